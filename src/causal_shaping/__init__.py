@@ -1,0 +1,31 @@
+"""Reward shaping from confounded logs.
+
+The demonstrator saw more than the log holds, so actions and outcomes share hidden causes. This package bounds
+the optimal value from above all the same and shapes rewards with that ceiling.
+
+- `load_world`, `list_worlds`, `World`: the paper's worlds, with demonstrators to collect logs from.
+- `TabularCMDP`: the structural model, solved exactly.
+- `Space`, `Logs`, `Counts`: what the stages hand to each other.
+
+Importing the package registers the Gymnasium environments `causal_shaping/...`.
+"""
+
+from causal_shaping.cmdp import TabularCMDP, Values
+from causal_shaping.data import Counts, Logs, Space
+from causal_shaping.errors import CausalShapingError
+from causal_shaping.worlds import Demonstrator, World, list_worlds, load_world
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CausalShapingError",
+    "Counts",
+    "Demonstrator",
+    "Logs",
+    "Space",
+    "TabularCMDP",
+    "Values",
+    "World",
+    "list_worlds",
+    "load_world",
+]

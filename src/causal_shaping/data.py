@@ -1,0 +1,464 @@
+"""What every stage hands to the next: frozen, validated, no input or output.
+
+- `Space`: the states and actions, their labels and their order.
+- `Logs`: the trajectories of one source.
+- `Counts`: the sufficient statistics of the logs of one or several sources.
+
+States and actions are labels for people and files, and positions in the `Space` inside arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping.errors import DataError, UnknownNameError
+
+Label: TypeAlias = int | str | tuple[int | str, ...]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int32]
+LongArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+UNKNOWN = -1
+"""The position that stands for a next state that the log does not hold."""
+
+ROW_COLUMNS = ("source", "episode", "step", "action", "reward", "terminated", "truncated")
+"""The columns of a log row beside those of its state and next state."""
+
+NEXT = "next_"
+"""What the column of a next state has in front of the column of the state."""
+
+
+def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, *, copy: bool = False) -> npt.NDArray[Any]:
+    """Return `values` as a contiguous array of `dtype` that cannot be written to.
+
+    The caller's own array keeps its flags; with `copy` it can change without changing the result.
+    """
+    array = np.array(values, dtype=dtype, order="C") if copy else np.ascontiguousarray(values, dtype=dtype)
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def plain(label: Any) -> Label:
+    """Return a label in plain Python: integers, strings, and tuples of them."""
+    if isinstance(label, str):
+        return str(label)
+    if isinstance(label, (bool, np.bool_, int, np.integer)):
+        return int(label)
+    if isinstance(label, (tuple, list)) and len(label) > 1:
+        parts = tuple(plain(part) for part in label)
+        if not any(isinstance(part, tuple) for part in parts):
+            return parts  # type: ignore[return-value]
+    raise DataError(
+        f"{label!r} cannot be a label. Use an integer, a string, or a tuple of two or more of them; "
+        "bin real numbers first."
+    )
+
+
+def _labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
+    result = tuple(plain(label) for label in labels)
+    if not result:
+        raise DataError(f"The space has no {kind}. Give at least one.")
+    seen: set[Label] = set()
+    for label in result:
+        if label in seen:
+            raise DataError(f"The {kind} hold {label!r} twice. Each label must stand for one thing.")
+        seen.add(label)
+    return result
+
+
+@dataclass(frozen=True, init=False)
+class Space:
+    """The declared states and actions: labels, their order, and the columns that make a state label.
+
+    Two spaces with the same labels in another order describe the same thing; what is stored by label
+    moves from one to the other with `Space.positions`.
+
+    Attributes:
+        states: labels in table order, each an integer, a string, or a tuple of them.
+        actions: names in table order, integers or strings.
+        columns: the log columns that make a state label, one per part of it. By default `state`, or
+            `state_0`, `state_1`, ... for tuples.
+
+    Example:
+        >>> space = Space(states=[(1, 1), (2, 1)], actions=["left", "right"], columns=("x", "y"))
+        >>> space.state_position((2, 1))
+        1
+        >>> Space.from_json(space.to_json()) == space
+        True
+    """
+
+    states: tuple[Label, ...]
+    actions: tuple[Label, ...]
+    columns: tuple[str, ...] = ()
+
+    def __init__(self, states: Iterable[Any], actions: Iterable[Any], columns: Sequence[str] = ()) -> None:
+        states, actions = _labels("states", states), _labels("actions", actions)
+        widths = {len(label) if isinstance(label, tuple) else 1 for label in states}
+        if len(widths) > 1:
+            raise DataError(f"State labels have {sorted(widths)} parts; all must have the same number.")
+        (width,) = widths
+        columns = tuple(columns) or (("state",) if width == 1 else tuple(f"state_{i}" for i in range(width)))
+        if len(columns) != width:
+            raise DataError(f"State labels have {width} part(s), but columns names {len(columns)}: {columns}.")
+        names = [*ROW_COLUMNS, *columns, *self.next_columns_of(columns)]
+        for name in columns:
+            if not name or names.count(name) > 1:
+                raise DataError(
+                    f"A state column cannot be called {name!r}: the name is empty, used twice, or taken by "
+                    f"another column of a log row ({', '.join(ROW_COLUMNS)}, {NEXT}...)."
+                )
+        for label in actions:
+            if isinstance(label, tuple):
+                raise DataError(f"Action {label!r} is a tuple. Name actions by an integer or a string.")
+        object.__setattr__(self, "states", states)
+        object.__setattr__(self, "actions", actions)
+        object.__setattr__(self, "columns", columns)
+
+    @staticmethod
+    def next_columns_of(columns: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of the columns that hold the next state's label."""
+        return tuple(NEXT + column for column in columns)
+
+    @property
+    def next_columns(self) -> tuple[str, ...]:
+        """The log columns that make the label of the next state."""
+        return self.next_columns_of(self.columns)
+
+    @cached_property
+    def _state_positions(self) -> dict[Label, int]:
+        return {label: i for i, label in enumerate(self.states)}
+
+    @cached_property
+    def _action_positions(self) -> dict[Label, int]:
+        return {label: i for i, label in enumerate(self.actions)}
+
+    def state_position(self, label: Any) -> int:
+        """Return the position of a state in the tables."""
+        return _position("state", self._state_positions, label)
+
+    def action_position(self, label: Any) -> int:
+        """Return the position of an action in the tables."""
+        return _position("action", self._action_positions, label)
+
+    def positions(self, other: Space) -> tuple[IntArray, IntArray]:
+        """Return where the states and the actions of `other` stand in this space."""
+        return (
+            np.array([self.state_position(label) for label in other.states], dtype=np.int32),
+            np.array([self.action_position(label) for label in other.actions], dtype=np.int32),
+        )
+
+    def to_json(self) -> str:
+        """Return the space as JSON, for the metadata of a file."""
+        return json.dumps({"states": self.states, "actions": self.actions, "columns": self.columns})
+
+    @classmethod
+    def from_json(cls, text: str) -> Space:
+        """Return the space that `to_json` wrote."""
+        try:
+            content = json.loads(text)
+            return cls(content["states"], content["actions"], content["columns"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"This is not the JSON of a space: {error!r}.") from error
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.columns)
+        return f"Space({len(self.states)} states by ({columns}), actions {_shortened(self.actions)})"
+
+
+def _position(kind: str, positions: Mapping[Label, int], label: Any) -> int:
+    known = plain(label)
+    if known not in positions:
+        raise UnknownNameError(f"There is no {kind} {label!r}. The {kind}s are {_shortened(positions)}.")
+    return positions[known]
+
+
+def _shortened(labels: Iterable[Label], most: int = 8) -> str:
+    names = [str(label) for label in labels]
+    return ", ".join(names if len(names) <= most else [*names[: most - 1], f"... ({len(names)} in all)"])
+
+
+class _Table:
+    """Columns of one length, and the words to refuse the first bad row with."""
+
+    def _where(self, row: int) -> str:
+        raise NotImplementedError
+
+    def _refuse(self, bad: BoolArray, why: str, values: npt.NDArray[Any]) -> None:
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"{self._where(row)}: {why}; found {values[row]}.")
+
+    def _check_positions(self, name: str, low: int, high: int) -> None:
+        values = getattr(self, name)
+        self._refuse((values < low) | (values >= high), f"{name} must be in {low} .. {high - 1}", values)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Logs(_Table):
+    """The trajectories of one source, row by row, ordered by episode and step.
+
+    Arrays have one entry a row; states and actions are positions in `space`. The next state of a row is
+    the state of the episode's next row. `UNKNOWN` as next state says that the log does not hold it: with
+    `terminated` the episode ended, without it the outcome is unknown and nothing is proven by the row but
+    that the action was taken.
+
+    Attributes:
+        space: the states and actions.
+        source: the name of the logs' origin.
+        episode: int64 [rows], rising.
+        step: int32 [rows], 0, 1, 2, ... within an episode.
+        state: int32 [rows].
+        action: int32 [rows].
+        reward: float64 [rows], finite.
+        next_state: int32 [rows], or `UNKNOWN`.
+        terminated: bool [rows], the world ended the episode: nothing can follow.
+        truncated: bool [rows], the episode was cut, by a time limit or the end of the recording.
+        metadata: where the logs come from (world, demonstrator, seed, ...), strings.
+    """
+
+    space: Space
+    source: str
+    episode: LongArray
+    step: IntArray
+    state: IntArray
+    action: IntArray
+    reward: FloatArray
+    next_state: IntArray
+    terminated: BoolArray
+    truncated: BoolArray
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    COLUMNS = MappingProxyType(
+        {
+            "episode": np.int64,
+            "step": np.int32,
+            "state": np.int32,
+            "action": np.int32,
+            "reward": np.float64,
+            "next_state": np.int32,
+            "terminated": np.bool_,
+            "truncated": np.bool_,
+        }
+    )
+
+    def __post_init__(self) -> None:
+        if not self.source:
+            raise DataError("Logs need the name of their source, such as source='ward-3'.")
+        for name, dtype in self.COLUMNS.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+        self._check_columns()
+        self._check_episodes()
+
+    def _check_columns(self) -> None:
+        shapes = {name: getattr(self, name).shape for name in self.COLUMNS}
+        if len(set(shapes.values())) > 1 or len(self.episode.shape) != 1:
+            raise DataError(f"Source {self.source!r}: columns must be of one length, but have {shapes}.")
+        if len(self) == 0:
+            raise DataError(f"Source {self.source!r} has no rows.")
+        self._check_positions("state", 0, len(self.space.states))
+        self._check_positions("action", 0, len(self.space.actions))
+        self._check_positions("next_state", UNKNOWN, len(self.space.states))
+        self._refuse(~np.isfinite(self.reward), "the reward is not finite", self.reward)
+
+    def _check_episodes(self) -> None:
+        goes_on = np.zeros(len(self), dtype=bool)  # the row goes on the episode of the row before
+        np.equal(self.episode[1:], self.episode[:-1], out=goes_on[1:])
+        self._refuse(
+            ~goes_on & (self.step != 0),
+            "an episode must begin with step 0 (rows are ordered by episode and step)",
+            self.step,
+        )
+        self._refuse(
+            goes_on & (np.diff(self.step, prepend=self.step[0]) != 1),
+            "the steps of an episode must be 0, 1, 2, ... without a gap or a repetition",
+            self.step,
+        )
+        self._refuse(
+            ~goes_on & (np.diff(self.episode, prepend=self.episode[0] - 1) <= 0),
+            "episode numbers must rise, each standing for one episode",
+            self.episode,
+        )
+        before = np.roll(self.terminated | self.truncated, 1)
+        self._refuse(goes_on & before, "the episode goes on after it was terminated or truncated", self.step)
+        self._refuse(
+            goes_on & (np.roll(self.next_state, 1) != self.state),
+            "the state is not the next state of the row before",
+            self.state,
+        )
+
+    def _where(self, row: int) -> str:
+        return f"Source {self.source!r}, row {row} (episode {self.episode[row]}, step {self.step[row]})"
+
+    def __len__(self) -> int:
+        return len(self.episode)
+
+    @cached_property
+    def episodes(self) -> int:
+        """The number of episodes."""
+        return int(np.count_nonzero(self.step == 0))
+
+    @cached_property
+    def checksum(self) -> str:
+        """A SHA-256 of the rows and the space: equal exactly if the logs are equal."""
+        digest = hashlib.sha256(self.space.to_json().encode())
+        for name in self.COLUMNS:
+            array = getattr(self, name)
+            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
+        return digest.hexdigest()
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the logs to a Parquet file; see `causal_shaping.logs.write_logs`."""
+        from causal_shaping.logs import write_logs  # the one step to the right: a method people look for
+
+        write_logs(self, path)
+
+    def __repr__(self) -> str:
+        return (
+            f"Logs(source={self.source!r}, {len(self):,} steps in {self.episodes:,} episodes, {self.space!r})"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts(_Table):
+    """What the logs of one or several sources show, counted per distinct outcome.
+
+    One entry per (source, [step,] state, action, next state, terminated) and, for a source whose
+    rewards take few values, reward. Entries are brought into the order of that key. `UNKNOWN` as next
+    state means what it means in `Logs`.
+
+    Attributes:
+        space: the states and actions.
+        sources: the sources' names.
+        discrete_rewards: per source, whether the reward is part of the key. If so, `reward_min` and
+            `reward_max` of an entry are both that reward.
+        source: int32 [entries], position in `sources`.
+        step: int32 [entries], or None where steps are pooled.
+        state: int32 [entries].
+        action: int32 [entries].
+        next_state: int32 [entries], or `UNKNOWN`.
+        terminated: bool [entries].
+        n: float64 [entries], how often: whole numbers, or masses if `population`.
+        reward_sum: float64 [entries].
+        reward_min: float64 [entries].
+        reward_max: float64 [entries].
+        population: the entries are exact masses of a known model, not a sample.
+    """
+
+    space: Space
+    sources: tuple[str, ...]
+    discrete_rewards: tuple[bool, ...]
+    source: IntArray
+    step: IntArray | None
+    state: IntArray
+    action: IntArray
+    next_state: IntArray
+    terminated: BoolArray
+    n: FloatArray
+    reward_sum: FloatArray
+    reward_min: FloatArray
+    reward_max: FloatArray
+    population: bool = False
+
+    COLUMNS = MappingProxyType(
+        {
+            "source": np.int32,
+            "step": np.int32,
+            "state": np.int32,
+            "action": np.int32,
+            "next_state": np.int32,
+            "terminated": np.bool_,
+            "n": np.float64,
+            "reward_sum": np.float64,
+            "reward_min": np.float64,
+            "reward_max": np.float64,
+        }
+    )
+    KEY = ("source", "step", "state", "action", "next_state", "terminated", "reward_min")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", tuple(str(name) for name in self.sources))
+        object.__setattr__(self, "discrete_rewards", tuple(bool(flag) for flag in self.discrete_rewards))
+        if not self.sources or not all(self.sources) or len(set(self.sources)) < len(self.sources):
+            raise DataError(f"Counts need distinct, non-empty source names, but have {self.sources}.")
+        if len(self.discrete_rewards) != len(self.sources):
+            raise DataError(
+                f"discrete_rewards has {len(self.discrete_rewards)} flags for {len(self.sources)} sources."
+            )
+        columns = {name: np.asarray(getattr(self, name), dtype) for name, dtype in self._present().items()}
+        shapes = {name: column.shape for name, column in columns.items()}
+        if len(set(shapes.values())) > 1 or columns["n"].ndim != 1:
+            raise DataError(f"The columns of counts must be of one length, but have {shapes}.")
+        order = np.lexsort([columns[name] for name in reversed(self.KEY) if name in columns])
+        for name, column in columns.items():
+            object.__setattr__(self, name, frozen(column[order], column.dtype))
+        self._check()
+
+    def _present(self) -> dict[str, Any]:
+        return {name: dtype for name, dtype in self.COLUMNS.items() if getattr(self, name) is not None}
+
+    def _check(self) -> None:
+        self._check_positions("source", 0, len(self.sources))
+        if self.step is not None:
+            self._check_positions("step", 0, np.iinfo(np.int32).max)
+        self._check_positions("state", 0, len(self.space.states))
+        self._check_positions("action", 0, len(self.space.actions))
+        self._check_positions("next_state", UNKNOWN, len(self.space.states))
+        self._refuse(~(np.isfinite(self.n) & (self.n > 0)), "n must be positive and finite", self.n)
+        if not self.population:
+            self._refuse(self.n != np.floor(self.n), "n of a sample must be a whole number", self.n)
+        for name in ("reward_sum", "reward_min", "reward_max"):
+            values = getattr(self, name)
+            self._refuse(~np.isfinite(values), f"{name} must be finite", values)
+        # A sum of n rewards may round away from n times their mean.
+        slack = 1e-9 * self.n * (1.0 + np.maximum(np.abs(self.reward_min), np.abs(self.reward_max)))
+        outside = (self.reward_sum < self.n * self.reward_min - slack) | (
+            self.reward_sum > self.n * self.reward_max + slack
+        )
+        self._refuse(outside, "the mean reward lies outside reward_min .. reward_max", self.reward_sum)
+        in_key = np.array(self.discrete_rewards)[self.source]
+        self._refuse(
+            in_key & (self.reward_min != self.reward_max),
+            "the source has the reward in the key, but reward_min is not reward_max",
+            self.reward_max,
+        )
+        repeats = np.ones(len(self), dtype=bool)
+        repeats[:1] = False
+        for name in self.KEY:
+            values = getattr(self, name)
+            if values is not None:
+                same = values[1:] == values[:-1]
+                repeats[1:] &= (same | ~in_key[1:]) if name == "reward_min" else same
+        self._refuse(repeats, "the same outcome stands in two entries; add them up", self.n)
+
+    def _where(self, entry: int) -> str:
+        step = "" if self.step is None else f", step {self.step[entry]}"
+        return (
+            f"Counts, entry {entry} (source {self.source[entry]}{step}, state {self.state[entry]}, "
+            f"action {self.action[entry]}, next state {self.next_state[entry]})"
+        )
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    @property
+    def step_indexed(self) -> bool:
+        """Whether the entries are kept apart by step."""
+        return self.step is not None
+
+    def __repr__(self) -> str:
+        kind = "population masses" if self.population else f"{self.n.sum():,.0f} steps"
+        steps = "by step" if self.step_indexed else "steps pooled"
+        return f"Counts({len(self):,} entries, {kind} of {', '.join(self.sources)}, {steps}, {self.space!r})"

@@ -1,0 +1,397 @@
+"""The worlds as Gymnasium environments: real MiniGrid worlds, with the noise hidden.
+
+- `WorldEnv`: what they share: the stream of randomness, `step` as do(action), `see` as watching.
+- `WindyGridEnv`: the grid worlds. It walks MiniGrid's own objects and does not look into the tables.
+- `WalkingRobotEnv`: the walking robot in its hallway.
+
+Randomness is the environment's one stream: the start state, then one uniform a step for the hidden noise
+(and, in `see`, one more for the demonstrator's action).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+import pygame
+from minigrid.core.constants import COLOR_TO_IDX, COLORS, DIR_TO_VEC, OBJECT_TO_IDX
+from minigrid.core.grid import Grid
+from minigrid.core.mission import MissionSpace
+from minigrid.core.world_object import Ball, Goal, Lava, Wall, WorldObj
+from minigrid.minigrid_env import MiniGridEnv
+from minigrid.utils.rendering import downsample, fill_coords, point_in_circle, point_in_line, point_in_triangle
+
+from causal_shaping.data import Label, Space
+from causal_shaping.errors import CausalShapingError, ModelError
+from causal_shaping.worlds.simulate import cumulative, pick
+from causal_shaping.worlds.world import World, load_world
+
+OBSERVATIONS = ("state", "image")
+SUBPIXELS = 3
+"""MiniGrid draws at this scale and averages, for smooth edges."""
+BLUE = np.array([55, 126, 184])
+"""The colour of what is hidden."""
+
+
+class EpisodeOverError(CausalShapingError, gym.error.ResetNeeded):
+    """A step after the end of an episode."""
+
+
+class Coin(Ball):  # type: ignore[misc]
+    """A coin that can be walked over."""
+
+    def __init__(self) -> None:
+        super().__init__("yellow")
+
+    def can_overlap(self) -> bool:
+        """Coins are in nobody's way."""
+        return True
+
+
+class WorldEnv(MiniGridEnv):  # type: ignore[misc]
+    """A world to act in; see the module's text.
+
+    Args:
+        world: the world, or its name for `load_world`.
+        observation: "state" for the state's number, "image" for MiniGrid's encoding of the whole grid,
+            uint8 [width, height, 3].
+        reveal_noise: put the noise that the next step will meet into `info["noise"]`. Agents of the paper
+            never see it.
+        render_mode: None, "rgb_array" or "human".
+        options: further arguments of `load_world`, such as coins= and horizon=.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["human", "rgb_array"], "render_fps": 10}
+    mission_text = ""
+
+    def __init__(
+        self,
+        world: World | str,
+        observation: str = "state",
+        reveal_noise: bool = False,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        if observation not in OBSERVATIONS:
+            raise ModelError(f"observation is {observation!r}; use {' or '.join(map(repr, OBSERVATIONS))}.")
+        self.world = world if isinstance(world, World) else load_world(world, **options)
+        width, height = self.size()
+        super().__init__(
+            mission_space=MissionSpace(mission_func=_no_mission),
+            width=width,
+            height=height,
+            max_steps=self.world.horizon,
+            see_through_walls=True,
+            render_mode=render_mode,
+            highlight=False,
+        )
+        self.mission = self.mission_text
+        self.action_space = gym.spaces.Discrete(len(self.world.actions))
+        self.observation_space = (
+            gym.spaces.Discrete(len(self.world.states))
+            if observation == "state"
+            else gym.spaces.Box(0, 255, (width, height, 3), np.uint8)
+        )
+        self.reward_range = self.world.model.reward_range
+        self.observation, self.reveal_noise = observation, reveal_noise
+        self._start = cumulative(self.world.model.start)
+        self._noise_sums = cumulative(self.world.model.noise)
+        self._over = True
+        self._noise: int | None = None
+
+    @property
+    def space(self) -> Space:
+        """The states and actions, by label."""
+        return self.world.space
+
+    @property
+    def horizon(self) -> int:
+        """The number of steps after which an episode is truncated."""
+        return int(self.max_steps)
+
+    @property
+    def noise(self) -> int | None:
+        """The hidden noise that the next step will meet, drawn on first sight; None between episodes."""
+        if self._noise is None and not self._over:
+            self._noise = pick(self._noise_sums[self.state], self.np_random.random())
+        return self._noise
+
+    @property
+    def state(self) -> int:
+        """The number of the state."""
+        return self.world.space.state_position(self.label())
+
+    # The walk, in the hands of each kind of world
+
+    @abstractmethod
+    def size(self) -> tuple[int, int]:
+        """Return width and height of the grid."""
+
+    @abstractmethod
+    def label(self) -> Label:
+        """Return the state's label, read off the grid."""
+
+    @abstractmethod
+    def place(self, label: Any) -> None:
+        """Lay out the grid anew with the agent in a state."""
+
+    @abstractmethod
+    def advance(self, action: str, noise: str) -> tuple[float, bool]:
+        """Move the agent; return reward and whether the episode ended."""
+
+    # Gymnasium's interface
+
+    def _gen_grid(self, width: int, height: int) -> None:
+        self.agent_dir = 0
+        self.place(self.world.states[pick(self._start, self.np_random.random())])
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start an episode; `options={"state": label}` starts it in a given state, at the usual draw."""
+        self._over, self._noise = False, None
+        super().reset(seed=seed)
+        if options and "state" in options:
+            position = self.world.space.state_position(options["state"])
+            if self.world.model.terminal[position]:
+                raise ModelError(f"An episode cannot start in {options['state']!r}: that state is terminal.")
+            self.place(self.world.states[position])
+            if self.render_mode == "human":
+                self.render()
+        return self.observe(), self._info()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Act as an agent that does not see the noise: do(action)."""
+        if self._over:
+            raise EpisodeOverError("The episode is over: call reset() before the next step.")
+        if not self.action_space.contains(np.int64(action)):
+            raise ModelError(f"There is no action {action!r}. Actions are 0 .. {self.action_space.n - 1}.")
+        noise = self.noise
+        assert noise is not None
+        self._noise = None
+        self.step_count += 1
+        reward, terminated = self.advance(str(self.world.actions[int(action)]), self.world.noises[noise])
+        truncated = not terminated and self.step_count >= self.max_steps
+        self._over = terminated or truncated
+        if self.render_mode == "human":
+            self.render()
+        return self.observe(), reward, terminated, truncated, self._info()
+
+    def see(
+        self, demonstrator: str | npt.ArrayLike
+    ) -> tuple[int, Any, float, bool, bool, dict[str, Any]]:
+        """Let a demonstrator, who sees the noise, act; return its action and what `step` returns."""
+        if self._over:
+            raise EpisodeOverError("The episode is over: call reset() before the next step.")
+        beta = self.world.demonstrator(demonstrator)[self.state, self.noise]
+        action = int(pick(cumulative(beta), self.np_random.random()))
+        return action, *self.step(action)
+
+    def observe(self) -> Any:
+        """Return the observation of the present state."""
+        if self.observation == "state":
+            return self.state
+        image = self.grid.encode()
+        image[tuple(self.agent_pos)] = (OBJECT_TO_IDX["agent"], COLOR_TO_IDX["red"], self.agent_mark())
+        return image
+
+    def agent_mark(self) -> int:
+        """Return what the image's third channel holds where the agent is."""
+        return 0
+
+    def _info(self) -> dict[str, Any]:
+        return {"noise": self.world.noises[self.noise]} if self.reveal_noise and self.noise is not None else {}
+
+    # Pictures
+
+    def render(self) -> Any:
+        """Return the picture, or show it in a window of its own proportions."""
+        frame = self.get_frame(tile_size=self.tile_size)
+        if self.render_mode != "human":
+            return frame
+        if self.window is None:
+            pygame.display.init()
+            self.window = pygame.display.set_mode(frame.shape[1::-1])
+            pygame.display.set_caption(f"{self.world.title}: {self.mission}")
+            self.clock = pygame.time.Clock()
+        self.window.blit(pygame.surfarray.make_surface(frame.swapaxes(0, 1)), (0, 0))
+        pygame.event.pump()
+        pygame.display.flip()
+        self.clock.tick(self.metadata["render_fps"])
+        return None
+
+    def get_frame(self, highlight: bool = False, tile_size: int = 32, agent_pov: bool = False) -> Any:
+        """Return the picture: the grid, the agent, and the noise in the upper-left corner."""
+        frame = self.grid.render(tile_size, agent_pos=(-1, -1), agent_dir=0)
+        for cell in self._cells_of(Goal):
+            _paint(frame, cell, tile_size, _flag)
+        _paint(frame, tuple(self.agent_pos), tile_size, self.paint_agent)
+        if self.noise is not None:
+            _paint(frame, (0, 0), tile_size, self.paint_noise)
+        return frame
+
+    def _cells_of(self, kind: type[WorldObj]) -> list[tuple[int, int]]:
+        cells = [(i % self.width, i // self.width) for i in range(len(self.grid.grid))]
+        return [cell for cell in cells if isinstance(self.grid.get(*cell), kind)]
+
+    def paint_agent(self, tile: Any) -> None:
+        """Draw the agent into its tile."""
+        fill_coords(tile, point_in_circle(0.5, 0.5, 0.3), COLORS["red"])
+
+    @abstractmethod
+    def paint_noise(self, tile: Any) -> None:
+        """Draw the hidden noise."""
+
+
+class WindyGridEnv(WorldEnv):
+    """A windy grid world: walk to the goal, keep out of the lava, mind the wind that you do not see."""
+
+    mission_text = "reach the goal; the wind is hidden"
+
+    def size(self) -> tuple[int, int]:
+        """Return width and height of the map."""
+        if self.world.grid is None:
+            raise ModelError(f"{self.world.name} is not a grid world. Use WalkingRobotEnv.")
+        return self.world.grid.width, self.world.grid.height
+
+    def label(self) -> Label:
+        """Return (x, y), and with coins that pay once those that are left."""
+        cell = tuple(int(i) for i in self.agent_pos)
+        if self.world.coins == "standing":
+            return cell
+        left = sum(1 << i for i, coin in enumerate(self._coins) if isinstance(self.grid.get(*coin), Coin))
+        return (*cell, left)
+
+    def place(self, label: Any) -> None:
+        """Put MiniGrid's objects where the map has them, and the agent into its cell."""
+        grid = self.world.grid
+        assert grid is not None
+        x, y, *left = label
+        self.grid = Grid(self.width, self.height)
+        for j, row in enumerate(grid.rows):
+            for i, mark in enumerate(row):
+                self.grid.set(i, j, {"#": Wall, "L": Lava, "c": Coin, "G": Goal}.get(mark, lambda: None)())
+        self._coins = self._cells_of(Coin)
+        for i, coin in enumerate(self._coins):
+            if left and not left[0] >> i & 1:
+                self.grid.set(*coin, None)
+        self.agent_pos = (x, y)
+
+    def advance(self, action: str, noise: str) -> tuple[float, bool]:
+        """Walk the resultant of action and wind cell by cell over MiniGrid's objects."""
+        ways = {"right": 0, "east": 0, "down": 1, "south": 1, "left": 2, "west": 2, "up": 3, "north": 3}
+        forces = [DIR_TO_VEC[ways[name]] for name in (action, noise) if name in ways]
+        if action == "still" or not np.any(sum(forces)):
+            forces = []
+        rewards = [-0.1]
+        for force in forces:
+            ahead = np.add(self.agent_pos, force)
+            thing = self.grid.get(*ahead)
+            if thing is not None and not thing.can_overlap():
+                continue
+            self.agent_pos = (int(ahead[0]), int(ahead[1]))
+            if isinstance(thing, Coin):
+                rewards.append(0.2)
+                if self.world.coins == "once":
+                    self.grid.set(*self.agent_pos, None)
+            elif thing is not None:
+                rewards.append(-1.0 if isinstance(thing, Lava) else 0.0)
+                return round(sum(rewards), 10), True
+        return round(sum(rewards), 10), False
+
+    def paint_noise(self, tile: Any) -> None:
+        """Draw the wind: an arrow the way it pushes, a ring if there is none."""
+        wind = self.world.noises[self.noise or 0]
+        if wind == "none":
+            fill_coords(tile, _ring(0.3, 0.2), BLUE)
+            return
+        dx, dy = {"east": (1, 0), "south": (0, 1), "west": (-1, 0), "north": (0, -1)}[wind]
+        _arrow(tile, dx, dy)
+
+
+class WalkingRobotEnv(WorldEnv):
+    """The walking robot in a hallway of MiniGrid's tiles: red when stable, purple when about to fall."""
+
+    mission_text = "walk to the end; the step you need when unstable is hidden"
+
+    def __init__(self, world: World | str = "walking-robot", **arguments: Any) -> None:
+        super().__init__(world, **arguments)
+
+    def size(self) -> tuple[int, int]:
+        """Return width and height of the hallway with its walls."""
+        places = {label[0] for label in self.world.states if isinstance(label, tuple)}
+        return len(places) + 2, 3
+
+    def label(self) -> Label:
+        """Return (L, F)."""
+        return (int(self.agent_pos[0]) - 1, int(self.stable))
+
+    def place(self, label: Any) -> None:
+        """Build the hallway and put the robot into it."""
+        self.grid = Grid(self.width, self.height)
+        self.grid.wall_rect(0, 0, self.width, self.height)
+        self.grid.set(self.width - 2, 1, Goal())
+        self.agent_pos = (label[0] + 1, 1)
+        self.stable = bool(label[1])
+
+    def advance(self, action: str, noise: str) -> tuple[float, bool]:
+        """Take the step by the formulas of the paper's example 1."""
+        x, u, f = action == "big-step", noise == "big-needed", self.stable
+        forward = (not f and x == u) or (f and not x)
+        self.stable = (not x) if f else not (x ^ u)
+        self.agent_pos = (self.agent_pos[0] + forward, 1)
+        if isinstance(self.grid.get(*self.agent_pos), Goal):
+            return 1.0, True
+        if f:
+            return (0.5 if forward else 0.0), False
+        return float(forward) - float(x ^ u), False
+
+    def agent_mark(self) -> int:
+        """Return whether the robot is stable."""
+        return int(self.stable)
+
+    def paint_agent(self, tile: Any) -> None:
+        """Draw the robot in the colour of its stability."""
+        fill_coords(tile, point_in_circle(0.5, 0.5, 0.3), COLORS["red" if self.stable else "purple"])
+
+    def paint_noise(self, tile: Any) -> None:
+        """Draw the step that an unstable robot needs: a small or a big disc."""
+        big = self.world.noises[self.noise or 0] == "big-needed"
+        fill_coords(tile, point_in_circle(0.5, 0.5, 0.35 if big else 0.15), BLUE)
+
+
+def _no_mission() -> str:
+    return ""
+
+
+def _paint(frame: Any, cell: Any, tile_size: int, draw: Callable[[Any], None]) -> None:
+    """Let `draw` paint over one tile of a frame, at a finer scale."""
+    x, y = cell[0] * tile_size, cell[1] * tile_size
+    tile = frame[y : y + tile_size, x : x + tile_size]
+    fine = tile.repeat(SUBPIXELS, axis=0).repeat(SUBPIXELS, axis=1)
+    draw(fine)
+    tile[:] = downsample(fine, SUBPIXELS)
+
+
+def _flag(tile: Any) -> None:
+    fill_coords(tile, point_in_line(0.3, 0.15, 0.3, 0.85, 0.03), (40, 40, 40))
+    fill_coords(tile, point_in_triangle((0.32, 0.14), (0.32, 0.5), (0.8, 0.32)), (255, 255, 255))
+
+
+def _ring(outer: float, inner: float) -> Callable[[float, float], bool]:
+    def inside(x: float, y: float) -> bool:
+        return inner**2 <= (x - 0.5) ** 2 + (y - 0.5) ** 2 <= outer**2
+
+    return inside
+
+
+def _arrow(tile: Any, dx: int, dy: int) -> None:
+    def at(along: float, across: float) -> tuple[float, float]:
+        return 0.5 + along * dx - across * dy, 0.5 + along * dy + across * dx
+
+    fill_coords(tile, point_in_line(*at(-0.38, 0), *at(0.1, 0), 0.06), BLUE)
+    fill_coords(tile, point_in_triangle(at(0.4, 0), at(0.05, 0.22), at(0.05, -0.22)), BLUE)

@@ -1,0 +1,72 @@
+"""Watching a demonstrator, compiled.
+
+Randomness is one stream of uniforms: one for the start of an episode, then for each step one for the hidden
+noise and one for the demonstrator's action. An agent that acts by itself takes no draw for the action.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from causal_shaping.data import FloatArray
+
+
+def cumulative(probabilities: FloatArray) -> FloatArray:
+    """Return running sums over the last axis that end in exactly 1, for `pick`."""
+    sums = np.cumsum(probabilities, axis=-1)
+    return np.asarray(sums / sums[..., -1:])
+
+
+@njit(cache=True)
+def pick(sums: FloatArray, uniform: float) -> int:
+    """Return the first position whose running sum exceeds a uniform number in [0, 1)."""
+    position = 0
+    while sums[position] <= uniform:
+        position += 1
+    return position
+
+
+@njit(cache=True)
+def watch(
+    rng: np.random.Generator,
+    steps: int,
+    horizon: int,
+    next_state: Any,
+    reward: Any,
+    noise: Any,
+    terminal: Any,
+    start: Any,
+    beta: Any,
+) -> Any:
+    """Return `steps` rows of a demonstrator's episodes; the last episode is cut where they end.
+
+    `noise`, `start` and `beta` are running sums. s, x, u: state, action, hidden noise.
+    """
+    episodes = np.empty(steps, dtype=np.int64)
+    hs = np.empty(steps, dtype=np.int32)
+    states = np.empty(steps, dtype=np.int32)
+    actions = np.empty(steps, dtype=np.int32)
+    rewards = np.empty(steps, dtype=np.float64)
+    next_states = np.empty(steps, dtype=np.int32)
+    terminated = np.empty(steps, dtype=np.bool_)
+    truncated = np.empty(steps, dtype=np.bool_)
+    episode, h = 0, 0
+    s = pick(start, rng.random())
+    for row in range(steps):
+        u = pick(noise[s], rng.random())
+        x = pick(beta[s, u], rng.random())
+        after = next_state[s, x, u]
+        ends = terminal[after]
+        cut = not ends and (h + 1 == horizon or row + 1 == steps)
+        episodes[row], hs[row], states[row], actions[row] = episode, h, s, x
+        rewards[row], next_states[row], terminated[row], truncated[row] = reward[s, x, u], after, ends, cut
+        if ends or cut:
+            episode, h = episode + 1, 0
+            if row + 1 < steps:
+                s = pick(start, rng.random())
+        else:
+            h, s = h + 1, after
+    return episodes, hs, states, actions, rewards, next_states, terminated, truncated

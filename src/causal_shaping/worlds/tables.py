@@ -1,0 +1,82 @@
+"""The one builder: from rules over labels to the tables of a CMDP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from causal_shaping.cmdp import TabularCMDP
+from causal_shaping.data import FloatArray
+
+Step = Callable[[Any, str, str], tuple[Any, float]]
+"""A world's rule: (state label, action, noise) to (next state label, reward)."""
+
+
+def tabulate(
+    states: Sequence[Any],
+    actions: Sequence[str],
+    noises: Sequence[str],
+    columns: Sequence[str],
+    *,
+    step: Step,
+    noise: Callable[[Any], Sequence[float]],
+    terminal: Callable[[Any], bool],
+    start: Iterable[Any],
+) -> TabularCMDP:
+    """Return the CMDP of a rule.
+
+    Args:
+        states: labels, closed under `step`.
+        actions: names.
+        noises: names.
+        columns: the parts of a state label.
+        step: the rule; not asked in terminal states.
+        noise: the distribution over `noises` in a state.
+        terminal: whether a state ends the episode.
+        start: the states that an episode starts in, all equally likely.
+    """
+    position = {state: i for i, state in enumerate(states)}
+    shape = (len(states), len(actions), len(noises))
+    ends = np.array([terminal(state) for state in states])
+    next_state = np.broadcast_to(np.arange(len(states))[:, None, None], shape).copy()
+    reward = np.zeros(shape)
+    for s in np.flatnonzero(~ends):
+        for x, action in enumerate(actions):
+            for u, name in enumerate(noises):
+                after, reward[s, x, u] = step(states[s], action, name)
+                next_state[s, x, u] = position[after]
+    starts = np.zeros(len(states))
+    starts[[position[state] for state in start]] = 1.0
+    return TabularCMDP(
+        next_state=next_state,
+        reward=reward,
+        noise=np.array([noise(state) for state in states]),
+        terminal=ends,
+        start=starts / starts.sum(),
+        states=states,
+        actions=actions,
+        columns=columns,
+    )
+
+
+Rule = Callable[[Any, str], str | Sequence[str] | Mapping[str, float]]
+"""A demonstrator's rule: (state label, noise) to an action, or several equally likely ones, or a distribution."""
+
+
+def demonstrator(
+    rule: Rule, states: Sequence[Any], actions: Sequence[str], noises: Sequence[str], random: float = 0.0
+) -> FloatArray:
+    """Return a demonstrator's table beta[s, u, x]: the rule, or with probability `random` any action."""
+    table = np.full((len(states), len(noises), len(actions)), random / len(actions))
+    for s, state in enumerate(states):
+        for u, noise in enumerate(noises):
+            choice = rule(state, noise)
+            if isinstance(choice, str):
+                choice = (choice,)
+            if not isinstance(choice, Mapping):
+                choice = dict.fromkeys(choice, 1 / len(choice))
+            for action, probability in choice.items():
+                table[s, u, actions.index(action)] += (1 - random) * probability
+    return table

@@ -1,0 +1,224 @@
+"""A world: a CMDP with its demonstrators and its horizon."""
+
+from __future__ import annotations
+
+import difflib
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping.cmdp import TabularCMDP
+from causal_shaping.data import FloatArray, Label, Logs, Space, frozen
+from causal_shaping.errors import FileError, ModelError, UnknownNameError
+from causal_shaping.worlds import grid as grids
+from causal_shaping.worlds import robot
+from causal_shaping.worlds.grid import GridMap, Wind, grid_model, wind_rule
+from causal_shaping.worlds.paper import GRID_WORLDS, UNIFORM, Demonstrator
+from causal_shaping.worlds.simulate import cumulative, watch
+from causal_shaping.worlds.tables import demonstrator
+
+COINS = ("standing", "once")
+DEFAULT_HORIZON = 20
+"""The horizon of a user's own map unless another is given; that of the paper's LavaCross worlds."""
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A CMDP of the paper, or one's own, with its demonstrators and its horizon.
+
+    Attributes:
+        name: what `load_world` was given.
+        title: the name that people read.
+        model: the exact CMDP.
+        horizon: the number of steps after which an episode is cut.
+        noises: the names of the hidden noise's values.
+        demonstrators: name to table beta[s, u, x], the probability of x in s under noise u.
+        grid: the map of a grid world, None for the walking robot.
+        coins: the coin rule, "standing" or "once".
+    """
+
+    name: str
+    title: str
+    model: TabularCMDP
+    horizon: int
+    noises: tuple[str, ...]
+    demonstrators: Mapping[str, FloatArray]
+    grid: GridMap | None = None
+    coins: str = "standing"
+
+    @property
+    def space(self) -> Space:
+        """The states and actions."""
+        return self.model.space
+
+    @property
+    def states(self) -> tuple[Label, ...]:
+        """State labels in table order: (x, y), (x, y, coins_left) or (L, F)."""
+        return self.space.states
+
+    @property
+    def actions(self) -> tuple[Label, ...]:
+        """Action names in table order."""
+        return self.space.actions
+
+    def demonstrator(self, name: str | npt.ArrayLike) -> FloatArray:
+        """Return a demonstrator's table by its name; a table is checked and passed on."""
+        if not isinstance(name, str):
+            return frozen(self.model._demonstrator(name, None), np.float64)
+        if name not in self.demonstrators:
+            raise UnknownNameError(
+                f"{self.name} has no demonstrator {name!r}. It has {', '.join(self.demonstrators)}."
+            )
+        return self.demonstrators[name]
+
+    def collect(
+        self, demonstrator: str | npt.ArrayLike, steps: int, seed: int = 0, source: str | None = None
+    ) -> Logs:
+        """Watch a demonstrator for a number of steps and return its logs, without the hidden noise.
+
+        Episodes start as the world's do and are cut at its horizon; the last one is cut where the steps end.
+        Equal arguments give equal logs. The stream is seeded with the seed and the source's name, so that
+        sources of one seed are independent.
+
+        Args:
+            demonstrator: a name, or a table beta[s, u, x] of one's own, which also needs a source.
+            steps: the number of rows.
+            seed: any non-negative integer.
+            source: the name of the logs' origin, the demonstrator's by default.
+
+        Example:
+            >>> load_world("lavacross-easy").collect("good", steps=1000, seed=0)
+            Logs(source='good', 1,000 steps in ... episodes, Space(...))
+        """
+        if source is None:
+            if not isinstance(demonstrator, str):
+                raise ModelError("Logs of a demonstrator of one's own need a name: pass source=.")
+            source = demonstrator
+        if steps < 1 or seed < 0:
+            raise ModelError(f"steps is {steps} and seed {seed}; steps must be 1 or more, the seed 0 or more.")
+        model = self.model
+        columns = watch(
+            np.random.default_rng([seed, zlib.crc32(source.encode())]),
+            steps,
+            self.horizon,
+            model.next_state,
+            model.reward,
+            cumulative(model.noise),
+            model.terminal,
+            cumulative(model.start),
+            cumulative(self.demonstrator(demonstrator)),
+        )
+        metadata = {
+            "world": self.name,
+            "coins": self.coins,
+            "horizon": str(self.horizon),
+            "demonstrator": demonstrator if isinstance(demonstrator, str) else source,
+            "seed": str(seed),
+        }
+        return Logs(self.space, source, *columns, metadata=metadata)
+
+    def __repr__(self) -> str:
+        return (
+            f"World({self.name!r}, {len(self.states)} states, {len(self.actions)} actions, horizon "
+            f"{self.horizon}, demonstrators {', '.join(self.demonstrators)})"
+        )
+
+
+def list_worlds() -> tuple[str, ...]:
+    """Return the names of the paper's worlds."""
+    return ("walking-robot", *GRID_WORLDS)
+
+
+def load_world(
+    name: str | Path,
+    *,
+    coins: str = "standing",
+    horizon: int | None = None,
+    wind: Wind | None = None,
+    demonstrators: Mapping[str, Demonstrator] | None = None,
+) -> World:
+    """Return a world of the paper by its name, or one's own from a text file with a map.
+
+    Args:
+        name: one of `list_worlds`, or the path of a map drawn with `#` wall, `.` free, `L` lava, `c` coin
+            and `G` goal.
+        coins: "standing" coins pay whenever entered; with "once" they pay once an episode, and the state
+            also holds which are left.
+        horizon: the length of an episode; the world's own by default, 20 for a map of one's own.
+        wind: how the air pushes: probabilities for east, south, west, north and none, or a function of the
+            cell (x, y) that gives them. A map of one's own is calm by default.
+        demonstrators: rules by name, beside or in place of the world's own. "random" is always there for a
+            map of one's own.
+
+    Example:
+        >>> load_world("lavacross-easy").model.optimum().values.mean().round(3)
+        np.float64(-0.395)
+    """
+    if coins not in COINS:
+        raise UnknownNameError(f"There is no coin rule {coins!r}. Use {' or '.join(map(repr, COINS))}.")
+    if horizon is not None and horizon < 1:
+        raise ModelError(f"horizon is {horizon}; it must be at least 1.")
+    if name == "walking-robot":
+        if coins != "standing" or wind is not None or demonstrators is not None:
+            raise ModelError("walking-robot has no coins, no wind and no grid rules: only horizon can be set.")
+        return _robot(horizon or robot.HORIZON)
+    if isinstance(name, str) and name in GRID_WORLDS:
+        spec = GRID_WORLDS[name]
+        title, text, own = spec.title, spec.map, dict(spec.demonstrators)
+        horizon, wind = horizon or spec.horizon, spec.wind if wind is None else wind
+    else:
+        title, text, own = Path(name).stem, _read_map(name), {"random": UNIFORM}
+        horizon, wind = horizon or DEFAULT_HORIZON, (0, 0, 0, 0, 1) if wind is None else wind
+    grid = GridMap.parse(text, str(name))
+    model = grid_model(grid, wind_rule(wind), coins)
+    return World(
+        name=str(name),
+        title=title,
+        model=model,
+        horizon=horizon,
+        noises=grids.WINDS,
+        demonstrators=_tables(own | dict(demonstrators or {}), model),
+        grid=grid,
+        coins=coins,
+    )
+
+
+def _robot(horizon: int) -> World:
+    model = robot.robot_model()
+    tables = {
+        name: frozen(demonstrator(rule, model.space.states, robot.ACTIONS, robot.NOISES), np.float64)
+        for name, rule in robot.DEMONSTRATORS.items()
+    }
+    return World("walking-robot", "Walking robot", model, horizon, robot.NOISES, MappingProxyType(tables))
+
+
+def _tables(rules: Mapping[str, Demonstrator], model: TabularCMDP) -> Mapping[str, FloatArray]:
+    def table(given: Demonstrator) -> FloatArray:
+        def rule(state: Any, wind: str) -> Any:
+            return given.rule(state[0], state[1], wind)
+
+        return frozen(
+            demonstrator(rule, model.space.states, grids.ACTIONS, grids.WINDS, given.random), np.float64
+        )
+
+    return MappingProxyType({name: table(given) for name, given in rules.items()})
+
+
+def _read_map(path: str | Path) -> str:
+    if not Path(path).is_file():
+        close = difflib.get_close_matches(str(path), list_worlds(), n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise UnknownNameError(
+            f"There is no world {str(path)!r}, and no map file of that name.{hint} The worlds are "
+            f"{', '.join(list_worlds())}."
+        )
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read as a map: {error}.") from error
