@@ -10,8 +10,8 @@ policy, which does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -51,7 +51,7 @@ class Values:
 
     def greedy(self) -> IntArray:
         """Return the best action of each state, the lowest number among equals: int32 [(steps,) states]."""
-        return np.argmax(np.round(self.q_values, TIE_DECIMALS), axis=-1).astype(np.int32)
+        return np.asarray(np.argmax(np.round(self.q_values, TIE_DECIMALS), axis=-1), dtype=np.int32)
 
     def gaps(self) -> FloatArray:
         """Return Delta(s, x) = V(s) - Q(s, x), what choosing x once costs: float64 like `q_values`."""
@@ -61,7 +61,7 @@ class Values:
         return f"Values{self.values.shape}: from {self.values.min():.4g} to {self.values.max():.4g}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class TabularCMDP:
     """A confounded Markov decision process over finite tables.
 
@@ -95,40 +95,53 @@ class TabularCMDP:
     noise: FloatArray
     terminal: BoolArray
     start: FloatArray
-    states: Sequence[Label] | None = None
-    actions: Sequence[Label] | None = None
-    columns: Sequence[str] = ()
-    space: Space = field(init=False)
+    space: Space
 
     # Construction ----------------------------------------------------------------------------------
 
-    def __post_init__(self) -> None:
-        for name, dtype in {
-            "next_state": np.int32,
-            "reward": np.float64,
-            "noise": np.float64,
-            "terminal": np.bool_,
-            "start": np.float64,
-        }.items():
-            object.__setattr__(self, name, _table(name, getattr(self, name), dtype))
+    def __init__(
+        self,
+        next_state: npt.ArrayLike,
+        reward: npt.ArrayLike,
+        noise: npt.ArrayLike,
+        terminal: npt.ArrayLike,
+        start: npt.ArrayLike,
+        states: Iterable[Any] | None = None,
+        actions: Iterable[Any] | None = None,
+        columns: Sequence[str] = (),
+    ) -> None:
+        for name, given, dtype in (
+            ("next_state", next_state, np.int32),
+            ("reward", reward, np.float64),
+            ("noise", noise, np.float64),
+            ("terminal", terminal, np.bool_),
+            ("start", start, np.float64),
+        ):
+            object.__setattr__(self, name, _table(name, given, dtype))
         self._check_shapes()
-        *_, states, actions, _ = self.next_state.shape
+        n_states, n_actions, _ = self.next_state.shape[-3:]
         space = Space(
-            range(states) if self.states is None else self.states,
-            range(actions) if self.actions is None else self.actions,
-            self.columns,
+            range(n_states) if states is None else states, range(n_actions) if actions is None else actions, columns
         )
-        if (len(space.states), len(space.actions)) != (states, actions):
+        if (len(space.states), len(space.actions)) != (n_states, n_actions):
             raise ModelError(
-                f"The tables hold {states} states and {actions} actions, but {len(space.states)} state and "
+                f"The tables hold {n_states} states and {n_actions} actions, but {len(space.states)} state and "
                 f"{len(space.actions)} action labels were given."
             )
         object.__setattr__(self, "space", space)
-        for name in ("states", "actions", "columns"):
-            object.__setattr__(self, name, getattr(space, name))
         self._check_probabilities("noise", self.noise)
         self._check_probabilities("start", self.start)
         self._check_transitions()
+
+    @property
+    def states(self) -> tuple[Label, ...]:
+        """State labels in table order."""
+        return self.space.states
+
+    @property
+    def actions(self) -> tuple[Label, ...]:
+        """Action names in table order."""
+        return self.space.actions
 
     def _check_shapes(self) -> None:
         shape = self.next_state.shape
@@ -199,7 +212,7 @@ class TabularCMDP:
 
     def rewards(self) -> FloatArray:
         """Return the paper's mean R(s, x) under do(x): float64 [(steps,) states, actions]."""
-        return np.einsum("...su,...sxu->...sx", self.noise, self.reward)
+        return np.asarray(np.einsum("...su,...sxu->...sx", self.noise, self.reward))
 
     def reward_distribution(self, state: int, action: int, step: int = 0) -> dict[float, float]:
         """Return the paper's R(s, x, y) under do(x): the probability of each reward y, rising."""
@@ -245,7 +258,7 @@ class TabularCMDP:
             self.start,
             self.states,
             [name],
-            self.columns,
+            self.space.columns,
         )
 
     # What it is worth ------------------------------------------------------------------------------
@@ -287,9 +300,7 @@ class TabularCMDP:
         _check_discount(discount)
         pi = self._policy(policy, horizon)
         if horizon is not None:
-            return self._backward(
-                horizon, discount, lambda q, h: (q * (pi if pi.ndim == 2 else pi[h])).sum(axis=-1)
-            )
+            return self._backward(horizon, discount, lambda q, h: (q * (pi if pi.ndim == 2 else pi[h])).sum(axis=-1))
         self._need_stationary("evaluate")
         values = self._solve(*self._chain(pi), discount)
         return Values(frozen(values, np.float64), frozen(self._backup(values, 0, discount), np.float64))
@@ -319,9 +330,7 @@ class TabularCMDP:
         lasting = ~(self.terminal | closed) if discount == 1 else ~self.terminal
         visits = np.zeros(len(self.terminal))
         inner = chain[lasting][:, lasting]
-        visits[lasting] = spsolve(
-            (eye_array(inner.shape[0]) - discount * inner.T).tocsc(), self.start[lasting]
-        )
+        visits[lasting] = spsolve((eye_array(inner.shape[0]) - discount * inner.T).tocsc(), self.start[lasting])
         return visits[:, None] * pi
 
     def gaps(self, horizon: int | None = None, discount: float = 1.0) -> FloatArray:
@@ -330,7 +339,7 @@ class TabularCMDP:
 
     def _backup(self, values: FloatArray, h: int, discount: float) -> FloatArray:
         next_state, reward, noise = self._tables(h)
-        return np.einsum("su,sxu->sx", noise, reward + discount * values[next_state])
+        return np.asarray(np.einsum("su,sxu->sx", noise, reward + discount * values[next_state]))
 
     def _backward(self, horizon: int, discount: float, choose: Any) -> Values:
         horizon = self._check_horizon(horizon)
@@ -407,16 +416,15 @@ class TabularCMDP:
             weight = (~self.terminal).astype(np.float64)[None]
         pieces = []
         for h, visits in enumerate(weight):
-            next_state, reward, noise = self._tables(h)
-            beta_h = decisions if decisions.ndim == 3 else decisions[h]
-            mass = visits[:, None, None] * noise[:, None, :] * np.swapaxes(beta_h, -1, -2)
-            s, x, u = np.nonzero(mass)
-            key = (np.full(len(s), h), s, x, next_state[s, x, u], reward[s, x, u], mass[s, x, u])
-            pieces.append(np.stack(key).astype(np.float64))
-        step, state, action, target, reward, mass = np.concatenate(pieces, axis=1)
-        key = np.stack([step if step_indexed else np.zeros_like(step), state, action, target, reward + 0.0])
-        (step, state, action, target, reward), which = np.unique(key, axis=1, return_inverse=True)
-        n = np.bincount(which, mass)
+            next_state, paid, _ = self._tables(h)
+            here = self._mass(visits, decisions, h)
+            s, x, u = np.nonzero(here)
+            step = np.full(len(s), h if step_indexed else 0)
+            # Adding 0 makes -0 and 0 one reward.
+            pieces.append(np.stack([step, s, x, next_state[s, x, u], paid[s, x, u] + 0.0, here[s, x, u]]))
+        *rows, mass = np.concatenate(pieces, axis=1)
+        (step, state, action, target, reward), which = np.unique(np.stack(rows), axis=1, return_inverse=True)
+        n = np.bincount(which, mass).astype(np.float64)
         return Counts(
             space=self.space,
             sources=(source,),
@@ -439,11 +447,16 @@ class TabularCMDP:
         visits = self.start
         for h in range(self._check_horizon(horizon)):
             yield visits
-            next_state, _, noise = self._tables(h)
-            beta = decisions if decisions.ndim == 3 else decisions[h]
-            mass = visits[:, None, None] * noise[:, None, :] * np.swapaxes(beta, -1, -2)
-            visits = np.bincount(next_state.ravel(), mass.ravel(), minlength=len(self.terminal))
-            visits = np.where(self.terminal, 0.0, visits)
+            next_state, _, _ = self._tables(h)
+            mass = self._mass(visits, decisions, h)
+            arrived = np.bincount(next_state.ravel(), mass.ravel(), minlength=len(self.terminal))
+            visits = np.where(self.terminal, 0.0, arrived)
+
+    def _mass(self, visits: FloatArray, decisions: FloatArray, h: int) -> FloatArray:
+        """Return P(s, x, u) at a step: float64 [states, actions, noises]."""
+        _, _, noise = self._tables(h)
+        beta = decisions if decisions.ndim == 3 else decisions[h]
+        return visits[:, None, None] * noise[:, None, :] * np.swapaxes(beta, -1, -2)
 
     # Arguments -------------------------------------------------------------------------------------
 

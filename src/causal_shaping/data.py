@@ -326,9 +326,7 @@ class Logs(_Table):
         write_logs(self, path)
 
     def __repr__(self) -> str:
-        return (
-            f"Logs(source={self.source!r}, {len(self):,} steps in {self.episodes:,} episodes, {self.space!r})"
-        )
+        return f"Logs(source={self.source!r}, {len(self):,} steps in {self.episodes:,} episodes, {self.space!r})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -394,9 +392,7 @@ class Counts(_Table):
         if not self.sources or not all(self.sources) or len(set(self.sources)) < len(self.sources):
             raise DataError(f"Counts need distinct, non-empty source names, but have {self.sources}.")
         if len(self.discrete_rewards) != len(self.sources):
-            raise DataError(
-                f"discrete_rewards has {len(self.discrete_rewards)} flags for {len(self.sources)} sources."
-            )
+            raise DataError(f"discrete_rewards has {len(self.discrete_rewards)} flags for {len(self.sources)} sources.")
         columns = {name: np.asarray(getattr(self, name), dtype) for name, dtype in self._present().items()}
         shapes = {name: column.shape for name, column in columns.items()}
         if len(set(shapes.values())) > 1 or columns["n"].ndim != 1:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -41,18 +41,18 @@ class EpisodeOverError(CausalShapingError, gym.error.ResetNeeded):
     """A step after the end of an episode."""
 
 
-class Coin(Ball):  # type: ignore[misc]
+class Coin(Ball):
     """A coin that can be walked over."""
 
     def __init__(self) -> None:
-        super().__init__("yellow")
+        super().__init__("yellow")  # type: ignore[no-untyped-call]
 
     def can_overlap(self) -> bool:
         """Coins are in nobody's way."""
         return True
 
 
-class WorldEnv(MiniGridEnv):  # type: ignore[misc]
+class WorldEnv(MiniGridEnv):
     """A world to act in; see the module's text.
 
     Args:
@@ -65,7 +65,6 @@ class WorldEnv(MiniGridEnv):  # type: ignore[misc]
         options: further arguments of `load_world`, such as coins= and horizon=.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["human", "rgb_array"], "render_fps": 10}
     mission_text = ""
 
     def __init__(
@@ -96,7 +95,8 @@ class WorldEnv(MiniGridEnv):  # type: ignore[misc]
             if observation == "state"
             else gym.spaces.Box(0, 255, (width, height, 3), np.uint8)
         )
-        self.reward_range = self.world.model.reward_range
+        self.window: Any = None
+        self.clock: Any = None
         self.observation, self.reveal_noise = observation, reveal_noise
         self._start = cumulative(self.world.model.start)
         self._noise_sums = cumulative(self.world.model.noise)
@@ -149,9 +149,7 @@ class WorldEnv(MiniGridEnv):  # type: ignore[misc]
         self.agent_dir = 0
         self.place(self.world.states[pick(self._start, self.np_random.random())])
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode; `options={"state": label}` starts it in a given state, at the usual draw."""
         self._over, self._noise = False, None
         super().reset(seed=seed)
@@ -169,7 +167,7 @@ class WorldEnv(MiniGridEnv):  # type: ignore[misc]
         if self._over:
             raise EpisodeOverError("The episode is over: call reset() before the next step.")
         if not self.action_space.contains(np.int64(action)):
-            raise ModelError(f"There is no action {action!r}. Actions are 0 .. {self.action_space.n - 1}.")
+            raise ModelError(f"There is no action {action!r}. Actions are 0 .. {len(self.world.actions) - 1}.")
         noise = self.noise
         assert noise is not None
         self._noise = None
@@ -181,9 +179,7 @@ class WorldEnv(MiniGridEnv):  # type: ignore[misc]
             self.render()
         return self.observe(), reward, terminated, truncated, self._info()
 
-    def see(
-        self, demonstrator: str | npt.ArrayLike
-    ) -> tuple[int, Any, float, bool, bool, dict[str, Any]]:
+    def see(self, demonstrator: str | npt.ArrayLike) -> tuple[int, Any, float, bool, bool, dict[str, Any]]:
         """Let a demonstrator, who sees the noise, act; return its action and what `step` returns."""
         if self._over:
             raise EpisodeOverError("The episode is over: call reset() before the next step.")

@@ -37,10 +37,10 @@ Wind = Sequence[float] | Callable[[int, int], Sequence[float]]
 
 @dataclass(frozen=True)
 class GridMap:
-    """A map: rows of text, checked.
+    r"""A map: rows of text, checked.
 
     Example:
-        >>> grid = GridMap.parse("####\\n#cG#\\n####")
+        >>> grid = GridMap.parse("####\n#cG#\n####")
         >>> grid.coins, grid[2, 1]
         (((1, 1),), 'G')
     """

@@ -42,7 +42,7 @@ def tabulate(
     ends = np.array([terminal(state) for state in states])
     next_state = np.broadcast_to(np.arange(len(states))[:, None, None], shape).copy()
     reward = np.zeros(shape)
-    for s in np.flatnonzero(~ends):
+    for s in np.flatnonzero(~ends).tolist():
         for x, action in enumerate(actions):
             for u, name in enumerate(noises):
                 after, reward[s, x, u] = step(states[s], action, name)

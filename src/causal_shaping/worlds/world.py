@@ -72,14 +72,10 @@ class World:
         if not isinstance(name, str):
             return frozen(self.model._demonstrator(name, None), np.float64)
         if name not in self.demonstrators:
-            raise UnknownNameError(
-                f"{self.name} has no demonstrator {name!r}. It has {', '.join(self.demonstrators)}."
-            )
+            raise UnknownNameError(f"{self.name} has no demonstrator {name!r}. It has {', '.join(self.demonstrators)}.")
         return self.demonstrators[name]
 
-    def collect(
-        self, demonstrator: str | npt.ArrayLike, steps: int, seed: int = 0, source: str | None = None
-    ) -> Logs:
+    def collect(self, demonstrator: str | npt.ArrayLike, steps: int, seed: int = 0, source: str | None = None) -> Logs:
         """Watch a demonstrator for a number of steps and return its logs, without the hidden noise.
 
         Episodes start as the world's do and are cut at its horizon; the last one is cut where the steps end.
@@ -103,7 +99,7 @@ class World:
         if steps < 1 or seed < 0:
             raise ModelError(f"steps is {steps} and seed {seed}; steps must be 1 or more, the seed 0 or more.")
         model = self.model
-        columns = watch(
+        rows = watch(
             np.random.default_rng([seed, zlib.crc32(source.encode())]),
             steps,
             self.horizon,
@@ -121,7 +117,7 @@ class World:
             "demonstrator": demonstrator if isinstance(demonstrator, str) else source,
             "seed": str(seed),
         }
-        return Logs(self.space, source, *columns, metadata=metadata)
+        return Logs(self.space, source, **dict(zip(Logs.COLUMNS, rows, strict=True)), metadata=metadata)
 
     def __repr__(self) -> str:
         return (
@@ -157,8 +153,9 @@ def load_world(
             map of one's own.
 
     Example:
-        >>> load_world("lavacross-easy").model.optimum().values.mean().round(3)
-        np.float64(-0.395)
+        >>> world = load_world("lavacross-easy")
+        >>> round(float(world.model.optimum().values @ world.model.start), 4)
+        -0.4588
     """
     if coins not in COINS:
         raise UnknownNameError(f"There is no coin rule {coins!r}. Use {' or '.join(map(repr, COINS))}.")
@@ -203,9 +200,7 @@ def _tables(rules: Mapping[str, Demonstrator], model: TabularCMDP) -> Mapping[st
         def rule(state: Any, wind: str) -> Any:
             return given.rule(state[0], state[1], wind)
 
-        return frozen(
-            demonstrator(rule, model.space.states, grids.ACTIONS, grids.WINDS, given.random), np.float64
-        )
+        return frozen(demonstrator(rule, model.space.states, grids.ACTIONS, grids.WINDS, given.random), np.float64)
 
     return MappingProxyType({name: table(given) for name, given in rules.items()})
 
