@@ -6,7 +6,15 @@ from collections import defaultdict
 import numpy as np
 from hypothesis import strategies as st
 
-from causal_shaping import TabularCMDP
+from causal_shaping import TabularCMDP, list_worlds
+
+KINDS = [
+    (name, coins)
+    for name in list_worlds()
+    for coins in ("standing", "once")
+    if (name, coins) != ("walking-robot", "once")  # it has no coins
+]
+"""Every world under every coin rule."""
 
 
 def _distributions(draw, *shape):

@@ -239,7 +239,7 @@ class TabularCMDP:
 
         Its values are those that the demonstrator earns with the noise in sight.
         """
-        return self._one_action(self._demonstrator(beta, self.steps), "watch")
+        return self._one_action(self.check_demonstrator(beta, self.steps), "watch")
 
     def _one_action(self, decisions: FloatArray, name: str) -> TabularCMDP:
         def flat(table: npt.NDArray[Any]) -> npt.NDArray[Any]:  # [.., s, x, u] -> [.., s, 1, u * x]
@@ -405,7 +405,7 @@ class TabularCMDP:
             step_indexed: keep steps apart; needs a horizon, or a model with steps.
         """
         steps = self.steps if horizon is None else self._check_horizon(horizon)
-        decisions = self._demonstrator(beta, steps)
+        decisions = self.check_demonstrator(beta, steps)
         if horizon is not None:
             weight = np.stack(list(self._visits(decisions, horizon)))
         elif step_indexed or self.steps is not None:
@@ -484,7 +484,8 @@ class TabularCMDP:
             table = np.eye(actions)[table]
         return self._check_decisions("policy", table, (states, actions), horizon)
 
-    def _demonstrator(self, beta: npt.ArrayLike, horizon: int | None) -> FloatArray:
+    def check_demonstrator(self, beta: npt.ArrayLike, horizon: int | None = None) -> FloatArray:
+        """Return a demonstrator as probabilities [(steps,) states, noises, actions], or say what is wrong."""
         states, actions, noises = self.next_state.shape[-3:]
         return self._check_decisions("beta", np.asarray(beta), (states, noises, actions), horizon)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from causal_shaping.cmdp import TabularCMDP
 from causal_shaping.data import FloatArray
+from causal_shaping.errors import UnknownNameError
 
 Step = Callable[[Any, str, str], tuple[Any, float]]
 """A world's rule: (state label, action, noise) to (next state label, reward)."""
@@ -78,5 +79,10 @@ def demonstrator(
             if not isinstance(choice, Mapping):
                 choice = dict.fromkeys(choice, 1 / len(choice))
             for action, probability in choice.items():
+                if action not in actions:
+                    raise UnknownNameError(
+                        f"In state {state!r} and noise {noise!r} the demonstrator takes {action!r}, which is not one "
+                        f"of {', '.join(actions)}."
+                    )
                 table[s, u, actions.index(action)] += (1 - random) * probability
     return table

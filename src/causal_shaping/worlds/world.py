@@ -70,7 +70,7 @@ class World:
     def demonstrator(self, name: str | npt.ArrayLike) -> FloatArray:
         """Return a demonstrator's table by its name; a table is checked and passed on."""
         if not isinstance(name, str):
-            return frozen(self.model._demonstrator(name, None), np.float64)
+            return self.model.check_demonstrator(name)
         if name not in self.demonstrators:
             raise UnknownNameError(f"{self.name} has no demonstrator {name!r}. It has {', '.join(self.demonstrators)}.")
         return self.demonstrators[name]
@@ -189,7 +189,7 @@ def load_world(
 def _robot(horizon: int) -> World:
     model = robot.robot_model()
     tables = {
-        name: frozen(demonstrator(rule, model.space.states, robot.ACTIONS, robot.NOISES), np.float64)
+        name: frozen(demonstrator(rule, model.states, robot.ACTIONS, robot.NOISES), np.float64)
         for name, rule in robot.DEMONSTRATORS.items()
     }
     return World("walking-robot", "Walking robot", model, horizon, robot.NOISES, MappingProxyType(tables))
@@ -200,7 +200,8 @@ def _tables(rules: Mapping[str, Demonstrator], model: TabularCMDP) -> Mapping[st
         def rule(state: Any, wind: str) -> Any:
             return given.rule(state[0], state[1], wind)
 
-        return frozen(demonstrator(rule, model.space.states, grids.ACTIONS, grids.WINDS, given.random), np.float64)
+        beta = demonstrator(rule, model.states, grids.ACTIONS, grids.WINDS, given.random)
+        return frozen(model.check_demonstrator(beta), np.float64)
 
     return MappingProxyType({name: table(given) for name, given in rules.items()})
 

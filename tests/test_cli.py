@@ -1,0 +1,115 @@
+"""The command line, run as a user would."""
+
+import json
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.cli import main
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command; return exit code, output and errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["causal-shaping", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return stop.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+def test_the_list_of_worlds(run):
+    code, out, _ = run("worlds")
+    assert code == 0
+    for name in cs.list_worlds():
+        assert name in out
+    assert "-0.5213" in out
+    code, out, _ = run("worlds", "--json")
+    assert [row["world"] for row in json.loads(out)] == list(cs.list_worlds())
+
+
+def test_one_world_shows_map_winds_demonstrators_and_optimum(run):
+    code, out, _ = run("worlds", "lavacross-hard")
+    assert code == 0
+    assert "# . c c c c c . #" in out
+    for expected in ("0.7", "good", "random", "-0.856 →", "-0.322 ↓", "LavaCrossHard-v0"):
+        assert expected in out
+
+
+@pytest.mark.parametrize("name", cs.list_worlds())
+def test_every_world_can_be_shown(run, name):
+    code, out, _ = run("worlds", name)
+    assert code == 0
+    assert "earns" in out
+    _, out, _ = run("worlds", name, "--json")
+    world = cs.load_world(name)
+    assert [tuple(state["state"]) for state in json.loads(out)["states"]] == list(world.states)
+
+
+def test_a_world_of_ones_own_without_an_end_is_shown_by_its_horizon(run, tmp_path):
+    path = tmp_path / "farm.txt"
+    path.write_text("#####\n#cc.#\n#####")
+    code, out, _ = run("worlds", path, "--horizon", 5)
+    assert code == 0
+    assert "with 5 steps to go" in out
+    assert "0.500" in out
+
+
+def test_a_picture_of_a_world(run, tmp_path):
+    code, out, _ = run("worlds", "lavacross-easy", "--png", tmp_path / "easy.png")
+    assert code == 0
+    assert (tmp_path / "easy.png").read_bytes().startswith(b"\x89PNG")
+    assert "easy.png" in out
+
+
+def test_collect_writes_what_the_library_collects(run, tmp_path):
+    path = tmp_path / "good.parquet"
+    code, out, _ = run("collect", "lavacross-easy", "--demonstrator", "good", "--steps", 1000, "--seed", 4, "-o", path)
+    assert code == 0
+    assert "1,000 steps" in out
+    cs.load_world("lavacross-easy").collect("good", 1000, seed=4).write(tmp_path / "library.parquet")
+    assert pq.read_table(path).equals(pq.read_table(tmp_path / "library.parquet"))
+
+
+def test_the_diagram(run, tmp_path):
+    code, _, _ = run("diagram", "-o", tmp_path / "cmdp.svg")
+    assert code == 0
+    assert "<svg" in (tmp_path / "cmdp.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("worlds", "lavacross-hrad"), "Did you mean 'lavacross-hard'"),
+        (("worlds", "--png", "x.png"), "needs a world"),
+        (("worlds", "lavacross-hard", "--png", "x.gif"), "must end in"),
+        (("worlds", "lavacross-hard", "--wind", "a,b"), "five probabilities"),
+        (("worlds", "lavacross-hard", "--wind", "1,1"), "must be 5 probabilities"),
+        (("collect", "lavacross-easy", "--demonstrator", "gd", "-o", "x.parquet"), "no demonstrator 'gd'"),
+        (("collect", "lavacross-easy", "--demonstrator", "good", "-o", "x.csv"), "must end in .parquet"),
+        (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "0", "-o", "x.parquet"), "steps is 0"),
+        (("diagram", "-o", "no/such/folder.svg"), "does not exist"),
+    ],
+)
+def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["worlds", "collect", "diagram"])
+def test_help_shows_an_example(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"Example: causal-shaping {command}" in " ".join(out.split())

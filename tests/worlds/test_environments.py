@@ -1,0 +1,218 @@
+"""The Gymnasium environments: MiniGrid's walk against the tables, and the one stream of randomness."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from minigrid.minigrid_env import MiniGridEnv
+from models import KINDS
+
+from causal_shaping.errors import CausalShapingError
+from causal_shaping.worlds.registration import ENVIRONMENTS
+from causal_shaping.worlds.simulate import cumulative, pick
+
+
+def make(name, coins="standing", **arguments):
+    options = {} if name == "walking-robot" else {"coins": coins}
+    return gym.make(ENVIRONMENTS[name], **options, **arguments)
+
+
+def test_the_ids_are_those_people_rely_on():
+    assert ENVIRONMENTS == {
+        "walking-robot": "causal_shaping/WalkingRobot-v0",
+        "windy-empty": "causal_shaping/WindyEmpty-v0",
+        "lavacross-easy": "causal_shaping/LavaCrossEasy-v0",
+        "lavacross-hard": "causal_shaping/LavaCrossHard-v0",
+        "lavacross-maze": "causal_shaping/LavaCrossMaze-v0",
+        "lavacross-maze-fewer-coins": "causal_shaping/LavaCrossMazeFewerCoins-v0",
+    }
+
+
+# Warnings are errors in this suite.
+@pytest.mark.parametrize("arguments", [{}, {"observation": "image"}, {"reveal_noise": True}], ids=str)
+@pytest.mark.parametrize(("name", "coins"), KINDS)
+def test_check_env_passes_without_a_warning(name, coins, arguments):
+    env = make(name, coins, **arguments)
+    assert isinstance(env.unwrapped, MiniGridEnv)
+    check_env(env.unwrapped)
+
+
+@pytest.mark.parametrize(("name", "coins"), KINDS)
+def test_minigrids_walk_agrees_with_the_tables_everywhere(name, coins):
+    env = make(name, coins).unwrapped
+    world, model = env.world, env.world.model
+    env.reset(seed=0)
+    for s in np.flatnonzero(~model.terminal):
+        for x, action in enumerate(world.actions):
+            for u, noise in enumerate(world.noises):
+                env.place(world.states[s])
+                assert env.state == s
+                reward, terminated = env.advance(action, noise)
+                after = model.next_state[s, x, u]
+                found = (env.label(), reward, terminated)
+                expected = (world.states[after], model.reward[s, x, u], model.terminal[after])
+                assert found == expected, (world.states[s], action, noise)
+
+
+@pytest.mark.parametrize(("name", "coins"), KINDS)
+def test_two_environments_of_one_seed_walk_in_step(name, coins):
+    one, two = make(name, coins), make(name, coins, render_mode="rgb_array")
+    actions = np.random.default_rng(5)
+    assert one.reset(seed=9) == two.reset(seed=9)
+    for step in range(2000):
+        action = actions.integers(one.action_space.n)
+        result = one.step(action)
+        assert result == two.step(action)
+        if step % 200 == 0:
+            two.render()  # looking changes nothing
+        if result[2] or result[3]:
+            assert one.reset() == two.reset()
+
+
+@pytest.mark.parametrize(("name", "coins"), KINDS)
+def test_the_stream_is_the_start_and_then_one_uniform_a_step(name, coins):
+    """The documented order of draws, replayed on the tables alone."""
+    env = make(name, coins)
+    world, model = env.unwrapped.world, env.unwrapped.world.model
+    noise, start = cumulative(model.noise), cumulative(model.start)
+    rng, actions = np.random.default_rng(11), np.random.default_rng(6)
+    for episode in range(100):
+        state, _ = env.reset(seed=11 if episode == 0 else None)
+        s = pick(start, rng.random())
+        assert state == s
+        for h in range(world.horizon):
+            x = int(actions.integers(len(world.actions)))
+            u = pick(noise[s], rng.random())
+            state, reward, terminated, truncated, _ = env.step(x)
+            after = model.next_state[s, x, u]
+            assert (state, reward, terminated) == (after, model.reward[s, x, u], model.terminal[after])
+            assert truncated == (not terminated and h + 1 == world.horizon)
+            s = after
+            if terminated or truncated:
+                break
+
+
+@pytest.mark.parametrize(("name", "coins"), KINDS)
+def test_watching_in_the_environment_gives_the_collected_logs(name, coins):
+    env = make(name, coins).unwrapped
+    demonstrator = next(iter(env.world.demonstrators))
+    rows = 1500
+    beta = env.world.demonstrators[demonstrator]
+    logs = env.world.collect(beta, rows, seed=3, source="x")
+    # collect seeds with the seed and the checksum of the source's name; 0x8cdc1683 is crc32(b"x")
+    env.np_random = np.random.default_rng([3, 0x8CDC1683])
+    state, _ = env.reset()
+    for row in range(rows):
+        action, after, reward, terminated, truncated, _ = env.see(demonstrator)
+        found = (state, action, reward, after, terminated)
+        expected = tuple(getattr(logs, c)[row] for c in ("state", "action", "reward", "next_state", "terminated"))
+        assert found == expected
+        if row + 1 < rows:
+            assert truncated == logs.truncated[row]
+        state = env.reset()[0] if terminated or truncated else after
+
+
+def test_the_noise_is_hidden_unless_asked_for():
+    env, open_env = make("lavacross-easy"), make("lavacross-easy", reveal_noise=True)
+    assert env.reset(seed=0)[1] == {}
+    assert env.step(4)[4] == {}
+    state, info = open_env.reset(seed=0)
+    seen = [info["noise"]]
+    for _ in range(10):
+        *_, info = open_env.step(4)
+        seen.append(info["noise"])
+    assert set(seen) == {"south", "none"}
+    assert open_env.unwrapped.state == state  # still never moves
+
+
+def test_the_revealed_noise_is_the_one_that_the_step_meets():
+    env = make("lavacross-easy", reveal_noise=True)
+    world = env.unwrapped.world
+    state, info = env.reset(seed=1)
+    for _ in range(200):
+        u = world.noises.index(info["noise"])
+        after, _, terminated, truncated, info = env.step(1)
+        assert after == world.model.next_state[state, 1, u]
+        state, info = env.reset() if terminated or truncated else (after, info)
+
+
+def test_the_environment_exposes_its_space():
+    env = make("lavacross-hard", "once")
+    space = env.get_wrapper_attr("space")
+    assert space.columns == ("x", "y", "coins_left")
+    assert env.observation_space.n == len(space.states)
+    assert env.action_space.n == 5
+
+
+def test_images_tell_states_apart_and_nothing_else():
+    for name, coins in KINDS:
+        env = make(name, coins, observation="image").unwrapped
+        env.reset(seed=0)
+        world, images = env.world, {}
+        for s in np.flatnonzero(~world.model.terminal):
+            env.place(world.states[s])
+            image = env.observe()
+            assert env.observation_space.contains(image)
+            images[image.tobytes()] = s
+        if coins == "standing":
+            assert len(images) == (~world.model.terminal).sum()
+
+
+def test_an_episode_can_be_started_in_a_given_state():
+    env = make("lavacross-easy")
+    state, _ = env.reset(seed=0, options={"state": (3, 4)})
+    assert env.unwrapped.label() == (3, 4)
+    assert state == env.unwrapped.space.state_position((3, 4))
+    with pytest.raises(CausalShapingError, match="terminal"):
+        env.reset(options={"state": (4, 4)})
+
+
+def test_a_step_after_the_end_is_refused():
+    env = make("lavacross-easy", horizon=1)
+    env.reset(seed=0)
+    assert env.step(4)[3]
+    for act in (lambda: env.step(4), lambda: env.unwrapped.see("good")):
+        with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+            act()
+
+
+def test_bad_arguments_are_answered_with_an_error():
+    with pytest.raises(CausalShapingError, match="observation is 'pixels'"):
+        make("lavacross-easy", observation="pixels")
+    env = make("lavacross-easy")
+    env.reset(seed=0)
+    with pytest.raises(CausalShapingError, match="no action 7"):
+        env.unwrapped.step(7)
+    with pytest.raises(CausalShapingError, match="no demonstrator 'nobody'"):
+        env.unwrapped.see("nobody")
+
+
+def test_a_users_own_map_can_be_played(tmp_path):
+    path = tmp_path / "mine.txt"
+    path.write_text("#####\n#.cG#\n#####\n")
+    env = gym.make(ENVIRONMENTS["lavacross-easy"], world=str(path), wind=(0, 0, 0, 0, 1))
+    env.reset(seed=0, options={"state": (1, 1)})
+    assert [env.step(3)[1:3] for _ in range(2)] == [(0.1, False), (-0.1, True)]
+
+
+@pytest.mark.parametrize(("name", "coins"), KINDS)
+def test_pictures_show_the_agent_and_the_noise(name, coins):
+    env = make(name, coins, render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    frame = env.render()
+    assert frame.shape == (env.height * env.tile_size, env.width * env.tile_size, 3)
+    corner, wall = frame[: env.tile_size, : env.tile_size], frame[: env.tile_size, env.tile_size : 2 * env.tile_size]
+    assert (corner != wall).any()  # the noise
+    x, y = (int(i) * env.tile_size + env.tile_size // 2 for i in env.agent_pos)
+    red, green, _ = frame[y, x]
+    assert red > 100
+    assert green < 50
+
+
+def test_a_window_opens():
+    env = make("walking-robot", render_mode="human")
+    env.metadata["render_fps"] = 10_000
+    env.reset(seed=0)
+    env.step(0)
+    assert env.unwrapped.window.get_size() == (13 * 32, 3 * 32)
+    env.close()
