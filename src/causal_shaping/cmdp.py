@@ -394,7 +394,7 @@ class TabularCMDP:
     ) -> Counts:
         """Return the observational distribution of a demonstrator as `Counts` at population level.
 
-        Entries hold P(x, s', ended, y | s), the rewards as part of the key, times the weight of s: 1 for
+        Entries hold P(x, s', ended, y | s), rewards apart as in counted logs, times the weight of s: 1 for
         every state that is not terminal, or with a horizon the mean number of visits an episode makes,
         so that states out of reach are missing, as they are from logs.
 
@@ -416,31 +416,24 @@ class TabularCMDP:
             weight = (~self.terminal).astype(np.float64)[None]
         pieces = []
         for h, visits in enumerate(weight):
-            next_state, paid, _ = self._tables(h)
-            here = self._mass(visits, decisions, h)
-            s, x, u = np.nonzero(here)
-            step = np.full(len(s), h if step_indexed else 0)
-            # Adding 0 makes -0 and 0 one reward.
-            pieces.append(np.stack([step, s, x, next_state[s, x, u], paid[s, x, u] + 0.0, here[s, x, u]]))
-        *rows, mass = np.concatenate(pieces, axis=1)
-        (step, state, action, target, reward), which = np.unique(np.stack(rows), axis=1, return_inverse=True)
-        n = np.bincount(which, mass).astype(np.float64)
-        return Counts(
-            space=self.space,
-            sources=(source,),
-            discrete_rewards=(True,),
-            source=np.zeros(len(n), dtype=np.int32),
-            step=step.astype(np.int32) if step_indexed else None,
-            state=state.astype(np.int32),
-            action=action.astype(np.int32),
-            next_state=target.astype(np.int32),
-            terminated=self.terminal[target.astype(np.int32)],
-            n=n,
-            reward_sum=n * reward,
-            reward_min=reward,
-            reward_max=reward,
-            population=True,
-        )
+            next_state, reward, _ = self._tables(h)
+            mass = self._mass(visits, decisions, h)
+            s, x, u = np.nonzero(mass)
+            pieces.append((np.full(len(s), h), s, x, next_state[s, x, u], reward[s, x, u], mass[s, x, u]))
+        step, state, action, target, paid, n = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        columns = {
+            "source": np.zeros(len(n)),
+            "step": step if step_indexed else None,
+            "state": state,
+            "action": action,
+            "next_state": target,
+            "terminated": self.terminal[target],
+            "n": n,
+            "reward_sum": n * paid,
+            "reward_min": paid,
+            "reward_max": paid,
+        }
+        return Counts.combined(self.space, [source], [True], columns, population=True)
 
     def _visits(self, decisions: FloatArray, horizon: int) -> Iterator[FloatArray]:
         """Yield P(S_h = s) for h = 0, 1, ..., without the episodes that have ended."""

@@ -1,6 +1,6 @@
 """What every stage hands to the next: frozen, validated, no input or output.
 
-- `Space`: the states and actions, their labels and their order.
+- `Space`: the states and actions, their labels and their order; `Bins`: how real numbers become labels.
 - `Logs`: the trajectories of one source.
 - `Counts`: the sufficient statistics of the logs of one or several sources.
 
@@ -31,6 +31,9 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
 """The position that stands for a next state that the log does not hold."""
+
+MAX_REWARDS = 64
+"""Rewards of a source are told apart, as part of the outcome, if they take no more values than this."""
 
 ROW_COLUMNS = ("source", "episode", "step", "action", "reward", "terminated", "truncated")
 """The columns of a log row beside those of its state and next state."""
@@ -78,6 +81,54 @@ def _labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     return result
 
 
+@dataclass(frozen=True)
+class Bins:
+    """How a column of real numbers becomes labels 0, 1, 2, ...: by cut points, or by quantiles of the logs.
+
+    A number belongs to bin i if exactly i edges are at or below it.
+
+    Args:
+        edges: rising cut points.
+        quantiles: in place of edges, how many bins of equal mass to cut the logs into; the edges are found when
+            the logs are read, and are part of their space from then on.
+
+    Example:
+        >>> Bins(edges=(0.0, 1.5))([-3.0, 0.0, 1.0, 9.0]).tolist()
+        [0, 1, 1, 2]
+        >>> Bins(quantiles=2).found([1.0, 2.0, 3.0, 4.0]).edges
+        (2.5,)
+    """
+
+    edges: tuple[float, ...] = ()
+    quantiles: int | None = None
+
+    def __post_init__(self) -> None:
+        edges = tuple(float(edge) for edge in self.edges)
+        object.__setattr__(self, "edges", edges)
+        if bool(edges) == (self.quantiles is not None):
+            raise DataError("Bins need either edges=(...) or quantiles=N.")
+        if self.quantiles is not None and self.quantiles < 2:
+            raise DataError(f"quantiles is {self.quantiles}; it takes at least 2 bins to tell numbers apart.")
+        if not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise DataError(f"The edges of bins must be finite and rise, but are {edges}.")
+
+    def found(self, values: npt.ArrayLike) -> Bins:
+        """Return these bins with edges; quantiles are taken of the values, equal ones once."""
+        if self.quantiles is None:
+            return self
+        cuts = np.quantile(np.asarray(values, dtype=np.float64), np.arange(1, self.quantiles) / self.quantiles)
+        return Bins(edges=tuple(np.unique(cuts)))
+
+    def __call__(self, values: npt.ArrayLike) -> LongArray:
+        """Return the bin of each number."""
+        if self.quantiles is not None:
+            raise DataError("These bins wait for the logs that they take quantiles of: call found() first.")
+        numbers = np.asarray(values, dtype=np.float64)
+        if np.isnan(numbers).any():
+            raise DataError("A number to be binned is NaN.")
+        return np.asarray(np.searchsorted(self.edges, numbers, side="right"), dtype=np.int64)
+
+
 @dataclass(frozen=True, init=False)
 class Space:
     """The declared states and actions: labels, their order, and the columns that make a state label.
@@ -90,6 +141,7 @@ class Space:
         actions: names in table order, integers or strings.
         columns: the log columns that make a state label, one per part of it. By default `state`, or
             `state_0`, `state_1`, ... for tuples.
+        bins: the columns that hold real numbers, and the bins that turn them into parts of a label.
 
     Example:
         >>> space = Space(states=[(1, 1), (2, 1)], actions=["left", "right"], columns=("x", "y"))
@@ -102,8 +154,15 @@ class Space:
     states: tuple[Label, ...]
     actions: tuple[Label, ...]
     columns: tuple[str, ...] = ()
+    bins: Mapping[str, Bins] = field(default_factory=dict, hash=False)
 
-    def __init__(self, states: Iterable[Any], actions: Iterable[Any], columns: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        states: Iterable[Any],
+        actions: Iterable[Any],
+        columns: Sequence[str] = (),
+        bins: Mapping[str, Bins] | None = None,
+    ) -> None:
         states, actions = _labels("states", states), _labels("actions", actions)
         widths = {len(label) if isinstance(label, tuple) else 1 for label in states}
         if len(widths) > 1:
@@ -119,12 +178,16 @@ class Space:
                     f"A state column cannot be called {name!r}: the name is empty, used twice, or taken by "
                     f"another column of a log row ({', '.join(ROW_COLUMNS)}, {NEXT}...)."
                 )
+        for name, cut in (bins or {}).items():
+            if name not in columns or cut.quantiles is not None:
+                raise DataError(f"Bins of {name!r} need edges and a state column of that name; there are {columns}.")
         for label in actions:
             if isinstance(label, tuple):
                 raise DataError(f"Action {label!r} is a tuple. Name actions by an integer or a string.")
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "actions", actions)
         object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "bins", MappingProxyType(dict(bins or {})))
 
     @staticmethod
     def next_columns_of(columns: Iterable[str]) -> tuple[str, ...]:
@@ -159,17 +222,53 @@ class Space:
             np.array([self.action_position(label) for label in other.actions], dtype=np.int32),
         )
 
+    def label(self, observation: Any) -> Label:
+        """Return the label of a live observation: one value, or one per column; real numbers go into their bins.
+
+        The label need not be one of `states`: an agent can meet a state that no log holds.
+        """
+        parts = np.ravel(np.asarray(observation, dtype=object)).tolist()
+        if len(parts) != len(self.columns):
+            raise DataError(
+                f"The observation {observation!r} has {len(parts)} part(s), but a state of this space has "
+                f"{len(self.columns)}: {', '.join(self.columns)}."
+            )
+        cut = [
+            int(self.bins[name](part)) if name in self.bins else part
+            for name, part in zip(self.columns, parts, strict=True)
+        ]
+        return plain(cut[0] if len(cut) == 1 else tuple(cut))
+
+    def merge(self, other: Space) -> Space:
+        """Return a space that holds the labels of both: this one's order, then what the other adds."""
+        if self == other:
+            return self
+        if self.columns != other.columns or self.bins != other.bins:
+            raise DataError(
+                "Two spaces cannot be merged: their states are made of different columns or bins "
+                f"({', '.join(self.columns)} against {', '.join(other.columns)})."
+            )
+        return Space(
+            dict.fromkeys((*self.states, *other.states)),
+            dict.fromkeys((*self.actions, *other.actions)),
+            self.columns,
+            self.bins,
+        )
+
     def to_json(self) -> str:
         """Return the space as JSON, for the metadata of a file."""
-        return json.dumps({"states": self.states, "actions": self.actions, "columns": self.columns})
+        bins = {name: cut.edges for name, cut in self.bins.items()}
+        content = {"states": self.states, "actions": self.actions, "columns": self.columns, "bins": bins}
+        return json.dumps(content)
 
     @classmethod
     def from_json(cls, text: str) -> Space:
         """Return the space that `to_json` wrote."""
         try:
             content = json.loads(text)
-            return cls(content["states"], content["actions"], content["columns"])
-        except (ValueError, KeyError, TypeError) as error:
+            bins = {name: Bins(edges=edges) for name, edges in content["bins"].items()}
+            return cls(content["states"], content["actions"], content["columns"], bins)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"This is not the JSON of a space: {error!r}.") from error
 
     def __repr__(self) -> str:
@@ -385,6 +484,106 @@ class Counts(_Table):
         }
     )
     KEY = ("source", "step", "state", "action", "next_state", "terminated", "reward_min")
+
+    @classmethod
+    def combined(
+        cls,
+        space: Space,
+        sources: Sequence[str],
+        discrete_rewards: Sequence[bool],
+        columns: Mapping[str, npt.ArrayLike | None],
+        *,
+        population: bool = False,
+        max_rewards: int = MAX_REWARDS,
+    ) -> Counts:
+        """Return counts of rows that may repeat: equal outcomes are added up.
+
+        Args:
+            space: the states and actions.
+            sources: the sources' names.
+            discrete_rewards: per source, whether each row has one reward (`reward_min` is `reward_max`). The reward
+                then becomes part of the key, unless the source has more than `max_rewards` distinct ones.
+            columns: those of `COLUMNS`; step may be None.
+            population: whether `n` are masses of a known model.
+            max_rewards: the most distinct rewards that are told apart.
+        """
+        table: dict[str, npt.NDArray[Any]] = {
+            name: np.asarray(columns[name], dtype) for name, dtype in cls.COLUMNS.items() if columns[name] is not None
+        }
+        table["reward_min"] = table["reward_min"] + 0.0  # -0 and 0 are one reward
+        table["reward_max"] = table["reward_max"] + 0.0
+        discrete = np.array(discrete_rewards, dtype=bool)
+        for i in np.flatnonzero(discrete):
+            discrete[i] = len(np.unique(table["reward_min"][table["source"] == i])) <= max_rewards
+        in_key = discrete[table["source"]]
+        reward = np.where(in_key, table["reward_min"], 0.0)
+        key = [reward if name == "reward_min" else table[name] for name in cls.KEY if name in table]
+        order = np.lexsort(key[::-1])
+        changes = np.zeros(len(order), dtype=bool)
+        changes[:1] = True
+        for column in key:
+            changes[1:] |= column[order][1:] != column[order][:-1]
+        first = np.flatnonzero(changes)
+
+        def grouped(how: np.ufunc, name: str) -> npt.NDArray[Any]:
+            return np.asarray(how.reduceat(table[name][order], first)) if len(first) else table[name]
+
+        result: dict[str, Any] = {name: column[order][first] for name, column in table.items()}
+        result["n"] = grouped(np.add, "n")
+        result["reward_min"], result["reward_max"] = (
+            grouped(np.minimum, "reward_min"),
+            grouped(np.maximum, "reward_max"),
+        )
+        sums = grouped(np.add, "reward_sum")
+        result["reward_sum"] = np.where(in_key[order][first], result["n"] * result["reward_min"], sums)
+        result.setdefault("step", None)
+        return cls(space, tuple(sources), tuple(discrete), **result, population=population)
+
+    def merge(self, *others: Counts, max_rewards: int = MAX_REWARDS) -> Counts:
+        """Return these counts and others as one: by label and source, added up where they overlap.
+
+        Merging is associative: parts of a source may come in any grouping. Counts are exact; sums of rewards that
+        are not part of the key depend on the order in the last bits.
+        """
+        parts = (self, *others)
+        if len({part.step_indexed for part in parts}) > 1:
+            raise DataError("Counts by step and counts with steps pooled cannot be merged. Count again in one way.")
+        if len({part.population for part in parts}) > 1:
+            raise DataError("Population masses and counts of a sample cannot be merged: their n mean different things.")
+        space = self.space
+        for part in others:
+            space = space.merge(part.space)
+        sources = tuple(dict.fromkeys(name for part in parts for name in part.sources))
+        if self.population and len(sources) < sum(len(part.sources) for part in parts):
+            raise DataError("Two population counts have a source in common: their masses would count twice.")
+        discrete = [
+            all(
+                flag
+                for part in parts
+                for held, flag in zip(part.sources, part.discrete_rewards, strict=True)
+                if held == name
+            )
+            for name in sources
+        ]
+        moved = [part._moved(space, sources) for part in parts]
+        columns = {
+            name: None if name == "step" and not self.step_indexed else np.concatenate([part[name] for part in moved])
+            for name in self.COLUMNS
+        }
+        return self.combined(space, sources, discrete, columns, population=self.population, max_rewards=max_rewards)
+
+    def to_space(self, space: Space) -> Counts:
+        """Return the same counts with states and actions in the order of another space that holds their labels."""
+        columns = self._moved(space, self.sources)
+        return Counts(space, self.sources, self.discrete_rewards, **columns, population=self.population)
+
+    def _moved(self, space: Space, sources: Sequence[str]) -> dict[str, Any]:
+        states, actions = space.positions(self.space)
+        columns = {name: getattr(self, name) for name in self.COLUMNS}
+        columns["source"] = np.array([sources.index(name) for name in self.sources])[self.source]
+        columns["state"], columns["action"] = states[self.state], actions[self.action]
+        columns["next_state"] = np.append(states, UNKNOWN)[self.next_state]  # UNKNOWN is the last position
+        return columns
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(str(name) for name in self.sources))

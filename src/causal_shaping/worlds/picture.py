@@ -151,7 +151,7 @@ def _draw_values(
             color=_ink_on(color),
         )
     bar = axes.get_figure(root=True).colorbar(  # type: ignore[union-attr]
-        ScalarMappable(scale, palette), ax=axes, fraction=0.04, pad=0.02, alpha=0.85
+        ScalarMappable(scale, palette), ax=axes, fraction=0.04, pad=0.02, alpha=0.85, shrink=0.8 if world.grid else 0.6
     )
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, length=2)
