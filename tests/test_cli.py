@@ -61,6 +61,28 @@ def test_a_world_of_ones_own_without_an_end_is_shown_by_its_horizon(run, tmp_pat
     assert "0.500" in out
 
 
+def test_a_wide_map_keeps_its_numbers(run, tmp_path):
+    path = tmp_path / "a[b].txt"  # brackets are no markup
+    path.write_text("#" * 18 + "\n#" + "." * 15 + "G#\n" + "#" * 18)
+    code, out, _ = run("worlds", path)
+    assert code == 0
+    assert "-1.500 →" in out
+    assert "…" not in out
+    assert "a[b].txt" in out.replace("\n", "")
+
+
+def test_a_terminal_without_arrows(run, monkeypatch):
+    monkeypatch.setattr("causal_shaping.cli.Console.encoding", "ascii")
+    code, out, _ = run("worlds", "lavacross-hard")
+    assert code == 0
+    assert "-0.856 r" in out
+
+
+def test_the_version(run):
+    code, out, _ = run("--version")
+    assert (code, out) == (0, f"causal-shaping {cs.__version__}\n")
+
+
 def test_a_picture_of_a_world(run, tmp_path):
     code, out, _ = run("worlds", "lavacross-easy", "--png", tmp_path / "easy.png")
     assert code == 0
@@ -87,7 +109,8 @@ def test_the_diagram(run, tmp_path):
     ("arguments", "message"),
     [
         (("worlds", "lavacross-hrad"), "Did you mean 'lavacross-hard'"),
-        (("worlds", "--png", "x.png"), "needs a world"),
+        (("worlds", "--png", "x.png"), "need a world"),
+        (("worlds", "--coins", "once"), "need a world"),
         (("worlds", "lavacross-hard", "--png", "x.gif"), "must end in"),
         (("worlds", "lavacross-hard", "--wind", "a,b"), "five probabilities"),
         (("worlds", "lavacross-hard", "--wind", "1,1"), "must be 5 probabilities"),

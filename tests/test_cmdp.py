@@ -16,7 +16,7 @@ from models import (
     trajectories,
 )
 
-from causal_shaping import TabularCMDP
+from causal_shaping import TabularCMDP, Values
 from causal_shaping.errors import ModelError
 
 HORIZON = 2
@@ -234,15 +234,54 @@ def test_reward_range_counts_only_noise_that_can_happen():
     assert model.reward_range == (0.1, 0.1)
 
 
-def test_reachable_follows_only_noise_that_can_happen():
-    model = TabularCMDP(
-        next_state=[[[1, 2]], [[1, 1]], [[2, 2]]],
-        reward=np.zeros((3, 1, 2)),
-        noise=[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]],
-        terminal=[False, True, True],
-        start=[1.0, 0.0, 0.0],
+def leaky(exit_probability):
+    """A state that costs 1 a step and is left with a small probability; its value is -1 / that."""
+    return TabularCMDP(
+        next_state=[[[0, 1]], [[1, 1]]],
+        reward=[[[-1.0, -1.0]], [[0.0, 0.0]]],
+        noise=[[1 - exit_probability, exit_probability], [1.0, 0.0]],
+        terminal=[False, True],
+        start=[1.0, 0.0],
     )
-    assert model.reachable.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("exit_probability", [0.5, 1e-2, 1e-4, 1e-6])
+def test_a_limit_that_sweeps_reach_slowly_is_found_exactly(exit_probability):
+    assert leaky(exit_probability).optimum().values[0] == pytest.approx(-1 / exit_probability)
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.9999, 0.9999999])
+def test_a_discount_close_to_one_is_no_problem(discount):
+    assert loop(0.1).optimum(discount=discount).values[0] == pytest.approx(0.1 / (1 - discount))
+
+
+def test_swinging_between_gain_and_loss_has_no_stationary_optimum():
+    swing = TabularCMDP(
+        next_state=[[[1]], [[0]]],
+        reward=[[[0.1]], [[-0.1]]],
+        noise=[[1.0], [1.0]],
+        terminal=[False, False],
+        start=[1, 0],
+    )
+    with pytest.raises(ModelError, match="no optimum without a horizon"):
+        swing.optimum()
+
+
+def test_greedy_takes_the_first_of_actions_that_differ_by_rounding():
+    q_values = np.array([[0.3 - 1e-16, 0.1 + 0.2, 0.3 + 1e-10], [0.0, 0.0, 1e-8]])
+    assert Values(q_values.max(axis=-1), q_values).greedy().tolist() == [0, 2]
+
+
+@given(st.data(), cmdps())
+def test_submodels_of_policies_by_step(data, model):
+    policy, beta = data.draw(policies(model, HORIZON)), data.draw(demonstrators(model, HORIZON))
+    follow = np.zeros(len(model.states), dtype=int)
+    under_do = model.submodel(policy).evaluate(follow, HORIZON).values
+    np.testing.assert_allclose(under_do, model.evaluate(policy, HORIZON).values, atol=1e-12)
+    watched = model.demonstrated(beta).evaluate(follow, HORIZON).values
+    for s in range(len(model.states)):
+        expected = enumerated_value(model, lambda h, s, u: beta[h, s, u], HORIZON, s)
+        assert watched[0, s] == pytest.approx(expected, abs=1e-12)
 
 
 # Bad tables ----------------------------------------------------------------------------------------
@@ -279,8 +318,11 @@ def changed(name, where, value):
         ({**GOOD, "noise": [[1.0], [1.0]]}, r"noise has shape \(2, 1\)"),
         ({**GOOD, "next_state": [0, 1]}, r"next_state has shape \(2,\); it must be \[states, actions, noises\]"),
         ({**GOOD, "next_state": np.zeros((0, 2, 2), int)}, "and not empty"),
-        ({**GOOD, "next_state": np.full((2, 2, 2), 0.5)}, "next_state is not a table of int32"),
-        ({**GOOD, "reward": [["a", "b"]]}, "reward is not a table of float64"),
+        ({**GOOD, "next_state": np.full((2, 2, 2), 0.5)}, "next_state must hold int32 numbers, but holds 0.5"),
+        ({**GOOD, "reward": [["a", "b"]]}, "reward must hold float64 numbers, but holds 'a'"),
+        ({**GOOD, "next_state": [[[0, 1], [0]]]}, "next_state is not a table"),
+        ({**GOOD, "next_state": None}, "next_state must hold int32 numbers, but holds None"),
+        ({**GOOD, "terminal": [0.0, np.nan]}, "terminal must hold bool numbers, but holds nan"),
         ({**GOOD, "states": ["a"]}, "2 states and 2 actions, but 1 state and 2 action labels"),
     ],
 )
@@ -293,6 +335,7 @@ def test_bad_tables_are_named(tables, message):
     ("ask", "message"),
     [
         (lambda m: m.optimum(horizon=0), "horizon is 0; it must be at least 1"),
+        (lambda m: m.optimum(horizon=2.0), "horizon is 2.0; it must be a whole number"),
         (lambda m: m.optimum(discount=0.0), "discount is 0.0"),
         (lambda m: m.optimum(discount=1.1), "discount is 1.1"),
         (lambda m: m.evaluate([0, 2], 3), r"policy\[1\] is 2: an action must be in 0 .. 1"),

@@ -52,6 +52,12 @@ def test_numpy_labels_become_plain_ones():
         (([(1, 2)], ["a"], ("x",)), "2 part.* but columns names 1"),
         (([(1, 2)], ["a"], ("x", "x")), "'x'.*used twice"),
         (([1], ["a"], ("reward",)), "'reward'.*taken by"),
+        (([1], ["a"], ("Reward",)), "'Reward'.*taken by"),
+        (([(1, 2)], ["a"], ("x", "X")), "used twice"),
+        (("abc", ["a"]), "states is the string 'abc'"),
+        (([1], "go"), "actions is the string 'go'"),
+        (([(1, 2)], ["a"], "xy"), "columns is the string 'xy'"),
+        (([2**63], ["a"]), "cannot be a label"),
         (([(1, 2)], ["a"], ("x", "next_x")), "'next_x'.*taken by"),
     ],
 )
@@ -121,8 +127,9 @@ def test_bad_rows_are_refused_with_their_place(changes, message):
 
 
 def test_logs_without_a_source_are_refused():
-    with pytest.raises(DataError, match="name of their source"):
-        Logs(SPACE, "", **ROWS)
+    for nobody in ("", None, 7):
+        with pytest.raises(DataError, match="name of their source"):
+            Logs(SPACE, nobody, **ROWS)
 
 
 def test_the_last_outcome_may_be_unknown():
@@ -130,12 +137,42 @@ def test_the_last_outcome_may_be_unknown():
     assert cut.next_state.tolist() == [1, UNKNOWN, 0, UNKNOWN]
 
 
-def test_logs_cannot_be_written_to_and_leave_the_callers_array_alone():
+def test_logs_cannot_be_changed_from_inside_or_outside():
     reward = np.array(ROWS["reward"])
     held = logs(reward=reward)
     with pytest.raises(ValueError, match="read-only"):
         held.reward[0] = 1.0
-    reward[0] = 1.0
+    reward[0] = np.nan
+    assert held.reward[0] == 0.1
+    view = np.array(ROWS["reward"])
+    frozen_view = view[:]
+    frozen_view.flags.writeable = False
+    held = logs(reward=frozen_view)
+    view[0] = np.nan  # the memory behind a read-only view
+    assert held.reward[0] == 0.1
+
+
+def test_a_read_only_array_is_taken_without_a_copy():
+    reward = np.array(ROWS["reward"])
+    reward.flags.writeable = False
+    assert logs(reward=reward).reward is reward
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"state": [0, 1.7, 0, 0]}, "Source 'a', column state must hold int32 numbers, but holds 1.7"),
+        ({"state": [0, 2**32 + 1, 0, 0]}, "column state must hold int32 numbers, but holds 4294967297"),
+        ({"episode": [0, 0.4, 1, 1]}, "column episode.*0.4"),
+        ({"terminated": [0, np.nan, 0, 0]}, "column terminated must hold bool numbers, but holds nan"),
+        ({"terminated": [0, 2, 0, 0]}, "column terminated must hold bool numbers, but holds 2"),
+        ({"reward": ["x", 0, 0, 0]}, "column reward must hold float64 numbers, but holds 'x'"),
+        ({"next_state": [1, None, 0, 1]}, "column next_state must hold int32"),
+    ],
+)
+def test_numbers_of_the_wrong_kind_are_refused_not_rounded(changes, message):
+    with pytest.raises(DataError, match=message):
+        logs(**changes)
 
 
 def test_the_checksum_tells_logs_apart():
@@ -179,6 +216,8 @@ def test_the_order_of_entries_does_not_matter(order):
         ({"next_state": [1, 2, -2]}, "next_state must be in -1 .. 2"),
         ({"source": [0, 0, 2]}, "source must be in 0 .. 1"),
         ({"step": [0, -1, 0]}, "step must be in 0"),
+        ({"state": [0, 0.9, 1]}, "column state must hold int32 numbers, but holds 0.9"),
+        ({"next_state": [1, 2**32 + 1, 1]}, "column next_state must hold int32"),
         ({"reward_sum": [0.3, np.inf, 0.5]}, "reward_sum must be finite"),
         ({"reward_sum": [0.9, 1.0, 0.5]}, "mean reward lies outside"),
         ({"discrete": (True, True)}, "entry 2.*reward_min is not reward_max"),
@@ -207,3 +246,10 @@ def test_only_population_counts_may_hold_fractions():
 def test_sources_need_distinct_names():
     with pytest.raises(DataError, match="distinct, non-empty source names"):
         Counts(SPACE, ("a", "a"), (True, False), **ENTRIES)
+    with pytest.raises(DataError, match="sources is the string 'ab'"):
+        Counts(SPACE, "ab", (True, False), **ENTRIES)
+
+
+def test_counts_cannot_be_written_to():
+    with pytest.raises(ValueError, match="read-only"):
+        counts().n[0] = 5.0

@@ -13,8 +13,10 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from causal_shaping import __version__
 from causal_shaping.cmdp import Values
 from causal_shaping.errors import CausalShapingError, ModelError
+from causal_shaping.files import PARQUET, check_target
 from causal_shaping.worlds import World, list_worlds, load_world
 from causal_shaping.worlds.grid import ACTIONS, WALL
 from causal_shaping.worlds.registration import ENVIRONMENTS
@@ -30,16 +32,26 @@ app = typer.Typer(
 ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "still": "·"}
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"causal-shaping {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
-    """Keep commands as commands even while there are few."""
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
     """Run the command line; what the package refuses ends with its message and exit code 2."""
     try:
         app()
-    except CausalShapingError as error:
+    except (CausalShapingError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
 
@@ -77,8 +89,8 @@ def worlds(
     Example: causal-shaping worlds lavacross-hard --png hard.png
     """
     if world is None:
-        if png is not None:
-            raise ModelError("A picture needs a world: causal-shaping worlds lavacross-hard --png hard.png")
+        if png is not None or wind is not None or horizon is not None or coins != "standing":
+            raise ModelError("These options need a world: causal-shaping worlds lavacross-hard --png hard.png")
         _print_worlds(as_json)
         return
     loaded = _load(world, coins, horizon, wind)
@@ -111,6 +123,7 @@ def collect(
     Example: causal-shaping collect lavacross-easy --demonstrator good --steps 100000 --seed 0 -o good.parquet
     """
     console = Console(stderr=True)
+    check_target(output, PARQUET)
     loaded = _load(world, coins, horizon, wind)
     loaded.demonstrator(demonstrator)
     with console.status(f"Watching {demonstrator} in {loaded.name} for {steps:,} steps"):
@@ -132,6 +145,22 @@ def diagram(
 
     save_picture(draw_diagram(), output)
     print(f"Diagram written to {output}.")
+
+
+def _console(width: int = 0) -> Console:
+    """Return where tables go: at least `width` wide, and text taken as it is, not as markup."""
+    console = Console(markup=False, highlight=False)
+    console.width = max(console.width, width)
+    return console
+
+
+def _arrows(console: Console) -> dict[str, str]:
+    """Return a sign for each action that the terminal can show."""
+    try:
+        "".join(ARROWS.values()).encode(console.encoding)
+    except UnicodeEncodeError:
+        return {action: action[0] for action in ARROWS}
+    return ARROWS
 
 
 def _load(name: str, coins: str, horizon: int | None, wind: str | None) -> World:
@@ -211,14 +240,14 @@ def _print_worlds(as_json: bool) -> None:
             ", ".join(row["demonstrators"]),
             f"{row['mean_optimal_value']:.4f}",
         )
-    console = Console()
+    console = _console()
     console.print(table)
     console.print("Show one with `causal-shaping worlds NAME`; log one with `causal-shaping collect NAME`.")
 
 
 def _print_world(world: World, best: Values, note: str) -> None:
-    console = Console()
-    console.print(f"[bold]{world.title}[/bold] ({world.name}): horizon {world.horizon}")
+    console = _console(width=world.grid.width * 11 if world.grid else 0)
+    console.print(f"{world.title} ({world.name}): horizon {world.horizon}", style="bold")
     if world.name in ENVIRONMENTS:
         console.print(f'gymnasium.make("{ENVIRONMENTS[world.name]}")')
     if world.grid is not None:
@@ -237,27 +266,26 @@ def _print_grid(console: Console, world: World, best: Values, note: str) -> None
     grid = world.grid
     assert grid is not None
     styles = {"L": "red", "c": "yellow", "G": "green", WALL: "dim"}
-    all_left = () if world.coins == "standing" else (2 ** len(grid.coins) - 1,)
     console.print()
     for row in grid.rows:
         console.print(Text.assemble(*((f"{mark} ", styles.get(mark, "")) for mark in row)))
     winds: dict[tuple[float, ...], list[tuple[int, int]]] = {}
     for cell in grid.starts:
-        state = world.space.state_position((*cell, *all_left))
+        state = world.state_at(*cell)
         winds.setdefault(tuple(world.model.noise[state].tolist()), []).append(cell)
     table = Table("wind at", *world.noises, title="Wind: how likely the air pushes which way")
     for distribution, cells in winds.items():
         where = "everywhere" if len(winds) == 1 else " ".join(f"({x},{y})" for x, y in cells)
         table.add_row(where, *(f"{p:g}" for p in distribution))
     console.print(table)
-    policy = best.greedy()
+    policy, arrows = best.greedy(), _arrows(console)
     table = Table(title=f"Optimal values and actions, {note}", show_header=False, show_lines=True)
     for y, row in enumerate(grid.rows[1:-1], 1):
         shown: list[Text | str] = []
         for x, mark in enumerate(row[1:-1], 1):
             if (x, y) in grid.starts:
-                state = world.space.state_position((x, y, *all_left))
-                shown.append(f"{best.values[state]:.3f} {ARROWS[ACTIONS[policy[state]]]}")
+                state = world.state_at(x, y)
+                shown.append(f"{best.values[state]:.3f} {arrows[ACTIONS[policy[state]]]}")
             else:
                 shown.append(Text(mark, styles[mark]))
         table.add_row(*shown)

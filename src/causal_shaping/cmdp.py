@@ -10,6 +10,7 @@ policy, which does not.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
 from causal_shaping.data import BoolArray, Counts, FloatArray, IntArray, Label, Space, frozen
-from causal_shaping.errors import ModelError
+from causal_shaping.errors import DataError, ModelError
 
 PROBABILITY_TOLERANCE = 1e-9
 """How far a sum of probabilities may be from one."""
@@ -30,8 +31,8 @@ PROBABILITY_TOLERANCE = 1e-9
 VALUE_TOLERANCE = 1e-13
 """Sweeps to a fixed point end when values change by less than this, relative to the largest of them."""
 
-MOST_SWEEPS = 100_000
-"""Sweeps after which a fixed point is declared missing."""
+MOST_SWEEPS = 10_000
+"""Sweeps after which a fixed point is slow, or missing."""
 
 TIE_DECIMALS = 9
 """Action values are rounded to this many decimals before the first best action is taken."""
@@ -195,12 +196,6 @@ class TabularCMDP:
         rewards = self.reward[np.broadcast_to(possible, self.reward.shape)]
         return (float(rewards.min()), float(rewards.max())) if rewards.size else (0.0, 0.0)
 
-    @cached_property
-    def reachable(self) -> BoolArray:
-        """Whether a state can be reached from the start by some actions in any number of steps."""
-        possible = np.broadcast_to(self.noise[..., None, :] > 0, self.next_state.shape)
-        return _spread(self.start > 0, np.nonzero(possible)[-3], self.next_state[possible])
-
     def transitions(self) -> FloatArray:
         """Return the paper's T(s, x, s') under do(x): float64 [(steps,) states, actions, states]."""
         result = np.zeros((*self.next_state.shape[:-1], len(self.terminal)))
@@ -232,14 +227,15 @@ class TabularCMDP:
 
         The policy's own draws join the noise. See `evaluate` for the forms of a policy.
         """
-        return self._one_action(self._decisions(self._policy(policy, self.steps)), "do(policy)")
+        steps = self.steps or len(np.asarray(policy))
+        return self._one_action(self._decisions(self.check_policy(policy, steps)), "do(policy)")
 
     def demonstrated(self, beta: npt.ArrayLike) -> TabularCMDP:
         """Return the model in which a demonstrator acts: a CMDP with one action, "watch it".
 
         Its values are those that the demonstrator earns with the noise in sight.
         """
-        return self._one_action(self.check_demonstrator(beta, self.steps), "watch")
+        return self._one_action(self.check_demonstrator(beta, self.steps or len(np.asarray(beta))), "watch")
 
     def _one_action(self, decisions: FloatArray, name: str) -> TabularCMDP:
         def flat(table: npt.NDArray[Any]) -> npt.NDArray[Any]:  # [.., s, x, u] -> [.., s, 1, u * x]
@@ -266,27 +262,55 @@ class TabularCMDP:
     def optimum(self, horizon: int | None = None, discount: float = 1.0) -> Values:
         """Return the optimal interventional values, those of the best policy that does not see the noise.
 
-        With a horizon, by backward induction. Without, the limit of the finite-horizon values as the
-        horizon grows, by sweeps until they change by less than 1e-13 of the largest value. If values keep
-        changing (an agent can collect reward for ever) there is no limit, and that is an error.
+        With a horizon, by backward induction. With a discount below 1, by policy iteration. Without either, the
+        limit of the finite-horizon values as the horizon grows: by sweeps until they change by less than 1e-13 of
+        the largest value, and by policy iteration where they are slow. If there is no limit, since an agent can
+        collect reward for ever or swing between gain and loss, that is an error.
         """
         _check_discount(discount)
         if horizon is not None:
             return self._backward(horizon, discount, lambda q, _: q.max(axis=-1))
         self._need_stationary("optimum")
-        values = np.zeros(len(self.terminal))
-        for _ in range(MOST_SWEEPS):
+        if discount < 1:
+            return self._improve(self._backup(np.zeros(len(self.terminal)), 0, discount), discount)
+        values, halfway = np.zeros(len(self.terminal)), np.zeros(len(self.terminal))
+        for sweep in range(MOST_SWEEPS):
             before, q_values = values, self._backup(values, 0, discount)
             values = q_values.max(axis=-1)
             change = np.abs(values - before)
             if change.max() <= VALUE_TOLERANCE * max(1.0, np.abs(values).max()):
                 return Values(frozen(values, np.float64), frozen(q_values, np.float64))
+            if sweep == MOST_SWEEPS // 2:
+                halfway = values
+        # Slow, or no limit at all? The limit solves the optimality equation exactly, and the sweeps approach it.
+        try:
+            exact = self._improve(q_values, discount)
+        except ModelError:
+            exact = None  # the best policy never ends and goes on being paid
+        if exact is not None:
+            closer = np.abs(values - exact.values).max() < np.abs(halfway - exact.values).max() * (1 - 1e-9)
+            if closer:
+                return exact
         worst = int(change.argmax())
         raise ModelError(
             f"There is no optimum without a horizon: after {MOST_SWEEPS:,} sweeps the value of state "
             f"{self.space.states[worst]!r} still changes by {change[worst]:.3g} a sweep (it is "
             f"{values[worst]:.4g}). Pass horizon=, or a discount below 1."
         )
+
+    def _improve(self, q_values: FloatArray, discount: float) -> Values:
+        """Return the values of the best stationary policy by policy iteration, starting greedily."""
+        policy = q_values.argmax(axis=-1)
+        every = np.arange(len(policy))
+        while True:
+            values = self._solve(*self._chain(np.eye(len(self.actions))[policy]), discount)
+            q_values = self._backup(values, 0, discount)
+            # Only a true improvement changes the policy, so that rounding cannot make it go round in circles.
+            slack = VALUE_TOLERANCE * max(1.0, np.abs(values).max()) / max(1.0 - discount, 1e-4)
+            better = q_values.max(axis=-1) > q_values[every, policy] + slack
+            if not better.any():
+                return Values(frozen(q_values.max(axis=-1), np.float64), frozen(q_values, np.float64))
+            policy = np.where(better, q_values.argmax(axis=-1), policy)
 
     def evaluate(self, policy: npt.ArrayLike, horizon: int | None = None, discount: float = 1.0) -> Values:
         """Return the values of a policy: `values` of following it, `q_values` of one other action first.
@@ -298,7 +322,7 @@ class TabularCMDP:
             discount: the factor on future reward.
         """
         _check_discount(discount)
-        pi = self._policy(policy, horizon)
+        pi = self.check_policy(policy, horizon)
         if horizon is not None:
             return self._backward(horizon, discount, lambda q, h: (q * (pi if pi.ndim == 2 else pi[h])).sum(axis=-1))
         self._need_stationary("evaluate")
@@ -313,7 +337,7 @@ class TabularCMDP:
         terminal state.
         """
         _check_discount(discount)
-        pi = self._policy(policy, horizon)
+        pi = self.check_policy(policy, horizon)
         if horizon is not None:
             visits = np.stack(list(self._visits(self._decisions(pi), horizon)))
             return visits[:, :, None] * pi * discount ** np.arange(horizon)[:, None, None]
@@ -354,8 +378,8 @@ class TabularCMDP:
         """Return the Markov chain of a stationary policy: transition matrix and mean reward."""
         states = len(self.terminal)
         weight = pi[:, :, None] * self.noise[:, None, :]
-        source = np.broadcast_to(np.arange(states)[:, None, None], weight.shape)
-        chain = coo_array((weight.ravel(), (source.ravel(), self.next_state.ravel())), shape=(states, states))
+        tail = np.broadcast_to(np.arange(states)[:, None, None], weight.shape)
+        chain = coo_array((weight.ravel(), (tail.ravel(), self.next_state.ravel())), shape=(states, states))
         matrix = chain.tocsr()
         matrix.eliminate_zeros()
         return matrix, (weight * self.reward).sum(axis=(1, 2))
@@ -382,9 +406,9 @@ class TabularCMDP:
     def _closed(chain: csr_array) -> BoolArray:
         """Whether a state belongs to a class of states that the chain never leaves."""
         count, label = connected_components(chain, directed=True, connection="strong")
-        source, target = chain.nonzero()
+        tail, head = chain.nonzero()
         leaves = np.zeros(count, dtype=bool)
-        leaves[label[source[label[source] != label[target]]]] = True
+        leaves[label[tail[label[tail] != label[head]]]] = True
         return np.asarray(~leaves[label])
 
     # What a demonstrator's logs converge to --------------------------------------------------------
@@ -395,8 +419,8 @@ class TabularCMDP:
         """Return the observational distribution of a demonstrator as `Counts` at population level.
 
         Entries hold P(x, s', ended, y | s), rewards apart as in counted logs, times the weight of s: 1 for
-        every state that is not terminal, or with a horizon the mean number of visits an episode makes,
-        so that states out of reach are missing, as they are from logs.
+        every state that is not terminal (at each step of a model with steps), or with a horizon the mean
+        number of visits an episode makes, so that states out of reach are missing, as they are from logs.
 
         Args:
             beta: the demonstrator, probabilities [(steps,) states, noises, actions].
@@ -458,13 +482,14 @@ class TabularCMDP:
             raise ModelError(f"The model changes over its {self.steps} steps; {what} needs horizon=.")
 
     def _check_horizon(self, horizon: int) -> int:
+        horizon = whole("horizon", horizon)
         if horizon < 1 or (self.steps is not None and horizon > self.steps):
             most = "" if self.steps is None else f" and at most {self.steps}, the steps of the tables"
             raise ModelError(f"horizon is {horizon}; it must be at least 1{most}.")
         return horizon
 
-    def _policy(self, policy: npt.ArrayLike, horizon: int | None) -> FloatArray:
-        """Return a policy as probabilities [(steps,) states, actions]."""
+    def check_policy(self, policy: npt.ArrayLike, horizon: int | None = None) -> FloatArray:
+        """Return a policy as probabilities [(steps,) states, actions], or say what is wrong."""
         states, actions = self.next_state.shape[-3:-1]
         table = np.asarray(policy)
         if np.issubdtype(table.dtype, np.integer):
@@ -506,12 +531,9 @@ class TabularCMDP:
 
 def _table(name: str, values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     try:
-        array = np.asarray(values)
-        if not np.can_cast(array.dtype, dtype, casting="same_kind") and array.dtype != np.bool_:
-            raise TypeError(f"its entries are of type {array.dtype}")
-        return frozen(array, dtype, copy=True)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{name} is not a table of {np.dtype(dtype).name}: {error}.") from error
+        return frozen(values, dtype, name)
+    except DataError as error:
+        raise ModelError(str(error)) from error
 
 
 def _refuse(name: str, table: npt.NDArray[Any], bad: BoolArray, why: str) -> None:
@@ -521,14 +543,25 @@ def _refuse(name: str, table: npt.NDArray[Any], bad: BoolArray, why: str) -> Non
         raise ModelError(f"{name}{list(where)} is {table[where]!s}: {why}.")
 
 
-def _spread(found: BoolArray, source: npt.NDArray[Any], target: npt.NDArray[Any]) -> BoolArray:
-    """Return the states `found` and all that the edges from source to target lead to."""
+def _spread(found: BoolArray, tail: npt.NDArray[Any], head: npt.NDArray[Any]) -> BoolArray:
+    """Return the states `found` and all that the edges from tail to head lead to."""
     while True:
         more = found.copy()
-        more[target[found[source]]] = True
+        more[head[found[tail]]] = True
         if (more == found).all():
             return more
         found = more
+
+
+def whole(name: str, value: Any, least: int = 0) -> int:
+    """Return an argument that must be a whole number as an int."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ModelError(f"{name} is {value!r}; it must be a whole number.") from None
+    if number < least:
+        raise ModelError(f"{name} is {number}; it must be at least {least}.")
+    return number
 
 
 def _check_discount(discount: float) -> None:

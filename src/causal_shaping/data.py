@@ -42,22 +42,51 @@ NEXT = "next_"
 """What the column of a next state has in front of the column of the state."""
 
 
-def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, *, copy: bool = False) -> npt.NDArray[Any]:
-    """Return `values` as a contiguous array of `dtype` that cannot be written to.
+def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, what: str = "an array") -> npt.NDArray[Any]:
+    """Return `values` as a contiguous array of `dtype` that nobody can write to.
 
-    The caller's own array keeps its flags; with `copy` it can change without changing the result.
+    An array that is read-only already is taken as it is; anything else is copied. Numbers must survive the change of
+    type: 1.5 is no integer, 2 no boolean.
+
+    Raises:
+        DataError: names `what` and the first entry that does not fit.
     """
-    array = np.array(values, dtype=dtype, order="C") if copy else np.ascontiguousarray(values, dtype=dtype)
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    try:
+        given = np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"{what} is not a table: its rows have different lengths.") from error
+    if given.dtype.kind not in "biuf":
+        raise DataError(f"{what} must hold {np.dtype(dtype).name} numbers, but holds {_sample(given)}.")
+    if given.dtype == dtype and given.flags.c_contiguous and _is_read_only(given):
+        return given
+    with np.errstate(invalid="ignore", over="ignore"):
+        result = np.array(given, dtype=dtype, order="C")
+    if result.dtype.kind != "f" and given.dtype != result.dtype and not np.array_equal(result, given):
+        raise DataError(f"{what} must hold {result.dtype.name} numbers, but holds {_sample(given[result != given])}.")
+    result.flags.writeable = False
+    return result
+
+
+def _is_read_only(array: Any) -> bool:
+    """Whether nobody holds a writable view of an array's memory, as far as NumPy knows."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    return True
+
+
+def _sample(values: npt.NDArray[Any]) -> str:
+    return (
+        repr(values.flat[0].item() if hasattr(values.flat[0], "item") else values.flat[0]) if values.size else "nothing"
+    )
 
 
 def plain(label: Any) -> Label:
     """Return a label in plain Python: integers, strings, and tuples of them."""
     if isinstance(label, str):
         return str(label)
-    if isinstance(label, (bool, np.bool_, int, np.integer)):
+    if isinstance(label, (bool, np.bool_, int, np.integer)) and abs(int(label)) < 2**63:
         return int(label)
     if isinstance(label, (tuple, list)) and len(label) > 1:
         parts = tuple(plain(part) for part in label)
@@ -70,6 +99,8 @@ def plain(label: Any) -> Label:
 
 
 def _labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
+    if isinstance(labels, str):
+        raise DataError(f"{kind} is the string {labels!r}. Give a list of labels.")
     result = tuple(plain(label) for label in labels)
     if not result:
         raise DataError(f"The space has no {kind}. Give at least one.")
@@ -168,12 +199,15 @@ class Space:
         if len(widths) > 1:
             raise DataError(f"State labels have {sorted(widths)} parts; all must have the same number.")
         (width,) = widths
+        if isinstance(columns, str):
+            raise DataError(f"columns is the string {columns!r}. Give a list of names.")
         columns = tuple(columns) or (("state",) if width == 1 else tuple(f"state_{i}" for i in range(width)))
         if len(columns) != width:
             raise DataError(f"State labels have {width} part(s), but columns names {len(columns)}: {columns}.")
-        names = [*ROW_COLUMNS, *columns, *self.next_columns_of(columns)]
+        # Engines take names that differ in case alone for one.
+        names = [name.lower() for name in (*ROW_COLUMNS, *columns, *self.next_columns_of(columns))]
         for name in columns:
-            if not name or names.count(name) > 1:
+            if not name or names.count(name.lower()) > 1:
                 raise DataError(
                     f"A state column cannot be called {name!r}: the name is empty, used twice, or taken by "
                     f"another column of a log row ({', '.join(ROW_COLUMNS)}, {NEXT}...)."
@@ -187,7 +221,7 @@ class Space:
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "actions", actions)
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "bins", MappingProxyType(dict(bins or {})))
+        object.__setattr__(self, "bins", dict(bins or {}))
 
     @staticmethod
     def next_columns_of(columns: Iterable[str]) -> tuple[str, ...]:
@@ -353,11 +387,12 @@ class Logs(_Table):
     )
 
     def __post_init__(self) -> None:
-        if not self.source:
-            raise DataError("Logs need the name of their source, such as source='ward-3'.")
+        if not isinstance(self.source, str) or not self.source:
+            raise DataError(f"Logs need the name of their source, such as 'ward-3', but got {self.source!r}.")
         for name, dtype in self.COLUMNS.items():
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
-        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+            what = f"Source {self.source!r}, column {name}"
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype, what))
+        object.__setattr__(self, "metadata", {str(key): str(value) for key, value in self.metadata.items()})
         self._check_columns()
         self._check_episodes()
 
@@ -586,13 +621,20 @@ class Counts(_Table):
         return columns
 
     def __post_init__(self) -> None:
+        given: Any = self.sources
+        if isinstance(given, str):
+            raise DataError(f"sources is the string {given!r}. Give a list of names.")
         object.__setattr__(self, "sources", tuple(str(name) for name in self.sources))
         object.__setattr__(self, "discrete_rewards", tuple(bool(flag) for flag in self.discrete_rewards))
         if not self.sources or not all(self.sources) or len(set(self.sources)) < len(self.sources):
             raise DataError(f"Counts need distinct, non-empty source names, but have {self.sources}.")
         if len(self.discrete_rewards) != len(self.sources):
             raise DataError(f"discrete_rewards has {len(self.discrete_rewards)} flags for {len(self.sources)} sources.")
-        columns = {name: np.asarray(getattr(self, name), dtype) for name, dtype in self._present().items()}
+        columns = {
+            name: frozen(getattr(self, name), dtype, f"Counts, column {name}")
+            for name, dtype in self.COLUMNS.items()
+            if getattr(self, name) is not None
+        }
         shapes = {name: column.shape for name, column in columns.items()}
         if len(set(shapes.values())) > 1 or columns["n"].ndim != 1:
             raise DataError(f"The columns of counts must be of one length, but have {shapes}.")
@@ -600,9 +642,6 @@ class Counts(_Table):
         for name, column in columns.items():
             object.__setattr__(self, name, frozen(column[order], column.dtype))
         self._check()
-
-    def _present(self) -> dict[str, Any]:
-        return {name: dtype for name, dtype in self.COLUMNS.items() if getattr(self, name) is not None}
 
     def _check(self) -> None:
         self._check_positions("source", 0, len(self.sources))

@@ -9,6 +9,20 @@ from pathlib import Path
 
 from causal_shaping.errors import FileError
 
+PARQUET = (".parquet",)
+
+
+def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
+    """Return the path of a file that can be written, or say why not; to be asked before long work."""
+    target = Path(path)
+    if not target.name.lower().endswith(tuple(suffixes)):
+        raise FileError(f"{target} must end in {' or '.join(suffixes)}.")
+    if target.is_dir():
+        raise FileError(f"{target} is a folder. Give the name of a file in it.")
+    if not target.parent.is_dir():
+        raise FileError(f"{target} cannot be written: the folder {target.parent} does not exist. Make it first.")
+    return target
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator[Path]:
@@ -18,14 +32,8 @@ def replacing(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator
         path: the file to make or replace.
         suffixes: the endings that it may have, such as [".png", ".svg"].
     """
-    target = Path(path)
-    if target.suffix.lower() not in suffixes:
-        raise FileError(f"{target} must end in {' or '.join(suffixes)}.")
-    if target.is_dir():
-        raise FileError(f"{target} is a folder. Give the name of a file in it.")
-    if not target.parent.is_dir():
-        raise FileError(f"{target} cannot be written: the folder {target.parent} does not exist. Make it first.")
-    temporary = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    target = check_target(path, suffixes)
+    temporary = target.with_name(f".{os.getpid()}.{target.name}")
     try:
         yield temporary
         temporary.replace(target)

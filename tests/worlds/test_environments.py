@@ -1,5 +1,8 @@
 """The Gymnasium environments: MiniGrid's walk against the tables, and the one stream of randomness."""
 
+import copy
+import pickle
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -7,7 +10,9 @@ from gymnasium.utils.env_checker import check_env
 from minigrid.minigrid_env import MiniGridEnv
 from models import KINDS
 
+import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
+from causal_shaping.worlds.environments import WindyGridEnv
 from causal_shaping.worlds.registration import ENVIRONMENTS
 from causal_shaping.worlds.simulate import cumulative, pick
 
@@ -63,9 +68,9 @@ def test_two_environments_of_one_seed_walk_in_step(name, coins):
         action = actions.integers(one.action_space.n)
         result = one.step(action)
         assert result == two.step(action)
-        if step % 200 == 0:
+        if step % 100 == 0:
             two.render()  # looking changes nothing
-        if result[2] or result[3]:
+        if result[2] or result[3] or step % 200 == 0:  # not even if a reset follows
             assert one.reset() == two.reset()
 
 
@@ -154,8 +159,7 @@ def test_images_tell_states_apart_and_nothing_else():
             image = env.observe()
             assert env.observation_space.contains(image)
             images[image.tobytes()] = s
-        if coins == "standing":
-            assert len(images) == (~world.model.terminal).sum()
+        assert len(images) == (~world.model.terminal).sum()
 
 
 def test_an_episode_can_be_started_in_a_given_state():
@@ -165,6 +169,32 @@ def test_an_episode_can_be_started_in_a_given_state():
     assert state == env.unwrapped.space.state_position((3, 4))
     with pytest.raises(CausalShapingError, match="terminal"):
         env.reset(options={"state": (4, 4)})
+
+
+@pytest.mark.parametrize("mode", [None, "rgb_array", "human"])
+def test_the_wind_is_that_of_the_given_start(mode):
+    env = make("lavacross-maze", render_mode=mode, reveal_noise=True)
+    env.metadata["render_fps"] = 10_000
+    env.reset(seed=0)
+    seen = {env.reset(options={"state": (7, 5)})[1]["noise"] for _ in range(60)}
+    assert seen == {"west", "none"}  # all that blows there
+    env.close()
+
+
+def test_environments_can_be_copied_and_pickled():
+    env = make("lavacross-maze", "once")
+    env.reset(seed=0)
+    twins = [env, copy.deepcopy(env), pickle.loads(pickle.dumps(env.unwrapped))]
+    assert len({str([twin.step(3)[:4] for _ in range(3)]) for twin in twins}) == 1
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_vector_environments(vectorization):
+    envs = gym.make_vec(ENVIRONMENTS["lavacross-easy"], num_envs=2, vectorization_mode=vectorization)
+    states, _ = envs.reset(seed=0)
+    assert states.shape == (2,)
+    envs.step(np.array([4, 4]))
+    envs.close()
 
 
 def test_a_step_after_the_end_is_refused():
@@ -181,8 +211,11 @@ def test_bad_arguments_are_answered_with_an_error():
         make("lavacross-easy", observation="pixels")
     env = make("lavacross-easy")
     env.reset(seed=0)
-    with pytest.raises(CausalShapingError, match="no action 7"):
-        env.unwrapped.step(7)
+    for action, message in ((7, "no action 7"), (2.7, "action is 2.7"), ("3", "action is '3'"), (-1, "action is -1")):
+        with pytest.raises(CausalShapingError, match=message):
+            env.unwrapped.step(action)
+    with pytest.raises(CausalShapingError, match="horizon can be set when a world is loaded"):
+        WindyGridEnv(cs.load_world("lavacross-easy"), horizon=3)
     with pytest.raises(CausalShapingError, match="no demonstrator 'nobody'"):
         env.unwrapped.see("nobody")
 
@@ -207,6 +240,33 @@ def test_pictures_show_the_agent_and_the_noise(name, coins):
     red, green, _ = frame[y, x]
     assert red > 100
     assert green < 50
+
+
+def blue_side(env, noise):
+    """Where the blue of the noise lies in the corner tile: the sign of its mean offset from the middle, x and y."""
+    tile = np.full((96, 96, 3), 100, dtype=np.uint8)
+    env.paint_noise(tile, noise)
+    y, x = np.nonzero(tile[..., 2] > 150)
+    assert len(x) > 50
+    return np.sign(np.round([x.mean() - 47.5, y.mean() - 47.5])).tolist()
+
+
+def test_the_wind_arrow_has_its_head_where_the_air_pushes():
+    env = make("lavacross-maze", render_mode="rgb_array").unwrapped
+    heads = {noise: blue_side(env, noise) for noise in env.world.noises}
+    assert heads == {"east": [1, 0], "south": [0, 1], "west": [-1, 0], "north": [0, -1], "none": [0, 0]}
+
+
+def test_the_flag_and_the_robots_colour():
+    env = make("walking-robot", render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    size = env.tile_size
+    goal = env.render()[size : 2 * size, 11 * size : 12 * size]
+    assert (goal.min(axis=-1) > 200).any()  # white cloth on green
+    stable = env.render()[size + size // 2, size + size // 2]
+    env.step(1)
+    unstable = env.render()[size + size // 2, size + size // 2]
+    assert stable[2] < 50 < unstable[2]  # red, then purple
 
 
 def test_a_window_opens():

@@ -35,6 +35,37 @@ def test_every_state_gets_a_number_and_every_move_an_arrow(coins):
     assert arrows + dots == cells
 
 
+def heads(figure, color):
+    """The direction of each arrow of a colour, by the cell that it lies in."""
+    found = {}
+    for arrow in drawn(figure, FancyArrow, color):
+        points = arrow.get_xy()  # the first is the tip
+        middle = points.mean(axis=0)
+        way = np.round((points[0] - middle) / np.abs(points[0] - middle).max()).astype(int)
+        found.setdefault(tuple(int(i) for i in middle), set()).add(tuple(way.tolist()))
+    return found
+
+
+WAYS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+
+
+def test_arrows_point_where_the_policy_goes():
+    world = cs.load_world("lavacross-maze")
+    policy = world.model.optimum().greedy()
+    expected = {cell: {WAYS[world.actions[policy[world.state_at(*cell)]]]} for cell in world.grid.starts}
+    assert heads(draw_world(world, policy=policy, winds=False), INK) == expected
+
+
+def test_winds_point_where_the_air_pushes():
+    world = cs.load_world("lavacross-maze")
+    ways = [(1, 0), (0, 1), (-1, 0), (0, -1)]
+    expected = {
+        cell: {way for way, p in zip(ways, world.model.noise[world.state_at(*cell)], strict=False) if p > 0}
+        for cell in world.grid.starts
+    }
+    assert heads(draw_world(world), WIND) == expected
+
+
 def test_each_wind_of_positive_probability_is_an_arrow():
     world = cs.load_world("lavacross-maze-fewer-coins")
     states = ~world.model.terminal
@@ -44,8 +75,13 @@ def test_each_wind_of_positive_probability_is_an_arrow():
 
 def test_numbers_are_those_of_the_values():
     world = cs.load_world("walking-robot")
-    texts = [t.get_text() for t in draw_world(world, values=world.model.optimum().values).axes[0].texts]
-    assert sorted(texts) == sorted(f"{v:.2f}" for v in world.model.optimum().values[~world.model.terminal])
+    best = world.model.optimum()
+    texts = {t.get_position(): t.get_text() for t in draw_world(world, values=best.values).axes[0].texts}
+    assert texts == {
+        (place + 0.06, 1 - stable + 0.06): f"{best.values[world.state_at(place, stable)]:.2f}"
+        for place in range(10)
+        for stable in (0, 1)
+    }
 
 
 def test_a_stochastic_policy_draws_every_likely_action():
@@ -77,8 +113,10 @@ def test_the_diagram_loses_its_confounding_arrows_under_intervention():
     [
         (lambda w: draw_world(w, values=np.zeros(3)), r"values has shape \(3,\)"),
         (lambda w: draw_world(w, values=np.zeros((20, 49))), "Pass one step"),
-        (lambda w: draw_world(w, policy=np.zeros(3, dtype=int)), r"policy has shape \(3,\)"),
-        (lambda w: draw_world(w, policy=np.zeros((49, 2))), "must be .states. or .states, actions."),
+        (lambda w: draw_world(w, policy=np.zeros(3, dtype=int)), "names the action of each state"),
+        (lambda w: draw_world(w, policy=np.zeros((49, 2))), r"policy has shape \(49, 2\)"),
+        (lambda w: draw_world(w, policy=np.full(49, 7)), "an action must be in 0 .. 4"),
+        (lambda w: draw_world(w, policy=np.full((49, 5), 3.0)), "the sum of policy"),
         (lambda w: save_picture(draw_world(w), "x.gif"), "must end in .png or .svg or .pdf"),
     ],
 )

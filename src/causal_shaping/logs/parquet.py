@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from causal_shaping.data import UNKNOWN, IntArray, Label, Logs
 from causal_shaping.errors import DataError
-from causal_shaping.files import replacing
+from causal_shaping.files import PARQUET, replacing
 
 METADATA_KEY = b"causal_shaping"
 LOGS_VERSION = 1
@@ -37,7 +37,7 @@ def write_logs(logs: Logs, path: str | os.PathLike[str]) -> None:
         "checksum": logs.checksum,
     }
     table = logs_table(logs).replace_schema_metadata({METADATA_KEY: json.dumps(about)})
-    with replacing(path, [".parquet"]) as temporary:
+    with replacing(path, PARQUET) as temporary:
         pq.write_table(table, temporary)
 
 

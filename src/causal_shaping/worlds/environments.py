@@ -10,6 +10,7 @@ Randomness is the environment's one stream: the start state, then one uniform a 
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,7 @@ from minigrid.core.world_object import Ball, Goal, Lava, Wall, WorldObj
 from minigrid.minigrid_env import MiniGridEnv
 from minigrid.utils.rendering import downsample, fill_coords, point_in_circle, point_in_line, point_in_triangle
 
+from causal_shaping.cmdp import whole
 from causal_shaping.data import Label, Space
 from causal_shaping.errors import CausalShapingError, ModelError
 from causal_shaping.worlds.simulate import cumulative, pick
@@ -77,6 +79,8 @@ class WorldEnv(MiniGridEnv):
     ) -> None:
         if observation not in OBSERVATIONS:
             raise ModelError(f"observation is {observation!r}; use {' or '.join(map(repr, OBSERVATIONS))}.")
+        if isinstance(world, World) and options:
+            raise ModelError(f"{', '.join(options)} can be set when a world is loaded, not beside a World.")
         self.world = world if isinstance(world, World) else load_world(world, **options)
         width, height = self.size()
         super().__init__(
@@ -102,6 +106,7 @@ class WorldEnv(MiniGridEnv):
         self._noise_sums = cumulative(self.world.model.noise)
         self._over = True
         self._noise: int | None = None
+        self._wanted: Label | None = None
 
     @property
     def space(self) -> Space:
@@ -115,10 +120,13 @@ class WorldEnv(MiniGridEnv):
 
     @property
     def noise(self) -> int | None:
-        """The hidden noise that the next step will meet, drawn on first sight; None between episodes."""
-        if self._noise is None and not self._over:
-            self._noise = pick(self._noise_sums[self.state], self.np_random.random())
-        return self._noise
+        """The hidden noise that the next step will meet, None between episodes. Looking changes nothing."""
+        if self._over:
+            return None
+        return self._draw_noise(copy.deepcopy(self.np_random)) if self._noise is None else self._noise
+
+    def _draw_noise(self, rng: np.random.Generator) -> int:
+        return int(pick(self._noise_sums[self.state], rng.random()))
 
     @property
     def state(self) -> int:
@@ -147,32 +155,32 @@ class WorldEnv(MiniGridEnv):
 
     def _gen_grid(self, width: int, height: int) -> None:
         self.agent_dir = 0
-        self.place(self.world.states[pick(self._start, self.np_random.random())])
+        drawn = self.world.states[pick(self._start, self.np_random.random())]
+        self.place(drawn if self._wanted is None else self._wanted)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode; `options={"state": label}` starts it in a given state, at the usual draw."""
-        self._over, self._noise = False, None
-        super().reset(seed=seed)
+        self._wanted = None
         if options and "state" in options:
             position = self.world.space.state_position(options["state"])
             if self.world.model.terminal[position]:
                 raise ModelError(f"An episode cannot start in {options['state']!r}: that state is terminal.")
-            self.place(self.world.states[position])
-            if self.render_mode == "human":
-                self.render()
+            self._wanted = self.world.states[position]
+        self._over, self._noise = False, None
+        super().reset(seed=seed)
         return self.observe(), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act as an agent that does not see the noise: do(action)."""
         if self._over:
             raise EpisodeOverError("The episode is over: call reset() before the next step.")
-        if not self.action_space.contains(np.int64(action)):
-            raise ModelError(f"There is no action {action!r}. Actions are 0 .. {len(self.world.actions) - 1}.")
-        noise = self.noise
-        assert noise is not None
+        number = whole("action", action)
+        if number >= len(self.world.actions):
+            raise ModelError(f"There is no action {number}. Actions are 0 .. {len(self.world.actions) - 1}.")
+        noise = self._draw_noise(self.np_random) if self._noise is None else self._noise
         self._noise = None
         self.step_count += 1
-        reward, terminated = self.advance(str(self.world.actions[int(action)]), self.world.noises[noise])
+        reward, terminated = self.advance(str(self.world.actions[number]), self.world.noises[noise])
         truncated = not terminated and self.step_count >= self.max_steps
         self._over = terminated or truncated
         if self.render_mode == "human":
@@ -183,7 +191,9 @@ class WorldEnv(MiniGridEnv):
         """Let a demonstrator, who sees the noise, act; return its action and what `step` returns."""
         if self._over:
             raise EpisodeOverError("The episode is over: call reset() before the next step.")
-        beta = self.world.demonstrator(demonstrator)[self.state, self.noise]
+        table = self.world.demonstrator(demonstrator)
+        self._noise = self._draw_noise(self.np_random)
+        beta = table[self.state, self._noise]
         action = int(pick(cumulative(beta), self.np_random.random()))
         return action, *self.step(action)
 
@@ -200,12 +210,16 @@ class WorldEnv(MiniGridEnv):
         return 0
 
     def _info(self) -> dict[str, Any]:
-        return {"noise": self.world.noises[self.noise]} if self.reveal_noise and self.noise is not None else {}
+        noise = self.noise if self.reveal_noise else None
+        return {} if noise is None else {"noise": self.world.noises[noise]}
 
     # Pictures
 
     def render(self) -> Any:
         """Return the picture, or show it in a window of its own proportions."""
+        if self.render_mode is None:
+            gym.logger.warn("There is no render_mode to render in: pass one to gymnasium.make.")
+            return None
         frame = self.get_frame(tile_size=self.tile_size)
         if self.render_mode != "human":
             return frame
@@ -226,8 +240,10 @@ class WorldEnv(MiniGridEnv):
         for cell in self._cells_of(Goal):
             _paint(frame, cell, tile_size, _flag)
         _paint(frame, tuple(self.agent_pos), tile_size, self.paint_agent)
-        if self.noise is not None:
-            _paint(frame, (0, 0), tile_size, self.paint_noise)
+        noise = self.noise
+        if noise is not None:
+            name = self.world.noises[noise]
+            _paint(frame, (0, 0), tile_size, lambda tile: self.paint_noise(tile, name))
         return frame
 
     def _cells_of(self, kind: type[WorldObj]) -> list[tuple[int, int]]:
@@ -239,7 +255,7 @@ class WorldEnv(MiniGridEnv):
         fill_coords(tile, point_in_circle(0.5, 0.5, 0.3), COLORS["red"])
 
     @abstractmethod
-    def paint_noise(self, tile: Any) -> None:
+    def paint_noise(self, tile: Any, noise: str) -> None:
         """Draw the hidden noise."""
 
 
@@ -299,13 +315,16 @@ class WindyGridEnv(WorldEnv):
                 return round(sum(rewards), 10), True
         return round(sum(rewards), 10), False
 
-    def paint_noise(self, tile: Any) -> None:
+    def agent_mark(self) -> int:
+        """Return whether a coin lies under the agent."""
+        return int(isinstance(self.grid.get(*self.agent_pos), Coin))
+
+    def paint_noise(self, tile: Any, noise: str) -> None:
         """Draw the wind: an arrow the way it pushes, a ring if there is none."""
-        wind = self.world.noises[self.noise or 0]
-        if wind == "none":
+        if noise == "none":
             fill_coords(tile, _ring(0.3, 0.2), BLUE)
             return
-        dx, dy = {"east": (1, 0), "south": (0, 1), "west": (-1, 0), "north": (0, -1)}[wind]
+        dx, dy = {"east": (1, 0), "south": (0, 1), "west": (-1, 0), "north": (0, -1)}[noise]
         _arrow(tile, dx, dy)
 
 
@@ -354,10 +373,9 @@ class WalkingRobotEnv(WorldEnv):
         """Draw the robot in the colour of its stability."""
         fill_coords(tile, point_in_circle(0.5, 0.5, 0.3), COLORS["red" if self.stable else "purple"])
 
-    def paint_noise(self, tile: Any) -> None:
+    def paint_noise(self, tile: Any, noise: str) -> None:
         """Draw the step that an unstable robot needs: a small or a big disc."""
-        big = self.world.noises[self.noise or 0] == "big-needed"
-        fill_coords(tile, point_in_circle(0.5, 0.5, 0.35 if big else 0.15), BLUE)
+        fill_coords(tile, point_in_circle(0.5, 0.5, 0.35 if noise == "big-needed" else 0.15), BLUE)
 
 
 def _no_mission() -> str:

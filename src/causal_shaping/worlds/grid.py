@@ -29,6 +29,9 @@ STEP_REWARD = -0.1
 COIN_REWARD = 0.2
 LAVA_REWARD = -1.0
 
+MOST_COINS = 12
+"""Coins that pay once double the states each."""
+
 Cell = tuple[int, int]
 State = tuple[int, ...]
 Wind = Sequence[float] | Callable[[int, int], Sequence[float]]
@@ -107,6 +110,11 @@ class GridMap:
         """The coins' cells, in reading order."""
         return self.where(COIN)
 
+    @property
+    def all_left(self) -> int:
+        """All coins as a sum of 2^i, i their position in `coins`."""
+        return (1 << len(self.coins)) - 1
+
     @cached_property
     def starts(self) -> tuple[Cell, ...]:
         """The cells that an episode can start in."""
@@ -172,8 +180,9 @@ def grid_model(grid: GridMap, wind: Callable[[int, int], Sequence[float]], coins
                     left = [left[0] & ~bit]
         return (*cell, *left), round(reward, 10)  # two coins pay 0.3, not 0.30000000000000004
 
-    all_left = (2 ** len(grid.coins) - 1,) if once else ()
-    starts = [(*cell, *all_left) for cell in grid.starts]
+    if once and len(grid.coins) > MOST_COINS:
+        raise ModelError(f"{len(grid.coins)} coins that pay once make too many states; the most is {MOST_COINS}.")
+    starts: list[State] = [(*cell, grid.all_left) if once else cell for cell in grid.starts]
     return tabulate(
         _in_reach(starts, step, terminal) if once else grid.cells,
         ACTIONS,
@@ -203,6 +212,8 @@ def wind_rule(wind: Wind) -> Callable[[int, int], Sequence[float]]:
 
     def checked(x: int, y: int) -> Sequence[float]:
         given = wind(x, y) if callable(wind) else wind
+        if not isinstance(given, Sequence) or not all(isinstance(p, (int, float)) for p in given):
+            raise ModelError(f"The wind at cell ({x}, {y}) is {given!r}; it must be {len(WINDS)} probabilities.")
         if len(given) != len(WINDS) or min(given) < 0 or abs(sum(given) - 1) > PROBABILITY_TOLERANCE:
             raise ModelError(
                 f"The wind at cell ({x}, {y}) is {tuple(given)}. It must be {len(WINDS)} probabilities that add "

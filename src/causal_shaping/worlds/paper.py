@@ -49,7 +49,7 @@ def _route(text: str) -> Mapping[Cell, str]:
     """Read a route: `x,y:move` in a row, moves by their first letter."""
     moves = {action[0]: action for action in ACTIONS if action != "still"}
     steps = (part.split(":") for part in text.split())
-    return MappingProxyType({(int(cell.split(",")[0]), int(cell.split(",")[1])): moves[move] for cell, move in steps})
+    return {(int(cell.split(",")[0]), int(cell.split(",")[1])): moves[move] for cell, move in steps}
 
 
 # windy-empty

@@ -106,14 +106,10 @@ def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 def _cells(world: World) -> dict[Cell, int]:
     """Return the state that each cell of the picture stands for; terminal states have none."""
-    all_left = None if world.grid is None or world.coins == "standing" else 2 ** len(world.grid.coins) - 1
-    cells = {}
-    for state, label in enumerate(world.states):
-        assert isinstance(label, tuple)
-        first, second, *left = (int(part) for part in label)
-        if not world.model.terminal[state] and (all_left is None or left[0] == all_left):
-            cells[(first, second) if world.grid else (first, 1 - second)] = state
-    return cells
+    if world.grid is not None:
+        return {cell: world.state_at(*cell) for cell in world.grid.starts}
+    places = range(len(world.states) // 2 - 1)
+    return {(place, 1 - stable): world.state_at(place, stable) for place in places for stable in (0, 1)}
 
 
 def _hallway(world: World) -> Sequence[str]:
@@ -181,29 +177,27 @@ def _draw_wind(axes: Axes, cell: Cell, distribution: Any) -> None:
         if probability == 0:
             continue
         if wind == CALM:
-            radius = 0.025 + 0.05 * probability
+            radius = 0.02 + 0.03 * probability
             axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=WIND, linewidth=0.8, zorder=4))
         else:
             dx, dy = DIRECTIONS[PUSHES[wind]]
-            _arrow(axes, x, y, dx, dy, 0.09 + 0.09 * probability, 0.012 + 0.012 * probability, WIND, zorder=3)
+            _arrow(axes, x, y, dx, dy, 0.11 + 0.08 * probability, 0.012 + 0.012 * probability, WIND, zorder=3)
 
 
 def _draw_policy(axes: Axes, world: World, cells: dict[Cell, int], policy: npt.ArrayLike) -> None:
-    table = np.asarray(policy)
-    if np.issubdtype(table.dtype, np.integer):
-        table = np.eye(len(world.actions))[_per_state("policy", table, world)]
-    if table.shape != (len(world.states), len(world.actions)):
-        raise ModelError(f"policy has shape {table.shape}; it must be [states] or [states, actions].")
+    table = world.model.check_policy(policy)
     for (x, y), state in cells.items():
         for action, probability in zip(world.actions, table[state], strict=True):
             if probability < 0.01:
                 continue
             if action in DIRECTIONS:
                 dx, dy = DIRECTIONS[str(action)]
-                shift = 0.0 if probability > 0.99 else 0.5
-                length = 0.36 * probability
-                start_x, start_y = x + 0.5 + dx * 0.2 * (shift - 0.9), y + 0.5 + dy * 0.2 * (shift - 0.9)
-                _arrow(axes, start_x, start_y, dx, dy, length, 0.045, INK, zorder=5, halo=True)
+                sure = probability > 0.99  # then the arrow goes through the middle, else it starts there
+                begin, length = (-0.18, 0.36) if sure else (0.04, 0.08 + 0.28 * probability)
+                thick = 0.045 * probability**0.5
+                _arrow(
+                    axes, x + 0.5 + dx * begin, y + 0.5 + dy * begin, dx, dy, length, thick, INK, zorder=5, halo=sure
+                )
             elif action == "still":
                 axes.add_patch(
                     Circle((x + 0.5, y + 0.5), 0.07 * probability**0.5, facecolor=INK, edgecolor="white", zorder=5)

@@ -48,12 +48,13 @@ def tabulate(
             for u, name in enumerate(noises):
                 after, reward[s, x, u] = step(states[s], action, name)
                 next_state[s, x, u] = position[after]
+    idle = [0.0] * (len(noises) - 1) + [1.0]  # the noise of terminal states, where it does nothing
     starts = np.zeros(len(states))
     starts[[position[state] for state in start]] = 1.0
     return TabularCMDP(
         next_state=next_state,
         reward=reward,
-        noise=np.array([noise(state) for state in states]),
+        noise=np.array([idle if end else noise(state) for state, end in zip(states, ends, strict=True)]),
         terminal=ends,
         start=starts / starts.sum(),
         states=states,
@@ -76,6 +77,8 @@ def demonstrator(
             choice = rule(state, noise)
             if isinstance(choice, str):
                 choice = (choice,)
+            if not choice:
+                raise UnknownNameError(f"In state {state!r} and noise {noise!r} the demonstrator takes no action.")
             if not isinstance(choice, Mapping):
                 choice = dict.fromkeys(choice, 1 / len(choice))
             for action, probability in choice.items():

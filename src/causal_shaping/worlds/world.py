@@ -7,13 +7,12 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping.cmdp import TabularCMDP
+from causal_shaping.cmdp import TabularCMDP, whole
 from causal_shaping.data import FloatArray, Label, Logs, Space, frozen
 from causal_shaping.errors import FileError, ModelError, UnknownNameError
 from causal_shaping.worlds import grid as grids
@@ -67,6 +66,12 @@ class World:
         """Action names in table order."""
         return self.space.actions
 
+    def state_at(self, first: int, second: int) -> int:
+        """Return the position of state (x, y) or (L, F); where coins pay once, with all of them left."""
+        once = self.grid is not None and self.coins == "once"
+        left = (self.grid.all_left,) if self.grid is not None and once else ()
+        return self.space.state_position((first, second, *left))
+
     def demonstrator(self, name: str | npt.ArrayLike) -> FloatArray:
         """Return a demonstrator's table by its name; a table is checked and passed on."""
         if not isinstance(name, str):
@@ -96,20 +101,24 @@ class World:
             if not isinstance(demonstrator, str):
                 raise ModelError("Logs of a demonstrator of one's own need a name: pass source=.")
             source = demonstrator
-        if steps < 1 or seed < 0:
-            raise ModelError(f"steps is {steps} and seed {seed}; steps must be 1 or more, the seed 0 or more.")
+        steps, seed = whole("steps", steps, least=1), whole("seed", seed)
         model = self.model
-        rows = watch(
-            np.random.default_rng([seed, zlib.crc32(source.encode())]),
-            steps,
-            self.horizon,
-            model.next_state,
-            model.reward,
-            cumulative(model.noise),
-            model.terminal,
-            cumulative(model.start),
-            cumulative(self.demonstrator(demonstrator)),
-        )
+        try:
+            rows = watch(
+                np.random.default_rng([seed, zlib.crc32(source.encode())]),
+                steps,
+                self.horizon,
+                model.next_state,
+                model.reward,
+                cumulative(model.noise),
+                model.terminal,
+                cumulative(model.start),
+                cumulative(self.demonstrator(demonstrator)),
+            )
+        except MemoryError:
+            raise ModelError(f"{steps:,} steps do not fit into memory. Collect fewer at a time.") from None
+        for column in rows:
+            column.flags.writeable = False  # handed on without a copy
         metadata = {
             "world": self.name,
             "coins": self.coins,
@@ -159,8 +168,7 @@ def load_world(
     """
     if coins not in COINS:
         raise UnknownNameError(f"There is no coin rule {coins!r}. Use {' or '.join(map(repr, COINS))}.")
-    if horizon is not None and horizon < 1:
-        raise ModelError(f"horizon is {horizon}; it must be at least 1.")
+    horizon = None if horizon is None else whole("horizon", horizon, least=1)
     if name == "walking-robot":
         if coins != "standing" or wind is not None or demonstrators is not None:
             raise ModelError("walking-robot has no coins, no wind and no grid rules: only horizon can be set.")
@@ -192,18 +200,21 @@ def _robot(horizon: int) -> World:
         name: frozen(demonstrator(rule, model.states, robot.ACTIONS, robot.NOISES), np.float64)
         for name, rule in robot.DEMONSTRATORS.items()
     }
-    return World("walking-robot", "Walking robot", model, horizon, robot.NOISES, MappingProxyType(tables))
+    return World("walking-robot", "Walking robot", model, horizon, robot.NOISES, tables)
 
 
 def _tables(rules: Mapping[str, Demonstrator], model: TabularCMDP) -> Mapping[str, FloatArray]:
-    def table(given: Demonstrator) -> FloatArray:
+    def table(name: str, given: Demonstrator) -> FloatArray:
+        if not isinstance(given, Demonstrator):
+            raise ModelError(f"Demonstrator {name!r} is {given!r}; wrap its rule: Demonstrator(rule, random=0.05).")
+
         def rule(state: Any, wind: str) -> Any:
             return given.rule(state[0], state[1], wind)
 
         beta = demonstrator(rule, model.states, grids.ACTIONS, grids.WINDS, given.random)
         return frozen(model.check_demonstrator(beta), np.float64)
 
-    return MappingProxyType({name: table(given) for name, given in rules.items()})
+    return {name: table(name, given) for name, given in rules.items()}
 
 
 def _read_map(path: str | Path) -> str:
@@ -215,6 +226,6 @@ def _read_map(path: str | Path) -> str:
             f"{', '.join(list_worlds())}."
         )
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read as a map: {error}.") from error
