@@ -1,0 +1,176 @@
+"""From logs to counts: one Ibis expression, run by the engine that holds the rows."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from causal_shaping.data import MAX_REWARDS, Counts, Logs, Space, plain
+from causal_shaping.errors import DataError, UnknownNameError
+from causal_shaping.logs.check import check_logs
+from causal_shaping.logs.opening import Where, open_logs, table_of
+from causal_shaping.logs.table import LogTable, fetch, reading
+
+SAMPLE_ROWS = 100_000
+"""Rows that are looked at first, to see whether rewards take few values."""
+
+DISTRIBUTED = ("pyspark",)
+"""Engines whose results are written by the cluster as Parquet, not sent through the driver."""
+
+Item: TypeAlias = Logs | LogTable | Where
+
+
+def count(
+    logs: Item | Sequence[Item],
+    states: Iterable[Any] | None = None,
+    actions: Iterable[Any] | None = None,
+    step_indexed: bool = False,
+    *,
+    max_rewards: int = MAX_REWARDS,
+    check: bool = True,
+    skip_bad_episodes: bool = False,
+    memory_limit: str | None = None,
+    scratch: str | None = None,
+) -> Counts:
+    """Count the outcomes in logs: per source, [step,] state, action, next state and whether the episode ended.
+
+    Where a source has few distinct rewards the reward is part of the outcome. The rows stay where they are: files are
+    streamed by DuckDB, which spills to disk; tables of another Ibis backend are counted by that backend.
+
+    Args:
+        logs: one or several of: `Logs`, what `open_logs` returned, a file, an Ibis table. Each must hold sources that
+            the others do not; parts of one source go together, as in `open_logs(["day1.csv", "day2.csv"], "ward")`.
+        states: all state labels, in the order that tables shall have; by default those that the logs declare or show.
+        actions: all actions, tried or not; by default those that the logs declare or show.
+        step_indexed: keep the steps of an episode apart.
+        max_rewards: the most distinct rewards of a source that are told apart.
+        check: look for bad rows first. This needs the rows of an episode in order, and so takes longer than the
+            counting; leave it out only for files that have been checked before.
+        skip_bad_episodes: leave out whole episodes that hold a bad row, with a warning.
+        memory_limit: for files, the most memory that DuckDB may use, such as "2GB".
+        scratch: a folder that a cluster can write to and this process can read; by default a temporary one.
+
+    Example:
+        >>> from causal_shaping import load_world
+        >>> world = load_world("lavacross-easy")
+        >>> counts = count([world.collect(name, 1000) for name in world.demonstrators])
+        >>> counts.sources, counts.n.sum()
+        (('good', 'bad', 'random'), np.float64(3000.0))
+    """
+    items = list(logs) if isinstance(logs, (list, tuple)) else [logs]
+    if not items:
+        raise DataError("There are no logs to count.")
+    states = None if states is None else [plain(label) for label in states]
+    actions = None if actions is None else [plain(label) for label in actions]
+    parts: list[Counts] = []
+    origins: dict[str, str] = {}
+    for item in items:
+        table = _opened(item, states, actions, memory_limit)
+        if check:
+            table = check_logs(table, skip_bad_episodes=skip_bad_episodes)
+        part = count_table(table, step_indexed, max_rewards, scratch)
+        for name in part.sources:
+            if name in origins:
+                raise DataError(
+                    f"Two logs are called {name!r}: {origins[name]} and {table.origin}. Give each a name of its own "
+                    "with source=, or open them together if they are parts of one source."
+                )
+            origins[name] = table.origin
+        parts.append(part)
+    counts = parts[0].merge(*parts[1:], max_rewards=max_rewards)
+    if states is None and actions is None:
+        return counts
+    space = counts.space
+    return counts.to_space(Space(states or space.states, actions or space.actions, space.columns, space.bins))
+
+
+def _opened(item: Item, states: Any, actions: Any, memory_limit: str | None) -> LogTable:
+    if isinstance(item, LogTable):
+        return item
+    if isinstance(item, Logs):
+        return table_of(item)
+    return open_logs(item, states=states, actions=actions, memory_limit=memory_limit)
+
+
+def count_table(
+    table: LogTable, step_indexed: bool, max_rewards: int = MAX_REWARDS, scratch: str | None = None
+) -> Counts:
+    """Count one table."""
+    sample = table.rows.select("reward").limit(SAMPLE_ROWS).distinct().limit(max_rewards + 1)
+    few = fetch(sample, table.origin).num_rows <= max_rewards
+    counted = _run(counting(table, step_indexed, few), table.origin, scratch)
+    if counted.num_rows == 0:
+        raise DataError(f"{table.origin} has no rows.")
+    space = table.space_of(counted)
+    names = [table.source] if table.source else counted["source"].unique().sort().to_pylist()
+    try:
+        columns = table.encode(counted, space)
+    except UnknownNameError as error:
+        raise DataError(f"{table.origin}{_first_row(table, error)}: {error}. Declare it, or mend the logs.") from error
+    lookup = {name: i for i, name in enumerate(names)}
+    if table.source is None:
+        columns["source"] = np.array([lookup[name] for name in counted["source"].to_pylist()])
+    else:
+        columns["source"] = np.zeros(counted.num_rows, dtype=np.int32)
+    columns["step"] = counted["step"].to_numpy() if step_indexed else None
+    columns["n"] = counted["n"].to_numpy()
+    columns["terminated"] = counted["terminated"].to_numpy()
+    rewards = ("reward", "reward", "reward") if few else ("reward_sum", "reward_min", "reward_max")
+    for name, held in zip(("reward_sum", "reward_min", "reward_max"), rewards, strict=True):
+        columns[name] = counted[held].to_numpy()
+    if few:
+        columns["reward_sum"] = columns["reward_sum"] * columns["n"]
+    return Counts.combined(space, names, [few] * len(names), columns, max_rewards=max_rewards)
+
+
+def counting(table: LogTable, step_indexed: bool, few_rewards: bool) -> ibis.Table:
+    """Return the one expression: group by the outcome, add up."""
+    rows = table.rows
+    key = [*table.states, "action", *table.next_states, "terminated"]
+    if table.source is None:
+        key.insert(0, "source")
+    if step_indexed:
+        key.append("step")
+    if few_rewards:
+        return rows.group_by([*key, "reward"]).aggregate(n=rows.count())
+    return rows.group_by(key).aggregate(
+        n=rows.count(), reward_sum=rows.reward.sum(), reward_min=rows.reward.min(), reward_max=rows.reward.max()
+    )
+
+
+def _run(expression: ibis.Table, origin: str, scratch: str | None) -> pa.Table:
+    """Return the result of a query; that of a cluster by way of the Parquet files that it writes."""
+    backend = expression.get_backend()
+    if backend.name not in DISTRIBUTED:
+        return fetch(expression, origin)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder, reading(origin):
+        target = str(Path(folder) / "counts")
+        backend.to_parquet(expression, target)
+        return pq.read_table(target)
+
+
+def _first_row(table: LogTable, error: UnknownNameError) -> str:
+    """Return where a label that is not declared stands first."""
+    rows = table.rows
+    label = error.label  # type: ignore[attr-defined]
+    groups = (
+        [["action"]] if len(label) == 1 and "action" in str(error) else [list(table.states), list(table.next_states)]
+    )
+    for names in groups:
+        here = rows
+        for name, part in zip(names, label, strict=True):
+            here = here.filter(here[name] == part)
+        wanted = ["row", "episode", "step"] if "row" in rows.columns else ["episode", "step"]
+        found = fetch(here.select(wanted).order_by(wanted[0]).limit(1), table.origin).to_pylist()
+        if found:
+            number = f", row {found[0]['row'] + 1}" if "row" in found[0] else ""
+            columns = ", ".join(repr(table.names.get(name, name)) for name in names)
+            return f"{number}, column {columns} (episode {found[0]['episode']!r}, step {found[0]['step']})"
+    return ""

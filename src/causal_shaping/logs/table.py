@@ -1,0 +1,147 @@
+"""Logs as they lie somewhere: a file or a table of an engine, seen through one schema, not yet read.
+
+Columns of `LogTable.rows` have fixed names, whatever the user calls them: source, episode, step, s0, s1, ... for the
+parts of the state, action, reward, n0, n1, ... for the parts of the next state, terminated, truncated and, for a
+file, row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+
+from causal_shaping.data import Bins, Label, Logs, Space
+from causal_shaping.errors import CausalShapingError, DataError, FileError
+from causal_shaping.logs.labels import positions, read_off
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """What was left out of the logs: bad episodes, their rows, and the reasons with how many rows had them."""
+
+    episodes: int
+    rows: int
+    reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogTable:
+    """Logs that have not been read yet; made by `open_logs`.
+
+    Attributes:
+        rows: an Ibis table of any backend with the columns of this module.
+        origin: where it comes from, for messages.
+        names: the user's name of each column of `rows`.
+        source: the source's name; None if `rows` has a column of sources.
+        columns: what the parts of a state are called.
+        bins: those of them that were real numbers.
+        declared_states: the states in the order that tables shall have; None to read them off.
+        declared_actions: the same for the actions.
+        metadata: what the file says of itself.
+        sound: whether the rows have been checked.
+        dropped: what `check` left out.
+    """
+
+    rows: ibis.Table
+    origin: str
+    names: Mapping[str, str]
+    source: str | None
+    columns: tuple[str, ...]
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+    declared_states: Sequence[Label] | None = None
+    declared_actions: Sequence[Label] | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    sound: bool = False
+    dropped: Dropped | None = None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The columns of `rows` that make a state."""
+        return tuple(f"s{i}" for i in range(len(self.columns)))
+
+    @property
+    def next_states(self) -> tuple[str, ...]:
+        """The columns of `rows` that make a next state."""
+        return tuple(f"n{i}" for i in range(len(self.columns)))
+
+    def space_of(self, table: pa.Table) -> Space:
+        """Return the space: what is declared, and the rest as a fetched table shows it."""
+        states, actions = self.declared_states, self.declared_actions
+        return Space(
+            read_off(table, (self.states, self.next_states)) if states is None else states,
+            read_off(table, (("action",),)) if actions is None else actions,
+            self.columns,
+            self.bins,
+        )
+
+    def encode(self, table: pa.Table, space: Space) -> dict[str, Any]:
+        """Return the columns state, action and next_state of a fetched table as positions in a space."""
+        return {
+            "state": positions(table, self.states, space.states, "state"),
+            "action": positions(table, ["action"], space.actions, "action"),
+            "next_state": positions(table, self.next_states, space.states, "state"),
+        }
+
+    def load(self) -> Logs:
+        """Read the logs into memory, ordered by episode and step."""
+        wanted = ["episode", "step", *self.states, "action", "reward", *self.next_states, "terminated", "truncated"]
+        if self.source is None:
+            wanted.append("source")
+        table = fetch(self.rows.select(wanted).order_by(["episode", "step"]), self.origin)
+        if table.num_rows == 0:
+            raise DataError(f"{self.origin} has no rows.")
+        source = self.source or self._one_source(table)
+        space = self.space_of(table)
+        episode = table["episode"].to_numpy()
+        if not pa.types.is_integer(table["episode"].type):
+            _, episode = np.unique(episode.astype(str), return_inverse=True)
+        return Logs(
+            space=space,
+            source=source,
+            episode=episode,
+            step=table["step"].to_numpy(),
+            reward=table["reward"].to_numpy(),
+            terminated=table["terminated"].to_numpy(),
+            truncated=table["truncated"].to_numpy(),
+            metadata=self.metadata,
+            **self.encode(table, space),
+        )
+
+    def _one_source(self, table: pa.Table) -> str:
+        names = table["source"].unique().to_pylist()
+        if len(names) > 1:
+            raise DataError(
+                f"{self.origin} holds {len(names)} sources ({', '.join(map(str, names[:8]))}). Logs are of one: pass "
+                "source= to choose, or hand the file to count() as it is."
+            )
+        return str(names[0])
+
+    def __repr__(self) -> str:
+        source = f"source {self.source!r}" if self.source else "sources by column"
+        return f"LogTable({self.origin}, {source}, states by ({', '.join(self.columns)}))"
+
+
+def fetch(expression: ibis.Table, origin: str) -> pa.Table:
+    """Run a query and return its result; what the engine cannot read becomes a `FileError`."""
+    with reading(origin):
+        return expression.to_pyarrow()
+
+
+class reading:
+    """Turn the errors of engines and file formats, which are of many kinds, into a `FileError` that names the file."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, CausalShapingError):
+            text = " ".join(str(error).split())
+            raise FileError(f"{self.origin} cannot be read: {text[:400]}{' ...' if len(text) > 400 else ''}") from error
