@@ -105,9 +105,71 @@ def test_the_diagram(run, tmp_path):
     assert "<svg" in (tmp_path / "cmdp.svg").read_text()
 
 
+@pytest.fixture(scope="module")
+def easy(tmp_path_factory):
+    """Logs of two demonstrators of lavacross-easy, as files."""
+    folder = tmp_path_factory.mktemp("easy")
+    world = cs.load_world("lavacross-easy")
+    for name in ("bad", "random"):
+        world.collect(name, 20_000).write(folder / f"{name}.parquet")
+        world.collect(name, 20_000).write(folder / f"{name}.csv")
+    return folder
+
+
+def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(run, easy, tmp_path):
+    code, out, _ = run("inspect", easy / "bad.parquet", f"trial={easy}/random.parquet", "--png", tmp_path / "x.png")
+    assert code == 0
+    words = " ".join(out.split())
+    assert "bad and trial disagree on what right does in (3, 1): it leads to (4, 1) in 9" in words
+    assert "20,000" in out
+    assert "That every possible outcome was seen" in words
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_inspect_prints_json(run, easy):
+    code, out, _ = run("inspect", easy / "bad.parquet", easy / "random.parquet", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert [source["source"] for source in found["sources"]] == ["bad", "random"]
+    assert found["sources"][0]["steps"] == 20_000
+    assert {tuple(item["state"]) for item in found["contradictions"]} == {(x, 1) for x in (1, 2, 3, 4)}
+
+
+def test_inspect_reads_csv_parts_with_names_of_their_own(run, easy, tmp_path):
+    lines = (easy / "bad.csv").read_text().splitlines()
+    header = lines[0].replace('"reward"', '"score"').replace('"source",', "")
+    rows = [line.split(",", 1)[1] for line in lines[1:]]
+    for i, part in enumerate((rows[:7000], rows[7000:])):
+        (tmp_path / f"day{i}.csv").write_text("\n".join([header, *part]) + "\n")
+    code, out, _ = run(
+        "inspect", f"ward={tmp_path}/day0.csv,{tmp_path}/day1.csv", "--state", "x,y", "--reward", "score", "--json"
+    )
+    assert code == 0
+    (source,) = json.loads(out)["sources"]
+    assert (source["source"], source["steps"]) == ("ward", 20_000)
+
+
+def test_inspect_can_skip_bad_episodes_and_says_so(run, easy, tmp_path):
+    text = (easy / "bad.csv").read_text().replace(",-1.1,", ",nan,", 1)
+    (tmp_path / "bad.csv").write_text(text)
+    code, _, err = run("inspect", tmp_path / "bad.csv", "--state", "x,y")
+    assert code == 2
+    assert "column 'reward'" in err
+    code, out, err = run("inspect", tmp_path / "bad.csv", "--state", "x,y", "--skip-bad-episodes", "--json")
+    assert code == 0
+    assert "1 episodes with" in err
+    assert "selects on outcomes" in err
+    assert json.loads(out)["sources"][0]["steps"] < 20_000
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("inspect", "nothing.parquet"), "nothing.parquet does not exist"),
+        (("inspect", "=x.parquet"), "empty name"),
+        (("inspect", "a.parquet", "--png", "x.gif"), "must end in"),
+        (("inspect", "a.parquet", "--level", "2"), "--level is 2.0"),
+        (("inspect", "a.parquet", "--quantiles", "age"), "--quantiles is 'age'"),
         (("worlds", "lavacross-hrad"), "Did you mean 'lavacross-hard'"),
         (("worlds", "--png", "x.png"), "need a world"),
         (("worlds", "--coins", "once"), "need a world"),
@@ -115,7 +177,7 @@ def test_the_diagram(run, tmp_path):
         (("worlds", "lavacross-hard", "--wind", "a,b"), "five probabilities"),
         (("worlds", "lavacross-hard", "--wind", "1,1"), "must be 5 probabilities"),
         (("collect", "lavacross-easy", "--demonstrator", "gd", "-o", "x.parquet"), "no demonstrator 'gd'"),
-        (("collect", "lavacross-easy", "--demonstrator", "good", "-o", "x.csv"), "must end in .parquet"),
+        (("collect", "lavacross-easy", "--demonstrator", "good", "-o", "x.txt"), "must end in .parquet"),
         (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "0", "-o", "x.parquet"), "steps is 0"),
         (("diagram", "-o", "no/such/folder.svg"), "does not exist"),
     ],
@@ -131,7 +193,7 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["worlds", "collect", "diagram"])
+@pytest.mark.parametrize("command", ["worlds", "collect", "inspect", "diagram"])
 def test_help_shows_an_example(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0

@@ -5,27 +5,41 @@ the optimal value from above all the same and shapes rewards with that ceiling.
 
 - `load_world`, `list_worlds`, `World`: the paper's worlds, with demonstrators to collect logs from.
 - `TabularCMDP`: the structural model, solved exactly.
+- `read_logs`, `open_logs`, `count`: anybody's logs in, counts out; `coverage`, `unseen_mass`, `contradictions`: what
+  the counts are worth.
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
 Importing the package registers the Gymnasium environments `causal_shaping/...`.
 """
 
+from causal_shaping.bounds import contradictions, coverage, unseen_mass
 from causal_shaping.cmdp import TabularCMDP, Values
-from causal_shaping.data import Counts, Logs, Space
+from causal_shaping.data import Bins, Counts, Logs, Space
 from causal_shaping.errors import CausalShapingError
+from causal_shaping.logs import LogTable, count, export_minari, open_logs, read_counts, read_logs
 from causal_shaping.worlds import Demonstrator, World, list_worlds, load_world
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bins",
     "CausalShapingError",
     "Counts",
     "Demonstrator",
+    "LogTable",
     "Logs",
     "Space",
     "TabularCMDP",
     "Values",
     "World",
+    "contradictions",
+    "count",
+    "coverage",
+    "export_minari",
     "list_worlds",
     "load_world",
+    "open_logs",
+    "read_counts",
+    "read_logs",
+    "unseen_mass",
 ]

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Column, Table
 from rich.text import Text
 
 from causal_shaping import __version__
+from causal_shaping.bounds.diagnostics import LEVEL
 from causal_shaping.cmdp import Values
+from causal_shaping.data import Bins
 from causal_shaping.errors import CausalShapingError, ModelError
-from causal_shaping.files import PARQUET, check_target
+from causal_shaping.files import check_target
+from causal_shaping.inspection import Inspection, draw_inspection, inspect_counts
+from causal_shaping.logs import DroppedEpisodes, check_logs, count
+from causal_shaping.logs.arguments import named_logs
+from causal_shaping.logs.parquet import LOG_FILES
+from causal_shaping.logs.summary import summarise
 from causal_shaping.worlds import World, list_worlds, load_world
 from causal_shaping.worlds.grid import ACTIONS, WALL
 from causal_shaping.worlds.registration import ENVIRONMENTS
@@ -111,25 +122,106 @@ def worlds(
 def collect(
     world: Annotated[str, typer.Argument(help=WORLD_HELP, autocompletion=_complete_world)],
     demonstrator: Annotated[str, typer.Option(help="Who to watch; `causal-shaping worlds WORLD` lists them.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The Parquet file to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write: .parquet, .csv, .csv.gz or .csv.zst.")
+    ],
     steps: Annotated[int, typer.Option(help="How many steps to log.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal logs.")] = 0,
     coins: Coins = "standing",
     horizon: Horizon = None,
     wind: Wind = None,
 ) -> None:
-    """Watch a demonstrator of a world and write its logs, without the hidden noise, to a Parquet file.
+    """Watch a demonstrator of a world and write its logs, without the hidden noise, to a file.
 
     Example: causal-shaping collect lavacross-easy --demonstrator good --steps 100000 --seed 0 -o good.parquet
     """
     console = Console(stderr=True)
-    check_target(output, PARQUET)
+    check_target(output, LOG_FILES)
     loaded = _load(world, coins, horizon, wind)
     loaded.demonstrator(demonstrator)
     with console.status(f"Watching {demonstrator} in {loaded.name} for {steps:,} steps"):
         logs = loaded.collect(demonstrator, steps=steps, seed=seed)
         logs.write(output)
     print(f"{len(logs):,} steps in {logs.episodes:,} episodes of {demonstrator} written to {output}.")
+
+
+Listed = Annotated[list[str], typer.Argument(metavar="LOGS...", help="Logs, one source each: [NAME=]FILE[,FILE...].")]
+COLUMNS = "Columns of your files"
+
+
+@app.command()
+def inspect(
+    logs: Listed,
+    state: Annotated[
+        str | None, typer.Option(help="State columns, commas between them.  [default: state]", rich_help_panel=COLUMNS)
+    ] = None,
+    action: Annotated[str, typer.Option(help="The action taken.", rich_help_panel=COLUMNS)] = "action",
+    reward: Annotated[str, typer.Option(help="The reward.", rich_help_panel=COLUMNS)] = "reward",
+    next_state: Annotated[
+        str | None,
+        typer.Option(help="Columns of the state after.  [default: next_ and the state's]", rich_help_panel=COLUMNS),
+    ] = None,
+    episode: Annotated[str, typer.Option(help="What tells episodes apart.", rich_help_panel=COLUMNS)] = "episode",
+    step: Annotated[str, typer.Option(help="The number of the step.", rich_help_panel=COLUMNS)] = "step",
+    first_step: Annotated[int, typer.Option(help="The number of a first step.", rich_help_panel=COLUMNS)] = 0,
+    terminated: Annotated[str, typer.Option(help="Did the world end?", rich_help_panel=COLUMNS)] = "terminated",
+    truncated: Annotated[str, typer.Option(help="Was the episode cut?", rich_help_panel=COLUMNS)] = "truncated",
+    quantiles: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN=N,...", help="Cut columns of real numbers into N bins.", rich_help_panel=COLUMNS),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Chance of any false contradiction.")] = LEVEL,
+    skip_bad_episodes: Annotated[bool, typer.Option("--skip-bad-episodes", help="Leave out bad episodes.")] = False,
+    memory_limit: Annotated[str | None, typer.Option(help="The most memory to use, such as 2GB.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw coverage into this file (.png, .svg, .pdf).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Tell what logs cover, whether sources contradict each other, and what they can prove.
+
+    Example: causal-shaping inspect good.parquet bad.parquet trial=random.csv
+    """
+    from causal_shaping.worlds.picture import FORMATS, save_picture
+
+    if png is not None:
+        check_target(png, FORMATS)
+    if not 0 < level < 1:
+        raise ModelError(f"--level is {level}; it must be between 0 and 1.")
+    columns = {
+        "state": None if state is None else state.split(","),
+        "action": action,
+        "reward": reward,
+        "next_state": None if next_state is None else next_state.split(","),
+        "episode": episode,
+        "step": step,
+        "first_step": first_step,
+        "terminated": terminated,
+        "truncated": truncated,
+        "bins": _quantiles(quantiles),
+        "memory_limit": memory_limit,
+    }
+    tables, summaries = [], []
+    console, quiet = Console(stderr=True), not sys.stderr.isatty()
+    with Progress(*Progress.get_default_columns(), console=console, transient=True, disable=quiet) as progress:
+        work = progress.add_task("", total=2 * len(logs) + 2)
+        for text in logs:
+            progress.update(work, description=f"Checking {text}")
+            with _spoken_warnings():
+                tables.append(check_logs(named_logs(text, **columns), skip_bad_episodes=skip_bad_episodes))
+            progress.advance(work)
+            summaries += summarise(tables[-1])
+            progress.advance(work)
+        progress.update(work, description="Counting")
+        counts = count(tables)
+        progress.update(work, description="Comparing sources", advance=1)
+        found = inspect_counts(counts, summaries, level)
+    if png is not None:
+        save_picture(draw_inspection(found), png)
+    if as_json:
+        print(json.dumps(found.as_json(), indent=2))
+        return
+    _print_inspection(found)
+    if png is not None:
+        print(f"Picture written to {png}.")
 
 
 @app.command()
@@ -161,6 +253,55 @@ def _arrows(console: Console) -> dict[str, str]:
     except UnicodeEncodeError:
         return {action: action[0] for action in ARROWS}
     return ARROWS
+
+
+@contextmanager
+def _spoken_warnings() -> Iterator[None]:
+    """Print warnings as one line each on the error stream."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DroppedEpisodes)
+        yield
+    for warning in caught:
+        print(f"warning: {warning.message}", file=sys.stderr)
+
+
+def _quantiles(text: str | None) -> dict[str, Bins] | None:
+    if text is None:
+        return None
+    try:
+        pairs = [part.rsplit("=", 1) for part in text.split(",")]
+        return {name: Bins(quantiles=int(number)) for name, number in pairs}
+    except ValueError:
+        raise ModelError(f"--quantiles is {text!r}; write it as age=8,weight=4.") from None
+
+
+def _print_inspection(found: Inspection) -> None:
+    console = _console(width=100)
+    table = Table("source", "episodes", "steps", "length", "ended", "cut", "return", "rewards", title="Episodes")
+    for item in found.summaries:
+        table.add_row(
+            item.source,
+            f"{item.episodes:,}",
+            f"{item.steps:,}",
+            f"{item.mean_length:.1f} (most {item.longest})",
+            f"{item.terminated:,}",
+            f"{item.truncated:,}",
+            f"{item.mean_return:.3g} ({item.lowest_return:.3g} to {item.highest_return:.3g})",
+            f"{item.lowest_reward:.3g} to {item.highest_reward:.3g}",
+        )
+    console.print(table)
+    table = Table("source", "states left", "few visits", "untried actions", "most frequent action", title="Coverage")
+    for covered in found.coverage:
+        table.add_row(
+            covered.source,
+            f"{covered.states}",
+            f"{len(covered.few)}",
+            f"{covered.untried}",
+            f"{covered.action_share:.0%}",
+        )
+    console.print(table)
+    for sentence in found.findings():
+        console.print(f"- {sentence}")
 
 
 def _load(name: str, coins: str, horizon: int | None, wind: str | None) -> World:

@@ -684,8 +684,19 @@ class Counts(_Table):
             f"action {self.action[entry]}, next state {self.next_state[entry]})"
         )
 
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts to a Parquet file; `causal_shaping.read_counts` reads it back."""
+        from causal_shaping.logs import write_counts  # as for logs
+
+        write_counts(self, path)
+
     def __len__(self) -> int:
         return len(self.n)
+
+    @property
+    def outcome_known(self) -> BoolArray:
+        """Whether an entry proves an outcome, a next state or an end: bool [entries]."""
+        return np.asarray((self.next_state != UNKNOWN) | self.terminated)
 
     @property
     def step_indexed(self) -> bool:

@@ -64,7 +64,7 @@ def test_labels_of_mixed_type_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("a.csv", "must end in .parquet"), ("no/a.parquet", "does not exist"), ("folder.parquet", "is a folder")],
+    [("a.txt", "must end in .parquet"), ("no/a.parquet", "does not exist"), ("folder.parquet", "is a folder")],
 )
 def test_a_file_that_cannot_be_written_is_refused(tmp_path, name, message):
     (tmp_path / "folder.parquet").mkdir()

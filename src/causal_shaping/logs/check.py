@@ -9,7 +9,7 @@ from typing import Any
 import ibis
 
 from causal_shaping.errors import DataError
-from causal_shaping.logs.table import Dropped, LogTable, fetch
+from causal_shaping.logs.table import Dropped, LogTable, fetch, not_finite
 
 
 class DroppedEpisodes(UserWarning):
@@ -72,9 +72,7 @@ def _problems(rows: ibis.Table, logs: LogTable) -> list[Problem]:
         Problem(rows.step < 0, "step", "a step cannot be before the first"),
         *(Problem(rows[name].isnull(), name, "the state is missing or no number") for name in logs.states),
         Problem(rows.action.isnull(), "action", "the action is missing"),
-        Problem(
-            rows.reward.isnull() | rows.reward.isnan() | rows.reward.isinf(), "reward", "the reward must be finite"
-        ),
+        Problem(rows.reward.isnull() | not_finite(rows.reward), "reward", "the reward must be finite"),
         Problem(rows.terminated.isnull(), "terminated", "the flag must be true or false (or 1 or 0)"),
         Problem(rows.truncated.isnull(), "truncated", "the flag must be true or false (or 1 or 0)"),
         Problem(~goes_on & (rows.step != 0), "step", "the episode does not begin with its first step"),

@@ -18,8 +18,8 @@ from causal_shaping.data import NEXT, Bins, Label, Logs, Space, plain
 from causal_shaping.errors import DataError, FileError
 from causal_shaping.files import PARQUET
 from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.parquet import CSV, logs_table, read_about
-from causal_shaping.logs.table import LogTable, fetch, reading
+from causal_shaping.logs.parquet import CSV, LOG_FILES, logs_table, read_about
+from causal_shaping.logs.table import LogTable, fetch, not_finite, reading
 
 MINARI = "minari:"
 MAX_LINE_BYTES = 2_000_000
@@ -172,7 +172,7 @@ def _find(where: Where, memory_limit: str | None) -> tuple[ibis.Table, str, Abou
     """Return the raw table, what to call it in messages, and what it says of itself."""
     if isinstance(where, ibis.Table):
         return where, _table_name(where), None
-    engine = ibis.duckdb.connect(**({"memory_limit": memory_limit} if memory_limit else {}))
+    engine = _engine(memory_limit)
     if isinstance(where, pa.Table):
         return ibis.memtable(where), "the Arrow table", None
     if isinstance(where, str) and where.startswith(MINARI):
@@ -189,17 +189,32 @@ def _find(where: Where, memory_limit: str | None) -> tuple[ibis.Table, str, Abou
             raise FileError(f"{path} is a folder. Name the files in it.")
         if not path.exists():
             raise FileError(f"{path} does not exist.")
-        if not path.name.lower().endswith((*PARQUET, *CSV)):
-            raise FileError(f"{path} must end in {', '.join((*PARQUET, *CSV))}: the ending tells how to read it.")
+        if not path.name.lower().endswith(LOG_FILES):
+            raise FileError(f"{path} must end in {', '.join(LOG_FILES)}: the ending tells how to read it.")
         if path.stat().st_size == 0:
             raise DataError(f"{path} is empty.")
     names = [str(path) for path in paths]
     with reading(origin):
         if all(name.lower().endswith(PARQUET) for name in names):
-            return engine.read_parquet(names, file_row_number=True), origin, _merged_about(names)
+            held = _merged_about(names)
+            return engine.read_parquet(names, file_row_number=True), origin, held
         if all(name.lower().endswith(CSV) for name in names):
             return engine.read_csv(names, header=True, max_line_size=MAX_LINE_BYTES), origin, None
     raise FileError(f"{origin}: the parts of one log must be of one format.")
+
+
+def _engine(memory_limit: str | None) -> Any:
+    """Return an embedded DuckDB.
+
+    It must not reason from the statistics of Parquet files: they leave NaN out, so it would answer "is this NaN?" with
+    no, without a look at the rows.
+    """
+    try:
+        engine = ibis.duckdb.connect(**({"memory_limit": memory_limit} if memory_limit else {}))
+    except Exception as error:
+        raise DataError(f"memory_limit is {memory_limit!r}; write it as '2GB' or '500MB'. ({error})") from error
+    engine.raw_sql("SET disabled_optimizers = 'statistics_propagation'").fetchall()
+    return engine
 
 
 def _table_name(table: ibis.Table) -> str:
@@ -322,7 +337,7 @@ def _label(column: ibis.Column, name: str, cut: Bins | None, kind: type | None, 
         total = above[0]
         for one in above[1:]:
             total = total + one
-        return ibis.ifelse(number.isnan(), ibis.null("int64"), total)
+        return ibis.ifelse(not_finite(number), ibis.null("int64"), total)
     if held.is_boolean() or held.is_integer():
         return column.cast("string") if kind is str else column.cast("int64")
     if held.is_string():

@@ -19,6 +19,8 @@ from causal_shaping.files import PARQUET, replacing
 from causal_shaping.logs.labels import positions
 
 CSV = (".csv", ".csv.gz", ".csv.zst")
+LOG_FILES = (*PARQUET, *CSV)
+"""The endings of a file of logs."""
 METADATA_KEY = b"causal_shaping"
 LOGS_VERSION = 1
 COUNTS_VERSION = 1
@@ -35,7 +37,7 @@ def write_logs(logs: Logs, path: str | os.PathLike[str]) -> None:
     the rows alone.
     """
     table = logs_table(logs)
-    with replacing(path, [*PARQUET, *CSV]) as temporary:
+    with replacing(path, LOG_FILES) as temporary:
         if not temporary.name.lower().endswith(CSV):
             about = {
                 "kind": "logs",

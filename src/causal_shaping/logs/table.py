@@ -126,6 +126,11 @@ class LogTable:
         return f"LogTable({self.origin}, {source}, states by ({', '.join(self.columns)}))"
 
 
+def not_finite(number: ibis.Column) -> ibis.Column:
+    """Whether a number is NaN or infinite."""
+    return number.isnan() | number.isinf()
+
+
 def fetch(expression: ibis.Table, origin: str) -> pa.Table:
     """Run a query and return its result; what the engine cannot read becomes a `FileError`."""
     with reading(origin):
@@ -142,6 +147,6 @@ class reading:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, CausalShapingError):
+        if isinstance(error, Exception) and not isinstance(error, (CausalShapingError, Warning)):
             text = " ".join(str(error).split())
             raise FileError(f"{self.origin} cannot be read: {text[:400]}{' ...' if len(text) > 400 else ''}") from error

@@ -1,0 +1,322 @@
+"""What counts are worth, before anything is bounded.
+
+- `coverage`: which states and actions each source shows, and how much mass it can prove.
+- `unseen_mass`: how believable it is that every possible outcome was seen.
+- `contradictions`: where two sources cannot both be unconfounded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import beta, chi2
+
+from causal_shaping.data import UNKNOWN, Counts, FloatArray, Label
+from causal_shaping.errors import DataError
+
+LEVEL = 0.05
+"""The chance that `contradictions` names anything at all where all sources are unconfounded."""
+
+FEW_VISITS = 10
+"""Fewer visits to a state than this are called few."""
+
+CANDIDATE = 0.05
+"""Approximate p-values above this are kept; below, they are replaced by those of a permutation test."""
+
+CERTAIN = 1e-12
+"""Approximate p-values below this, with no small expected count, need no permutation test."""
+
+EXCEEDANCES = 20
+"""A permutation test stops when this many permutations were at least as extreme (Besag and Clifford 1991)."""
+
+MOST_CONFOUNDING = 1e6
+"""Confounding beyond this is called infinite."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What one source shows of the space.
+
+    Attributes:
+        source: its name.
+        steps: how many actions it took.
+        states: how many states it left at least once.
+        few: labels of states that it left fewer times than the limit.
+        never: labels of states that no row of it leaves or enters.
+        untried: how many (state, action) of the states it left were never tried.
+        action_share: how often it takes its most frequent action, mean over its steps: the mass that a confounded
+            source proves at best.
+    """
+
+    source: str
+    steps: int
+    states: int
+    few: tuple[Label, ...]
+    never: tuple[Label, ...]
+    untried: int
+    action_share: float
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A (state, action) after which two sources show outcomes that differ by more than chance.
+
+    At least one of the two is confounded there, or they did not watch the same world.
+
+    Attributes:
+        first: a source.
+        second: the other.
+        state: label of the state.
+        action: label of the action.
+        p_value: of the homogeneity test, corrected for all tests that were made (Holm).
+        outcome: the outcome that differs most, in words.
+        first_share: how often it follows in the first source.
+        second_share: how often it follows in the second.
+        confounding: the smallest Gamma at which both sources are possible, sampling error allowed for at 95%; inf if
+            only unlimited confounding reconciles them, None if nothing does.
+    """
+
+    first: str
+    second: str
+    state: Label
+    action: Label
+    p_value: float
+    outcome: str
+    first_share: float
+    second_share: float
+    confounding: float | None
+
+    def __str__(self) -> str:
+        reconciled = (
+            "Nothing reconciles them: they did not watch the same world."
+            if self.confounding is None
+            else "At least one of them is confounded there"
+            + (
+                ", without limit."
+                if math.isinf(self.confounding)
+                else f"; a confounding of {self.confounding:.3g} reconciles them."
+            )
+        )
+        return (
+            f"{self.first} and {self.second} disagree on what {self.action} does in {self.state}: it {self.outcome} in "
+            f"{self.first_share:.0%} against {self.second_share:.0%}. {reconciled}"
+        )
+
+
+def coverage(counts: Counts, few: int = FEW_VISITS) -> list[Coverage]:
+    """Return what each source shows of the space."""
+    states, actions = len(counts.space.states), len(counts.space.actions)
+    result = []
+    for i, source in enumerate(counts.sources):
+        here = counts.source == i
+        taken = np.zeros((states, actions))
+        np.add.at(taken, (counts.state[here], counts.action[here]), counts.n[here])
+        visits = taken.sum(axis=1)
+        entered = np.zeros(states, dtype=bool)
+        entered[counts.next_state[here & (counts.next_state != UNKNOWN)]] = True
+        left = visits > 0
+        result.append(
+            Coverage(
+                source=source,
+                steps=int(visits.sum()),
+                states=int(left.sum()),
+                few=_labels(counts, left & (visits < few)),
+                never=_labels(counts, ~left & ~entered),
+                untried=int((taken[left] == 0).sum()),
+                action_share=float(taken.max(axis=1).sum() / visits.sum()),
+            )
+        )
+    return result
+
+
+def _labels(counts: Counts, which: npt.NDArray[np.bool_]) -> tuple[Label, ...]:
+    return tuple(counts.space.states[s] for s in np.flatnonzero(which))
+
+
+def unseen_mass(counts: Counts) -> FloatArray:
+    """Return, per state, how much of what follows it was probably never seen: float64 [states], NaN if never left.
+
+    The Good-Turing estimate: the share of steps whose outcome was seen just once, all sources and actions together.
+    `observed` support assumes that this mass is zero.
+    """
+    if counts.population:
+        raise DataError("Population counts hold every outcome: there is nothing unseen to estimate.")
+    seen: dict[tuple[Any, ...], float] = {}
+    known = counts.outcome_known
+    both = all(counts.discrete_rewards)
+    rewards = counts.reward_min if both else np.zeros(len(counts))
+    for state, after, ended, reward, n in zip(
+        counts.state[known],
+        counts.next_state[known],
+        counts.terminated[known],
+        rewards[known],
+        counts.n[known],
+        strict=True,
+    ):
+        key = (state, after, ended, reward)
+        seen[key] = seen.get(key, 0.0) + n
+    once, total = np.zeros(len(counts.space.states)), np.zeros(len(counts.space.states))
+    for (state, *_), n in seen.items():
+        total[state] += n
+        once[state] += n == 1
+    return np.where(total > 0, once / np.maximum(total, 1), np.nan)
+
+
+def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[Contradiction]:
+    """Return where two sources show different outcomes after the same action in the same state.
+
+    An unconfounded source shows what do(x) does, whatever its policy. So two unconfounded sources of one world show
+    equal outcome distributions after (s, x), and a difference beyond chance proves that one of them is confounded.
+
+    Per pair of sources and (s, x), Pearson's test of homogeneity. Where its approximate p-value is below 0.05 it is
+    replaced by that of a permutation test, which is valid at any count: outcomes are dealt anew to the two sources
+    until enough deals are as extreme. P-values are corrected for the number of tests by Holm's method, so the chance
+    of any false report is at most `level`.
+
+    Args:
+        counts: of a sample, two or more sources.
+        level: the chance of any false report.
+        seed: of the permutations.
+    """
+    if counts.population:
+        raise DataError("The test is for samples; population counts can be compared as they are.")
+    cells = [
+        (pair, cell) for pair in itertools.combinations(range(len(counts.sources)), 2) for cell in _cells(counts, *pair)
+    ]
+    rng = np.random.default_rng(seed)
+    deals = math.ceil(4 * len(cells) / level)  # enough to fall below level / cells
+    p_values = np.array([_p_value(cell.table, rng, deals) for _, cell in cells])
+    order = np.argsort(p_values)
+    adjusted, running = {}, 0.0
+    for rank, position in enumerate(order):
+        running = max(running, min(1.0, p_values[position] * (len(cells) - rank)))
+        if running > level:
+            break
+        adjusted[position] = running
+    return [_contradiction(counts, cells[position][0], cells[position][1], p) for position, p in adjusted.items()]
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """Outcomes of two sources after one (state, action)."""
+
+    state: int
+    action: int
+    outcomes: list[tuple[int, bool, float]]
+    table: FloatArray  # [2, outcomes]
+    visits: tuple[float, float]  # of the state, all actions
+
+
+def _cells(counts: Counts, first: int, second: int) -> Iterator[_Cell]:
+    """Yield the (state, action) that both sources hold outcomes of."""
+    rewards = counts.discrete_rewards[first] and counts.discrete_rewards[second]
+    visits = np.zeros((2, len(counts.space.states)))
+    found: dict[tuple[int, int], dict[tuple[int, bool, float], list[float]]] = {}
+    for row, source in enumerate((first, second)):
+        here = counts.source == source
+        np.add.at(visits[row], counts.state[here], counts.n[here])
+        here &= counts.outcome_known
+        columns = (counts.state, counts.action, counts.next_state, counts.terminated, counts.reward_min, counts.n)
+        for s, x, after, ended, reward, n in zip(*(column[here].tolist() for column in columns), strict=True):
+            outcomes = found.setdefault((s, x), {})
+            outcomes.setdefault((after, ended, reward if rewards else 0.0), [0.0, 0.0])[row] += n
+    for (s, x), outcomes in found.items():
+        table = np.array(list(outcomes.values())).T
+        if (table.sum(axis=1) > 0).all():
+            yield _Cell(s, x, list(outcomes), table, (visits[0, s], visits[1, s]))
+
+
+def _statistic(first: npt.NDArray[Any], totals: FloatArray, share: float) -> Any:
+    """Return Pearson's statistic of 2 x k tables, given the first row, the column totals and the first row's share."""
+    expected = totals * share
+    return ((first - expected) ** 2 / (expected * (1 - share))).sum(axis=-1)
+
+
+def _p_value(table: FloatArray, rng: np.random.Generator, deals: int) -> float:
+    """Return the p-value of the hypothesis that both rows come from one distribution."""
+    totals, rows = table.sum(axis=0), table.sum(axis=1)
+    if len(totals) == 1:
+        return 1.0
+    share = rows[0] / rows.sum()
+    found = _statistic(table[0], totals, share)
+    approximate = float(chi2.sf(found, len(totals) - 1))
+    smallest = float(totals.min() * min(share, 1 - share))
+    if approximate > CANDIDATE or (approximate < CERTAIN and smallest >= 1):
+        return approximate
+    dealt, extreme = 0, 0
+    while dealt < deals and extreme < EXCEEDANCES:
+        size = min(max(1000, dealt), deals - dealt)
+        draws = rng.multivariate_hypergeometric(totals.astype(np.int64), int(rows[0]), size=size, method="marginals")
+        extreme += int((_statistic(draws, totals, share) >= found * (1 - 1e-12)).sum())
+        dealt += size
+    return (extreme + 1) / (dealt + 1)
+
+
+def _contradiction(counts: Counts, pair: tuple[int, int], cell: _Cell, p_value: float) -> Contradiction:
+    shares = cell.table / cell.table.sum(axis=1, keepdims=True)
+    most = int(np.argmax(np.abs(shares[0] - shares[1])))
+    after, ended, _ = cell.outcomes[most]
+    where = "" if after == UNKNOWN else f" in {counts.space.states[after]}"
+    return Contradiction(
+        first=counts.sources[pair[0]],
+        second=counts.sources[pair[1]],
+        state=counts.space.states[cell.state],
+        action=counts.space.actions[cell.action],
+        p_value=p_value,
+        outcome=f"ends{where}" if ended else f"leads to {counts.space.states[after]}",
+        first_share=float(shares[0, most]),
+        second_share=float(shares[1, most]),
+        confounding=reconciling(cell.table, cell.visits),
+    )
+
+
+def reconciling(table: FloatArray, visits: tuple[float, float], confidence: float = 0.95) -> float | None:
+    """Return the smallest Gamma at which two sources can both be right about one (s, x).
+
+    Under Gamma, do(x) gives outcome o a mass between L = p(o | x) (p(x) + (1 - p(x)) / Gamma) and
+    U = p(o | x) (p(x) + (1 - p(x)) Gamma), for each source. The sources agree if some distribution lies within all of
+    these. Probabilities are replaced by simultaneous exact binomial limits, so that chance alone does not separate the
+    sources; an outcome that neither saw is allowed for.
+
+    Args:
+        table: how often each outcome followed (s, x), float [sources, outcomes].
+        visits: how often each source was in s.
+        confidence: of all limits together.
+
+    Returns:
+        1 or more, inf if only unlimited confounding will do, None if not even that.
+    """
+    held = np.concatenate([table, np.zeros((len(table), 1))], axis=1)  # and one outcome that nobody saw
+    taken, total = table.sum(axis=1, keepdims=True), np.asarray(visits, dtype=np.float64)[:, None]
+    alpha = (1 - confidence) / (2 * held.size + len(table))
+    low, high = _limits(held, taken, alpha)
+    often, _ = _limits(taken, total, alpha)
+
+    def agrees(gamma: float) -> bool:
+        least = low * (often + (1 - often) / gamma)
+        most = np.minimum(1.0, high * (often + (1 - often) * gamma)) if math.isfinite(gamma) else np.ones_like(high)
+        floor, ceiling = least.max(axis=0), most.min(axis=0)
+        return bool((floor <= ceiling).all() and floor.sum() <= 1 <= ceiling.sum())
+
+    if agrees(1.0):
+        return 1.0
+    if not agrees(MOST_CONFOUNDING):
+        return math.inf if agrees(math.inf) else None
+    below, above = 0.0, math.log(MOST_CONFOUNDING)
+    while above - below > 1e-9:
+        middle = (below + above) / 2
+        below, above = (below, middle) if agrees(math.exp(middle)) else (middle, above)
+    return math.exp(above)
+
+
+def _limits(count: FloatArray, n: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """Return exact (Clopper-Pearson) lower and upper limits of binomial probabilities, each wrong with chance alpha."""
+    low = np.where(count > 0, beta.ppf(alpha, np.maximum(count, 1), n - count + 1), 0.0)
+    high = np.where(count < n, beta.isf(alpha, count + 1, np.maximum(n - count, 1)), 1.0)
+    return low, high

@@ -1,0 +1,142 @@
+"""What logs are worth, in numbers, words and a picture: the job of `causal-shaping inspect`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from causal_shaping.bounds.diagnostics import (
+    FEW_VISITS,
+    LEVEL,
+    Contradiction,
+    Coverage,
+    contradictions,
+    coverage,
+    unseen_mass,
+)
+from causal_shaping.data import Counts, FloatArray
+from causal_shaping.logs.summary import Summary
+
+BELIEVABLE = 0.01
+"""Unseen outcome mass up to this is called small."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What was found in logs; see `inspect_counts`."""
+
+    counts: Counts
+    summaries: list[Summary]
+    coverage: list[Coverage]
+    unseen: FloatArray
+    contradictions: list[Contradiction]
+
+    def findings(self) -> list[str]:
+        """Return what matters most, in sentences."""
+        space = self.counts.space
+        known = ~np.isnan(self.unseen)
+        result = [
+            f"{known.sum()} of {len(space.states)} states are left by at least one source; "
+            f"{len(space.states) - known.sum()} are terminal or were never left."
+        ]
+        best = max(self.coverage, key=lambda item: item.action_share)
+        result.append(
+            f"A confounded source proves at most what it does: {best.source} takes its most frequent action in "
+            f"{best.action_share:.0%} of its steps, the most of all."
+        )
+        for item in self.coverage:
+            if item.untried:
+                result.append(f"{item.source} never tried {item.untried} (state, action) of the states that it left.")
+            if item.few:
+                result.append(f"{item.source} left {len(item.few)} states fewer than {FEW_VISITS} times.")
+        mean = float(np.nanmean(self.unseen))
+        worst = int(np.nanargmax(self.unseen))
+        verdict = "believable" if self.unseen[worst] <= BELIEVABLE else "doubtful where this is high"
+        result.append(
+            f"About {mean:.2%} of what follows a state was probably never seen (worst: {self.unseen[worst]:.1%} in "
+            f"{space.states[worst]}). That every possible outcome was seen at least once is {verdict}."
+        )
+        result += [
+            f"{summary.unknown} episodes of {summary.source} stop without a word on whether they ended; their last "
+            "outcome is unknown."
+            for summary in self.summaries
+            if summary.unknown
+        ]
+        if len(self.counts.sources) == 1:
+            result.append("With one source there is nothing to compare: confounding cannot be tested for.")
+        elif not self.contradictions:
+            result.append("No two sources contradict each other. That does not prove that they are unconfounded.")
+        else:
+            result.append(f"{len(self.contradictions)} contradictions between sources:")
+            result += [str(item) for item in self.contradictions]
+        return result
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain values, for other programs."""
+        states = self.counts.space.states
+        return {
+            "states": len(states),
+            "actions": list(self.counts.space.actions),
+            "sources": [
+                dataclasses.asdict(summary) | dataclasses.asdict(covered)
+                for summary, covered in zip(self.summaries, self.coverage, strict=True)
+            ],
+            "unseen_outcome_mass": [
+                {"state": state, "mass": float(mass)}
+                for state, mass in zip(states, self.unseen, strict=True)
+                if not np.isnan(mass)
+            ],
+            "contradictions": [
+                dataclasses.asdict(item)
+                | {"text": str(item), "confounding": "inf" if item.confounding == math.inf else item.confounding}
+                for item in self.contradictions
+            ],
+            "findings": self.findings(),
+        }
+
+
+def inspect_counts(counts: Counts, summaries: list[Summary], level: float = LEVEL, few: int = FEW_VISITS) -> Inspection:
+    """Return what counts and summaries of the same logs are worth."""
+    by_source = {summary.source: summary for summary in summaries}
+    return Inspection(
+        counts=counts,
+        summaries=[by_source[source] for source in counts.sources],
+        coverage=coverage(counts, few),
+        unseen=unseen_mass(counts),
+        contradictions=contradictions(counts, level) if len(counts.sources) > 1 else [],
+    )
+
+
+def draw_inspection(found: Inspection) -> Figure:
+    """Draw visits per state, how decided each source is, and what was probably never seen."""
+    counts = found.counts
+    figure = Figure(figsize=(12, 3.8), layout="constrained")
+    visits_axes, share_axes, unseen_axes = figure.subplots(1, 3)
+    for i, source in enumerate(counts.sources):
+        here = counts.source == i
+        taken = np.zeros((len(counts.space.states), len(counts.space.actions)))
+        np.add.at(taken, (counts.state[here], counts.action[here]), counts.n[here])
+        visits = taken.sum(axis=1)
+        left = visits > 0
+        visits_axes.plot(np.sort(visits[left])[::-1], drawstyle="steps-mid", label=source)
+        share = np.sort(taken.max(axis=1)[left] / visits[left])
+        share_axes.plot(share, np.linspace(0, 1, len(share)), drawstyle="steps-post", label=source)
+    visits_axes.axhline(FEW_VISITS, color="grey", linewidth=0.8, linestyle=":")
+    visits_axes.set(yscale="log", xlabel="states, most visited first", ylabel="visits", title="Visits per state")
+    visits_axes.legend(frameon=False)
+    share_axes.set(
+        xlim=(0, 1.02),
+        xlabel="share of the most frequent action",
+        ylabel="share of states",
+        title="Mass that can be proven",
+    )
+    unseen_axes.plot(np.sort(found.unseen[~np.isnan(found.unseen)])[::-1], color="black")
+    unseen_axes.set(ylim=(0, None), xlabel="states, worst first", title="Outcome mass never seen (estimate)")
+    for axes in (visits_axes, share_axes, unseen_axes):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure

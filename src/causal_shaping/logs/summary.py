@@ -1,0 +1,75 @@
+"""What the episodes of a log look like: how many, how long, how they end, what they earn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from causal_shaping.logs.table import LogTable, fetch
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The episodes of one source.
+
+    Attributes:
+        source: its name.
+        episodes: how many.
+        steps: rows in all.
+        mean_length: steps an episode.
+        longest: steps of the longest episode.
+        terminated: episodes that the world ended.
+        truncated: episodes that were cut.
+        unknown: episodes of whose last row the logs say neither.
+        mean_return: undiscounted reward an episode, cut ones included.
+        lowest_return: of an episode.
+        highest_return: of an episode.
+        lowest_reward: of a step.
+        highest_reward: of a step.
+    """
+
+    source: str
+    episodes: int
+    steps: int
+    mean_length: float
+    longest: int
+    terminated: int
+    truncated: int
+    unknown: int
+    mean_return: float
+    lowest_return: float
+    highest_return: float
+    lowest_reward: float
+    highest_reward: float
+
+
+def summarise(table: LogTable) -> list[Summary]:
+    """Return a summary for each source of a log; two passes over groups, run by the engine that holds the rows."""
+    rows = table.rows
+    source = [] if table.source else ["source"]
+    episodes = rows.group_by([*source, "episode"]).aggregate(
+        length=rows.count(),
+        earned=rows.reward.sum(),
+        terminated=rows.terminated.cast("int64").max(),
+        truncated=rows.truncated.cast("int64").max(),
+        low=rows.reward.min(),
+        high=rows.reward.max(),
+    )
+    ended = {
+        "episodes": episodes.count(),
+        "steps": episodes.length.sum(),
+        "mean_length": episodes.length.mean(),
+        "longest": episodes.length.max(),
+        "terminated": episodes.terminated.sum(),
+        "truncated": (episodes.truncated * (1 - episodes.terminated)).sum(),
+        "mean_return": episodes.earned.mean(),
+        "lowest_return": episodes.earned.min(),
+        "highest_return": episodes.earned.max(),
+        "lowest_reward": episodes.low.min(),
+        "highest_reward": episodes.high.max(),
+    }
+    found = fetch(episodes.group_by(source).aggregate(**ended) if source else episodes.aggregate(**ended), table.origin)
+    result = []
+    for row in found.to_pylist():
+        name = row.pop("source", table.source)
+        result.append(Summary(source=name, unknown=row["episodes"] - row["terminated"] - row["truncated"], **row))
+    return sorted(result, key=lambda summary: summary.source)

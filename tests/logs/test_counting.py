@@ -1,0 +1,254 @@
+"""Counts: equal whatever the file, its order, its labels or its parts; associative; converging to `observe`."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import KINDS
+from reference import by_label, counted
+from scipy.stats import norm
+
+import causal_shaping as cs
+from causal_shaping.errors import CausalShapingError
+from causal_shaping.logs.parquet import logs_table
+
+XY = {"state": ["x", "y"]}
+
+
+@pytest.fixture(scope="module")
+def logs():
+    return cs.load_world("lavacross-maze").collect("better", steps=5000, seed=3)
+
+
+@pytest.mark.parametrize("step_indexed", [False, True])
+def test_counting_in_memory_and_from_every_file_equals_counting_by_hand(tmp_path, logs, step_indexed):
+    expected = counted(logs, step_indexed)
+    assert by_label(cs.count(logs, step_indexed=step_indexed)) == expected
+    for name, columns in (("a.parquet", {}), ("a.csv", XY), ("a.csv.gz", XY), ("a.csv.zst", XY)):
+        logs.write(tmp_path / name)
+        opened = cs.open_logs(tmp_path / name, **columns)
+        assert by_label(cs.count(opened, step_indexed=step_indexed)) == expected, name
+        assert by_label(cs.count(cs.read_logs(tmp_path / name, **columns), step_indexed=step_indexed)) == expected, name
+
+
+@pytest.mark.parametrize(("name", "coins"), KINDS)
+def test_every_world_survives_parquet(tmp_path, name, coins):
+    world = cs.load_world(name, coins=coins)
+    logs = world.collect(next(iter(world.demonstrators)), 2000)
+    logs.write(tmp_path / "a.parquet")
+    again = cs.read_logs(tmp_path / "a.parquet")
+    assert again.checksum == logs.checksum
+    assert again.metadata == logs.metadata
+    assert by_label(cs.count(tmp_path / "a.parquet")) == counted(logs)
+
+
+def test_shuffled_rows_and_split_files_count_the_same(tmp_path, logs):
+    expected = counted(logs)
+    table = logs_table(logs)
+    shuffled = table.take(np.random.default_rng(0).permutation(len(logs)))
+    pq.write_table(shuffled, tmp_path / "shuffled.parquet")
+    opened = cs.open_logs(tmp_path / "shuffled.parquet", **XY)
+    assert by_label(cs.count(opened)) == expected
+    assert cs.read_logs(tmp_path / "shuffled.parquet", **XY).reward.tolist() == logs.reward.tolist()
+    parts = [tmp_path / f"part{i}.parquet" for i in range(3)]
+    for path, rows in zip(parts, np.array_split(np.arange(len(logs)), 3), strict=True):
+        pq.write_table(shuffled.take(rows), path)  # even episodes are split over files
+    assert by_label(cs.count(cs.open_logs(parts, "better", **XY))) == expected
+
+
+@given(data=st.data())
+@settings(max_examples=20)
+def test_the_order_of_labels_changes_nothing(data, logs):
+    space = logs.space
+    states, actions = data.draw(st.permutations(space.states)), data.draw(st.permutations(space.actions))
+    moved = cs.count(logs, states=states, actions=actions)
+    assert moved.space.states == tuple(states)
+    assert by_label(moved) == counted(logs)
+
+
+def test_counts_of_parts_merge_associatively_and_by_label(logs):
+    """Episodes cut into three logs, each with labels read off in its own order."""
+    world = cs.load_world("lavacross-maze")
+    pieces = []
+    for part in range(3):
+        rows = np.flatnonzero(logs.episode % 3 == part)
+        columns = {name: getattr(logs, name)[rows] for name in cs.Logs.COLUMNS}
+        pieces.append(cs.count(cs.Logs(logs.space, "better", **columns)))
+    a, b, c = pieces
+    for merged in (a.merge(b).merge(c), a.merge(b.merge(c)), a.merge(b, c), c.merge(a, b)):
+        assert by_label(merged) == counted(logs)
+    other = cs.count(world.collect("bad", 500))
+    assert by_label(a.merge(b, c, other)) == counted(logs) | by_label(other)
+
+
+def test_merging_unites_spaces_by_label():
+    def one(states, after):
+        space = cs.Space(states, ["go"])
+        return cs.count(cs.Logs(space, "s", [0], [0], [0], [0], [1.0], [after], [True], [False]))
+
+    merged = one(["a", "end"], 1).merge(one(["b", "end"], 1), one(["end", "a"], 1))
+    assert merged.space.states == ("a", "end", "b")
+    assert by_label(merged) == {
+        ("s", "a", "go", "end", True, 1.0): 1,
+        ("s", "b", "go", "end", True, 1.0): 1,
+        ("s", "end", "go", "a", True, 1.0): 1,
+    }
+
+
+rewards = st.lists(st.integers(-30, 30).map(lambda tenth: tenth / 10), min_size=1, max_size=60)
+
+
+def chain(rewards, source="s"):
+    """One episode that stays in a state."""
+    n = len(rewards)
+    space = cs.Space(["here"], ["stay"])
+    zeros = np.zeros(n, dtype=int)
+    return cs.Logs(
+        space, source, zeros, np.arange(n), zeros, zeros, rewards, zeros, zeros.astype(bool), np.arange(n) == n - 1
+    )
+
+
+@given(st.lists(rewards, min_size=1, max_size=4), st.integers(1, 5))
+@settings(max_examples=50)
+def test_rewards_are_in_the_key_exactly_where_they_take_few_values(parts, limit):
+    counts = [cs.count(chain(part), max_rewards=limit) for part in parts]
+    merged = counts[0].merge(*counts[1:], max_rewards=limit)
+    together = [reward for part in parts for reward in part]
+    assert merged.discrete_rewards == (len(set(together)) <= limit,)
+    assert merged.n.sum() == len(together)
+    assert (merged.reward_min.min(), merged.reward_max.max()) == (min(together), max(together))
+    # A sum of n doubles in any order is off by at most n * 2^-53 of the sum of their sizes, to first order.
+    bound = 2 * len(together) * 2**-53 * sum(map(abs, together)) + 1e-300
+    assert abs(merged.reward_sum.sum() - float(np.sum(np.array(together, dtype=np.longdouble)))) <= bound
+    if len(parts) > 1:
+        regrouped = counts[0].merge(counts[1].merge(*counts[2:], max_rewards=limit), max_rewards=limit)
+        assert regrouped.discrete_rewards == merged.discrete_rewards
+        np.testing.assert_array_equal(regrouped.n, merged.n)
+        np.testing.assert_allclose(regrouped.reward_sum, merged.reward_sum, atol=bound)
+
+
+def test_continuous_rewards_are_aggregated(tmp_path):
+    values = np.random.default_rng(0).normal(size=500) / 10
+    logs = chain(values)
+    logs.write(tmp_path / "a.parquet")
+    for counts in (cs.count(logs), cs.count(tmp_path / "a.parquet")):
+        assert counts.discrete_rewards == (False,)
+        assert len(counts) == 1
+        assert counts.n.tolist() == [500]
+        assert counts.reward_sum[0] == pytest.approx(values.sum(), abs=1e-12)
+        assert (counts.reward_min[0], counts.reward_max[0]) == (values.min(), values.max())
+
+
+def test_few_rewards_at_first_and_many_later_are_aggregated_exactly(monkeypatch):
+    monkeypatch.setattr("causal_shaping.logs.counting.SAMPLE_ROWS", 10)
+    values = [0.1] * 50 + [i / 10 for i in range(100)]
+    counts = cs.count(chain(values))
+    assert counts.discrete_rewards == (False,)
+    assert (counts.n.tolist(), counts.reward_max.tolist()) == ([150], [9.9])
+
+
+@pytest.mark.parametrize(("name", "coins"), KINDS)
+def test_counts_of_collected_logs_converge_to_observe(name, coins):
+    """P(x, outcome | s) of 200,000 steps lies within the sampling error of a proportion at n(s) visits."""
+    world = cs.load_world(name, coins=coins)
+    demonstrator = next(iter(world.demonstrators))
+    counts = cs.count(world.collect(demonstrator, 200_000, seed=8))
+    truth = world.model.observe(world.demonstrators[demonstrator], demonstrator)
+    visits = np.bincount(counts.state, counts.n, minlength=len(world.states))
+    expected = by_label_mass(truth)
+    found = by_label_mass(counts)
+    assert set(found) <= set(expected)
+    limit = norm.isf(1e-4 / len(expected))  # sigmas, for all comparisons at once
+    for key, p in expected.items():
+        n = visits[world.space.state_position(key[0])]
+        if n > 0:
+            # Bernstein's inequality in place of the normal tail, since many expected counts are small
+            slack = limit * np.sqrt(p * (1 - p) / n) + limit**2 / (3 * n)
+            assert abs(found.get(key, 0.0) / n - p) <= slack
+
+
+def by_label_mass(counts):
+    space = counts.space
+    return {
+        (space.states[s], space.actions[x], space.states[after], reward): n
+        for s, x, after, reward, n in zip(
+            counts.state, counts.action, counts.next_state, counts.reward_min, counts.n, strict=True
+        )
+    }
+
+
+def test_counts_survive_a_file(tmp_path, logs):
+    world = cs.load_world("lavacross-maze")
+    for step_indexed, population in itertools.product([False, True], repeat=2):
+        counts = (
+            world.model.observe(world.demonstrators["safe"], "safe", 20, step_indexed=step_indexed)
+            if population
+            else cs.count([logs, chain(np.random.default_rng(0).normal(size=99))][:1], step_indexed=step_indexed)
+        )
+        counts.write(tmp_path / "counts.parquet")
+        again = cs.read_counts(tmp_path / "counts.parquet")
+        assert (again.space, again.sources, again.population) == (counts.space, counts.sources, counts.population)
+        for name in cs.Counts.COLUMNS:
+            np.testing.assert_array_equal(getattr(again, name), getattr(counts, name))
+
+
+def test_several_sources_in_one_file(tmp_path):
+    world = cs.load_world("lavacross-easy")
+    pieces = [world.collect(name, 300) for name in ("good", "bad")]
+    table = pa.concat_tables([logs_table(piece) for piece in pieces], promote_options="permissive")
+    pq.write_table(table.replace_schema_metadata(None).unify_dictionaries(), tmp_path / "both.parquet")
+    opened = cs.open_logs(tmp_path / "both.parquet", **XY)
+    assert by_label(cs.count(opened)) == counted(pieces[0]) | counted(pieces[1])
+    one = cs.open_logs(tmp_path / "both.parquet", source="bad", **XY)
+    assert by_label(cs.count(one)) == counted(pieces[1])
+    with pytest.raises(CausalShapingError, match="holds 2 sources"):
+        cs.read_logs(tmp_path / "both.parquet", **XY)
+    with pytest.raises(CausalShapingError, match=r"no rows of source 'ugly'. Its sources are"):
+        cs.count(cs.open_logs(tmp_path / "both.parquet", source="ugly", **XY))
+
+
+def test_a_memory_limit_is_respected_by_the_engine(tmp_path, logs):
+    logs.write(tmp_path / "a.parquet")
+    opened = cs.open_logs(tmp_path / "a.parquet", memory_limit="300MB")
+    limit = opened.rows.get_backend().raw_sql("select current_setting('memory_limit')").fetchall()[0][0]
+    assert limit.startswith("286")  # MiB
+    assert by_label(cs.count(opened)) == counted(logs)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda logs: cs.count([logs, logs]), "Two logs are called 'better'"),
+        (lambda logs: cs.count([]), "no logs to count"),
+        (lambda logs: cs.count(logs, states=[(1, 1)]), r"no state \(3, 1\)|no state"),
+        (lambda logs: cs.count(logs, actions=["up"]), "no action"),
+        (lambda logs: cs.count(logs).merge(cs.count(logs, step_indexed=True)), "cannot be merged"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(logs, call, message):
+    with pytest.raises(CausalShapingError, match=message):
+        call(logs)
+
+
+def test_population_masses_are_not_mixed_with_samples(logs):
+    world = cs.load_world("lavacross-maze")
+    masses = world.model.observe(world.demonstrators["better"], "better")
+    with pytest.raises(CausalShapingError, match="mean different things"):
+        masses.merge(cs.count(logs))
+    with pytest.raises(CausalShapingError, match="a source in common"):
+        masses.merge(masses)
+
+
+def test_a_file_of_another_kind_is_no_counts_file(tmp_path, logs):
+    logs.write(tmp_path / "logs.parquet")
+    with pytest.raises(CausalShapingError, match="holds logs, not counts"):
+        cs.read_counts(tmp_path / "logs.parquet")
+    with pytest.raises(CausalShapingError, match="does not exist"):
+        cs.read_counts(tmp_path / "nothing.parquet")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(CausalShapingError, match="no counts of this package"):
+        cs.read_counts(tmp_path / "other.parquet")

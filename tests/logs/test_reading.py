@@ -1,0 +1,316 @@
+"""Reading anybody's logs: their names, what may be missing, and every bad input that we know of."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from reference import counted
+
+import causal_shaping as cs
+from causal_shaping.cli import main
+from causal_shaping.errors import CausalShapingError, DataError, FileError
+from causal_shaping.logs import DroppedEpisodes
+
+# Two episodes: a, b, end; and a, a, cut by a time limit.
+ROWS = {
+    "episode": [0, 0, 1, 1],
+    "step": [0, 1, 0, 1],
+    "state": ["a", "b", "a", "a"],
+    "action": ["go", "go", "stay", "stay"],
+    "reward": [0.1, 0.2, 0.3, 0.3],
+    "next_state": ["b", "end", "a", "a"],
+    "terminated": [False, True, False, False],
+    "truncated": [False, False, False, True],
+}
+
+
+def write(path, rows=ROWS, without=(), **changes):
+    table = pa.table({name: column for name, column in {**rows, **changes}.items() if name not in without})
+    pq.write_table(table, path)
+    return path
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "logs.parquet"
+
+
+def outcomes(logs):
+    """Next state and terminated, row by row."""
+    labels = [None if s < 0 else logs.space.states[s] for s in logs.next_state]
+    return list(zip(labels, logs.terminated.tolist(), strict=True))
+
+
+def test_a_plain_file(file):
+    logs = cs.read_logs(write(file))
+    assert logs.source == "logs"
+    assert (logs.space.states, logs.space.actions) == (("a", "b", "end"), ("go", "stay"))
+    assert outcomes(logs) == [("b", False), ("end", True), ("a", False), ("a", False)]
+
+
+def test_a_users_own_names(file):
+    names = {"episode": "patient; drop table", "step": 'day "1"', "state": "stage", "action": "drug", "reward": "score"}
+    names |= {"next_state": "after", "terminated": "dead", "truncated": "lost"}
+    write(file, rows={names[name]: column for name, column in ROWS.items()})
+    logs = cs.read_logs(file, source="ward", **names)
+    assert logs.source == "ward"
+    assert outcomes(logs) == outcomes(cs.read_logs(write(file)))
+
+
+def test_a_missing_next_state_is_the_following_rows_state(file):
+    logs = cs.read_logs(write(file, without=["next_state"]))
+    assert outcomes(logs) == [("b", False), (None, True), ("a", False), (None, False)]
+
+
+def test_without_flags_the_last_outcome_is_unknown_and_no_end(file):
+    logs = cs.read_logs(write(file, without=["terminated", "truncated"]))
+    assert outcomes(logs) == [("b", False), (None, False), ("a", False), (None, False)]
+    logs = cs.read_logs(write(file, without=["terminated", "truncated", "next_state"]))
+    assert outcomes(logs) == [("b", False), (None, False), ("a", False), (None, False)]
+    assert cs.count(logs).n.sum() == 4  # actions taken, all of them
+
+
+def test_a_truncated_row_did_not_end(file):
+    logs = cs.read_logs(write(file, without=["terminated"]))
+    assert outcomes(logs) == [("b", False), (None, False), ("a", False), ("a", False)]
+
+
+def test_without_truncated_flags_an_open_end_is_an_open_end(file):
+    logs = cs.read_logs(write(file, without=["truncated"]))
+    assert outcomes(logs) == [("b", False), ("end", True), ("a", False), ("a", False)]
+    assert not logs.truncated.any()
+
+
+def test_steps_may_be_counted_from_one_if_said_so(file):
+    write(file, step=[1, 2, 1, 2])
+    with pytest.raises(DataError, match=r"row 1, column 'step'.*does not begin with its first step; found 1"):
+        cs.read_logs(file)
+    assert cs.read_logs(file, first_step=1).step.tolist() == [0, 1, 0, 1]
+
+
+def test_states_of_several_columns_lists_and_structs(file):
+    pairs, after = [(1, "x"), (2, "x"), (1, "x"), (1, "x")], [(2, "x"), (3, "y"), (1, "x"), (1, "x")]
+    write(
+        file,
+        p=[p for p, _ in pairs],
+        q=[q for _, q in pairs],
+        next_p=[p for p, _ in after],
+        next_q=[q for _, q in after],
+    )
+    logs = cs.read_logs(file, state=["p", "q"])
+    assert logs.space.states == ((1, "x"), (2, "x"), (3, "y"))
+    assert logs.space.columns == ("p", "q")
+    structs = [{"p": p, "q": q} for p, q in pairs], [{"p": p, "q": q} for p, q in after]
+    write(file, state=structs[0], next_state=structs[1])
+    assert cs.read_logs(file).space.columns == ("state_p", "state_q")
+    assert counted(cs.read_logs(file)).keys() == counted(logs).keys()
+    write(file, state=[[1, 5], [2, 5], [1, 5], [1, 5]], next_state=[[2, 5], [3, 5], [1, 5], [1, 5]])
+    assert cs.read_logs(file).space.states == ((1, 5), (2, 5), (3, 5))
+    write(file, state=[[1, 5], [2], [1, 5], [1, 5]], next_state=[[2, 5], [3, 5], [1, 5], [1, 5]])
+    with pytest.raises(DataError, match="lists have 1 to 2 entries"):
+        cs.read_logs(file)
+
+
+def test_declared_states_and_actions_set_the_order_and_the_type(file):
+    logs = cs.read_logs(write(file), states=["end", "b", "a", "never"], actions=["stay", "go", "jump"])
+    assert logs.space.states == ("end", "b", "a", "never")
+    assert logs.space.actions == ("stay", "go", "jump")
+    write(file, state=[1, 2, 1, 1], next_state=[2, 3, 1, 1])
+    assert cs.read_logs(file, states=["1", "2", "3"]).space.states == ("1", "2", "3")
+    write(file, state=["01", "2", "1", "1"], next_state=["2", "3", "1", "1"])
+    assert cs.read_logs(file, states=[1, 2, 3]).state.tolist() == [0, 1, 0, 0]
+
+
+def test_real_numbers_are_binned_alike_in_the_logs_and_online(file):
+    values, after = [0.2, 1.7, -0.5, 0.9], [1.7, 3.0, 0.9, 0.9]
+    write(file, state=values, next_state=after)
+    with pytest.raises(DataError, match=r"column 'state' holds float64.*bins=\{'state': Bins\(quantiles=8\)\}"):
+        cs.read_logs(file)
+    logs = cs.read_logs(file, bins={"state": cs.Bins(edges=(0.0, 1.0, 2.0))})
+    assert [logs.space.states[s] for s in logs.state] == [1, 2, 0, 1]
+    assert [logs.space.label(value) for value in values] == [1, 2, 0, 1]
+    assert logs.space.label(np.array([99.0])) == 3
+    logs.write(file)
+    again = cs.read_logs(file)  # bins are part of the space that the file keeps
+    assert again.checksum == logs.checksum
+    assert again.space.label(0.2) == 1
+
+
+def test_quantile_bins_cut_the_logs_into_equal_parts(tmp_path):
+    values = np.random.default_rng(1).normal(size=400)
+    rows = {"episode": np.zeros(400, int), "step": np.arange(400), "state": values, "action": ["go"] * 400}
+    write(tmp_path / "a.parquet", rows=rows | {"reward": np.ones(400)})
+    logs = cs.read_logs(tmp_path / "a.parquet", bins={"state": cs.Bins(quantiles=4)})
+    assert np.bincount(logs.state).tolist() == [100] * 4
+    np.testing.assert_allclose(logs.space.bins["state"].edges, np.quantile(values, [0.25, 0.5, 0.75]))
+
+
+def test_string_episodes_and_integer_flags_and_rewards(file):
+    write(file, episode=["p9", "p9", "p1", "p1"], terminated=[0, 1, 0, 0], truncated=[0, 0, 0, 1], reward=[1, 2, 3, 3])
+    logs = cs.read_logs(file)
+    assert sorted(logs.reward.tolist()) == [1.0, 2.0, 3.0, 3.0]
+    assert logs.episodes == 2
+    assert logs.terminated.sum() == 1
+
+
+# Bad input -----------------------------------------------------------------------------------------------------------
+
+
+def bad_parquet(**changes):
+    return lambda folder: write(folder / "bad.parquet", **changes)
+
+
+def bad_bytes(name, content):
+    def make(folder):
+        path = folder / name
+        path.write_bytes(content)
+        return path
+
+    return make
+
+
+def truncated_parquet(folder):
+    path = write(folder / "bad.parquet")
+    path.write_bytes(path.read_bytes()[:-40])
+    return path
+
+
+def folder(folder):
+    path = folder / "bad.parquet"
+    path.mkdir()
+    return path
+
+
+def duplicate_sources(folder):
+    write(folder / "bad.parquet", source=["a"] * 4)
+    return write(folder / "bad2.parquet", source=["a"] * 4)
+
+
+HEADER = b"episode,step,state,action,reward,next_state,terminated,truncated\n"
+BAD = {
+    "no such file": (lambda folder: folder / "bad.parquet", "does not exist"),
+    "empty file": (bad_bytes("bad.parquet", b""), "is empty"),
+    "no rows": (bad_parquet(rows={k: pa.array(v)[:0] for k, v in ROWS.items()}), "has no rows"),
+    "missing column": (bad_parquet(without=["reward"]), "no column 'reward'. Its columns are episode, step"),
+    "mistyped reward": (bad_parquet(reward=["x"] * 4), "column 'reward' holds string; it must hold numbers"),
+    "mistyped step": (bad_parquet(step=[0.0, 1.0, 0.0, 1.0]), "column 'step' holds float64; it must hold integers"),
+    "mistyped flag": (bad_parquet(terminated=["no"] * 4), "column 'terminated' holds string"),
+    "flag that is no flag": (bad_parquet(terminated=[0, 1, 0, 7]), "row 4, column 'terminated'.*true or false"),
+    "nan reward": (bad_parquet(reward=[0.1, float("nan"), 0.3, 0.3]), "row 2, column 'reward' .*must be finite"),
+    "infinite reward": (bad_parquet(reward=[0.1, 0.2, float("inf"), 0.3]), "row 3, column 'reward'.*found inf"),
+    "null reward": (bad_parquet(reward=[0.1, 0.2, None, 0.3]), "row 3, column 'reward'.*must be finite; found None"),
+    "nan state": (
+        bad_parquet(state=[0.2, float("nan"), 0.2, 0.2], next_state=[1.0, 1.0, 0.2, 0.2]),
+        "row 2, column 'state'.*missing or no number",
+        {"bins": {"state": cs.Bins(edges=(0.5,))}},
+    ),
+    "null state": (bad_parquet(state=["a", None, "a", "a"]), "row 2, column 'state'.*missing"),
+    "null action": (bad_parquet(action=["go", "go", None, "go"]), "row 3, column 'action'.*missing"),
+    "null episode": (bad_parquet(episode=[0, 0, None, 1]), "row 3, column 'episode'.*missing"),
+    "negative step": (bad_parquet(step=[-1, 0, 0, 1]), "row 1, column 'step'.*before the first; found -1"),
+    "duplicate step": (bad_parquet(step=[0, 0, 0, 1]), "row [12], column 'step'.*stands twice"),
+    "gapped steps": (bad_parquet(step=[0, 2, 0, 1]), r"row 2, column 'step' \(episode 0, step 2\).*steps are missing"),
+    "late start": (bad_parquet(step=[0, 1, 1, 2]), "row 3, column 'step'.*does not begin"),
+    "on after the end": (bad_parquet(terminated=[True, True, False, False]), "row 2.*goes on after"),
+    "other next state": (bad_parquet(next_state=["a", "end", "a", "a"]), "row 2, column 'state'.*not the next state"),
+    "undeclared": (bad_parquet(), "row 2, column 'state'.*'b' is not one of the declared", {"states": ["a", "end"]}),
+    "undeclared action": (bad_parquet(), "row 3, column 'action'.*'stay' is not", {"actions": ["go"]}),
+    "truncated parquet": (truncated_parquet, "not a whole Parquet file"),
+    "text as parquet": (bad_bytes("bad.parquet", b"hello"), "not a whole Parquet file"),
+    "wrong encoding": (bad_bytes("bad.csv", HEADER + "0,0,ä,go,1,b,0,0\n".encode("utf-16")), "cannot be read"),
+    "latin-1": (bad_bytes("bad.csv", HEADER + "0,0,ä,go,1,b,0,0\n".encode("latin-1")), "cannot be read"),
+    "endless line": (bad_bytes("bad.csv", HEADER + b"0,0," + b"a" * 5_000_000 + b",go,1,b,0,0\n"), "cannot be read"),
+    "too many fields": (bad_bytes("bad.csv", HEADER + b"0,0,a,go,1,b,0,0\n0,1,b,go,1,b,0,0,9,9\n"), "bad.csv"),
+    "header alone": (bad_bytes("bad.csv", HEADER), "has no rows|must hold"),
+    "directory": (folder, "is a folder"),
+    "wrong suffix": (bad_bytes("bad.xlsx", b"x"), "must end in .parquet, .csv"),
+    "broken gzip": (bad_bytes("bad.csv.gz", HEADER), "cannot be read"),
+    "hostile name": (bad_parquet(without=["state"]), "no column 'x\"; drop table t;'", {"state": 'x"; drop table t;'}),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_with_file_row_and_column(tmp_path, name):
+    make, message, *options = BAD[name]
+    path = make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(CausalShapingError, match=message) as caught:
+        cs.count(cs.open_logs(path, **(options[0] if options else {})))
+    assert path.name in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", [name for name in BAD if len(BAD[name]) == 2])
+def test_the_command_line_refuses_the_same_with_exit_code_2(tmp_path, name, monkeypatch, capsys):
+    path = BAD[name][0](tmp_path)
+    monkeypatch.setattr(sys, "argv", ["causal-shaping", "inspect", str(path), "--png", str(tmp_path / "x.png")])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.err.strip().splitlines()[-1].startswith("error: ")
+    assert captured.out == ""
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_two_sources_of_one_name_are_refused(tmp_path):
+    first = write(tmp_path / "a.parquet", source=["s"] * 4)
+    second = write(tmp_path / "b.parquet", source=["s"] * 4)
+    with pytest.raises(DataError, match=r"Two logs are called 's': .*a.parquet and .*b.parquet"):
+        cs.count([first, second])
+    shifted = write(tmp_path / "b.parquet", source=["s"] * 4, episode=[7, 7, 8, 8])
+    assert cs.count(cs.open_logs([first, shifted], "s")).n.sum() == 8
+
+
+def test_parts_that_hold_the_same_episode_are_refused(tmp_path):
+    first, second = write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="stands twice in its episode"):
+        cs.read_logs([first, second], "s")
+    (tmp_path / "c.csv").write_bytes(HEADER)
+    with pytest.raises(FileError, match="of one format"):
+        cs.read_logs([first, tmp_path / "c.csv"], "s")
+
+
+def test_bad_episodes_can_be_left_out_and_are_reported(tmp_path):
+    path = write(tmp_path / "a.parquet", reward=[0.1, float("nan"), 0.3, 0.3])
+    with pytest.warns(DroppedEpisodes, match=r"1 episodes with 2 of 4 rows.*must be finite.*selects on outcomes"):
+        logs = cs.read_logs(path, skip_bad_episodes=True)
+    assert logs.episode.tolist() == [1, 1]
+    with pytest.warns(DroppedEpisodes):
+        assert cs.count(path, skip_bad_episodes=True).n.sum() == 2
+    write(path, reward=[float("nan")] * 4)
+    with pytest.raises(DataError, match="every episode holds a bad row"):
+        cs.read_logs(path, skip_bad_episodes=True)
+    assert len(cs.read_logs(write(path), skip_bad_episodes=True)) == 4
+
+
+def test_a_newer_file_is_refused(tmp_path):
+    logs = cs.load_world("walking-robot").collect("competent", 10)
+    logs.write(tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    about = json.loads(table.schema.metadata[b"causal_shaping"]) | {"version": 99}
+    pq.write_table(table.replace_schema_metadata({"causal_shaping": json.dumps(about)}), tmp_path / "a.parquet")
+    with pytest.raises(FileError, match="newer version"):
+        cs.read_logs(tmp_path / "a.parquet")
+
+
+def test_bins_that_make_no_sense_are_refused(file):
+    for arguments, message in (
+        ({}, "either edges"),
+        ({"edges": (1.0,), "quantiles": 2}, "either edges"),
+        ({"quantiles": 1}, "at least 2"),
+        ({"edges": (1.0, 1.0)}, "must be finite and rise"),
+        ({"edges": (1.0, float("nan"))}, "must be finite and rise"),
+    ):
+        with pytest.raises(DataError, match=message):
+            cs.Bins(**arguments)
+    with pytest.raises(DataError, match="'weight', which is not a state column"):
+        cs.read_logs(write(file), bins={"weight": cs.Bins(quantiles=2)})
+    with pytest.raises(DataError, match="call found"):
+        cs.Bins(quantiles=2)([1.0])
+    with pytest.raises(DataError, match="NaN"):
+        cs.Bins(edges=(1.0,))([float("nan")])
