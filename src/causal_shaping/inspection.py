@@ -135,8 +135,11 @@ def draw_inspection(found: Inspection) -> Figure:
         ylabel="share of states",
         title="Mass that can be proven",
     )
-    unseen_axes.plot(np.sort(found.unseen[~np.isnan(found.unseen)])[::-1], color="black")
-    unseen_axes.set(ylim=(0, None), xlabel="states, worst first", title="Outcome mass never seen (estimate)")
+    unseen = np.sort(found.unseen[~np.isnan(found.unseen)])[::-1]
+    unseen_axes.plot(unseen, color="black", clip_on=False)
+    unseen_axes.set(
+        ylim=(0, max(0.01, 1.05 * unseen[0])), xlabel="states, worst first", title="Outcome mass never seen (estimate)"
+    )
     for axes in (visits_axes, share_axes, unseen_axes):
         axes.spines[["top", "right"]].set_visible(False)
     return figure

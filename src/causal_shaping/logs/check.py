@@ -9,7 +9,7 @@ from typing import Any
 import ibis
 
 from causal_shaping.errors import DataError
-from causal_shaping.logs.table import Dropped, LogTable, fetch, not_finite
+from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows, not_finite
 
 
 class DroppedEpisodes(UserWarning):
@@ -51,14 +51,15 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     code = ibis.cases(*((problem.when, i) for i, problem in enumerate(problems)), else_=ibis.null("int64"))
     bad = rows.mutate(problem=code).filter(lambda t: t.problem.notnull())
     order = ["row"] if "row" in rows.columns else [*episode, "step"]
-    if not skip_bad_episodes:
+    with looking_at_rows(rows):
+        if skip_bad_episodes:
+            return _without(bad, episode, problems, logs)
         found = fetch(bad.order_by(order).limit(1), logs.origin).to_pylist()
-        if found:
-            raise DataError(_message(found[0], problems[found[0]["problem"]], logs))
-        if fetch(logs.rows.limit(1).select("step"), logs.origin).num_rows == 0:
-            raise DataError(f"{logs.origin} has no rows.")
-        return replace(logs, sound=True)
-    return _without(bad, episode, problems, logs)
+    if found:
+        raise DataError(_message(found[0], problems[found[0]["problem"]], logs))
+    if fetch(logs.rows.select("step").limit(1), logs.origin).num_rows == 0:
+        raise DataError(f"{logs.origin} has no rows.")
+    return replace(logs, sound=True)
 
 
 def _problems(rows: ibis.Table, logs: LogTable) -> list[Problem]:
@@ -101,19 +102,18 @@ def _without(bad: ibis.Table, episode: list[str], problems: list[Problem], logs:
     reasons = fetch(bad.group_by("problem").aggregate(n=bad.count()), logs.origin).to_pylist()
     if not reasons:
         return replace(logs, sound=True)
-    gone = bad.select(episode).distinct()
-    kept = logs.rows.anti_join(gone, episode)
+    gone = fetch(bad.select(episode).distinct(), logs.origin)
+    kept = logs.rows.anti_join(ibis.memtable(gone), episode)
     for name in episode:  # a row without an episode belongs to none that could be kept
         kept = kept.filter(kept[name].notnull())
     left = fetch(kept.aggregate(n=kept.count()), logs.origin).to_pylist()[0]["n"]
     total = fetch(logs.rows.aggregate(n=logs.rows.count()), logs.origin).to_pylist()[0]["n"]
-    episodes = fetch(gone.aggregate(n=gone.count()), logs.origin).to_pylist()[0]["n"]
-    dropped = Dropped(episodes, total - left, {problems[r["problem"]].text: r["n"] for r in reasons})
+    dropped = Dropped(gone.num_rows, total - left, {problems[r["problem"]].text: r["n"] for r in reasons})
     if left == 0:
         raise DataError(f"{logs.origin}: every episode holds a bad row, nothing is left.")
     words = "; ".join(f"{text} ({n:,} rows)" for text, n in dropped.reasons.items())
     warnings.warn(
-        f"{logs.origin}: {episodes:,} episodes with {dropped.rows:,} of {total:,} rows were left out: {words}. Leaving "
+        f"{logs.origin}: {gone.num_rows:,} episodes with {dropped.rows:,} of {total:,} rows were left out: {words}. Leaving "
         "episodes out selects on outcomes: if bad rows are more common after some outcomes, bounds can be wrong.",
         DroppedEpisodes,
         stacklevel=3,

@@ -204,17 +204,11 @@ def _find(where: Where, memory_limit: str | None) -> tuple[ibis.Table, str, Abou
 
 
 def _engine(memory_limit: str | None) -> Any:
-    """Return an embedded DuckDB.
-
-    It must not reason from the statistics of Parquet files: they leave NaN out, so it would answer "is this NaN?" with
-    no, without a look at the rows.
-    """
+    """Return an embedded DuckDB."""
     try:
-        engine = ibis.duckdb.connect(**({"memory_limit": memory_limit} if memory_limit else {}))
+        return ibis.duckdb.connect(**({"memory_limit": memory_limit} if memory_limit else {}))
     except Exception as error:
         raise DataError(f"memory_limit is {memory_limit!r}; write it as '2GB' or '500MB'. ({error})") from error
-    engine.raw_sql("SET disabled_optimizers = 'statistics_propagation'").fetchall()
-    return engine
 
 
 def _table_name(table: ibis.Table) -> str:
