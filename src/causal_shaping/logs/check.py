@@ -113,8 +113,8 @@ def _without(bad: ibis.Table, episode: list[str], problems: list[Problem], logs:
         raise DataError(f"{logs.origin}: every episode holds a bad row, nothing is left.")
     words = "; ".join(f"{text} ({n:,} rows)" for text, n in dropped.reasons.items())
     warnings.warn(
-        f"{logs.origin}: {gone.num_rows:,} episodes with {dropped.rows:,} of {total:,} rows were left out: {words}. Leaving "
-        "episodes out selects on outcomes: if bad rows are more common after some outcomes, bounds can be wrong.",
+        f"{logs.origin}: {gone.num_rows:,} episodes with {dropped.rows:,} of {total:,} rows were left out: {words}. "
+        "Leaving episodes out selects on outcomes: if bad rows are more common after some outcomes, bounds can be wrong.",
         DroppedEpisodes,
         stacklevel=3,
     )
