@@ -114,7 +114,7 @@ def _without(bad: ibis.Table, episode: list[str], problems: list[Problem], logs:
     words = "; ".join(f"{text} ({n:,} rows)" for text, n in dropped.reasons.items())
     warnings.warn(
         f"{logs.origin}: {gone.num_rows:,} episodes with {dropped.rows:,} of {total:,} rows were left out: {words}. "
-        "Leaving episodes out selects on outcomes: if bad rows are more common after some outcomes, bounds can be wrong.",
+        "Leaving episodes out selects on outcomes: where bad rows follow some outcomes more often, bounds can fail.",
         DroppedEpisodes,
         stacklevel=3,
     )
