@@ -24,5 +24,18 @@ class UnknownNameError(CausalShapingError):
     """A world, demonstrator or label that does not exist; the message lists those that do."""
 
 
+class UnknownLabelError(UnknownNameError):
+    """A label in a table that was not declared.
+
+    Attributes:
+        columns: the columns that make it.
+        parts: what they hold.
+    """
+
+    def __init__(self, message: str, columns: tuple[str, ...], parts: tuple[int | str, ...]) -> None:
+        super().__init__(message)
+        self.columns, self.parts = columns, parts
+
+
 class FileError(CausalShapingError):
     """A file that cannot be read or written."""

@@ -3,6 +3,7 @@
 import json
 import sys
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -286,6 +287,41 @@ def test_bad_episodes_can_be_left_out_and_are_reported(tmp_path):
     with pytest.raises(DataError, match="every episode holds a bad row"):
         cs.read_logs(path, skip_bad_episodes=True)
     assert len(cs.read_logs(write(path), skip_bad_episodes=True)) == 4
+
+
+def test_a_bad_row_in_one_of_several_files_is_named_by_its_file(tmp_path):
+    first = write(tmp_path / "a.parquet")
+    second = write(tmp_path / "b.parquet", episode=[7, 7, 8, 8], reward=[0.1, 0.2, float("nan"), 0.3])
+    with pytest.raises(DataError, match=r"b.parquet, row 3, column 'reward' \(episode 8, step 0\)"):
+        cs.read_logs([first, second], "s")
+
+
+def test_declaring_states_of_a_file_of_ours(tmp_path):
+    logs = cs.load_world("walking-robot").collect("competent", 50)
+    logs.write(tmp_path / "a.parquet")
+    order = logs.space.states[::-1]
+    assert cs.read_logs(tmp_path / "a.parquet", states=order).space.states == order
+    assert cs.count(tmp_path / "a.parquet", states=order).space.states == order
+
+
+def test_a_changed_file_of_ours_is_refused(tmp_path):
+    cs.load_world("walking-robot").collect("competent", 50).write(tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    reward = table["reward"].to_numpy().copy()
+    reward[3] = 0.25
+    changed = table.set_column(table.column_names.index("reward"), "reward", pa.array(reward))
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="changed after it was written"):
+        cs.read_logs(tmp_path / "a.parquet")
+
+
+def test_a_table_without_a_name_needs_a_source():
+    table = pa.table(ROWS)
+    with pytest.raises(DataError, match="pass source="):
+        cs.read_logs(table)
+    assert cs.read_logs(table, "s").source == "s"
+    warehouse = ibis.duckdb.connect()
+    assert cs.count(warehouse.create_table("ward", table)).sources == ("ward",)
 
 
 def test_a_newer_file_is_refused(tmp_path):

@@ -89,12 +89,8 @@ def _problems(rows: ibis.Table, logs: LogTable) -> list[Problem]:
 
 
 def _message(row: dict[str, Any], problem: Problem, logs: LogTable) -> str:
-    number = f", row {row['row'] + 1}" if "row" in row else ""
-    source = f"source {row['source']!r}, " if "source" in row else ""
-    return (
-        f"{logs.origin}{number}, column {logs.names.get(problem.column, problem.column)!r} ({source}episode "
-        f"{row['episode']!r}, step {row['step']}): {problem.text}; found {row[problem.column]!r}."
-    )
+    column = repr(logs.names.get(problem.column, problem.column))
+    return f"{logs.place(row, column)}: {problem.text}; found {row[problem.column]!r}."
 
 
 def _without(bad: ibis.Table, episode: list[str], problems: list[Problem], logs: LogTable) -> LogTable:

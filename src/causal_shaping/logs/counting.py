@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from causal_shaping.data import MAX_REWARDS, Counts, Logs, Space, plain
-from causal_shaping.errors import DataError, UnknownNameError
+from causal_shaping.errors import DataError, UnknownLabelError
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.opening import Where, open_logs, table_of
 from causal_shaping.logs.table import LogTable, fetch, reading
@@ -112,8 +112,8 @@ def count_table(
     names = [table.source] if table.source else counted["source"].unique().sort().to_pylist()
     try:
         columns = table.encode(counted, space)
-    except UnknownNameError as error:
-        raise DataError(f"{table.origin}{_first_row(table, error)}: {error}. Declare it, or mend the logs.") from error
+    except UnknownLabelError as error:
+        raise DataError(f"{_first_row(table, error)}: {error}. Declare it, or mend the logs.") from error
     lookup = {name: i for i, name in enumerate(names)}
     if table.source is None:
         columns["source"] = np.array([lookup[name] for name in counted["source"].to_pylist()])
@@ -156,21 +156,13 @@ def _run(expression: ibis.Table, origin: str, scratch: str | None) -> pa.Table:
         return pq.read_table(target)
 
 
-def _first_row(table: LogTable, error: UnknownNameError) -> str:
+def _first_row(table: LogTable, error: UnknownLabelError) -> str:
     """Return where a label that is not declared stands first."""
     rows = table.rows
-    label = error.label  # type: ignore[attr-defined]
-    groups = (
-        [["action"]] if len(label) == 1 and "action" in str(error) else [list(table.states), list(table.next_states)]
-    )
-    for names in groups:
-        here = rows
-        for name, part in zip(names, label, strict=True):
-            here = here.filter(here[name] == part)
-        wanted = ["row", "episode", "step"] if "row" in rows.columns else ["episode", "step"]
-        found = fetch(here.select(wanted).order_by(wanted[0]).limit(1), table.origin).to_pylist()
-        if found:
-            number = f", row {found[0]['row'] + 1}" if "row" in found[0] else ""
-            columns = ", ".join(repr(table.names.get(name, name)) for name in names)
-            return f"{number}, column {columns} (episode {found[0]['episode']!r}, step {found[0]['step']})"
-    return ""
+    here = rows
+    for name, part in zip(error.columns, error.parts, strict=True):
+        here = here.filter(here[name] == part)
+    order = ["row"] if "row" in rows.columns else ["episode", "step"]
+    found = fetch(here.order_by(order).limit(1), table.origin).to_pylist()[0]
+    columns = ", ".join(repr(table.names.get(name, name)) for name in error.columns)
+    return table.place(found, columns)

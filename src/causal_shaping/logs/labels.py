@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from causal_shaping.data import UNKNOWN, IntArray, Label, LongArray
-from causal_shaping.errors import UnknownNameError
+from causal_shaping.errors import UnknownLabelError
 
 
 def positions(table: pa.Table, names: Sequence[str], labels: Sequence[Label], what: str) -> IntArray:
     """Return where the label that columns `names` make stands in `labels`, row by row; `UNKNOWN` for null.
 
     Raises:
-        UnknownNameError: for a label that is not there; its `label` is the first such label.
+        UnknownLabelError: for the first label that is not there.
     """
     parts = list(zip(*(label if isinstance(label, tuple) else (label,) for label in labels), strict=True))
     codes = np.zeros(table.num_rows, dtype=np.int64)
@@ -36,9 +36,7 @@ def positions(table: pa.Table, names: Sequence[str], labels: Sequence[Label], wh
         row = int(np.argmax(strange))
         held = tuple(table[name][row].as_py() for name in names)
         label = held[0] if len(held) == 1 else held
-        error = UnknownNameError(f"{what} {label!r} is not one of the declared ones")
-        error.label = held  # type: ignore[attr-defined]
-        raise error
+        raise UnknownLabelError(f"{what} {label!r} is not one of the declared ones", tuple(names), held)
     return np.where(missing, UNKNOWN, result).astype(np.int32)
 
 

@@ -68,8 +68,8 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
         raise FileError(f"minari:{dataset} cannot be written: {error}") from error
 
 
-def minari_table(dataset: str) -> tuple[pa.Table, dict[str, Any] | None]:
-    """Return a local data set as an Arrow table, and what it says of itself if we wrote it."""
+def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any] | None]:
+    """Return a local data set as an Arrow table, the columns of its state, and what it says of itself if it is ours."""
     minari = _minari()
     try:
         found = minari.load_dataset(dataset)
@@ -89,7 +89,7 @@ def minari_table(dataset: str) -> tuple[pa.Table, dict[str, Any] | None]:
                 f"minari:{dataset}: actions must be discrete, but the action space is {found.action_space}."
             )
         parts = _parts(episode.observations, dataset)
-        names = ["state"] if len(parts) == 1 else [f"state_{i}" for i in range(len(parts))]
+        names = ("state",) if len(parts) == 1 else tuple(f"state_{i}" for i in range(len(parts)))
         table = {
             "episode": np.full(rows, number),
             "step": np.arange(rows),
@@ -105,7 +105,7 @@ def minari_table(dataset: str) -> tuple[pa.Table, dict[str, Any] | None]:
     if not columns:
         raise DataError(f"minari:{dataset} has no episodes.")
     joined = {name: np.concatenate(pieces) for name, pieces in columns.items()}
-    return (_labelled(joined, about) if about else pa.table(joined)), about
+    return (_labelled(joined, about) if about else pa.table(joined)), names, about
 
 
 def _parts(observations: Any, dataset: str) -> list[npt.NDArray[Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from causal_shaping.data import NEXT, Bins, Label, Logs, Space, plain
 from causal_shaping.errors import DataError, FileError
 from causal_shaping.files import PARQUET
 from causal_shaping.logs.check import check_logs
+from causal_shaping.logs.minari import minari_table
 from causal_shaping.logs.parquet import CSV, LOG_FILES, logs_table, read_about
 from causal_shaping.logs.table import LogTable, fetch, not_finite, reading
 
@@ -26,8 +28,6 @@ MAX_LINE_BYTES = 2_000_000
 """A line of a CSV that is longer than this is taken for a broken file."""
 
 Where: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ibis.Table | pa.Table
-About: TypeAlias = Mapping[str, Any]
-"""What a file says of itself: source, space, metadata."""
 
 
 def read_logs(where: Where, source: str | None = None, *, skip_bad_episodes: bool = False, **columns: Any) -> Logs:
@@ -91,10 +91,11 @@ def open_logs(
         bins: for a state column of real numbers, how to cut it.
         memory_limit: the most memory that the embedded engine may use, such as "2GB"; it spills to disk beyond.
     """
-    raw, origin, about = _find(where, memory_limit)
-    raw, named = _named(raw, origin, about, source)
-    held = Space.from_json(about["space"]) if about and (state, states, bins) == (None, None, None) else None
-    wanted = _listed(state) if state is not None else (held.columns if held else ("state",))
+    found = _find(where, memory_limit)
+    raw, origin = found.rows, found.origin
+    raw, named = _named(found, source)
+    held = found.space if state is None else None
+    wanted = _listed(state) if state is not None else (held.columns if held else found.state)
     parts = _parts(raw, wanted, origin)
     followers = _listed(next_state) if next_state is not None else tuple(NEXT + name for name in wanted)
     has_next = next_state is not None or all(name in raw.columns for name in followers)
@@ -102,7 +103,7 @@ def open_logs(
     if has_next and len(next_parts) != len(parts):
         raise DataError(f"{origin}: the state has {len(parts)} part(s), but the next state has {len(next_parts)}.")
     cuts = {name: _found(raw, parts, name, cut, origin) for name, cut in (bins or {}).items()}
-    declared_states = _declared(states, held.states if held else None)
+    declared_states = _declared(states, held.states if held and not bins else None)
     declared_actions = _declared(actions, held.actions if held else None)
 
     def labels(columns: Mapping[str, ibis.Column], prefix: str) -> dict[str, ibis.Column]:
@@ -125,8 +126,7 @@ def open_logs(
             columns[flag] = _flag(_column(raw, name, origin), origin)
     if named is None:
         columns["source"] = raw["source"].cast("string")
-    if about is not None or not isinstance(where, ibis.Table):
-        columns["row"] = raw["file_row_number"] if "file_row_number" in raw.columns else ibis.row_number()
+    columns |= found.numbered(raw)
     names = {"episode": episode, "step": step, "action": action, "reward": reward}
     names |= {"terminated": terminated, "truncated": truncated}
     names |= {f"s{i}": name for i, name in enumerate(parts)}
@@ -137,10 +137,11 @@ def open_logs(
         names=names,
         source=named,
         columns=tuple(parts),
-        bins=held.bins if held else cuts,
+        bins=held.bins if held and not bins else cuts,
         declared_states=declared_states,
         declared_actions=declared_actions,
-        metadata=about["metadata"] if about else {},
+        metadata=found.metadata,
+        checksum=found.checksum if (states, actions, bins, state) == (None,) * 4 else None,
     )
 
 
@@ -168,20 +169,67 @@ def table_of(logs: Logs) -> LogTable:
 # Where the rows are --------------------------------------------------------------------------------------------------
 
 
-def _find(where: Where, memory_limit: str | None) -> tuple[ibis.Table, str, About | None]:
-    """Return the raw table, what to call it in messages, and what it says of itself."""
-    if isinstance(where, ibis.Table):
-        return where, _table_name(where), None
-    engine = _engine(memory_limit)
-    if isinstance(where, pa.Table):
-        return ibis.memtable(where), "the Arrow table", None
-    if isinstance(where, str) and where.startswith(MINARI):
-        from causal_shaping.logs.minari import minari_table
+@dataclass(frozen=True)
+class _Found:
+    """Rows as they lie somewhere, and what is known of them before they are read.
 
-        table, about = minari_table(where.removeprefix(MINARI))
-        return ibis.memtable(table), where, about
+    Attributes:
+        rows: the raw table.
+        origin: what to call it in messages.
+        name: the source's name if nothing else tells it.
+        state: the columns of the state if nothing else tells them.
+        row: the column that numbers the rows of a file; "" if rows have an order but no number; None without order.
+        file: the column that names the file of a row.
+        source: what the files say their source is.
+        space: what they say their space is.
+        metadata: what else they say.
+        checksum: of the rows as they were written.
+    """
+
+    rows: ibis.Table
+    origin: str
+    name: str
+    state: tuple[str, ...] = ("state",)
+    row: str | None = None
+    file: str | None = None
+    source: str | None = None
+    space: Space | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    checksum: str | None = None
+
+    def numbered(self, rows: ibis.Table) -> dict[str, ibis.Column]:
+        """Return the columns that tell where a row stands."""
+        number = {} if self.row is None else {"row": rows[self.row] if self.row else ibis.row_number()}
+        return number | ({} if self.file is None else {"file": rows[self.file]})
+
+
+def _find(where: Where, memory_limit: str | None) -> _Found:
+    if isinstance(where, ibis.Table):
+        name = _table_name(where)
+        return _Found(where, f"table {name}" if name else "the Ibis table", name)
+    if isinstance(where, pa.Table):
+        return _Found(ibis.memtable(where), "the Arrow table", "", row="")
+    if isinstance(where, str) and where.startswith(MINARI):
+        dataset = where.removeprefix(MINARI)
+        table, state, about = minari_table(dataset)
+        return replace(_Found(ibis.memtable(table), where, dataset, state, row=""), **_about([about]))
     paths = [Path(where)] if isinstance(where, (str, os.PathLike)) else [Path(part) for part in where]
-    origin = ", ".join(map(str, paths))
+    _check_files(paths)
+    names, several = [str(path) for path in paths], len(paths) > 1
+    origin, stem = ", ".join(names), paths[0].name.split(".")[0]
+    engine = _engine(memory_limit)
+    with reading(origin):
+        if all(name.lower().endswith(PARQUET) for name in names):
+            about = _about([read_about(name) for name in names])
+            rows = engine.read_parquet(names, file_row_number=True, filename=several)
+            return _Found(rows, origin, stem, row="file_row_number", file="filename" if several else None, **about)
+        if all(name.lower().endswith(CSV) for name in names):
+            rows = engine.read_csv(names, header=True, max_line_size=MAX_LINE_BYTES, filename=several)
+            return _Found(rows, origin, stem, row=None if several else "", file="filename" if several else None)
+    raise FileError(f"{origin}: the parts of one log must be of one format.")
+
+
+def _check_files(paths: Sequence[Path]) -> None:
     if not paths:
         raise FileError("No file is given.")
     for path in paths:
@@ -193,14 +241,6 @@ def _find(where: Where, memory_limit: str | None) -> tuple[ibis.Table, str, Abou
             raise FileError(f"{path} must end in {', '.join(LOG_FILES)}: the ending tells how to read it.")
         if path.stat().st_size == 0:
             raise DataError(f"{path} is empty.")
-    names = [str(path) for path in paths]
-    with reading(origin):
-        if all(name.lower().endswith(PARQUET) for name in names):
-            held = _merged_about(names)
-            return engine.read_parquet(names, file_row_number=True), origin, held
-        if all(name.lower().endswith(CSV) for name in names):
-            return engine.read_csv(names, header=True, max_line_size=MAX_LINE_BYTES), origin, None
-    raise FileError(f"{origin}: the parts of one log must be of one format.")
 
 
 def _engine(memory_limit: str | None) -> Any:
@@ -213,43 +253,47 @@ def _engine(memory_limit: str | None) -> Any:
 
 def _table_name(table: ibis.Table) -> str:
     try:
-        return f"table {table.get_name()}"
+        return str(table.get_name())
     except Exception:  # an expression without a name; backends differ in how they say so
-        return "the Ibis table"
+        return ""
 
 
-def _merged_about(paths: Sequence[str]) -> About | None:
-    """Return what files of ours say of themselves, None if one of them is not ours."""
-    abouts = [read_about(path) for path in paths]
+def _about(abouts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Return what files of ours say of themselves, nothing if one of them is not ours."""
     known = [about for about in abouts if about is not None]
     if len(known) < len(abouts):
-        return None
+        return {}
     space = Space.from_json(known[0]["space"])
     for about in known[1:]:
         space = space.merge(Space.from_json(about["space"]))
-    sources = {about["source"] for about in known}
-    return {
-        "source": sources.pop() if len(sources) == 1 else None,
-        "space": space.to_json(),
-        "metadata": known[0]["metadata"] if len(known) == 1 else {},
-    }
+    result: dict[str, Any] = {"space": space}
+    sources = {str(about["source"]) for about in known}
+    if len(sources) == 1:
+        result["source"] = sources.pop()
+    if len(known) == 1:
+        result |= {"metadata": known[0]["metadata"], "checksum": known[0].get("checksum")}
+    return result
 
 
-def _named(raw: ibis.Table, origin: str, about: About | None, source: str | None) -> tuple[ibis.Table, str | None]:
+def _named(found: _Found, source: str | None) -> tuple[ibis.Table, str | None]:
     """Return the rows of the wanted source and its name; None as name for all that the column `source` holds."""
-    if about and about["source"] is not None:
-        return raw, source or str(about["source"])
-    if "source" not in raw.columns:
-        return raw, source or Path(origin.split(", ")[0]).name.split(".")[0]
+    rows = found.rows
+    if found.source is not None:
+        return rows, source or found.source
+    if "source" not in rows.columns:
+        if not (source or found.name):
+            raise DataError(f"{found.origin} does not say where its rows come from: pass source=.")
+        return rows, source or found.name
     if source is None:
-        return raw, None
-    held = fetch(raw.select(raw["source"].cast("string").name("source")).distinct().limit(50), origin)
-    names = held["source"].to_pylist()
+        return rows, None
+    column = rows["source"].cast("string")
+    names = fetch(rows.select(column.name("source")).distinct().limit(50), found.origin)["source"].to_pylist()
     if source in names:
-        return raw.filter(raw["source"].cast("string") == source), source
+        return rows.filter(column == source), source
     if len(names) <= 1:
-        return raw, source
-    raise DataError(f"{origin} holds no rows of source {source!r}. Its sources are {', '.join(map(str, names[:8]))}.")
+        return rows, source
+    shown = ", ".join(map(str, names[:8]))
+    raise DataError(f"{found.origin} holds no rows of source {source!r}. Its sources are {shown}.")
 
 
 # What the columns mean -----------------------------------------------------------------------------------------------

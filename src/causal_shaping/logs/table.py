@@ -1,8 +1,8 @@
 """Logs as they lie somewhere: a file or a table of an engine, seen through one schema, not yet read.
 
 Columns of `LogTable.rows` have fixed names, whatever the user calls them: source, episode, step, s0, s1, ... for the
-parts of the state, action, reward, n0, n1, ... for the parts of the next state, terminated, truncated and, for a
-file, row.
+parts of the state, action, reward, n0, n1, ... for the parts of the next state, terminated, truncated and, for files,
+row and file.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class LogTable:
         declared_states: the states in the order that tables shall have; None to read them off.
         declared_actions: the same for the actions.
         metadata: what the file says of itself.
+        checksum: that of the logs as they were written, None if it is not known.
         sound: whether the rows have been checked.
         dropped: what `check` left out.
     """
@@ -57,6 +58,7 @@ class LogTable:
     declared_states: Sequence[Label] | None = None
     declared_actions: Sequence[Label] | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    checksum: str | None = None
     sound: bool = False
     dropped: Dropped | None = None
 
@@ -69,6 +71,15 @@ class LogTable:
     def next_states(self) -> tuple[str, ...]:
         """The columns of `rows` that make a next state."""
         return tuple(f"n{i}" for i in range(len(self.columns)))
+
+    def place(self, row: Mapping[str, Any], column: str) -> str:
+        """Return where a row stands, for messages: file, row if it is known, column, episode and step."""
+        number = "" if row.get("row") is None else f", row {row['row'] + 1}"
+        source = f"source {row['source']!r}, " if "source" in row else ""
+        return (
+            f"{row.get('file') or self.origin}{number}, column {column} ({source}episode {row['episode']!r}, step "
+            f"{row['step']})"
+        )
 
     def space_of(self, table: pa.Table) -> Space:
         """Return the space: what is declared, and the rest as a fetched table shows it."""
@@ -101,7 +112,7 @@ class LogTable:
         episode = table["episode"].to_numpy()
         if not pa.types.is_integer(table["episode"].type):
             _, episode = np.unique(episode.astype(str), return_inverse=True)
-        return Logs(
+        logs = Logs(
             space=space,
             source=source,
             episode=episode,
@@ -112,6 +123,9 @@ class LogTable:
             metadata=self.metadata,
             **self.encode(table, space),
         )
+        if self.checksum not in (None, logs.checksum) and self.dropped is None:
+            raise DataError(f"{self.origin} was changed after it was written: its checksum does not fit its rows.")
+        return logs
 
     def _one_source(self, table: pa.Table) -> str:
         names = table["source"].unique().to_pylist()
@@ -156,16 +170,13 @@ def fetch(expression: ibis.Table, origin: str) -> pa.Table:
         return expression.to_pyarrow()
 
 
-class reading:
+@contextmanager
+def reading(origin: str) -> Iterator[None]:
     """Turn the errors of engines and file formats, which are of many kinds, into a `FileError` that names the file."""
-
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, (CausalShapingError, Warning)):
-            text = " ".join(str(error).split())
-            raise FileError(f"{self.origin} cannot be read: {text[:400]}{' ...' if len(text) > 400 else ''}") from error
+    try:
+        yield
+    except (CausalShapingError, Warning):
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise FileError(f"{origin} cannot be read: {text[:400]}{' ...' if len(text) > 400 else ''}") from error
