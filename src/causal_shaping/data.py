@@ -82,6 +82,16 @@ def _sample(values: npt.NDArray[Any]) -> str:
     )
 
 
+def groups(key: Sequence[npt.NDArray[Any]]) -> tuple[LongArray, LongArray]:
+    """Return the order that sorts rows by a key of several columns, and where in it each distinct key begins."""
+    order = np.lexsort(key[::-1])
+    begins = np.zeros(len(order), dtype=bool)
+    begins[:1] = True
+    for column in key:
+        begins[1:] |= column[order][1:] != column[order][:-1]
+    return order, np.flatnonzero(begins)
+
+
 def plain(label: Any) -> Label:
     """Return a label in plain Python: integers, strings, and tuples of them."""
     if isinstance(label, str):
@@ -553,12 +563,7 @@ class Counts(_Table):
         in_key = discrete[table["source"]]
         reward = np.where(in_key, table["reward_min"], 0.0)
         key = [reward if name == "reward_min" else table[name] for name in cls.KEY if name in table]
-        order = np.lexsort(key[::-1])
-        changes = np.zeros(len(order), dtype=bool)
-        changes[:1] = True
-        for column in key:
-            changes[1:] |= column[order][1:] != column[order][:-1]
-        first = np.flatnonzero(changes)
+        order, first = groups(key)
 
         def grouped(how: np.ufunc, name: str) -> npt.NDArray[Any]:
             return np.asarray(how.reduceat(table[name][order], first)) if len(first) else table[name]

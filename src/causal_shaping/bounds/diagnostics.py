@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta, chi2
 
-from causal_shaping.data import UNKNOWN, Counts, FloatArray, Label
+from causal_shaping.data import UNKNOWN, Counts, FloatArray, Label, groups
 from causal_shaping.errors import DataError
 
 LEVEL = 0.05
@@ -147,24 +147,13 @@ def unseen_mass(counts: Counts) -> FloatArray:
     """
     if counts.population:
         raise DataError("Population counts hold every outcome: there is nothing unseen to estimate.")
-    seen: dict[tuple[Any, ...], float] = {}
     known = counts.outcome_known
-    both = all(counts.discrete_rewards)
-    rewards = counts.reward_min if both else np.zeros(len(counts))
-    for state, after, ended, reward, n in zip(
-        counts.state[known],
-        counts.next_state[known],
-        counts.terminated[known],
-        rewards[known],
-        counts.n[known],
-        strict=True,
-    ):
-        key = (state, after, ended, reward)
-        seen[key] = seen.get(key, 0.0) + n
-    once, total = np.zeros(len(counts.space.states)), np.zeros(len(counts.space.states))
-    for (state, *_), n in seen.items():
-        total[state] += n
-        once[state] += n == 1
+    rewards = counts.reward_min if all(counts.discrete_rewards) else np.zeros(len(counts))
+    key = [column[known] for column in (counts.state, counts.next_state, counts.terminated, rewards)]
+    order, first = groups(key)
+    n, state = np.add.reduceat(counts.n[known][order], first), key[0][order][first]
+    total = np.bincount(state, n, minlength=len(counts.space.states))
+    once = np.bincount(state, n == 1, minlength=len(counts.space.states))
     return np.where(total > 0, once / np.maximum(total, 1), np.nan)
 
 
