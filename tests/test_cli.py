@@ -166,10 +166,10 @@ def test_inspect_can_skip_bad_episodes_and_says_so(run, easy, tmp_path):
     ("arguments", "message"),
     [
         (("inspect", "nothing.parquet"), "nothing.parquet does not exist"),
-        (("inspect", "=x.parquet"), "empty name"),
+        (("inspect", "=x.parquet"), "must have a name in front of"),
         (("inspect", "a.parquet", "--png", "x.gif"), "must end in"),
         (("inspect", "a.parquet", "--level", "2"), "--level is 2.0"),
-        (("inspect", "a.parquet", "--quantiles", "age"), "--quantiles is 'age'"),
+        (("inspect", "a.parquet", "--bins", "age"), "--bins is 'age'"),
         (("worlds", "lavacross-hrad"), "Did you mean 'lavacross-hard'"),
         (("worlds", "--png", "x.png"), "need a world"),
         (("worlds", "--coins", "once"), "need a world"),

@@ -25,7 +25,7 @@ from causal_shaping.errors import CausalShapingError, ModelError
 from causal_shaping.files import check_target
 from causal_shaping.inspection import Inspection, draw_inspection, inspect_counts
 from causal_shaping.logs import DroppedEpisodes, check_logs, count
-from causal_shaping.logs.arguments import named_logs
+from causal_shaping.logs.arguments import open_all
 from causal_shaping.logs.parquet import LOG_FILES
 from causal_shaping.logs.summary import summarise
 from causal_shaping.worlds import World, list_worlds, load_world
@@ -166,9 +166,16 @@ def inspect(
     first_step: Annotated[int, typer.Option(help="The number of a first step.", rich_help_panel=COLUMNS)] = 0,
     terminated: Annotated[str, typer.Option(help="Did the world end?", rich_help_panel=COLUMNS)] = "terminated",
     truncated: Annotated[str, typer.Option(help="Was the episode cut?", rich_help_panel=COLUMNS)] = "truncated",
-    quantiles: Annotated[
+    actions: Annotated[
+        str | None, typer.Option(help="All actions, also those that nobody tried.", rich_help_panel=COLUMNS)
+    ] = None,
+    bins: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN=N,...", help="Cut columns of real numbers into N bins.", rich_help_panel=COLUMNS),
+        typer.Option(
+            metavar="COLUMN=CUT,...",
+            help="Cut columns of real numbers: age=8 into 8 quantiles of the first log, age=18:65 at 18 and 65.",
+            rich_help_panel=COLUMNS,
+        ),
     ] = None,
     level: Annotated[float, typer.Option(help="Chance of any false contradiction.")] = LEVEL,
     skip_bad_episodes: Annotated[bool, typer.Option("--skip-bad-episodes", help="Leave out bad episodes.")] = False,
@@ -196,28 +203,29 @@ def inspect(
         "first_step": first_step,
         "terminated": terminated,
         "truncated": truncated,
-        "bins": _quantiles(quantiles),
+        "actions": None if actions is None else [int(a) if a.lstrip("-").isdigit() else a for a in actions.split(",")],
         "memory_limit": memory_limit,
     }
     tables, summaries = [], []
     console, quiet = Console(stderr=True), not sys.stderr.isatty()
     with Progress(*Progress.get_default_columns(), console=console, transient=True, disable=quiet) as progress:
         work = progress.add_task("", total=2 * len(logs) + 2)
-        for text in logs:
-            progress.update(work, description=f"Checking {text}")
+        for opened in open_all(logs, bins=_bins(bins), **columns):
+            progress.update(work, description=f"Checking {opened.origin}")
             with _spoken_warnings():
-                tables.append(check_logs(named_logs(text, **columns), skip_bad_episodes=skip_bad_episodes))
+                tables.append(check_logs(opened, skip_bad_episodes=skip_bad_episodes))
             progress.advance(work)
             summaries += summarise(tables[-1])
             progress.advance(work)
         progress.update(work, description="Counting")
         counts = count(tables)
         progress.update(work, description="Comparing sources", advance=1)
-        found = inspect_counts(counts, summaries, level)
+        dropped = {table.origin: table.dropped for table in tables if table.dropped is not None}
+        found = inspect_counts(counts, summaries, level, dropped)
     if png is not None:
         save_picture(draw_inspection(found), png)
     if as_json:
-        print(json.dumps(found.as_json(), indent=2))
+        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
         return
     _print_inspection(found)
     if png is not None:
@@ -265,14 +273,17 @@ def _spoken_warnings() -> Iterator[None]:
         print(f"warning: {warning.message}", file=sys.stderr)
 
 
-def _quantiles(text: str | None) -> dict[str, Bins] | None:
-    if text is None:
-        return None
+def _bins(text: str | None) -> dict[str, Bins]:
+    """Read age=8,weight=50:70 as 8 quantiles of age and two edges of weight."""
+
+    def cut(how: str) -> Bins:
+        return Bins(quantiles=int(how)) if how.isdigit() else Bins(edges=tuple(float(edge) for edge in how.split(":")))
+
     try:
-        pairs = [part.rsplit("=", 1) for part in text.split(",")]
-        return {name: Bins(quantiles=int(number)) for name, number in pairs}
+        pairs = [part.rsplit("=", 1) for part in text.split(",")] if text else []
+        return {name: cut(how) for name, how in pairs}
     except ValueError:
-        raise ModelError(f"--quantiles is {text!r}; write it as age=8,weight=4.") from None
+        raise ModelError(f"--bins is {text!r}; write it as age=8 for quantiles or age=18:65 for edges.") from None
 
 
 def _print_inspection(found: Inspection) -> None:
@@ -296,7 +307,7 @@ def _print_inspection(found: Inspection) -> None:
             covered.source,
             f"{covered.states}",
             f"{len(covered.few)}",
-            f"{covered.untried}",
+            f"{len(covered.untried)}",
             f"{covered.action_share:.0%}",
         )
     console.print(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,14 @@ from causal_shaping.bounds.diagnostics import (
     LEVEL,
     Contradiction,
     Coverage,
+    actions_taken,
     contradictions,
     coverage,
     unseen_mass,
 )
 from causal_shaping.data import Counts, FloatArray
 from causal_shaping.logs.summary import Summary
+from causal_shaping.logs.table import Dropped
 
 BELIEVABLE = 0.01
 """Unseen outcome mass up to this is called small."""
@@ -35,6 +38,7 @@ class Inspection:
     coverage: list[Coverage]
     unseen: FloatArray
     contradictions: list[Contradiction]
+    dropped: Mapping[str, Dropped]
 
     def findings(self) -> list[str]:
         """Return what matters most, in sentences."""
@@ -51,16 +55,21 @@ class Inspection:
         )
         for item in self.coverage:
             if item.untried:
-                result.append(f"{item.source} never tried {item.untried} (state, action) of the states that it left.")
+                result.append(
+                    f"{item.source} never tried {len(item.untried)} (state, action) of the states that it left."
+                )
             if item.few:
                 result.append(f"{item.source} left {len(item.few)} states fewer than {FEW_VISITS} times.")
-        mean = float(np.nanmean(self.unseen))
-        worst = int(np.nanargmax(self.unseen))
-        verdict = "believable" if self.unseen[worst] <= BELIEVABLE else "doubtful where this is high"
-        result.append(
-            f"About {mean:.2%} of what follows a state was probably never seen (worst: {self.unseen[worst]:.1%} in "
-            f"{space.states[worst]}). That every possible outcome was seen at least once is {verdict}."
-        )
+        if known.any():
+            mean = float(np.nanmean(self.unseen))
+            worst = int(np.nanargmax(self.unseen))
+            verdict = "believable" if self.unseen[worst] <= BELIEVABLE else "doubtful where this is high"
+            result.append(
+                f"About {mean:.2%} of what follows a state was probably never seen (worst: {self.unseen[worst]:.1%} in "
+                f"{space.states[worst]}). That every possible outcome was seen at least once is {verdict}."
+            )
+        else:
+            result.append("No row tells what followed it: nothing can be bounded. Are next states or flags missing?")
         result += [
             f"{summary.unknown} episodes of {summary.source} stop without a word on whether they ended; their last "
             "outcome is unknown."
@@ -91,6 +100,7 @@ class Inspection:
                 for state, mass in zip(states, self.unseen, strict=True)
                 if not np.isnan(mass)
             ],
+            "dropped": {origin: dataclasses.asdict(dropped) for origin, dropped in self.dropped.items()},
             "contradictions": [
                 dataclasses.asdict(item)
                 | {"text": str(item), "confounding": "inf" if item.confounding == math.inf else item.confounding}
@@ -100,15 +110,18 @@ class Inspection:
         }
 
 
-def inspect_counts(counts: Counts, summaries: list[Summary], level: float = LEVEL, few: int = FEW_VISITS) -> Inspection:
-    """Return what counts and summaries of the same logs are worth."""
+def inspect_counts(
+    counts: Counts, summaries: list[Summary], level: float = LEVEL, dropped: Mapping[str, Dropped] | None = None
+) -> Inspection:
+    """Return what counts and summaries of the same logs are worth; `dropped` is what was left out of them."""
     by_source = {summary.source: summary for summary in summaries}
     return Inspection(
         counts=counts,
         summaries=[by_source[source] for source in counts.sources],
-        coverage=coverage(counts, few),
+        coverage=coverage(counts),
         unseen=unseen_mass(counts),
         contradictions=contradictions(counts, level) if len(counts.sources) > 1 else [],
+        dropped=dropped or {},
     )
 
 
@@ -118,9 +131,7 @@ def draw_inspection(found: Inspection) -> Figure:
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     visits_axes, share_axes, unseen_axes = figure.subplots(1, 3)
     for i, source in enumerate(counts.sources):
-        here = counts.source == i
-        taken = np.zeros((len(counts.space.states), len(counts.space.actions)))
-        np.add.at(taken, (counts.state[here], counts.action[here]), counts.n[here])
+        taken = actions_taken(counts, i)
         visits = taken.sum(axis=1)
         left = visits > 0
         visits_axes.plot(np.sort(visits[left])[::-1], drawstyle="steps-mid", label=source)
@@ -138,7 +149,9 @@ def draw_inspection(found: Inspection) -> Figure:
     unseen = np.sort(found.unseen[~np.isnan(found.unseen)])[::-1]
     unseen_axes.plot(unseen, color="black", clip_on=False)
     unseen_axes.set(
-        ylim=(0, max(0.01, 1.05 * unseen[0])), xlabel="states, worst first", title="Outcome mass never seen (estimate)"
+        ylim=(0, max(0.01, 1.05 * unseen.max(initial=0.0))),
+        xlabel="states, worst first",
+        title="Outcome mass never seen (estimate)",
     )
     for axes in (visits_axes, share_axes, unseen_axes):
         axes.spines[["top", "right"]].set_visible(False)

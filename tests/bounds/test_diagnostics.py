@@ -31,7 +31,9 @@ def test_coverage_counts_states_visits_and_untried_actions():
     seen = set(logs.state) | set(logs.next_state)
     assert set(found.never) == {label for s, label in enumerate(world.states) if s not in seen}
     pairs = set(zip(logs.state.tolist(), logs.action.tolist(), strict=True))
-    assert found.untried == 5 * found.states - len(pairs)
+    assert len(found.untried) == 5 * found.states - len(pairs)
+    for state, action in found.untried:
+        assert (world.space.state_position(state), world.space.action_position(action)) not in pairs
     most = sum(np.bincount(logs.action[logs.state == s]).max() for s in np.unique(logs.state))
     assert found.action_share == pytest.approx(most / 2000)
 

@@ -30,7 +30,11 @@ CANDIDATE = 0.05
 """Approximate p-values above this are kept; below, they are replaced by those of a permutation test."""
 
 CERTAIN = 1e-12
-"""Approximate p-values below this, with no small expected count, need no permutation test."""
+EXPECTED = 10
+"""Approximate p-values below `CERTAIN`, with no expected count below `EXPECTED`, need no permutation test."""
+
+MOST_DEALT = 1e9
+"""Outcomes beyond which a permutation test is out of reach, and the approximation as good."""
 
 EXCEEDANCES = 20
 """A permutation test stops when this many permutations were at least as extreme (Besag and Clifford 1991)."""
@@ -49,7 +53,7 @@ class Coverage:
         states: how many states it left at least once.
         few: labels of states that it left fewer times than the limit.
         never: labels of states that no row of it leaves or enters.
-        untried: how many (state, action) of the states it left were never tried.
+        untried: (state, action) of the states that it left, never tried.
         action_share: how often it takes its most frequent action, mean over its steps: the mass that a confounded
             source proves at best.
     """
@@ -59,7 +63,7 @@ class Coverage:
     states: int
     few: tuple[Label, ...]
     never: tuple[Label, ...]
-    untried: int
+    untried: tuple[tuple[Label, Label], ...]
     action_share: float
 
 
@@ -93,16 +97,16 @@ class Contradiction:
     confounding: float | None
 
     def __str__(self) -> str:
-        reconciled = (
-            "Nothing reconciles them: they did not watch the same world."
-            if self.confounding is None
-            else "At least one of them is confounded there"
-            + (
-                ", without limit."
-                if math.isinf(self.confounding)
-                else f"; a confounding of {self.confounding:.3g} reconciles them."
+        if self.confounding is None:
+            reconciled = "No confounding reconciles them (at 95% confidence): they did not watch the same world."
+        elif math.isinf(self.confounding):
+            reconciled = "At least one of them is confounded there, without limit."
+        elif self.confounding == 1:
+            reconciled = "At least one of them is confounded there; a little reconciles them."
+        else:
+            reconciled = (
+                f"At least one of them is confounded there; a confounding of {self.confounding:.3g} reconciles them."
             )
-        )
         return (
             f"{self.first} and {self.second} disagree on what {self.action} does in {self.state}: it {self.outcome} in "
             f"{self.first_share:.0%} against {self.second_share:.0%}. {reconciled}"
@@ -111,12 +115,11 @@ class Contradiction:
 
 def coverage(counts: Counts, few: int = FEW_VISITS) -> list[Coverage]:
     """Return what each source shows of the space."""
-    states, actions = len(counts.space.states), len(counts.space.actions)
+    states = len(counts.space.states)
     result = []
     for i, source in enumerate(counts.sources):
         here = counts.source == i
-        taken = np.zeros((states, actions))
-        np.add.at(taken, (counts.state[here], counts.action[here]), counts.n[here])
+        taken = actions_taken(counts, i)
         visits = taken.sum(axis=1)
         entered = np.zeros(states, dtype=bool)
         entered[counts.next_state[here & (counts.next_state != UNKNOWN)]] = True
@@ -128,11 +131,22 @@ def coverage(counts: Counts, few: int = FEW_VISITS) -> list[Coverage]:
                 states=int(left.sum()),
                 few=_labels(counts, left & (visits < few)),
                 never=_labels(counts, ~left & ~entered),
-                untried=int((taken[left] == 0).sum()),
+                untried=tuple(
+                    (counts.space.states[s], counts.space.actions[x])
+                    for s, x in np.argwhere(left[:, None] & (taken == 0)).tolist()
+                ),
                 action_share=float(taken.max(axis=1).sum() / visits.sum()),
             )
         )
     return result
+
+
+def actions_taken(counts: Counts, source: int) -> FloatArray:
+    """Return how often a source took each action in each state: float64 [states, actions]."""
+    here = counts.source == source
+    taken = np.zeros((len(counts.space.states), len(counts.space.actions)))
+    np.add.at(taken, (counts.state[here], counts.action[here]), counts.n[here])
+    return taken
 
 
 def _labels(counts: Counts, which: npt.NDArray[np.bool_]) -> tuple[Label, ...]:
@@ -149,12 +163,18 @@ def unseen_mass(counts: Counts) -> FloatArray:
         raise DataError("Population counts hold every outcome: there is nothing unseen to estimate.")
     known = counts.outcome_known
     rewards = counts.reward_min if all(counts.discrete_rewards) else np.zeros(len(counts))
-    key = [column[known] for column in (counts.state, counts.next_state, counts.terminated, rewards)]
+    key = [column[known] for column in (counts.state, _where_it_led(counts), counts.terminated, rewards)]
     order, first = groups(key)
     n, state = np.add.reduceat(counts.n[known][order], first), key[0][order][first]
     total = np.bincount(state, n, minlength=len(counts.space.states))
     once = np.bincount(state, n == 1, minlength=len(counts.space.states))
     return np.where(total > 0, once / np.maximum(total, 1), np.nan)
+
+
+def _where_it_led(counts: Counts) -> npt.NDArray[np.int32]:
+    """Return the next state of each entry; of none that ended, if a source does not tell where its episodes end."""
+    silent = (counts.terminated & (counts.next_state == UNKNOWN)).any()
+    return np.where(counts.terminated, UNKNOWN, counts.next_state) if silent else counts.next_state
 
 
 def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[Contradiction]:
@@ -167,6 +187,8 @@ def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[
     replaced by that of a permutation test, which is valid at any count: outcomes are dealt anew to the two sources
     until enough deals are as extreme. P-values are corrected for the number of tests by Holm's method, so the chance
     of any false report is at most `level`.
+
+    A (s, x) with unknown outcomes is left out: whether an outcome is known can depend on what it was.
 
     Args:
         counts: of a sample, two or more sources.
@@ -207,17 +229,21 @@ def _cells(counts: Counts, first: int, second: int) -> Iterator[_Cell]:
     rewards = counts.discrete_rewards[first] and counts.discrete_rewards[second]
     visits = np.zeros((2, len(counts.space.states)))
     found: dict[tuple[int, int], dict[tuple[int, bool, float], list[float]]] = {}
+    pair = np.isin(counts.source, (first, second))
+    hidden = pair & ~counts.outcome_known
+    unknown = set(zip(counts.state[hidden].tolist(), counts.action[hidden].tolist(), strict=True))
+    led = _where_it_led(counts)
     for row, source in enumerate((first, second)):
         here = counts.source == source
         np.add.at(visits[row], counts.state[here], counts.n[here])
         here &= counts.outcome_known
-        columns = (counts.state, counts.action, counts.next_state, counts.terminated, counts.reward_min, counts.n)
+        columns = (counts.state, counts.action, led, counts.terminated, counts.reward_min, counts.n)
         for s, x, after, ended, reward, n in zip(*(column[here].tolist() for column in columns), strict=True):
             outcomes = found.setdefault((s, x), {})
             outcomes.setdefault((after, ended, reward if rewards else 0.0), [0.0, 0.0])[row] += n
     for (s, x), outcomes in found.items():
         table = np.array(list(outcomes.values())).T
-        if (table.sum(axis=1) > 0).all():
+        if (table.sum(axis=1) > 0).all() and (s, x) not in unknown:
             yield _Cell(s, x, list(outcomes), table, (visits[0, s], visits[1, s]))
 
 
@@ -236,7 +262,7 @@ def _p_value(table: FloatArray, rng: np.random.Generator, deals: int) -> float:
     found = _statistic(table[0], totals, share)
     approximate = float(chi2.sf(found, len(totals) - 1))
     smallest = float(totals.min() * min(share, 1 - share))
-    if approximate > CANDIDATE or (approximate < CERTAIN and smallest >= 1):
+    if approximate > CANDIDATE or (approximate < CERTAIN and smallest >= EXPECTED) or totals.sum() > MOST_DEALT:
         return approximate
     dealt, extreme = 0, 0
     while dealt < deals and extreme < EXCEEDANCES:
@@ -250,15 +276,17 @@ def _p_value(table: FloatArray, rng: np.random.Generator, deals: int) -> float:
 def _contradiction(counts: Counts, pair: tuple[int, int], cell: _Cell, p_value: float) -> Contradiction:
     shares = cell.table / cell.table.sum(axis=1, keepdims=True)
     most = int(np.argmax(np.abs(shares[0] - shares[1])))
-    after, ended, _ = cell.outcomes[most]
+    after, ended, reward = cell.outcomes[most]
     where = "" if after == UNKNOWN else f" in {counts.space.states[after]}"
+    same_place = sum(outcome[:2] == (after, ended) for outcome in cell.outcomes) > 1
+    paid = f" with reward {reward:.6g}" if same_place else ""
     return Contradiction(
         first=counts.sources[pair[0]],
         second=counts.sources[pair[1]],
         state=counts.space.states[cell.state],
         action=counts.space.actions[cell.action],
         p_value=p_value,
-        outcome=f"ends{where}" if ended else f"leads to {counts.space.states[after]}",
+        outcome=(f"ends{where}" if ended else f"leads to {counts.space.states[after]}") + paid,
         first_share=float(shares[0, most]),
         second_share=float(shares[1, most]),
         confounding=reconciling(cell.table, cell.visits),

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from causal_shaping.data import Bins
 from causal_shaping.errors import DataError
 from causal_shaping.logs.opening import MINARI, open_logs
 from causal_shaping.logs.table import LogTable
+
+
+def open_all(texts: Sequence[str], bins: Mapping[str, Bins] | None = None, **columns: Any) -> list[LogTable]:
+    """Open what several arguments name, each a source of its own.
+
+    Args:
+        texts: arguments, see `named_logs`.
+        bins: quantiles are those of the first log, so that all are cut alike.
+        columns: see `open_logs`.
+    """
+    opened: list[LogTable] = []
+    for text in texts:
+        cuts = {name: opened[0].bins[name] for name in bins or ()} if opened else bins
+        opened.append(named_logs(text, bins=cuts or None, **columns))
+        for other in opened[:-1]:
+            if opened[-1].source is not None and opened[-1].source == other.source:
+                raise DataError(
+                    f"{other.origin} and {opened[-1].origin} are both called {other.source!r}. Name them, as in "
+                    f"NAME={opened[-1].origin}, or put a comma between the parts of one source."
+                )
+    return opened
 
 
 def named_logs(text: str, **columns: Any) -> LogTable:
@@ -21,8 +44,8 @@ def named_logs(text: str, **columns: Any) -> LogTable:
     if Path(text).exists():
         return open_logs(text, **columns)
     name, equals, where = text.rpartition("=")
-    if equals and not name:
-        raise DataError(f"{text!r} has an empty name in front of '='.")
-    where = where if equals else text
-    files: Any = where if where.startswith(MINARI) or Path(where).exists() else where.split(",")
+    if equals and not (name and where):
+        raise DataError(f"{text!r} must have a name in front of '=' and a file behind it.")
+    single = where.startswith(MINARI) or Path(where).exists()
+    files: Any = where if single else [part for part in where.split(",") if part]
     return open_logs(files, name or None, **columns)

@@ -9,7 +9,7 @@ from typing import Any
 import ibis
 
 from causal_shaping.errors import DataError
-from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows, not_finite
+from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows
 
 
 class DroppedEpisodes(UserWarning):
@@ -73,7 +73,9 @@ def _problems(rows: ibis.Table, logs: LogTable) -> list[Problem]:
         Problem(rows.step < 0, "step", "a step cannot be before the first"),
         *(Problem(rows[name].isnull(), name, "the state is missing or no number") for name in logs.states),
         Problem(rows.action.isnull(), "action", "the action is missing"),
-        Problem(rows.reward.isnull() | not_finite(rows.reward), "reward", "the reward must be finite"),
+        Problem(
+            rows.reward.isnull() | rows.reward.isnan() | rows.reward.isinf(), "reward", "the reward must be finite"
+        ),
         Problem(rows.terminated.isnull(), "terminated", "the flag must be true or false (or 1 or 0)"),
         Problem(rows.truncated.isnull(), "truncated", "the flag must be true or false (or 1 or 0)"),
         Problem(~goes_on & (rows.step != 0), "step", "the episode does not begin with its first step"),
@@ -81,6 +83,13 @@ def _problems(rows: ibis.Table, logs: LogTable) -> list[Problem]:
         Problem(steps > 1, "step", "steps are missing before this one"),
         Problem(goes_on & rows.last_ended, "step", "the episode goes on after it was terminated or truncated"),
     ]
+    if "source_fits" in rows.columns:
+        result.append(
+            Problem(~rows.source_fits, "source_fits", "the row is of another source than the file says it is")
+        )
+    for name in logs.next_states:
+        if f"lost_{name}" in rows.columns:
+            result.append(Problem(rows[f"lost_{name}"], name, "the next state is neither a label nor missing"))
     for state, follower in zip(logs.states, logs.next_states, strict=True):
         last = rows[f"last_{follower}"]
         differs = goes_on & (last.isnull() | (last != rows[state]))

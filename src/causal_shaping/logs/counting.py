@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -64,7 +66,8 @@ def count(
         >>> counts.sources, counts.n.sum()
         (('good', 'bad', 'random'), np.float64(3000.0))
     """
-    items = list(logs) if isinstance(logs, (list, tuple)) else [logs]
+    single = isinstance(logs, (Logs, LogTable, str, os.PathLike, ibis.Table, pa.Table))
+    items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
     if not items:
         raise DataError("There are no logs to count.")
     states = None if states is None else [plain(label) for label in states]
@@ -88,7 +91,14 @@ def count(
     if states is None and actions is None:
         return counts
     space = counts.space
-    return counts.to_space(Space(states or space.states, actions or space.actions, space.columns, space.bins))
+    return counts.to_space(
+        Space(
+            space.states if states is None else states,
+            space.actions if actions is None else actions,
+            space.columns,
+            space.bins,
+        )
+    )
 
 
 def _opened(item: Item, states: Any, actions: Any, memory_limit: str | None) -> LogTable:
@@ -105,6 +115,13 @@ def count_table(
     """Count one table."""
     sample = table.rows.select("reward").limit(SAMPLE_ROWS).distinct().limit(max_rewards + 1)
     few = fetch(sample, table.origin).num_rows <= max_rewards
+    if table.source is None and not few:  # some sources may have few rewards all the same
+        names = fetch(table.rows.select("source").distinct(), table.origin)["source"].to_pylist()
+        apart = (
+            replace(table, rows=table.rows.filter(table.rows.source == name), source=name) for name in sorted(names)
+        )
+        first, *others = [count_table(one, step_indexed, max_rewards, scratch) for one in apart]
+        return first.merge(*others, max_rewards=max_rewards)
     counted = _run(counting(table, step_indexed, few), table.origin, scratch)
     if counted.num_rows == 0:
         raise DataError(f"{table.origin} has no rows.")

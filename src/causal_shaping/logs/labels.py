@@ -19,19 +19,21 @@ def positions(table: pa.Table, names: Sequence[str], labels: Sequence[Label], wh
         UnknownLabelError: for the first label that is not there.
     """
     parts = list(zip(*(label if isinstance(label, tuple) else (label,) for label in labels), strict=True))
-    codes = np.zeros(table.num_rows, dtype=np.int64)
-    known = np.zeros(len(labels), dtype=np.int64)
+    codes, known = np.zeros(table.num_rows, dtype=np.int64), np.zeros(len(labels), dtype=np.int64)
     missing = np.zeros(table.num_rows, dtype=bool)
+    strange = np.zeros(table.num_rows, dtype=bool)
     for name, part in zip(names, parts, strict=True):
         values = {value: code for code, value in enumerate(dict.fromkeys(part))}
         column, null = _codes(table[name], values)
         missing |= null
-        codes = np.where((codes < 0) | (column < 0), -1, codes * len(values) + column)
-        known = known * len(values) + np.array([values[value] for value in part])
+        strange |= column < 0
+        pairs = np.concatenate([known * len(values) + [values[value] for value in part], codes * len(values) + column])
+        # Numbered anew after each part, so that many parts do not overflow.
+        _, dense = np.unique(pairs, return_inverse=True)
+        known, codes = dense[: len(labels)], dense[len(labels) :]
     order = np.argsort(known)
-    found = np.searchsorted(known[order], codes).clip(max=len(labels) - 1)
-    result = order[found]
-    strange = ~missing & (known[result] != codes)
+    result = order[np.searchsorted(known[order], codes).clip(max=len(labels) - 1)]
+    strange = ~missing & (strange | (known[result] != codes))
     if strange.any():
         row = int(np.argmax(strange))
         held = tuple(table[name][row].as_py() for name in names)

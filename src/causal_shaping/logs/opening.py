@@ -21,9 +21,10 @@ from causal_shaping.files import PARQUET
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.minari import minari_table
 from causal_shaping.logs.parquet import CSV, LOG_FILES, logs_table, read_about
-from causal_shaping.logs.table import LogTable, fetch, not_finite, reading
+from causal_shaping.logs.table import LogTable, fetch, look_at_rows, reading
 
 MINARI = "minari:"
+ROW = "causal_shaping_row"
 MAX_LINE_BYTES = 2_000_000
 """A line of a CSV that is longer than this is taken for a broken file."""
 
@@ -64,7 +65,7 @@ def open_logs(
     bins: Mapping[str, Bins] | None = None,
     memory_limit: str | None = None,
 ) -> LogTable:
-    """Find the columns of somebody's logs and give them their meaning; nothing is read yet.
+    """Find the columns of somebody's logs and give them their meaning; the rows are not read yet.
 
     What may be missing, and how the rows are read then:
 
@@ -92,13 +93,18 @@ def open_logs(
         memory_limit: the most memory that the embedded engine may use, such as "2GB"; it spills to disk beyond.
     """
     found = _find(where, memory_limit)
-    raw, origin = found.rows, found.origin
+    origin = found.origin
     raw, named = _named(found, source)
-    held = found.space if state is None else None
-    wanted = _listed(state) if state is not None else (held.columns if held else found.state)
+    if bins:
+        look_at_rows(raw)
+    wanted = _listed(state) if state is not None else (found.space.columns if found.space else found.state)
     parts = _parts(raw, wanted, origin)
+    held = found.space if found.space and found.space.columns == tuple(parts) else None
+    for name in bins or ():
+        if held and name in held.bins:
+            raise DataError(f"{origin}, column {name!r} was binned before the file was written: leave its bins out.")
     followers = _listed(next_state) if next_state is not None else tuple(NEXT + name for name in wanted)
-    has_next = next_state is not None or all(name in raw.columns for name in followers)
+    has_next = next_state is not None or any(name in raw.columns for name in followers)
     next_parts = _parts(raw, followers, origin) if has_next else {}
     if has_next and len(next_parts) != len(parts):
         raise DataError(f"{origin}: the state has {len(parts)} part(s), but the next state has {len(next_parts)}.")
@@ -106,8 +112,9 @@ def open_logs(
     declared_states = _declared(states, held.states if held and not bins else None)
     declared_actions = _declared(actions, held.actions if held else None)
 
+    kinds = _kinds(declared_states, len(parts)) if declared_states else _common(parts, next_parts)
+
     def labels(columns: Mapping[str, ibis.Column], prefix: str) -> dict[str, ibis.Column]:
-        kinds = _kinds(declared_states, len(parts))
         return {
             f"{prefix}{i}": _label(column, name, cuts.get(part), kinds[i], origin)
             for i, (part, (name, column)) in enumerate(zip(parts, columns.items(), strict=True))
@@ -117,15 +124,25 @@ def open_logs(
         "episode": _typed(_column(raw, episode, origin), origin, "integers or strings", "is_integer", "is_string"),
         "step": _typed(_column(raw, step, origin), origin, "integers", "is_integer").cast("int64") - first_step,
         **labels(parts, "s"),
-        "action": _label(_column(raw, action, origin), action, None, _kinds(declared_actions, 1)[0], origin),
+        "action": _label(
+            _column(raw, action, origin),
+            action,
+            None,
+            _kinds(declared_actions, 1)[0] if declared_actions else None,
+            origin,
+        ),
         "reward": _typed(_column(raw, reward, origin), origin, "numbers", "is_numeric").cast("float64"),
         **(labels(next_parts, "n") if has_next else {}),
     }
     for flag, name in (("terminated", terminated), ("truncated", truncated)):
         if name in raw.columns or name != flag:
             columns[flag] = _flag(_column(raw, name, origin), origin)
+    for i, column in enumerate(next_parts.values()):
+        columns[f"lost_n{i}"] = column.notnull() & columns[f"n{i}"].isnull()
     if named is None:
         columns["source"] = raw["source"].cast("string")
+    elif found.source is not None and "source" in raw.columns:
+        columns["source_fits"] = raw["source"].cast("string") == found.source
     columns |= found.numbered(raw)
     names = {"episode": episode, "step": step, "action": action, "reward": reward}
     names |= {"terminated": terminated, "truncated": truncated}
@@ -178,7 +195,7 @@ class _Found:
         origin: what to call it in messages.
         name: the source's name if nothing else tells it.
         state: the columns of the state if nothing else tells them.
-        row: the column that numbers the rows of a file; "" if rows have an order but no number; None without order.
+        row: the column that numbers the rows of a file, from 0.
         file: the column that names the file of a row.
         source: what the files say their source is.
         space: what they say their space is.
@@ -199,8 +216,8 @@ class _Found:
 
     def numbered(self, rows: ibis.Table) -> dict[str, ibis.Column]:
         """Return the columns that tell where a row stands."""
-        number = {} if self.row is None else {"row": rows[self.row] if self.row else ibis.row_number()}
-        return number | ({} if self.file is None else {"file": rows[self.file]})
+        places = {"row": self.row, "file": self.file}
+        return {name: rows[column] for name, column in places.items() if column is not None}
 
 
 def _find(where: Where, memory_limit: str | None) -> _Found:
@@ -208,11 +225,11 @@ def _find(where: Where, memory_limit: str | None) -> _Found:
         name = _table_name(where)
         return _Found(where, f"table {name}" if name else "the Ibis table", name)
     if isinstance(where, pa.Table):
-        return _Found(ibis.memtable(where), "the Arrow table", "", row="")
+        return _Found(_with_numbers(ibis.memtable(where)), "the Arrow table", "", row=ROW)
     if isinstance(where, str) and where.startswith(MINARI):
         dataset = where.removeprefix(MINARI)
         table, state, about = minari_table(dataset)
-        return replace(_Found(ibis.memtable(table), where, dataset, state, row=""), **_about([about]))
+        return replace(_Found(_with_numbers(ibis.memtable(table)), where, dataset, state, row=ROW), **_about([about]))
     paths = [Path(where)] if isinstance(where, (str, os.PathLike)) else [Path(part) for part in where]
     _check_files(paths)
     names, several = [str(path) for path in paths], len(paths) > 1
@@ -221,12 +238,36 @@ def _find(where: Where, memory_limit: str | None) -> _Found:
     with reading(origin):
         if all(name.lower().endswith(PARQUET) for name in names):
             about = _about([read_about(name) for name in names])
-            rows = engine.read_parquet(names, file_row_number=True, filename=several)
-            return _Found(rows, origin, stem, row="file_row_number", file="filename" if several else None, **about)
+            _check_alike([engine.read_parquet(name) for name in names], names)
+            clash = "file_row_number" in engine.read_parquet(names[0]).columns
+            rows = engine.read_parquet(names, file_row_number=not clash, filename=several)
+            row = None if clash else "file_row_number"
+            return _Found(rows, origin, stem, row=row, file="filename" if several else None, **about)
         if all(name.lower().endswith(CSV) for name in names):
-            rows = engine.read_csv(names, header=True, max_line_size=MAX_LINE_BYTES, filename=several)
-            return _Found(rows, origin, stem, row=None if several else "", file="filename" if several else None)
+            options = {"header": True, "max_line_size": MAX_LINE_BYTES, "sample_size": -1}
+            _check_alike([engine.read_csv(name, **options) for name in names], names)
+            if several:
+                return _Found(engine.read_csv(names, filename=True, **options), origin, stem, file="filename")
+            return _Found(_with_numbers(engine.read_csv(names, **options)), origin, stem, row=ROW)
     raise FileError(f"{origin}: the parts of one log must be of one format.")
+
+
+def _with_numbers(rows: ibis.Table) -> ibis.Table:
+    """Return rows with their numbers; the engine leaves them out of queries that do not ask for them."""
+    return rows.mutate(**{ROW: ibis.row_number()})
+
+
+def _check_alike(parts: Sequence[ibis.Table], names: Sequence[str]) -> None:
+    """Refuse parts of one log whose columns differ: those that only some have would be lost."""
+    first = dict(parts[0].schema())
+    for part, name in zip(parts, names, strict=True):
+        here = dict(part.schema())
+        if list(here.items()) != list(first.items()):
+            differs = sorted({str(column) for column, _ in first.items() ^ here.items()}) or ["their order"]
+            raise DataError(
+                f"{names[0]} and {name} are parts of one log, but differ in columns: {', '.join(differs)}. Give both "
+                "the same names, types and order."
+            )
 
 
 def _check_files(paths: Sequence[Path]) -> None:
@@ -287,9 +328,10 @@ def _named(found: _Found, source: str | None) -> tuple[ibis.Table, str | None]:
     if source is None:
         return rows, None
     column = rows["source"].cast("string")
-    names = fetch(rows.select(column.name("source")).distinct().limit(50), found.origin)["source"].to_pylist()
-    if source in names:
-        return rows.filter(column == source), source
+    wanted = rows.filter(column == source)
+    if fetch(wanted.select("source").limit(1), found.origin).num_rows:
+        return wanted, source
+    names = fetch(rows.select(column.name("source")).distinct().limit(9), found.origin)["source"].to_pylist()
     if len(names) <= 1:
         return rows, source
     shown = ", ".join(map(str, names[:8]))
@@ -339,10 +381,17 @@ def _declared(given: Iterable[Any] | None, held: Sequence[Label] | None) -> Sequ
     return held if given is None else [plain(label) for label in given]
 
 
-def _kinds(labels: Sequence[Label] | None, width: int) -> list[type | None]:
+def _common(parts: Mapping[str, ibis.Column], next_parts: Mapping[str, ibis.Column]) -> list[type | None]:
+    """Return str for the parts that are strings in the state or in the next state: both are read as strings then."""
+    kinds: list[type | None] = [str if column.type().is_string() else None for column in parts.values()]
+    for i, column in enumerate(next_parts.values()):
+        if column.type().is_string():
+            kinds[i] = str
+    return kinds
+
+
+def _kinds(labels: Sequence[Label], width: int) -> list[type | None]:
     """Return whether each part of the declared labels is an int or a str."""
-    if labels is None:
-        return [None] * width
     first = labels[0] if isinstance(labels[0], tuple) else (labels[0],)
     if len(first) != width:
         raise DataError(f"The declared label {labels[0]!r} has {len(first)} part(s), but the columns make {width}.")
@@ -356,8 +405,13 @@ def _found(raw: ibis.Table, parts: Mapping[str, ibis.Column], name: str, cut: Bi
     if cut.quantiles is None:
         return cut
     column = _typed(parts[name], origin, "numbers", "is_numeric").cast("float64")
-    values = fetch(raw.select(column.name("value")), origin)["value"]
-    return cut.found(values.drop_null().to_numpy())
+    numbers = raw.select(column.name("number"), column.isnan().name("bad"))
+    numbers = numbers.filter(~numbers.bad)
+    shares = {f"q{i}": numbers.number.quantile(i / cut.quantiles) for i in range(1, cut.quantiles)}
+    edges = fetch(numbers.aggregate(**shares), origin).to_pylist()[0].values()
+    if None in edges:
+        raise DataError(f"{origin}, column {name!r} holds no number to take quantiles of.")
+    return Bins(edges=tuple(sorted(set(edges))))
 
 
 def _typed(column: ibis.Column, origin: str, wanted: str, *kinds: str) -> ibis.Column:
@@ -375,7 +429,7 @@ def _label(column: ibis.Column, name: str, cut: Bins | None, kind: type | None, 
         total = above[0]
         for one in above[1:]:
             total = total + one
-        return ibis.ifelse(not_finite(number), ibis.null("int64"), total)
+        return ibis.ifelse(number.isnan(), ibis.null("int64"), total)
     if held.is_boolean() or held.is_integer():
         return column.cast("string") if kind is str else column.cast("int64")
     if held.is_string():

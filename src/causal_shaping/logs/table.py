@@ -141,23 +141,25 @@ class LogTable:
         return f"LogTable({self.origin}, {source}, states by ({', '.join(self.columns)}))"
 
 
-def not_finite(number: ibis.Column) -> ibis.Column:
-    """Whether a number is NaN or infinite."""
-    return number.isnan() | number.isinf()
+def look_at_rows(table: ibis.Table) -> None:
+    """Keep DuckDB from answering out of the statistics of a Parquet file, from now on.
+
+    They leave NaN out, so that "is this NaN?" would be answered with no, without a look at the rows.
+    """
+    backend = table.get_backend()
+    if backend.name == "duckdb":
+        backend.raw_sql("SET disabled_optimizers = 'statistics_propagation'").fetchall()
 
 
 @contextmanager
 def looking_at_rows(table: ibis.Table) -> Iterator[None]:
-    """Keep DuckDB from answering out of the statistics of a Parquet file.
-
-    They leave NaN out, so that "is this NaN?" would be answered with no, without a look at the rows.
-    """
+    """The same for a while: counting is faster with statistics, and harmless."""
     backend = table.get_backend()
     if backend.name != "duckdb":
         yield
         return
     ((before,),) = backend.raw_sql("SELECT current_setting('disabled_optimizers')").fetchall()
-    backend.raw_sql("SET disabled_optimizers = 'statistics_propagation'").fetchall()
+    look_at_rows(table)
     try:
         yield
     finally:
