@@ -3,6 +3,7 @@
 import json
 import sys
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -147,6 +148,30 @@ def test_inspect_reads_csv_parts_with_names_of_their_own(run, easy, tmp_path):
     assert code == 0
     (source,) = json.loads(out)["sources"]
     assert (source["source"], source["steps"]) == ("ward", 20_000)
+
+
+def test_inspect_cuts_all_sources_alike(run, tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        rows = [f"{i},0,{rng.normal():.6f},{rng.integers(2)},1" for i in range(400)]
+        (tmp_path / f"{name}.csv").write_text("episode,step,state,action,reward\n" + "\n".join(rows) + "\n")
+    for cut, states in (("state=4", 4), ("state=-1:0:1", 4)):
+        code, out, _ = run(
+            "inspect", tmp_path / "a.csv", tmp_path / "b.csv", "--bins", cut, "--actions", "0,1,2", "--json"
+        )
+        found = json.loads(out)
+        assert code == 0
+        assert (found["states"], found["actions"]) == (states, [0, 1, 2])
+        assert [item["unknown"] for item in found["sources"]] == [400, 400]
+        assert "No row tells what followed it" in " ".join(found["findings"])
+    code, _, _ = run("inspect", tmp_path / "a.csv", "--bins", "state=2", "--png", tmp_path / "x.png")
+    assert code == 0
+
+
+def test_inspect_refuses_two_logs_of_one_name_before_it_reads_them(run, easy):
+    code, _, err = run("inspect", easy / "bad.parquet", easy / "bad.parquet")
+    assert code == 2
+    assert "both called 'bad'. Name them, as in NAME=" in err
 
 
 def test_inspect_can_skip_bad_episodes_and_says_so(run, easy, tmp_path):

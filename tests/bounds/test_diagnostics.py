@@ -99,6 +99,54 @@ def test_unconfounded_sources_are_rarely_accused(name):
     assert accused <= 10
 
 
+def without_next_state(logs, source):
+    """The same logs as if the file had no next states: the last outcome of an episode is known only if it ended."""
+    last = np.append(logs.step[1:] == 0, True)
+    columns = {name: getattr(logs, name) for name in cs.Logs.COLUMNS}
+    columns["next_state"] = np.where(last, -1, logs.next_state)
+    return cs.Logs(logs.space, source, **columns)
+
+
+@pytest.mark.parametrize("horizon", [3, 20])
+def test_missing_next_states_are_no_contradiction(horizon):
+    """Neither where an end is not told from another, nor where an outcome is known only if it was an end."""
+    world = cs.load_world("lavacross-easy", horizon=horizon)
+    accused = 0
+    for seed in range(20):
+        whole = world.collect("random", 3000, seed)
+        other = world.collect(world.demonstrators["random"], 3000, seed, source="other")
+        accused += bool(cs.contradictions(cs.count([whole, without_next_state(other, "other")])))
+        both = [without_next_state(whole, "a"), without_next_state(other, "b")]
+        accused += bool(cs.contradictions(cs.count(both)))
+    assert accused <= 4  # of 40 at level 5%
+
+
+def test_ends_are_one_outcome_where_a_source_does_not_tell_them_apart():
+    space = cs.Space(["a", "x", "y"], ["go"])
+    after, n = [1, 2, -1, -1], 4
+    logs = cs.Logs(space, "s", range(n), [0] * n, [0] * n, [0] * n, [0.0] * n, after, [True] * n, [False] * n)
+    assert cs.unseen_mass(cs.count(logs))[0] == 0.0
+
+
+def test_outcomes_that_differ_in_the_reward_alone_are_named_by_it():
+    space = cs.Space(["a", "b"], ["go"])
+    logs = []
+    for source, share in (("p", 0.9), ("q", 0.2)):
+        n = 1000
+        reward = np.where(np.arange(n) < share * n, 0.1, 0.3)
+        flags = {"terminated": [False] * n, "truncated": [True] * n}
+        logs.append(cs.Logs(space, source, range(n), [0] * n, [0] * n, [0] * n, reward, [1] * n, **flags))
+    (found,) = cs.contradictions(cs.count(logs))
+    assert "it leads to b with reward 0.1 in 90% against 20%" in str(found)
+    assert found.confounding is None
+    assert "did not watch the same world" in str(found)
+
+
+def test_huge_counts_are_compared_all_the_same():
+    table = np.array([[4e9, 1e9], [3.9e9, 1.1e9]])
+    assert _p_value(table, np.random.default_rng(0), deals=1000) < 1e-12
+
+
 tables = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(any), min_size=2, max_size=2).map(
     lambda columns: np.array(columns, dtype=float).T
 )

@@ -183,15 +183,20 @@ def by_label_mass(counts):
 
 def test_counts_survive_a_file(tmp_path, logs):
     world = cs.load_world("lavacross-maze")
+    rewards = np.random.default_rng(0).normal(size=len(logs))
+    noisy = cs.Logs(logs.space, "noisy", **{c: getattr(logs, c) for c in cs.Logs.COLUMNS} | {"reward": rewards})
     for step_indexed, population in itertools.product([False, True], repeat=2):
         counts = (
             world.model.observe(world.demonstrators["safe"], "safe", 20, step_indexed=step_indexed)
             if population
-            else cs.count([logs, chain(np.random.default_rng(0).normal(size=99))][:1], step_indexed=step_indexed)
+            else cs.count(logs, step_indexed=step_indexed).merge(
+                cs.count(noisy, step_indexed=step_indexed)  # another source, with continuous rewards
+            )
         )
         counts.write(tmp_path / "counts.parquet")
         again = cs.read_counts(tmp_path / "counts.parquet")
         assert (again.space, again.sources, again.population) == (counts.space, counts.sources, counts.population)
+        assert again.discrete_rewards == counts.discrete_rewards == ((True,) if population else (True, False))
         for name in cs.Counts.COLUMNS:
             np.testing.assert_array_equal(getattr(again, name), getattr(counts, name))
 
@@ -209,6 +214,24 @@ def test_several_sources_in_one_file(tmp_path):
         cs.read_logs(tmp_path / "both.parquet", **XY)
     with pytest.raises(CausalShapingError, match=r"no rows of source 'ugly'. Its sources are"):
         cs.count(cs.open_logs(tmp_path / "both.parquet", source="ugly", **XY))
+
+
+def test_each_source_of_a_table_decides_on_its_own_rewards(tmp_path):
+    few, many = chain([0.1, 0.2] * 50, "few"), chain(np.random.default_rng(0).normal(size=100), "many")
+    table = pa.concat_tables([logs_table(few), logs_table(many)]).unify_dictionaries()
+    pq.write_table(table, tmp_path / "both.parquet")
+    counts = cs.count(tmp_path / "both.parquet")
+    assert dict(zip(counts.sources, counts.discrete_rewards, strict=True)) == {"few": True, "many": False}
+    assert counts.n.sum() == 200
+
+
+def test_logs_may_come_one_by_one(logs):
+    assert by_label(cs.count(piece for piece in [logs])) == counted(logs)
+
+
+def test_zero_and_minus_zero_are_one_reward():
+    counts = cs.count(chain([0.0, -0.0, 0.0]))
+    assert (counts.n.tolist(), counts.reward_min.tolist()) == ([3], [0.0])
 
 
 def test_a_memory_limit_is_respected_by_the_engine(tmp_path, logs):

@@ -6,6 +6,7 @@ import sys
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 from reference import counted
@@ -14,6 +15,7 @@ import causal_shaping as cs
 from causal_shaping.cli import main
 from causal_shaping.errors import CausalShapingError, DataError, FileError
 from causal_shaping.logs import DroppedEpisodes
+from causal_shaping.logs.parquet import logs_table
 
 # Two episodes: a, b, end; and a, a, cut by a time limit.
 ROWS = {
@@ -185,11 +187,6 @@ def folder(folder):
     return path
 
 
-def duplicate_sources(folder):
-    write(folder / "bad.parquet", source=["a"] * 4)
-    return write(folder / "bad2.parquet", source=["a"] * 4)
-
-
 HEADER = b"episode,step,state,action,reward,next_state,terminated,truncated\n"
 BAD = {
     "no such file": (lambda folder: folder / "bad.parquet", "does not exist"),
@@ -207,6 +204,16 @@ BAD = {
         bad_parquet(state=[0.2, float("nan"), 0.2, 0.2], next_state=[1.0, 1.0, 0.2, 0.2]),
         "row 2, column 'state'.*missing or no number",
         {"bins": {"state": cs.Bins(edges=(0.5,))}},
+    ),
+    "nan next state": (
+        bad_parquet(state=[0.2, 1.0, 0.2, 0.2], next_state=[1.0, float("nan"), 0.2, 0.2]),
+        "row 2, column 'next_state'.*neither a label nor missing",
+        {"bins": {"state": cs.Bins(edges=(0.5,))}},
+    ),
+    "junk next state": (
+        bad_parquet(state=["1", "2", "1", "1"], next_state=["2", "oops", "1", "1"]),
+        "row 2, column 'next_state'.*neither a label nor missing",
+        {"states": [1, 2]},
     ),
     "null state": (bad_parquet(state=["a", None, "a", "a"]), "row 2, column 'state'.*missing"),
     "null action": (bad_parquet(action=["go", "go", None, "go"]), "row 3, column 'action'.*missing"),
@@ -322,6 +329,128 @@ def test_a_table_without_a_name_needs_a_source(file):
     assert cs.read_logs(table, "s").source == "s"
     warehouse = ibis.duckdb.connect()
     assert cs.count(warehouse.read_parquet(write(file), table_name="ward")).sources == ("ward",)
+
+
+def test_nan_is_found_whatever_the_statistics_of_the_file_say(tmp_path):
+    """Row groups of one value and NaN: DuckDB would call them constant."""
+    n = 4000
+    values = np.where(np.arange(n) % 2, np.nan, 0.1)
+    rows = {"episode": np.arange(n), "step": np.zeros(n, int), "state": ["a"] * n, "action": ["go"] * n}
+    table = pa.table(rows | {"reward": values})
+    for size in (100, 4000):
+        pq.write_table(table, tmp_path / "a.parquet", row_group_size=size)
+        with pytest.raises(DataError, match=r"row 2, column 'reward'.*must be finite"):
+            cs.read_logs(tmp_path / "a.parquet")
+        with pytest.warns(DroppedEpisodes, match="2,000 episodes"):
+            assert cs.count(tmp_path / "a.parquet", skip_bad_episodes=True).n.sum() == n / 2
+        with pytest.raises(DataError, match="must be finite"):
+            cs.count(tmp_path / "a.parquet", check=False)  # found all the same, if less precisely
+
+
+def test_infinite_numbers_fall_into_the_outer_bins_in_logs_and_online(file):
+    write(file, state=[0.2, float("inf"), 0.2, 0.2], next_state=[float("inf"), 0.0, 0.2, 0.2])
+    logs = cs.read_logs(file, bins={"state": cs.Bins(edges=(0.1, 0.5))})
+    assert [logs.space.states[s] for s in logs.state] == [1, 2, 1, 1]
+    assert logs.space.label(float("inf")) == 2
+
+
+def test_a_file_that_is_binned_is_not_binned_again(file):
+    write(file, state=[0.2, 1.7, -0.5, 0.9], next_state=[1.7, 3.0, 0.9, 0.9])
+    bins = {"state": cs.Bins(edges=(0.0, 1.0))}
+    logs = cs.read_logs(file, bins=bins)
+    logs.write(file)
+    assert cs.read_logs(file, state="state").space.bins == bins
+    with pytest.raises(DataError, match="was binned before the file was written"):
+        cs.read_logs(file, bins=bins)
+
+
+def test_rows_of_another_source_than_the_file_claims_are_refused(tmp_path):
+    world = cs.load_world("lavacross-easy")
+    first, second = world.collect("good", 100), world.collect("bad", 100)
+    shifted = {name: getattr(second, name) for name in cs.Logs.COLUMNS} | {"episode": second.episode + 1000}
+    tables = [logs_table(first), logs_table(cs.Logs(second.space, "bad", **shifted))]
+    first.write(tmp_path / "a.parquet")
+    metadata = pq.read_schema(tmp_path / "a.parquet").metadata
+    mixed = pa.concat_tables(tables).unify_dictionaries().replace_schema_metadata(metadata)
+    pq.write_table(mixed, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"row 101.*of another source than the file says"):
+        cs.count(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_parts_of_one_log_must_have_the_same_columns(tmp_path, suffix):
+    def part(name, without=(), order=1, **changes):
+        columns = {k: v for k, v in {**ROWS, **changes}.items() if k not in without}
+        table = pa.table(dict(list(columns.items())[::order]))
+        path = tmp_path / f"{name}{suffix}"
+        pq.write_table(table, path) if suffix == ".parquet" else pc.write_csv(table, path)
+        return path
+
+    whole = part("a")
+    later = {"episode": [7, 7, 8, 8]}
+    for other in (part("b", without=["terminated"], **later), part("c", order=-1, **later)):
+        for pair in ([whole, other], [other, whole]):
+            with pytest.raises(DataError, match="parts of one log, but differ in columns"):
+                cs.read_logs(pair, "s")
+    assert len(cs.read_logs([whole, part("d", **later)], "s")) == 8
+
+
+def test_labels_of_two_types_in_state_and_next_state_are_read_as_strings(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(HEADER + b"0,0,1,go,1,2,0,0\n0,1,2,go,1,goal,1,0\n")
+    assert cs.read_logs(path).space.states == ("1", "2", "goal")
+
+
+def test_a_late_string_label_in_a_csv(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = [f"{i},0,{i % 7},go,1,{i % 7 + 1},0,1" for i in range(30_000)] + ["30000,0,end,go,1,0,0,1"]
+    path.write_text(HEADER.decode() + "\n".join(rows) + "\n")
+    assert "end" in cs.read_logs(path).space.states
+
+
+def test_rows_are_numbered_as_in_the_file_even_if_only_one_source_is_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(
+        b"source," + HEADER + b"x,0,0,a,go,1,a,0,0\nx,0,1,a,go,1,a,0,1\ny,0,0,a,go,1,a,0,0\ny,0,1,a,go,nan,a,0,1\n"
+    )
+    with pytest.raises(DataError, match=r"row 4, column 'reward'"):
+        cs.read_logs(path, source="y")
+
+
+def test_columns_that_are_called_like_ours(file):
+    strange = {"file_row_number": [700] * 4, "row": ["x"] * 4, "s0": [1.5] * 4, "n0": [None] * 4, "last_step": [9] * 4}
+    logs = cs.read_logs(write(file, **strange))
+    assert len(logs) == 4
+    with pytest.raises(DataError, match=r"logs.parquet, column 'reward' \(episode 0, step 1\)"):
+        cs.read_logs(write(file, **strange, reward=[0.1, float("nan"), 0.3, 0.3]))
+
+
+def test_a_next_state_that_is_there_in_part_is_refused(file):
+    write(file, p=[1] * 4, q=[1] * 4, next_p=[1] * 4, without=["state", "next_state"])
+    with pytest.raises(DataError, match="no column 'next_q'"):
+        cs.read_logs(file, state=["p", "q"])
+
+
+def test_many_state_columns(tmp_path):
+    """More combinations of parts than a 64-bit number counts."""
+    rng = np.random.default_rng(0)
+    names = [f"c{i}" for i in range(24)]
+    rows = {name: rng.integers(0, 16, 200) for name in names}
+    rows |= {"episode": np.arange(200), "step": np.zeros(200, int), "action": ["go"] * 200, "reward": np.ones(200)}
+    write(tmp_path / "a.parquet", rows=rows)
+    logs = cs.read_logs(tmp_path / "a.parquet", state=names)
+    assert len(logs.space.states) == 200
+    assert [logs.space.states[s] for s in logs.state] == list(
+        zip(*(rows[name].tolist() for name in names), strict=True)
+    )
+
+
+def test_one_of_many_sources(file):
+    n = 60
+    rows = {"episode": np.zeros(n, int), "step": np.zeros(n, int), "state": ["a"] * n, "action": ["go"] * n}
+    write(file, rows=rows | {"reward": np.ones(n), "source": [f"s{i}" for i in range(n)]})
+    for source in ("s0", "s59"):
+        assert len(cs.read_logs(file, source=source)) == 1
 
 
 def test_a_newer_file_is_refused(tmp_path):

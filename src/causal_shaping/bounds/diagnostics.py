@@ -275,7 +275,7 @@ def _p_value(table: FloatArray, rng: np.random.Generator, deals: int) -> float:
 
 def _contradiction(counts: Counts, pair: tuple[int, int], cell: _Cell, p_value: float) -> Contradiction:
     shares = cell.table / cell.table.sum(axis=1, keepdims=True)
-    most = int(np.argmax(np.abs(shares[0] - shares[1])))
+    most = int(np.argmax(np.abs(shares[0] - shares[1]).round(12)))  # the first of equals
     after, ended, reward = cell.outcomes[most]
     where = "" if after == UNKNOWN else f" in {counts.space.states[after]}"
     same_place = sum(outcome[:2] == (after, ended) for outcome in cell.outcomes) > 1
@@ -285,7 +285,7 @@ def _contradiction(counts: Counts, pair: tuple[int, int], cell: _Cell, p_value: 
         second=counts.sources[pair[1]],
         state=counts.space.states[cell.state],
         action=counts.space.actions[cell.action],
-        p_value=p_value,
+        p_value=float(p_value),
         outcome=(f"ends{where}" if ended else f"leads to {counts.space.states[after]}") + paid,
         first_share=float(shares[0, most]),
         second_share=float(shares[1, most]),
