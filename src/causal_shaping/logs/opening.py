@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import ibis
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from causal_shaping.data import NEXT, Bins, Label, Logs, Space, plain
 from causal_shaping.errors import DataError, FileError
@@ -238,15 +239,16 @@ def _find(where: Where, memory_limit: str | None) -> _Found:
     with reading(origin):
         if all(name.lower().endswith(PARQUET) for name in names):
             about = _about([read_about(name) for name in names])
-            _check_alike([engine.read_parquet(name) for name in names], names)
-            clash = "file_row_number" in engine.read_parquet(names[0]).columns
+            if several:
+                _check_alike([engine.read_parquet(name) for name in names], names)
+            clash = "file_row_number" in pq.read_schema(names[0]).names
             rows = engine.read_parquet(names, file_row_number=not clash, filename=several)
             row = None if clash else "file_row_number"
             return _Found(rows, origin, stem, row=row, file="filename" if several else None, **about)
         if all(name.lower().endswith(CSV) for name in names):
             options = {"header": True, "max_line_size": MAX_LINE_BYTES, "sample_size": -1}
-            _check_alike([engine.read_csv(name, **options) for name in names], names)
             if several:
+                _check_alike([engine.read_csv(name, **options) for name in names], names)
                 return _Found(engine.read_csv(names, filename=True, **options), origin, stem, file="filename")
             return _Found(_with_numbers(engine.read_csv(names, **options)), origin, stem, row=ROW)
     raise FileError(f"{origin}: the parts of one log must be of one format.")
