@@ -145,7 +145,7 @@ def collect(
     print(f"{len(logs):,} steps in {logs.episodes:,} episodes of {demonstrator} written to {output}.")
 
 
-Listed = Annotated[list[str], typer.Argument(metavar="LOGS...", help="Logs, one source each: [NAME=]FILE[,FILE...].")]
+Listed = Annotated[list[str], typer.Argument(metavar="LOGS", help="Logs, one source each: [NAME=]FILE[,FILE...].")]
 COLUMNS = "Columns of your files"
 
 
