@@ -28,28 +28,57 @@ CONTRADICTION = 1e-9
 """Proven masses of one (s, x) that add to more than 1 by more than this contradict each other, at population level."""
 
 
-def vacuous(reward_max: float, steps: int, discount: float) -> float:
-    """Return the most that `steps` steps can earn: every one the largest reward, or an end after the first."""
-    if reward_max < 0:
-        return reward_max if steps else 0.0
-    return reward_max * (float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount))
+CEILING, FLOOR = 1.0, -1.0
+"""Which way a bound errs. A floor is a ceiling of the negated values, but for the choice of the best action."""
 
 
-def joint_ceilings(
+def vacuous(extreme: float, steps: int, discount: float, side: float = CEILING) -> float:
+    """Return the most that some steps can earn (the least, for a floor): the extreme reward each, or an early end."""
+    if side * extreme < 0:
+        return extreme if steps else 0.0
+    return extreme * (float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount))
+
+
+def joint_ceilings(counts: Counts, horizon: int, reward_max: float, **options: Any) -> Values:
+    """Return upper bounds of the optimal interventional values, h = 0 the first step; see `joint_bounds`."""
+    if len(counts) and counts.reward_max.max() > reward_max:
+        source = counts.sources[counts.source[counts.reward_max.argmax()]]
+        raise DataError(
+            f"reward_max is {reward_max}, but source {source!r} holds a reward of {counts.reward_max.max()}. A ceiling "
+            f"needs a true upper bound of the reward: pass reward_max={counts.reward_max.max()} or more."
+        )
+    return joint_bounds(counts, horizon, reward_max, CEILING, **options)
+
+
+def joint_floors(counts: Counts, horizon: int, reward_min: float, **options: Any) -> Values:
+    """Return lower bounds of the optimal interventional values, h = 0 the first step; see `joint_bounds`."""
+    if len(counts) and counts.reward_min.min() < reward_min:
+        source = counts.sources[counts.source[counts.reward_min.argmin()]]
+        raise DataError(
+            f"reward_min is {reward_min}, but source {source!r} holds a reward of {counts.reward_min.min()}. A floor "
+            f"needs a true lower bound of the reward: pass reward_min={counts.reward_min.min()} or less."
+        )
+    return joint_bounds(counts, horizon, reward_min, FLOOR, **options)
+
+
+def joint_bounds(
     counts: Counts,
     horizon: int,
-    reward_max: float,
+    extreme: float,
+    side: float,
+    *,
     support: str = "observed",
     confounding: float | Mapping[str, float] = math.inf,
     discount: float = 1.0,
     min_visits: float = 0.0,
 ) -> Values:
-    """Return upper bounds of the optimal interventional values, h = 0 the first step.
+    """Return bounds of the optimal interventional values on one side.
 
     Args:
         counts: of one or several sources, steps pooled.
         horizon: the number of steps.
-        reward_max: the largest possible reward.
+        extreme: the largest possible reward for ceilings, the smallest for floors.
+        side: `CEILING` or `FLOOR`.
         support: what unproven mass may do: "any" thing, or only what was "observed" to follow the state in some source
             after some action. An action that nobody tried in a state may do anything.
         confounding: Gamma of all sources, or by name.
@@ -60,28 +89,22 @@ def joint_ceilings(
     if support not in SUPPORTS:
         raise DataError(f"support is {support!r}; use {' or '.join(map(repr, SUPPORTS))}.")
     if counts.step_indexed:
-        raise DataError("These counts are kept apart by step; the pass over them is by step.")
-    if len(counts) and counts.reward_max.max() > reward_max:
-        source = counts.sources[counts.source[counts.reward_max.argmax()]]
-        raise DataError(
-            f"reward_max is {reward_max}, but source {source!r} holds a reward of {counts.reward_max.max()}. A ceiling "
-            "needs a true upper bound of the reward."
-        )
-    proven = masses(counts, source_confounding(counts, confounding), reward_max)
+        raise DataError("These counts are kept apart by step; pool the steps first.")
+    proven = masses(counts, source_confounding(counts, confounding), extreme)
     if counts.population:
         _refuse_contradiction(counts, proven)
     states, actions = len(counts.space.states), len(counts.space.actions)
     visits = np.bincount(counts.state, counts.n, minlength=states)
-    left = visits > 0
     terminal = only_ends(counts)
     anything = np.full(states, support == "any") | (visits < min_visits)
     values, q_values = np.zeros((horizon + 1, states)), np.zeros((horizon, states, actions))
     for h in reversed(range(horizon)):
         following = values[h + 1]
-        best = reward_max + discount * max(0.0, following[~terminal].max(initial=-math.inf) if h + 1 < horizon else 0.0)
-        q_values[h] = best
-        _backup(proven.arrays(), anything, following, discount, best, q_values[h])
-        q_values[h, ~left] = vacuous(reward_max, horizon - h, discount)
+        # The best that could follow (the worst, for a floor): any state that can be gone on from, or the end.
+        after = max(0.0, (side * following[~terminal]).max(initial=0.0))
+        q_values[h] = best = extreme + discount * side * after
+        _backup(proven.arrays(), anything, following, discount, best, side, q_values[h])
+        q_values[h, visits == 0] = vacuous(extreme, horizon - h, discount, side)
         q_values[h, terminal] = 0.0
         values[h] = q_values[h].max(axis=-1)
     return Values(frozen(values[:-1], np.float64), frozen(q_values, np.float64))
@@ -123,26 +146,27 @@ def _backup(
     following: FloatArray,
     discount: float,
     best: float,
+    side: float,
     q_values: FloatArray,
 ) -> None:
-    """Write Qbar of one step for every (s, x) that some source shows outcomes of."""
+    """Write the bound of one step for every (s, x) that some source shows outcomes of; values are turned by `side`."""
     state, action, first, capped, next_state, ended, reward, lower, upper, deficit = arrays
     cells = len(state)
     value = np.empty(len(lower))
     for o in range(len(lower)):
-        value[o] = reward[o] if ended[o] else reward[o] + discount * following[next_state[o]]
+        value[o] = side * (reward[o] if ended[o] else reward[o] + discount * following[next_state[o]])
     cell = 0
     while cell < cells:
         s, last = state[cell], cell
         while last < cells and state[last] == s:
             last += 1
-        w = best
+        w = side * best
         if not anything[s]:  # the best outcome that was seen to follow s
             w = -np.inf
             for o in range(first[cell], first[last]):
                 w = max(w, value[o])
         for k in range(cell, last):
-            q_values[s, action[k]] = _fill(
+            q_values[s, action[k]] = side * _fill(
                 value[first[k] : first[k + 1]],
                 lower[first[k] : first[k + 1]],
                 upper[first[k] : first[k + 1]],

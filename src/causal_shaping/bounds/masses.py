@@ -38,10 +38,10 @@ class Masses:
         capped: bool [cells], whether a source with finite confounding took x in s, so that masses have upper limits.
         next_state: int32 [outcomes].
         ended: bool [outcomes].
-        reward: float64 [outcomes], the reward; the largest possible one where outcomes do not tell rewards apart.
+        reward: float64 [outcomes], the reward; the extreme one where outcomes do not tell rewards apart.
         lower: float64 [outcomes], max_i L_i.
         upper: float64 [outcomes], min_i U_i; 1 where there is none.
-        deficit: float64 [outcomes], max_i L_i(o) (reward_max - mean reward of i there); 0 if rewards are told apart.
+        deficit: float64 [outcomes], max_i L_i(o) |extreme - mean reward of i there|; 0 if rewards are told apart.
         rewards: whether outcomes tell rewards apart.
     """
 
@@ -77,13 +77,13 @@ def source_confounding(counts: Counts, confounding: float | Mapping[str, float])
     return gammas
 
 
-def masses(counts: Counts, gammas: FloatArray, reward_max: float) -> Masses:
+def masses(counts: Counts, gammas: FloatArray, extreme: float) -> Masses:
     """Return what the sources prove together.
 
     Args:
         counts: with steps pooled.
         gammas: float64 [sources], see `source_confounding`.
-        reward_max: the largest possible reward.
+        extreme: the largest possible reward for a ceiling, the smallest for a floor.
     """
     n_sources, n_states, n_actions = len(counts.sources), len(counts.space.states), len(counts.space.actions)
     visits, taken = np.zeros((n_sources, n_states)), np.zeros((n_sources, n_states, n_actions))
@@ -113,7 +113,7 @@ def masses(counts: Counts, gammas: FloatArray, reward_max: float) -> Masses:
         often = n / taken[:, state, action]
         lower = np.nan_to_num(often * (share + (1 - share) / gammas[:, None]))
         upper = often * (share + (1 - share) * np.where(np.isinf(gammas), 1.0, gammas)[:, None])
-        deficit = np.nan_to_num(lower * (reward_max - paid / n)) if not rewards else np.zeros_like(lower)
+        deficit = np.nan_to_num(lower * np.abs(extreme - paid / n)) if not rewards else np.zeros_like(lower)
     # A source that does not know all its outcomes limits none: the unknown ones may have been anything.
     limits = (taken > 0)[:, state, action] & (unknown == 0)[:, state, action] & np.isfinite(gammas)[:, None]
     upper = np.where(limits, np.minimum(upper, 1.0), 1.0)
@@ -126,7 +126,7 @@ def masses(counts: Counts, gammas: FloatArray, reward_max: float) -> Masses:
         capped=limits[:, starts].any(axis=0),
         next_state=next_state,
         ended=ended,
-        reward=reward if rewards else np.full(len(reward), reward_max),
+        reward=reward if rewards else np.full(len(reward), extreme),
         lower=lower.max(axis=0),
         upper=upper.min(axis=0),
         deficit=deficit.max(axis=0),
