@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from causal_shaping.data import MAX_REWARDS, Counts, Logs, Space, plain
 from causal_shaping.errors import DataError, UnknownLabelError
 from causal_shaping.logs.check import check_logs
+from causal_shaping.logs.labels import positions
 from causal_shaping.logs.opening import Where, open_logs, table_of
 from causal_shaping.logs.table import LogTable, fetch, reading
 
@@ -131,19 +132,16 @@ def count_table(
         columns = table.encode(counted, space)
     except UnknownLabelError as error:
         raise DataError(f"{_first_row(table, error)}: {error}. Declare it, or mend the logs.") from error
-    lookup = {name: i for i, name in enumerate(names)}
-    if table.source is None:
-        columns["source"] = np.array([lookup[name] for name in counted["source"].to_pylist()])
-    else:
-        columns["source"] = np.zeros(counted.num_rows, dtype=np.int32)
+    by_column = table.source is None
+    columns["source"] = positions(counted, ["source"], names, "source") if by_column else np.zeros(counted.num_rows)
     columns["step"] = counted["step"].to_numpy() if step_indexed else None
     columns["n"] = counted["n"].to_numpy()
     columns["terminated"] = counted["terminated"].to_numpy()
-    rewards = ("reward", "reward", "reward") if few else ("reward_sum", "reward_min", "reward_max")
-    for name, held in zip(("reward_sum", "reward_min", "reward_max"), rewards, strict=True):
-        columns[name] = counted[held].to_numpy()
     if few:
-        columns["reward_sum"] = columns["reward_sum"] * columns["n"]
+        reward = counted["reward"].to_numpy()
+        columns |= {"reward_sum": reward * columns["n"], "reward_min": reward, "reward_max": reward}
+    else:
+        columns |= {name: counted[name].to_numpy() for name in ("reward_sum", "reward_min", "reward_max")}
     return Counts.combined(space, names, [few] * len(names), columns, max_rewards=max_rewards)
 
 
