@@ -241,6 +241,39 @@ def test_the_robots_ceiling_is_its_optimum():
     np.testing.assert_allclose(found.values[:, ~world.model.terminal], best.values[:, ~world.model.terminal], atol=1e-9)
 
 
+def steps_of(after, rewards, terminated, states=("a", "b", "end")):
+    """Counts of one-step episodes that start in a; -1 as next state is an unknown outcome."""
+    n = len(after)
+    truncated = ~np.array(terminated)
+    space = cs.Space(states, ["go"])
+    return cs.count(cs.Logs(space, "s", range(n), [0] * n, [0] * n, [0] * n, rewards, after, terminated, truncated))
+
+
+def test_unknown_outcomes_may_have_been_anything():
+    """Half of the outcomes are unknown: even an unconfounded source leaves that half free."""
+    counts = steps_of([2] * 50 + [-1] * 50, [0.0] * 100, [True] * 50 + [False] * 50)
+    for gamma in (1.0, 2.0, math.inf):
+        found = joint_ceilings(counts, 1, 1.0, support="any", confounding=gamma)
+        assert found.q_values[0, 0, 0] == pytest.approx(0.5 * 0.0 + 0.5 * 1.0)
+        low = joint_floors(counts, 1, -1.0, support="any", confounding=gamma)
+        assert low.q_values[0, 0, 0] == pytest.approx(0.5 * 0.0 - 0.5 * 1.0)
+
+
+@pytest.mark.parametrize(
+    ("reward_max", "discount", "expected"),
+    [(1.0, 1.0, [3.0, 2.0, 1.0]), (1.0, 0.5, [1.75, 1.5, 1.0]), (-0.1, 1.0, [-0.1, -0.1, -0.1]), (0.0, 1.0, [0, 0, 0])],
+)
+def test_a_state_that_nobody_left_gets_the_vacuous_value(reward_max, discount, expected):
+    counts = steps_of([1, 2], [-0.1, -0.1], [False, True])  # b is entered and cut, end is where it ends
+    found = joint_ceilings(counts, 3, reward_max, discount=discount)
+    assert found.values[:, 1].tolist() == pytest.approx(expected)
+    assert found.values[:, 2].tolist() == [0.0, 0.0, 0.0]
+    # The mirror image: the worst that can happen in b.
+    rewards = steps_of([1, 2], [0.1, 0.1], [False, True])
+    low = joint_floors(rewards, 3, -reward_max, discount=discount)
+    assert low.values[:, 1].tolist() == pytest.approx([-value for value in expected])
+
+
 def test_rewards_that_are_not_told_apart_still_give_a_valid_and_no_tighter_ceiling():
     world = cs.load_world("lavacross-maze")
     logs = [world.collect(name, 30_000) for name in world.demonstrators]

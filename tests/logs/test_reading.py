@@ -347,6 +347,23 @@ def test_nan_is_found_whatever_the_statistics_of_the_file_say(tmp_path):
             cs.count(tmp_path / "a.parquet", check=False)  # found all the same, if less precisely
 
 
+def test_nan_never_falls_into_a_bin(tmp_path):
+    """Not even unchecked: an outcome that is no number is unknown."""
+    n = 4000
+    rows = {"episode": np.arange(n), "step": np.zeros(n, int), "state": np.full(n, 0.2), "action": ["go"] * n}
+    rows |= {"reward": np.ones(n), "next_state": np.where(np.arange(n) % 2, np.nan, 0.2), "terminated": [False] * n}
+    write(tmp_path / "a.parquet", rows=rows)
+    for bins in (cs.Bins(edges=(-1.0, 0.0, 1.0)), cs.Bins(quantiles=2)):
+        opened = cs.open_logs(tmp_path / "a.parquet", bins={"state": bins})
+        with pytest.raises(DataError, match=r"row 2, column 'next_state'.*neither a label nor missing"):
+            cs.count(opened)
+        counts = cs.count(opened, check=False)
+        assert counts.n[~counts.outcome_known].sum() == n / 2
+    rows["state"] = np.where(np.arange(n) % 2, np.nan, 0.2)
+    write(tmp_path / "a.parquet", rows=rows)
+    assert cs.open_logs(tmp_path / "a.parquet", bins={"state": cs.Bins(quantiles=2)}).bins["state"].edges == (0.2,)
+
+
 def test_infinite_numbers_fall_into_the_outer_bins_in_logs_and_online(file):
     write(file, state=[0.2, float("inf"), 0.2, 0.2], next_state=[float("inf"), 0.0, 0.2, 0.2])
     logs = cs.read_logs(file, bins={"state": cs.Bins(edges=(0.1, 0.5))})
