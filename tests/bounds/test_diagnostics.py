@@ -107,6 +107,19 @@ def without_next_state(logs, source):
     return cs.Logs(logs.space, source, **columns)
 
 
+def test_an_outcome_that_is_known_only_if_it_was_an_end_is_no_contradiction():
+    """One world, in which `go` ends in half of all cases; one source is cut after each step, without next states."""
+    space = cs.Space(["a", "end"], ["go"])
+    n = 1000
+    ends = np.arange(n) % 2 == 0
+    zeros = np.zeros(n, dtype=int)
+    cut = cs.Logs(space, "cut", range(n), zeros, zeros, zeros, zeros, np.where(ends, 1, -1), ends, ~ends)
+    # The other is never cut: it goes on once and then ends, again and again.
+    episode, step = np.arange(n) // 2, np.arange(n) % 2
+    whole = cs.Logs(space, "whole", episode, step, zeros, zeros, zeros, step, step == 1, zeros == 1)
+    assert cs.contradictions(cs.count([cut, whole])) == []
+
+
 @pytest.mark.parametrize("horizon", [3, 20])
 def test_missing_next_states_are_no_contradiction(horizon):
     """Neither where an end is not told from another, nor where an outcome is known only if it was an end."""

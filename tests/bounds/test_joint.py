@@ -259,6 +259,19 @@ def test_unknown_outcomes_may_have_been_anything():
         assert low.q_values[0, 0, 0] == pytest.approx(0.5 * 0.0 - 0.5 * 1.0)
 
 
+def test_a_source_with_unknown_outcomes_limits_none():
+    """`go` in half of all visits, its outcome known in half of those. At Gamma = 2 the end has 0.375 to 0.75 of do(go)."""
+    n = 200
+    space = cs.Space(["a", "end"], ["go", "stay"])
+    action, known = np.arange(n) % 2, np.arange(n) // 2 % 2 == 0
+    after = np.where((action == 1) | known, 1, -1)
+    zeros = np.zeros(n, dtype=int)
+    logs = cs.Logs(space, "s", range(n), zeros, zeros, action, zeros, after, after == 1, after == -1)
+    found = joint_ceilings(cs.count(logs), 1, 1.0, support="any", confounding=2.0)
+    assert found.q_values[0, 0, 0] == pytest.approx(0.625)  # all that is not proven pays 1
+    assert found.q_values[0, 0, 1] == pytest.approx(0.0)  # stay always ended, and nothing else can happen
+
+
 @pytest.mark.parametrize(
     ("reward_max", "discount", "expected"),
     [(1.0, 1.0, [3.0, 2.0, 1.0]), (1.0, 0.5, [1.75, 1.5, 1.0]), (-0.1, 1.0, [-0.1, -0.1, -0.1]), (0.0, 1.0, [0, 0, 0])],

@@ -32,13 +32,6 @@ CEILING, FLOOR = 1.0, -1.0
 """Which way a bound errs. A floor is a ceiling of the negated values, but for the choice of the best action."""
 
 
-def vacuous(extreme: float, steps: int, discount: float, side: float = CEILING) -> float:
-    """Return the most that some steps can earn (the least, for a floor): the extreme reward each, or an early end."""
-    if side * extreme < 0:
-        return extreme if steps else 0.0
-    return extreme * (float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount))
-
-
 def joint_ceilings(counts: Counts, horizon: int, reward_max: float, **options: Any) -> Values:
     """Return upper bounds of the optimal interventional values, h = 0 the first step; see `joint_bounds`."""
     if len(counts) and counts.reward_max.max() > reward_max:
@@ -100,11 +93,11 @@ def joint_bounds(
     values, q_values = np.zeros((horizon + 1, states)), np.zeros((horizon, states, actions))
     for h in reversed(range(horizon)):
         following = values[h + 1]
-        # The best that could follow (the worst, for a floor): any state that can be gone on from, or the end.
+        # The best that could follow (the worst, for a floor): any state that can be gone on from, or the end. This is
+        # what an action does that nobody tried, so that a state that nobody left gets the vacuous value.
         after = max(0.0, (side * following[~terminal]).max(initial=0.0))
         q_values[h] = best = extreme + discount * side * after
         _backup(proven.arrays(), anything, following, discount, best, side, q_values[h])
-        q_values[h, visits == 0] = vacuous(extreme, horizon - h, discount, side)
         q_values[h, terminal] = 0.0
         values[h] = q_values[h].max(axis=-1)
     return Values(frozen(values[:-1], np.float64), frozen(q_values, np.float64))
