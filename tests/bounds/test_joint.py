@@ -260,7 +260,7 @@ def test_unknown_outcomes_may_have_been_anything():
 
 
 def test_a_source_with_unknown_outcomes_limits_none():
-    """`go` in half of all visits, its outcome known in half of those. At Gamma = 2 the end has 0.375 to 0.75 of do(go)."""
+    """`go` in half of all visits, its outcome known in half of those: at Gamma = 2 that proves a mass of 0.375."""
     n = 200
     space = cs.Space(["a", "end"], ["go", "stay"])
     action, known = np.arange(n) % 2, np.arange(n) // 2 % 2 == 0
