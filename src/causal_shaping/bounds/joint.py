@@ -95,7 +95,7 @@ def joint_bounds(
         following = values[h + 1]
         # The best that could follow (the worst, for a floor): any state that can be gone on from, or the end. This is
         # what an action does that nobody tried, so that a state that nobody left gets the vacuous value.
-        after = max(0.0, (side * following[~terminal]).max(initial=0.0))
+        after = (side * following[~terminal]).max(initial=0.0)
         q_values[h] = best = extreme + discount * side * after
         _backup(proven.arrays(), anything, following, discount, best, side, q_values[h])
         q_values[h, terminal] = 0.0

@@ -8,7 +8,8 @@ from typing import Any
 
 from causal_shaping.data import Bins
 from causal_shaping.errors import DataError
-from causal_shaping.logs.opening import MINARI, open_logs
+from causal_shaping.logs.finding import MINARI
+from causal_shaping.logs.opening import open_logs
 from causal_shaping.logs.table import LogTable
 
 

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from causal_shaping.data import MAX_REWARDS, Counts, Logs, Space, plain
 from causal_shaping.errors import DataError, UnknownLabelError
 from causal_shaping.logs.check import check_logs
+from causal_shaping.logs.finding import Where
 from causal_shaping.logs.labels import positions
-from causal_shaping.logs.opening import Where, open_logs, table_of
+from causal_shaping.logs.opening import open_logs, table_of
 from causal_shaping.logs.table import LogTable, fetch, reading
 
 SAMPLE_ROWS = 100_000

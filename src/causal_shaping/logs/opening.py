@@ -1,35 +1,22 @@
 """From a user's file or table to the one schema of logs.
 
-- `open_logs`: find the columns and give them their meaning; reads nothing yet.
+- `open_logs`: find the columns and give them their meaning; the rows are not read yet.
 - `read_logs`: the same, checked and read into memory.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import ibis
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from causal_shaping.data import NEXT, Bins, Label, Logs, Space, plain
-from causal_shaping.errors import DataError, FileError
-from causal_shaping.files import PARQUET
+from causal_shaping.data import NEXT, Bins, Label, Logs, plain
+from causal_shaping.errors import DataError
 from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.minari import minari_table
-from causal_shaping.logs.parquet import CSV, LOG_FILES, logs_table, read_about
-from causal_shaping.logs.table import LogTable, fetch, look_at_rows, reading
-
-MINARI = "minari:"
-ROW = "causal_shaping_row"
-MAX_LINE_BYTES = 2_000_000
-"""A line of a CSV that is longer than this is taken for a broken file."""
-
-Where: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ibis.Table | pa.Table
+from causal_shaping.logs.finding import Found, Where, find
+from causal_shaping.logs.parquet import logs_table
+from causal_shaping.logs.table import LogTable, fetch, look_at_rows
 
 
 def read_logs(where: Where, source: str | None = None, *, skip_bad_episodes: bool = False, **columns: Any) -> Logs:
@@ -93,7 +80,7 @@ def open_logs(
         bins: for a state column of real numbers, how to cut it.
         memory_limit: the most memory that the embedded engine may use, such as "2GB"; it spills to disk beyond.
     """
-    found = _find(where, memory_limit)
+    found = find(where, memory_limit)
     origin = found.origin
     raw, named = _named(found, source)
     if bins:
@@ -112,7 +99,6 @@ def open_logs(
     cuts = {name: _found(raw, parts, name, cut, origin) for name, cut in (bins or {}).items()}
     declared_states = _declared(states, held.states if held and not bins else None)
     declared_actions = _declared(actions, held.actions if held else None)
-
     kinds = _kinds(declared_states, len(parts)) if declared_states else _common(parts, next_parts)
 
     def labels(columns: Mapping[str, ibis.Column], prefix: str) -> dict[str, ibis.Column]:
@@ -184,141 +170,7 @@ def table_of(logs: Logs) -> LogTable:
     )
 
 
-# Where the rows are --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Rows as they lie somewhere, and what is known of them before they are read.
-
-    Attributes:
-        rows: the raw table.
-        origin: what to call it in messages.
-        name: the source's name if nothing else tells it.
-        state: the columns of the state if nothing else tells them.
-        row: the column that numbers the rows of a file, from 0.
-        file: the column that names the file of a row.
-        source: what the files say their source is.
-        space: what they say their space is.
-        metadata: what else they say.
-        checksum: of the rows as they were written.
-    """
-
-    rows: ibis.Table
-    origin: str
-    name: str
-    state: tuple[str, ...] = ("state",)
-    row: str | None = None
-    file: str | None = None
-    source: str | None = None
-    space: Space | None = None
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    checksum: str | None = None
-
-    def numbered(self, rows: ibis.Table) -> dict[str, ibis.Column]:
-        """Return the columns that tell where a row stands."""
-        places = {"row": self.row, "file": self.file}
-        return {name: rows[column] for name, column in places.items() if column is not None}
-
-
-def _find(where: Where, memory_limit: str | None) -> _Found:
-    if isinstance(where, ibis.Table):
-        name = _table_name(where)
-        return _Found(where, f"table {name}" if name else "the Ibis table", name)
-    if isinstance(where, pa.Table):
-        return _Found(_with_numbers(ibis.memtable(where)), "the Arrow table", "", row=ROW)
-    if isinstance(where, str) and where.startswith(MINARI):
-        dataset = where.removeprefix(MINARI)
-        table, state, about = minari_table(dataset)
-        return replace(_Found(_with_numbers(ibis.memtable(table)), where, dataset, state, row=ROW), **_about([about]))
-    paths = [Path(where)] if isinstance(where, (str, os.PathLike)) else [Path(part) for part in where]
-    _check_files(paths)
-    names, several = [str(path) for path in paths], len(paths) > 1
-    origin, stem = ", ".join(names), paths[0].name.split(".")[0]
-    engine = _engine(memory_limit)
-    with reading(origin):
-        if all(name.lower().endswith(PARQUET) for name in names):
-            about = _about([read_about(name) for name in names])
-            if several:
-                _check_alike([engine.read_parquet(name) for name in names], names)
-            clash = "file_row_number" in pq.read_schema(names[0]).names
-            rows = engine.read_parquet(names, file_row_number=not clash, filename=several)
-            row = None if clash else "file_row_number"
-            return _Found(rows, origin, stem, row=row, file="filename" if several else None, **about)
-        if all(name.lower().endswith(CSV) for name in names):
-            options = {"header": True, "max_line_size": MAX_LINE_BYTES, "sample_size": -1}
-            if several:
-                _check_alike([engine.read_csv(name, **options) for name in names], names)
-                return _Found(engine.read_csv(names, filename=True, **options), origin, stem, file="filename")
-            return _Found(_with_numbers(engine.read_csv(names, **options)), origin, stem, row=ROW)
-    raise FileError(f"{origin}: the parts of one log must be of one format.")
-
-
-def _with_numbers(rows: ibis.Table) -> ibis.Table:
-    """Return rows with their numbers; the engine leaves them out of queries that do not ask for them."""
-    return rows.mutate(**{ROW: ibis.row_number()})
-
-
-def _check_alike(parts: Sequence[ibis.Table], names: Sequence[str]) -> None:
-    """Refuse parts of one log whose columns differ: those that only some have would be lost."""
-    first = dict(parts[0].schema())
-    for part, name in zip(parts, names, strict=True):
-        here = dict(part.schema())
-        if list(here.items()) != list(first.items()):
-            differs = sorted({str(column) for column, _ in first.items() ^ here.items()}) or ["their order"]
-            raise DataError(
-                f"{names[0]} and {name} are parts of one log, but differ in columns: {', '.join(differs)}. Give both "
-                "the same names, types and order."
-            )
-
-
-def _check_files(paths: Sequence[Path]) -> None:
-    if not paths:
-        raise FileError("No file is given.")
-    for path in paths:
-        if path.is_dir():
-            raise FileError(f"{path} is a folder. Name the files in it.")
-        if not path.exists():
-            raise FileError(f"{path} does not exist.")
-        if not path.name.lower().endswith(LOG_FILES):
-            raise FileError(f"{path} must end in {', '.join(LOG_FILES)}: the ending tells how to read it.")
-        if path.stat().st_size == 0:
-            raise DataError(f"{path} is empty.")
-
-
-def _engine(memory_limit: str | None) -> Any:
-    """Return an embedded DuckDB."""
-    try:
-        return ibis.duckdb.connect(**({"memory_limit": memory_limit} if memory_limit else {}))
-    except Exception as error:
-        raise DataError(f"memory_limit is {memory_limit!r}; write it as '2GB' or '500MB'. ({error})") from error
-
-
-def _table_name(table: ibis.Table) -> str:
-    try:
-        return str(table.get_name())
-    except Exception:  # an expression without a name; backends differ in how they say so
-        return ""
-
-
-def _about(abouts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
-    """Return what files of ours say of themselves, nothing if one of them is not ours."""
-    known = [about for about in abouts if about is not None]
-    if len(known) < len(abouts):
-        return {}
-    space = Space.from_json(known[0]["space"])
-    for about in known[1:]:
-        space = space.merge(Space.from_json(about["space"]))
-    result: dict[str, Any] = {"space": space}
-    sources = {str(about["source"]) for about in known}
-    if len(sources) == 1:
-        result["source"] = sources.pop()
-    if len(known) == 1:
-        result |= {"metadata": known[0]["metadata"], "checksum": known[0].get("checksum")}
-    return result
-
-
-def _named(found: _Found, source: str | None) -> tuple[ibis.Table, str | None]:
+def _named(found: Found, source: str | None) -> tuple[ibis.Table, str | None]:
     """Return the rows of the wanted source and its name; None as name for all that the column `source` holds."""
     rows = found.rows
     if found.source is not None:
