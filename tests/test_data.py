@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causal_shaping import Counts, Logs, Space
+from causal_shaping import Counts, Logs, Space, count, load_world, read_counts, read_logs
 from causal_shaping.data import UNKNOWN
 from causal_shaping.errors import DataError, UnknownNameError
 
@@ -253,3 +253,28 @@ def test_sources_need_distinct_names():
 def test_counts_cannot_be_written_to():
     with pytest.raises(ValueError, match="read-only"):
         counts().n[0] = 5.0
+
+
+def test_terminal_states_survive_files_orders_and_merging(tmp_path):
+    world = load_world("walking-robot")
+    assert {world.states[s] for s in np.flatnonzero(world.model.terminal)} == world.space.terminal
+    logs = world.collect("competent", 100)
+    logs.write(tmp_path / "logs.parquet")
+    assert read_logs(tmp_path / "logs.parquet").space == world.space
+    counts = count(tmp_path / "logs.parquet")
+    assert counts.space.terminal == world.space.terminal
+    counts.write(tmp_path / "counts.parquet")
+    assert read_counts(tmp_path / "counts.parquet").space == counts.space
+    assert count(logs, states=world.states[::-1]).space.terminal == world.space.terminal
+    plain = Space(world.states, world.actions, world.space.columns)
+    assert plain.merge(world.space).terminal == world.space.merge(plain).terminal == world.space.terminal
+
+
+def test_nothing_leaves_a_terminal_state_or_goes_on_in_one():
+    space = Space(["a", "end"], ["go"], terminal=["end"])
+    with pytest.raises(DataError, match="terminal"):
+        Logs(space, "s", [0], [0], [1], [0], [0.0], [0], [False], [True])
+    with pytest.raises(DataError, match="terminal, but it goes on"):
+        Logs(space, "s", [0], [0], [0], [0], [0.0], [1], [False], [True])
+    with pytest.raises(UnknownNameError, match="There is no state 'b'"):
+        Space(["a", "end"], ["go"], terminal=["b"])

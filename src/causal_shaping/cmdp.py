@@ -121,8 +121,12 @@ class TabularCMDP:
             object.__setattr__(self, name, _table(name, given, dtype))
         self._check_shapes()
         n_states, n_actions, _ = self.next_state.shape[-3:]
+        labels = tuple(range(n_states) if states is None else states)
         space = Space(
-            range(n_states) if states is None else states, range(n_actions) if actions is None else actions, columns
+            labels,
+            range(n_actions) if actions is None else actions,
+            columns,
+            terminal=[label for label, ends in zip(labels, self.terminal, strict=False) if ends],
         )
         if (len(space.states), len(space.actions)) != (n_states, n_actions):
             raise ModelError(

@@ -183,6 +183,7 @@ class Space:
         columns: the log columns that make a state label, one per part of it. By default `state`, or
             `state_0`, `state_1`, ... for tuples.
         bins: the columns that hold real numbers, and the bins that turn them into parts of a label.
+        terminal: the states that are known to end an episode, whether logs show it or not.
 
     Example:
         >>> space = Space(states=[(1, 1), (2, 1)], actions=["left", "right"], columns=("x", "y"))
@@ -196,6 +197,7 @@ class Space:
     actions: tuple[Label, ...]
     columns: tuple[str, ...] = ()
     bins: Mapping[str, Bins] = field(default_factory=dict, hash=False)
+    terminal: frozenset[Label] = frozenset()
 
     def __init__(
         self,
@@ -203,6 +205,7 @@ class Space:
         actions: Iterable[Any],
         columns: Sequence[str] = (),
         bins: Mapping[str, Bins] | None = None,
+        terminal: Iterable[Any] = (),
     ) -> None:
         states, actions = _labels("states", states), _labels("actions", actions)
         widths = {len(label) if isinstance(label, tuple) else 1 for label in states}
@@ -232,6 +235,9 @@ class Space:
         object.__setattr__(self, "actions", actions)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "bins", dict(bins or {}))
+        object.__setattr__(self, "terminal", frozenset(plain(label) for label in terminal))
+        for label in self.terminal:
+            self.state_position(label)  # or an error that names it
 
     @staticmethod
     def next_columns_of(columns: Iterable[str]) -> tuple[str, ...]:
@@ -297,13 +303,20 @@ class Space:
             dict.fromkeys((*self.actions, *other.actions)),
             self.columns,
             self.bins,
+            self.terminal | other.terminal,
         )
+
+    @property
+    def is_terminal(self) -> BoolArray:
+        """Whether a state is known to end an episode: bool [states]."""
+        return np.array([label in self.terminal for label in self.states])
 
     def to_json(self) -> str:
         """Return the space as JSON, for the metadata of a file."""
         bins = {name: cut.edges for name, cut in self.bins.items()}
         content = {"states": self.states, "actions": self.actions, "columns": self.columns, "bins": bins}
-        return json.dumps(content)
+        terminal = [label for label in self.states if label in self.terminal]
+        return json.dumps({**content, "terminal": terminal})
 
     @classmethod
     def from_json(cls, text: str) -> Space:
@@ -311,7 +324,8 @@ class Space:
         try:
             content = json.loads(text)
             bins = {name: Bins(edges=edges) for name, edges in content["bins"].items()}
-            return cls(content["states"], content["actions"], content["columns"], bins)
+            terminal = [tuple(label) if isinstance(label, list) else label for label in content.get("terminal", ())]
+            return cls(content["states"], content["actions"], content["columns"], bins, terminal)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"This is not the JSON of a space: {error!r}.") from error
 
@@ -346,6 +360,13 @@ class _Table:
     def _check_positions(self, name: str, low: int, high: int) -> None:
         values = getattr(self, name)
         self._refuse((values < low) | (values >= high), f"{name} must be in {low} .. {high - 1}", values)
+
+    def _check_terminal(self) -> None:
+        columns: Any = self
+        terminal = np.append(columns.space.is_terminal, False)  # and UNKNOWN is not
+        self._refuse(terminal[columns.state], "the space says that the state is terminal: it ends there", columns.state)
+        goes_on = terminal[columns.next_state] & ~columns.terminated
+        self._refuse(goes_on, "the space says that the next state is terminal, but it goes on", columns.next_state)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -415,6 +436,7 @@ class Logs(_Table):
         self._check_positions("state", 0, len(self.space.states))
         self._check_positions("action", 0, len(self.space.actions))
         self._check_positions("next_state", UNKNOWN, len(self.space.states))
+        self._check_terminal()
         self._refuse(~np.isfinite(self.reward), "the reward is not finite", self.reward)
 
     def _check_episodes(self) -> None:
@@ -655,6 +677,7 @@ class Counts(_Table):
         self._check_positions("state", 0, len(self.space.states))
         self._check_positions("action", 0, len(self.space.actions))
         self._check_positions("next_state", UNKNOWN, len(self.space.states))
+        self._check_terminal()
         self._refuse(~(np.isfinite(self.n) & (self.n > 0)), "n must be positive and finite", self.n)
         if not self.population:
             self._refuse(self.n != np.floor(self.n), "n of a sample must be a whole number", self.n)

@@ -93,14 +93,10 @@ def count(
     if states is None and actions is None:
         return counts
     space = counts.space
-    return counts.to_space(
-        Space(
-            space.states if states is None else states,
-            space.actions if actions is None else actions,
-            space.columns,
-            space.bins,
-        )
-    )
+    states = space.states if states is None else states
+    actions = space.actions if actions is None else actions
+    terminal = space.terminal.intersection(states)
+    return counts.to_space(Space(states, actions, space.columns, space.bins, terminal))
 
 
 def _opened(item: Item, states: Any, actions: Any, memory_limit: str | None) -> LogTable:

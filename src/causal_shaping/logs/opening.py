@@ -144,6 +144,7 @@ def open_logs(
         bins=held.bins if held and not bins else cuts,
         declared_states=declared_states,
         declared_actions=declared_actions,
+        terminal=held.terminal if held and not bins else (),
         metadata=found.metadata,
         checksum=found.checksum if (states, actions, bins, state) == (None,) * 4 else None,
     )
@@ -165,6 +166,7 @@ def table_of(logs: Logs) -> LogTable:
         bins=space.bins,
         declared_states=space.states,
         declared_actions=space.actions,
+        terminal=space.terminal,
         metadata=logs.metadata,
         sound=True,
     )

@@ -7,7 +7,7 @@ row and file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +43,7 @@ class LogTable:
         bins: those of them that were real numbers.
         declared_states: the states in the order that tables shall have; None to read them off.
         declared_actions: the same for the actions.
+        terminal: the states that are known to end an episode.
         metadata: what the file says of itself.
         checksum: that of the logs as they were written, None if it is not known.
         sound: whether the rows have been checked.
@@ -57,6 +58,7 @@ class LogTable:
     bins: Mapping[str, Bins] = field(default_factory=dict)
     declared_states: Sequence[Label] | None = None
     declared_actions: Sequence[Label] | None = None
+    terminal: Collection[Label] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     checksum: str | None = None
     sound: bool = False
@@ -84,11 +86,13 @@ class LogTable:
     def space_of(self, table: pa.Table) -> Space:
         """Return the space: what is declared, and the rest as a fetched table shows it."""
         states, actions = self.declared_states, self.declared_actions
+        labels = read_off(table, (self.states, self.next_states)) if states is None else states
         return Space(
-            read_off(table, (self.states, self.next_states)) if states is None else states,
+            labels,
             read_off(table, (("action",),)) if actions is None else actions,
             self.columns,
             self.bins,
+            set(labels) & set(self.terminal),
         )
 
     def encode(self, table: pa.Table, space: Space) -> dict[str, Any]:
