@@ -7,12 +7,23 @@ the optimal value from above all the same and shapes rewards with that ceiling.
 - `TabularCMDP`: the structural model, solved exactly.
 - `read_logs`, `open_logs`, `count`: anybody's logs in, counts out; `coverage`, `unseen_mass`, `contradictions`: what
   the counts are worth.
+- `value_ceilings`, `value_floors`: bounds of the optimal value from counts; `provably_suboptimal`: what not to try.
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
 Importing the package registers the Gymnasium environments `causal_shaping/...`.
 """
 
-from causal_shaping.bounds import contradictions, coverage, unseen_mass
+from causal_shaping.bounds import (
+    AssumptionWarning,
+    Ceilings,
+    Floors,
+    contradictions,
+    coverage,
+    provably_suboptimal,
+    unseen_mass,
+    value_ceilings,
+    value_floors,
+)
 from causal_shaping.cmdp import TabularCMDP, Values
 from causal_shaping.data import Bins, Counts, Logs, Space
 from causal_shaping.errors import CausalShapingError
@@ -22,10 +33,13 @@ from causal_shaping.worlds import Demonstrator, World, list_worlds, load_world
 __version__ = "0.1.0"
 
 __all__ = [
+    "AssumptionWarning",
     "Bins",
     "CausalShapingError",
+    "Ceilings",
     "Counts",
     "Demonstrator",
+    "Floors",
     "LogTable",
     "Logs",
     "Space",
@@ -39,7 +53,10 @@ __all__ = [
     "list_worlds",
     "load_world",
     "open_logs",
+    "provably_suboptimal",
     "read_counts",
     "read_logs",
     "unseen_mass",
+    "value_ceilings",
+    "value_floors",
 ]

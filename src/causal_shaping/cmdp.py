@@ -271,7 +271,7 @@ class TabularCMDP:
         the largest value, and by policy iteration where they are slow. If there is no limit, since an agent can
         collect reward for ever or swing between gain and loss, that is an error.
         """
-        _check_discount(discount)
+        check_discount(discount)
         if horizon is not None:
             return self._backward(horizon, discount, lambda q, _: q.max(axis=-1))
         self._need_stationary("optimum")
@@ -325,7 +325,7 @@ class TabularCMDP:
             horizon: the number of steps; None for ever, solved as a linear system.
             discount: the factor on future reward.
         """
-        _check_discount(discount)
+        check_discount(discount)
         pi = self.check_policy(policy, horizon)
         if horizon is not None:
             return self._backward(horizon, discount, lambda q, h: (q * (pi if pi.ndim == 2 else pi[h])).sum(axis=-1))
@@ -340,7 +340,7 @@ class TabularCMDP:
         actions]. Without, its sum over all steps: float64 [states, actions]. No action is taken in a
         terminal state.
         """
-        _check_discount(discount)
+        check_discount(discount)
         pi = self.check_policy(policy, horizon)
         if horizon is not None:
             visits = np.stack(list(self._visits(self._decisions(pi), horizon)))
@@ -568,6 +568,7 @@ def whole(name: str, value: Any, least: int = 0) -> int:
     return number
 
 
-def _check_discount(discount: float) -> None:
+def check_discount(discount: float) -> None:
+    """Refuse a factor on future reward that is not above 0 and at most 1."""
     if not 0 < discount <= 1:
         raise ModelError(f"discount is {discount}; it must be above 0 and at most 1.")

@@ -82,6 +82,14 @@ def _sample(values: npt.NDArray[Any]) -> str:
     )
 
 
+def checksum_of(text: str, arrays: Iterable[npt.NDArray[Any]]) -> str:
+    """Return a SHA-256 of a text and of arrays, the same on every machine."""
+    digest = hashlib.sha256(text.encode())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).data)
+    return digest.hexdigest()
+
+
 def groups(key: Sequence[npt.NDArray[Any]]) -> tuple[LongArray, LongArray]:
     """Return the order that sorts rows by a key of several columns, and where in it each distinct key begins."""
     order = np.lexsort(key[::-1])
@@ -314,9 +322,15 @@ class Space:
     def to_json(self) -> str:
         """Return the space as JSON, for the metadata of a file."""
         bins = {name: cut.edges for name, cut in self.bins.items()}
-        content = {"states": self.states, "actions": self.actions, "columns": self.columns, "bins": bins}
-        terminal = [label for label in self.states if label in self.terminal]
-        return json.dumps({**content, "terminal": terminal})
+        content: dict[str, Any] = {
+            "states": self.states,
+            "actions": self.actions,
+            "columns": self.columns,
+            "bins": bins,
+        }
+        if self.terminal:
+            content["terminal"] = tuple(label for label in self.states if label in self.terminal)
+        return json.dumps(content)
 
     @classmethod
     def from_json(cls, text: str) -> Space:
@@ -479,11 +493,7 @@ class Logs(_Table):
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of the rows and the space: equal exactly if the logs are equal."""
-        digest = hashlib.sha256(self.space.to_json().encode())
-        for name in self.COLUMNS:
-            array = getattr(self, name)
-            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
-        return digest.hexdigest()
+        return checksum_of(self.space.to_json(), [getattr(self, name) for name in self.COLUMNS])
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the logs to a Parquet file; see `causal_shaping.logs.write_logs`."""
@@ -720,6 +730,13 @@ class Counts(_Table):
 
     def __len__(self) -> int:
         return len(self.n)
+
+    @cached_property
+    def checksum(self) -> str:
+        """A SHA-256 of the entries and the space: equal exactly if the counts are equal."""
+        about = [self.space.to_json(), self.sources, self.discrete_rewards, self.population]
+        columns = (getattr(self, name) for name in self.COLUMNS)
+        return checksum_of(json.dumps(about), [column for column in columns if column is not None])
 
     @property
     def outcome_known(self) -> BoolArray:

@@ -1,5 +1,19 @@
 """Bounds from counts, and what counts are worth before anything is bounded."""
 
+from causal_shaping.bounds.ceilings import AssumptionWarning, provably_suboptimal, value_ceilings, value_floors
 from causal_shaping.bounds.diagnostics import Contradiction, Coverage, contradictions, coverage, unseen_mass
+from causal_shaping.bounds.results import Ceilings, Floors
 
-__all__ = ["Contradiction", "Coverage", "contradictions", "coverage", "unseen_mass"]
+__all__ = [
+    "AssumptionWarning",
+    "Ceilings",
+    "Contradiction",
+    "Coverage",
+    "Floors",
+    "contradictions",
+    "coverage",
+    "provably_suboptimal",
+    "unseen_mass",
+    "value_ceilings",
+    "value_floors",
+]

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta, chi2
+from scipy.stats import chi2
 
+from causal_shaping.bounds.limits import lower_limit, upper_limit
 from causal_shaping.data import UNKNOWN, Counts, FloatArray, Label, groups
 from causal_shaping.errors import DataError
 
@@ -312,8 +313,8 @@ def reconciling(table: FloatArray, visits: tuple[float, float], confidence: floa
     held = np.concatenate([table, np.zeros((len(table), 1))], axis=1)  # and one outcome that nobody saw
     taken, total = table.sum(axis=1, keepdims=True), np.asarray(visits, dtype=np.float64)[:, None]
     alpha = (1 - confidence) / (2 * held.size + len(table))
-    low, high = _limits(held, taken, alpha)
-    often, _ = _limits(taken, total, alpha)
+    low, high = lower_limit(held, taken, alpha), upper_limit(held, taken, alpha)
+    often = lower_limit(taken, total, alpha)
 
     def agrees(gamma: float) -> bool:
         least = low * (often + (1 - often) / gamma)
@@ -330,10 +331,3 @@ def reconciling(table: FloatArray, visits: tuple[float, float], confidence: floa
         middle = (below + above) / 2
         below, above = (below, middle) if agrees(math.exp(middle)) else (middle, above)
     return math.exp(above)
-
-
-def _limits(count: FloatArray, n: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
-    """Return exact (Clopper-Pearson) lower and upper limits of binomial probabilities, each wrong with chance alpha."""
-    low = np.where(count > 0, beta.ppf(alpha, np.maximum(count, 1), n - count + 1), 0.0)
-    high = np.where(count < n, beta.isf(alpha, count + 1, np.maximum(n - count, 1)), 1.0)
-    return low, high

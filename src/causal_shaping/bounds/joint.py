@@ -1,4 +1,4 @@
-"""The joint backward pass: ceilings from intervals of mass, all sources at once.
+"""The joint backward pass: bounds from intervals of mass, all sources at once.
 
 With w(s, x) = max over the allowed outcomes of r + discount * Vbar_{h+1}(s'), the best that unproven mass could do,
 
@@ -11,47 +11,34 @@ greedy solution of the linear program over all distributions between the limits.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numba
 import numpy as np
 from numba import njit
 
-from causal_shaping.bounds.masses import Masses, masses, source_confounding
-from causal_shaping.cmdp import Values, whole
-from causal_shaping.data import UNKNOWN, BoolArray, Counts, FloatArray, frozen
+from causal_shaping.bounds.masses import Evidence, Masses
+from causal_shaping.bounds.support import Support, given_support, terminal_states
+from causal_shaping.bounds.sweeps import Solution, fixed_point
+from causal_shaping.data import BoolArray, Counts, FloatArray
 from causal_shaping.errors import DataError
-
-SUPPORTS = ("any", "observed")
-CONTRADICTION = 1e-9
-"""Proven masses of one (s, x) that add to more than 1 by more than this contradict each other, at population level."""
-
 
 CEILING, FLOOR = 1.0, -1.0
 """Which way a bound errs. A floor is a ceiling of the negated values, but for the choice of the best action."""
 
+ROUNDING = 1e-9
+"""Masses of one (s, x) that contradict each other by more than this do so by more than rounding."""
 
-def joint_ceilings(counts: Counts, horizon: int, reward_max: float, **options: Any) -> Values:
-    """Return upper bounds of the optimal interventional values, h = 0 the first step; see `joint_bounds`."""
-    if len(counts) and counts.reward_max.max() > reward_max:
-        source = counts.sources[counts.source[counts.reward_max.argmax()]]
-        raise DataError(
-            f"reward_max is {reward_max}, but source {source!r} holds a reward of {counts.reward_max.max()}. A ceiling "
-            f"needs a true upper bound of the reward: pass reward_max={counts.reward_max.max()} or more."
-        )
-    return joint_bounds(counts, horizon, reward_max, CEILING, **options)
+CONTRADICTION_LEVEL = 1e-3
+"""The chance of calling sources contradictory that are not."""
 
+MANY_OUTCOMES = 100_000
+"""With fewer outcomes than this one thread is as fast as several."""
 
-def joint_floors(counts: Counts, horizon: int, reward_min: float, **options: Any) -> Values:
-    """Return lower bounds of the optimal interventional values, h = 0 the first step; see `joint_bounds`."""
-    if len(counts) and counts.reward_min.min() < reward_min:
-        source = counts.sources[counts.source[counts.reward_min.argmin()]]
-        raise DataError(
-            f"reward_min is {reward_min}, but source {source!r} holds a reward of {counts.reward_min.min()}. A floor "
-            f"needs a true lower bound of the reward: pass reward_min={counts.reward_min.min()} or less."
-        )
-    return joint_bounds(counts, horizon, reward_min, FLOOR, **options)
+Progress = Callable[[int, int], None]
 
 
 def joint_bounds(
@@ -60,125 +47,213 @@ def joint_bounds(
     extreme: float,
     side: float,
     *,
-    support: str = "observed",
-    confounding: float | Mapping[str, float] = math.inf,
-    discount: float = 1.0,
-    min_visits: float = 0.0,
-) -> Values:
+    support: Support,
+    gammas: FloatArray,
+    confidence: float | None,
+    discount: float,
+    min_visits: float,
+    stationary: bool,
+    progress: Progress = lambda done, total: None,
+) -> Solution:
     """Return bounds of the optimal interventional values on one side.
 
     Args:
-        counts: of one or several sources, steps pooled.
+        counts: of one or several sources, steps pooled or kept apart.
         horizon: the number of steps.
         extreme: the largest possible reward for ceilings, the smallest for floors.
         side: `CEILING` or `FLOOR`.
-        support: what unproven mass may do: "any" thing, or only what was "observed" to follow the state in some source
-            after some action. An action that nobody tried in a state may do anything.
-        confounding: Gamma of all sources, or by name.
+        support: what unproven mass may do.
+        gammas: float64 [sources], the confounding of each.
+        confidence: that all bounds hold at once; None takes shares as they are.
         discount: the factor on future reward.
-        min_visits: states that all sources together left fewer times get "any" support.
+        min_visits: states that all sources together left fewer times (at a step, for counts by step) get `any`.
+        stationary: sweep to the fixed point instead of over the horizon.
+        progress: called with the number of steps done and in all.
     """
-    horizon = whole("horizon", horizon, least=1)
-    if support not in SUPPORTS:
-        raise DataError(f"support is {support!r}; use {' or '.join(map(repr, SUPPORTS))}.")
-    if counts.step_indexed:
-        raise DataError("These counts are kept apart by step; pool the steps first.")
-    proven = masses(counts, source_confounding(counts, confounding), extreme)
-    if counts.population:
-        _refuse_contradiction(counts, proven)
-    states, actions = len(counts.space.states), len(counts.space.actions)
-    visits = np.bincount(counts.state, counts.n, minlength=states)
-    terminal = only_ends(counts)
-    anything = np.full(states, support == "any") | (visits < min_visits)
-    values, q_values = np.zeros((horizon + 1, states)), np.zeros((horizon, states, actions))
-    for h in reversed(range(horizon)):
-        following = values[h + 1]
+    allowed = given_support(counts, support)
+    evidence = Evidence(counts, gammas, extreme, confidence)
+    terminal = terminal_states(counts)
+    shape = (len(counts.space.states), len(counts.space.actions))
+
+    def layer(step: int | None) -> _Layer:
+        proven, visits = evidence.masses(step), evidence.visits(step)
+        _refuse_contradiction(evidence, proven, step)
+        return _Layer(proven, visits, anything=np.full(shape[0], support == "any") | (visits < min_visits))
+
+    def backup(current: _Layer, values: FloatArray) -> FloatArray:
+        following = np.append(values, 0.0)  # and after the end
         # The best that could follow (the worst, for a floor): any state that can be gone on from, or the end. This is
         # what an action does that nobody tried, so that a state that nobody left gets the vacuous value.
-        after = (side * following[~terminal]).max(initial=0.0)
-        q_values[h] = best = extreme + discount * side * after
-        _backup(proven.arrays(), anything, following, discount, best, side, q_values[h])
-        q_values[h, terminal] = 0.0
+        best = (side * values[~terminal]).max(initial=0.0)
+        unproven: Any = best if allowed is None else allowed.best(side * following, best, shape)
+        q_values = np.full(shape, extreme + discount * side * unproven)
+        current.free(side * q_values, allowed is not None)
+        current.backup(following, discount, side, q_values)
+        q_values[terminal] = 0.0
+        return q_values
+
+    def never_left(current: _Layer) -> BoolArray:
+        result: BoolArray = (current.visits == 0) & ~terminal
+        if allowed is not None:
+            result[allowed.pair // shape[1]] = False
+        return result
+
+    if stationary:
+        pooled = layer(None)
+
+        def sweep(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+            q_values = backup(pooled, values)
+            return q_values.max(axis=-1), q_values
+
+        values, q_values, sweeps, contraction = fixed_point(sweep, counts.space.states, discount)
+        return Solution(values, q_values, never_left(pooled), sweeps, contraction)
+
+    values, q_values = np.zeros((horizon + 1, shape[0])), np.empty((horizon, *shape))
+    vacuous = np.empty((horizon, shape[0]), dtype=bool)
+    current = layer(None) if counts.step is None else None
+    for h in reversed(range(horizon)):
+        here = current or layer(h)
+        q_values[h] = backup(here, values[h + 1])
         values[h] = q_values[h].max(axis=-1)
-    return Values(frozen(values[:-1], np.float64), frozen(q_values, np.float64))
+        vacuous[h] = never_left(here)
+        progress(horizon - h, horizon)
+    return Solution(values[:-1], q_values, vacuous)
 
 
-def only_ends(counts: Counts) -> BoolArray:
-    """Whether a state was entered, only to end there, and never left: a terminal state."""
-    states = len(counts.space.states)
-    ends, goes_on = np.zeros(states, dtype=bool), np.zeros(states, dtype=bool)
-    entered = counts.next_state != UNKNOWN
-    ends[counts.next_state[entered & counts.terminated]] = True
-    goes_on[counts.next_state[entered & ~counts.terminated]] = True
-    goes_on[counts.state] = True
-    return ends & ~goes_on
+class _Layer:
+    """What is known of one step, or of all of them pooled, made ready for the kernel."""
+
+    def __init__(self, proven: Masses, visits: FloatArray, anything: BoolArray) -> None:
+        self.proven, self.visits = proven, visits
+        # The value of free mass in each cell; -inf for the best that was seen to follow the state.
+        self.free_value = np.full(len(proven.state), -np.inf)
+        self.anything = np.flatnonzero(anything[proven.state])
+        outcomes = len(proven.lower)
+        parts = numba.get_num_threads() if outcomes >= MANY_OUTCOMES else 1
+        near = np.searchsorted(proven.first, np.arange(1, parts) * (outcomes / parts))
+        # Cut between states: all cells of a state are worked on together.
+        edges = [0, *np.searchsorted(proven.state, proven.state[near]).tolist(), len(proven.state)]
+        self.parts = list(itertools.pairwise(edges))
+        begins = np.flatnonzero(np.diff(proven.state, prepend=-1))
+        self.widest = int(np.diff(proven.first[np.append(begins, len(proven.state))]).max(initial=0))
+
+    def free(self, unproven: FloatArray, everywhere: bool) -> None:
+        """Set what free mass is worth, from the best that could follow each (s, x)."""
+        which: Any = slice(None) if everywhere else self.anything
+        self.free_value[which] = unproven[self.proven.state[which], self.proven.action[which]]
+
+    def backup(self, following: FloatArray, discount: float, side: float, q_values: FloatArray) -> None:
+        """Write the bound of one step for every cell."""
+        proven = self.proven
+        arguments = (
+            *(proven.state, proven.action, proven.first, proven.rest),
+            *(proven.after, proven.reward, proven.lower, proven.upper, proven.deficit),
+            *(self.free_value, self.widest, following, discount, side, q_values),
+        )
+        if len(self.parts) == 1:
+            _backup(*self.parts[0], *arguments)
+            return
+        with ThreadPoolExecutor(len(self.parts)) as threads:
+            for done in [threads.submit(_backup, *part, *arguments) for part in self.parts]:
+                done.result()
 
 
-def _refuse_contradiction(counts: Counts, proven: Masses) -> None:
-    """Refuse intervals of mass that hold no distribution, which at population level is no sampling error."""
-    if not len(proven.state):
+def _refuse_contradiction(evidence: Evidence, proven: Masses, step: int | None) -> None:
+    """Refuse intervals of mass that hold no distribution, beyond rounding and sampling error."""
+    if not (_conflict(proven) > ROUNDING).any():
         return
-    begins = proven.first[:-1]
-    excess = np.add.reduceat(proven.lower, begins) - 1
-    crossed = np.maximum.reduceat(proven.lower - proven.upper, begins)
-    missing = np.where(proven.capped, 1 - np.add.reduceat(proven.upper, begins), 0.0)
-    wrong = np.maximum(np.maximum(excess, crossed), missing)
-    if wrong.max() > CONTRADICTION:
+    counts = evidence.counts
+    if not counts.population:
+        proven = evidence.with_confidence(1 - CONTRADICTION_LEVEL).masses(step)
+    wrong = _conflict(proven)
+    if wrong.max() > ROUNDING:
         cell = int(wrong.argmax())
         raise DataError(
             f"The sources contradict each other on what {counts.space.actions[proven.action[cell]]!r} does in "
-            f"{counts.space.states[proven.state[cell]]!r}: no outcome distribution fits what they prove, by a mass of "
-            f"{wrong[cell]:.3g}. At least one is more confounded than declared, or they did not watch the same world."
+            f"{counts.space.states[proven.state[cell]]!r}{'' if step is None else f' at step {step}'}: no outcome "
+            f"distribution fits what they prove, by a mass of {wrong[cell]:.3g}. At least one is more confounded than "
+            "declared, or they did not watch the same world. Raise confounding, or leave a source out."
         )
 
 
-@njit(cache=True)
-def _backup(
-    arrays: Any,
-    anything: BoolArray,
-    following: FloatArray,
-    discount: float,
-    best: float,
-    side: float,
-    q_values: FloatArray,
-) -> None:
-    """Write the bound of one step for every (s, x) that some source shows outcomes of; values are turned by `side`."""
-    state, action, first, capped, next_state, ended, reward, lower, upper, deficit = arrays
-    cells = len(state)
-    value = np.empty(len(lower))
-    for o in range(len(lower)):
-        value[o] = side * (reward[o] if ended[o] else reward[o] + discount * following[next_state[o]])
-    cell = 0
-    while cell < cells:
-        s, last = state[cell], cell
-        while last < cells and state[last] == s:
+def _conflict(proven: Masses) -> FloatArray:
+    """Return by how much mass the intervals of each cell miss all distributions: float64 [cells]."""
+    if not len(proven.state):
+        return np.zeros(0)
+    begins = proven.first[:-1]
+    excess: FloatArray = np.add.reduceat(proven.lower, begins) - 1
+    if not len(proven.upper):
+        return excess
+    crossed = np.maximum.reduceat(proven.lower - proven.upper, begins)
+    missing = 1 - np.add.reduceat(proven.upper, begins) - proven.rest
+    return np.maximum(np.maximum(excess, crossed), missing)
+
+
+@njit(cache=True, nogil=True)
+def _backup(  # type: ignore[no-untyped-def]
+    begin,
+    end,
+    state,
+    action,
+    first,
+    rest,
+    after,
+    reward,
+    lower,
+    upper,
+    deficit,
+    free_value,
+    widest,
+    following,
+    discount,
+    side,
+    q_values,
+):
+    """Write the bounds of cells begin .. end - 1; values are turned by `side`, so that the best is the largest."""
+    value = np.empty(widest)
+    short = len(deficit) > 0
+    cell = begin
+    while cell < end:
+        s, last, base = state[cell], cell, first[cell]
+        while last < end and state[last] == s:
             last += 1
-        w = side * best
-        if not anything[s]:  # the best outcome that was seen to follow s
-            w = -np.inf
-            for o in range(first[cell], first[last]):
-                w = max(w, value[o])
+        seen = -np.inf  # the best outcome that was seen to follow s
+        for o in range(base, first[last]):
+            v = side * (reward[o] + discount * following[after[o]])
+            value[o - base] = v
+            seen = max(seen, v)
         for k in range(cell, last):
-            q_values[s, action[k]] = side * _fill(
-                value[first[k] : first[k + 1]],
-                lower[first[k] : first[k + 1]],
-                upper[first[k] : first[k + 1]],
-                deficit[first[k] : first[k + 1]],
-                capped[k],
-                w,
-            )
+            w = seen if free_value[k] == -np.inf else free_value[k]
+            earned, total = 0.0, 0.0
+            for o in range(first[k], first[k + 1]):
+                earned += lower[o] * value[o - base]
+                total += lower[o]
+            if short:
+                for o in range(first[k], first[k + 1]):
+                    earned -= deficit[o]
+            if total >= 1:  # by sampling error: all mass is proven, scaled to 1
+                earned /= total
+            elif len(upper) == 0:
+                earned += (1 - total) * w
+            else:
+                earned += _fill(
+                    value[first[k] - base : first[k + 1] - base],
+                    lower[first[k] : first[k + 1]],
+                    upper[first[k] : first[k + 1]],
+                    1 - total,
+                    rest[k],
+                    w,
+                )
+            q_values[s, action[k]] = side * earned
         cell = last
 
 
-@njit(cache=True)
-def _fill(value: Any, lower: Any, upper: Any, deficit: Any, capped: bool, w: float) -> Any:
-    """Return the most that a distribution between the limits earns; free mass without a limit earns w."""
-    total = lower.sum()
-    if total >= 1:  # by sampling error: all mass is proven, scaled to 1
-        return (lower * value - deficit).sum() / total
-    earned, free = (lower * value - deficit).sum(), 1.0 - total
-    if not capped:
-        return earned + free * w
+@njit(cache=True, nogil=True)
+def _fill(value, lower, upper, free, rest, w):  # type: ignore[no-untyped-def]
+    """Return the most that free mass earns: elsewhere first, as nothing is better, then the best outcomes down."""
+    elsewhere = min(free, rest)
+    earned = elsewhere * w
+    free -= elsewhere
     for o in np.argsort(-value):
         more = min(free, max(0.0, upper[o] - lower[o]))
         earned += more * value[o]

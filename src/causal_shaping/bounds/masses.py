@@ -9,57 +9,57 @@ followed. Under confounding Gamma_i (marginal sensitivity model) do(x) gives o a
 and since all sources watch the same world, between max_i L_i(o) and min_i U_i(o). With Gamma_i = inf the lower one is
 Manski's p_i(x, o | s) and there is no upper one. A row whose outcome is unknown proves that x was taken; its outcome
 may have been anything, so it adds to no L, and a source with such rows sets no U there.
+
+With finite samples, shares are replaced by confidence limits on the side that widens the interval; see `sampling_of`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numba import njit
 
-from causal_shaping.data import BoolArray, Counts, FloatArray, IntArray, LongArray, groups
+from causal_shaping.bounds.limits import Sampling
+from causal_shaping.data import MAX_REWARDS, UNKNOWN, BoolArray, Counts, FloatArray, IntArray, LongArray
 from causal_shaping.errors import DataError
+
+SAME_REWARD = 1e-6
+"""Rewards that differ by less than this, relative to their size, are one: numbers in single precision do."""
 
 
 @dataclass(frozen=True, eq=False)
 class Masses:
     """Intervals of mass for the outcomes of do(x), (s, x) by (s, x), for one step or all steps pooled.
 
-    Outcomes are (next state, ended) and, if `rewards`, the reward. They lie in one row of arrays, ordered by (s, x);
-    those of cell k are `first[k]` .. `first[k + 1]` - 1.
+    A cell is an (s, x) that some source shows an outcome of. Outcomes lie in one row of arrays, ordered by cell; those
+    of cell k are `first[k]` .. `first[k + 1]` - 1. Arrays that would hold nothing but their default are empty.
 
     Attributes:
         state: int32 [cells].
         action: int32 [cells].
         first: int64 [cells + 1].
-        capped: bool [cells], whether a source with finite confounding took x in s, so that masses have upper limits.
-        next_state: int32 [outcomes].
-        ended: bool [outcomes].
+        rest: float64 [cells], the most mass that all other outcomes can have together, by default 1.
+        after: int32 [outcomes], the next state; the number of states if it ended.
         reward: float64 [outcomes], the reward; the extreme one where outcomes do not tell rewards apart.
         lower: float64 [outcomes], max_i L_i.
-        upper: float64 [outcomes], min_i U_i; 1 where there is none.
-        deficit: float64 [outcomes], max_i L_i(o) |extreme - mean reward of i there|; 0 if rewards are told apart.
-        rewards: whether outcomes tell rewards apart.
+        upper: float64 [outcomes], min_i U_i, by default 1.
+        deficit: float64 [outcomes], max_i L_i(o) |extreme - mean reward of i there|, by default 0.
     """
 
     state: IntArray
     action: IntArray
     first: LongArray
-    capped: BoolArray
-    next_state: IntArray
-    ended: BoolArray
+    rest: FloatArray
+    after: IntArray
     reward: FloatArray
     lower: FloatArray
     upper: FloatArray
     deficit: FloatArray
-    rewards: bool
-
-    def arrays(self) -> tuple[Any, ...]:
-        """Return the arrays in the order above, for a kernel."""
-        return tuple(getattr(self, item.name) for item in fields(self) if item.name != "rewards")
 
 
 def source_confounding(counts: Counts, confounding: float | Mapping[str, float]) -> FloatArray:
@@ -77,58 +77,336 @@ def source_confounding(counts: Counts, confounding: float | Mapping[str, float])
     return gammas
 
 
-def masses(counts: Counts, gammas: FloatArray, extreme: float) -> Masses:
-    """Return what the sources prove together.
+def sampling_of(counts: Counts, confidence: float) -> Sampling:
+    """Return limits that all hold at once with the given confidence.
+
+    The union bound runs over all limits that could ever be asked for, seen or not: per source, step, state and action
+    one for p(x | s), and per outcome a lower one for p(x, o | s), a lower and an upper one for p(o | s, x), and two
+    more for mean rewards where outcomes do not tell rewards apart. Outcomes are a next state, ended or not, or an end
+    with no word on where; times the rewards that are told apart, taken to be `MAX_REWARDS` or as many as were seen.
+    Every limit is wrong with a chance of at most (1 - confidence) divided by their number.
+
+    Counts by step have exact limits: given how often a step began in s, what follows is binomial. This takes the
+    number of episodes as fixed beforehand. With steps pooled, how often s was visited depends on what followed
+    earlier visits, so limits are time-uniform; they hold however the logs came to their length.
+    """
+    steps = 1 if counts.step is None else int(counts.step.max(initial=0)) + 1
+    states, actions = len(counts.space.states), len(counts.space.actions)
+    told_apart = all(counts.discrete_rewards)
+    rewards = max(MAX_REWARDS, len(np.unique(counts.reward_min))) if told_apart else 1
+    outcomes = (2 * states + 1) * rewards
+    limits = len(counts.sources) * steps * states * actions * (1 + outcomes * (3 if told_apart else 5))
+    return Sampling(alpha=(1 - confidence) / limits, exact=counts.step_indexed)
+
+
+def comparable(counts: Counts) -> Counts:
+    """Return counts in which equal outcomes of different sources look equal.
+
+    If one source does not tell rewards apart, none does. If one does not say where its episodes end, none does. And
+    rewards that differ by rounding are one.
+    """
+    told_apart = all(counts.discrete_rewards)
+    columns: dict[str, Any] = {name: getattr(counts, name) for name in counts.COLUMNS}
+    if (counts.terminated & (counts.next_state == UNKNOWN)).any():
+        columns["next_state"] = np.where(counts.terminated, UNKNOWN, counts.next_state)
+    if told_apart:
+        distinct, which = np.unique(counts.reward_min, return_inverse=True)
+        near = np.diff(distinct) <= SAME_REWARD * np.maximum(1.0, np.abs(distinct[1:]))
+        if near.any():
+            leader = np.maximum.accumulate(np.where(np.append(False, near), 0, np.arange(len(distinct))))
+            columns["reward_min"] = columns["reward_max"] = distinct[leader][which]
+    if all(columns[name] is getattr(counts, name) for name in counts.COLUMNS) and (
+        told_apart or not any(counts.discrete_rewards)
+    ):
+        return counts
+    discrete = [told_apart] * len(counts.sources)
+    return Counts.combined(counts.space, counts.sources, discrete, columns, population=counts.population)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """The entries of one step, or of all of them pooled, source by source."""
+
+    parts: list[slice]
+    state: IntArray
+    action: IntArray
+    next_state: IntArray
+    terminated: BoolArray
+    n: FloatArray
+    reward_sum: FloatArray
+    reward: FloatArray
+
+
+class Evidence:
+    """What sources show, and how it is to be read.
 
     Args:
-        counts: with steps pooled.
+        counts: of one or several sources.
         gammas: float64 [sources], see `source_confounding`.
         extreme: the largest possible reward for a ceiling, the smallest for a floor.
+        confidence: that all limits hold at once; None takes shares as they are.
     """
-    n_sources, n_states, n_actions = len(counts.sources), len(counts.space.states), len(counts.space.actions)
-    visits, taken = np.zeros((n_sources, n_states)), np.zeros((n_sources, n_states, n_actions))
-    np.add.at(visits, (counts.source, counts.state), counts.n)
-    np.add.at(taken, (counts.source, counts.state, counts.action), counts.n)
-    known = counts.outcome_known
-    proven = np.zeros_like(taken)
-    np.add.at(proven, (counts.source[known], counts.state[known], counts.action[known]), counts.n[known])
-    unknown = taken - proven  # rows whose outcome is not known
 
-    rewards = all(counts.discrete_rewards)
-    value = counts.reward_min if rewards else np.zeros(len(counts))
-    columns = [counts.state, counts.action, counts.next_state, counts.terminated, value]
-    key: list[Any] = [column[known] for column in columns]
-    order, begins = groups(key)
-    outcome = np.empty(len(order), dtype=np.int64)  # the outcome that each known entry belongs to
-    outcome[order] = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(order))))
-    state, action, next_state, ended, reward = (column[order][begins] for column in key)
+    def __init__(self, counts: Counts, gammas: FloatArray, extreme: float, confidence: float | None = None) -> None:
+        self.counts = counts = comparable(counts)
+        self.gammas, self.extreme = gammas, extreme
+        self.sampling = None if confidence is None else sampling_of(counts, confidence)
+        self.told_apart = all(counts.discrete_rewards)
+        # The furthest that a reward can be from the extreme one, as far as anybody saw.
+        seen = (counts.reward_min.min(initial=extreme), counts.reward_max.max(initial=extreme))
+        self.furthest = float(np.abs(extreme - np.array(seen)).max())
 
-    # Entries of one source and outcome are one: pool the rewards that are not told apart.
-    n, paid = np.zeros((n_sources, len(begins))), np.zeros((n_sources, len(begins)))
-    np.add.at(n, (counts.source[known], outcome), counts.n[known])
-    np.add.at(paid, (counts.source[known], outcome), counts.reward_sum[known])
+    def with_confidence(self, confidence: float) -> Evidence:
+        """Return the same evidence, read with limits."""
+        return Evidence(self.counts, self.gammas, self.extreme, confidence)
 
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = taken[:, state, action] / visits[:, state]
-        often = n / taken[:, state, action]
-        lower = np.nan_to_num(often * (share + (1 - share) / gammas[:, None]))
-        upper = often * (share + (1 - share) * np.where(np.isinf(gammas), 1.0, gammas)[:, None])
-        deficit = np.nan_to_num(lower * np.abs(extreme - paid / n)) if not rewards else np.zeros_like(lower)
-    # A source that does not know all its outcomes limits none: the unknown ones may have been anything.
-    limits = (taken > 0)[:, state, action] & (unknown == 0)[:, state, action] & np.isfinite(gammas)[:, None]
-    upper = np.where(limits, np.minimum(upper, 1.0), 1.0)
+    def visits(self, step: int | None = None) -> FloatArray:
+        """Return how often all sources left each state: float64 [states]."""
+        entries = self._entries(step)
+        visits = np.bincount(entries.state, entries.n, minlength=len(self.counts.space.states))
+        return np.asarray(visits, dtype=np.float64)
 
-    _, starts = groups([state, action])
-    return Masses(
-        state=state[starts],
-        action=action[starts],
-        first=np.append(starts, len(state)),
-        capped=limits[:, starts].any(axis=0),
-        next_state=next_state,
-        ended=ended,
-        reward=reward if rewards else np.full(len(reward), extreme),
-        lower=lower.max(axis=0),
-        upper=upper.min(axis=0),
-        deficit=deficit.max(axis=0),
-        rewards=rewards,
+    def masses(self, step: int | None = None) -> Masses:
+        """Return what the sources prove together of a step; of all steps for counts that pool them."""
+        entries, capped = self._entries(step), bool(np.isfinite(self.gammas).any())
+        size = len(entries.n)
+        lower, deficit = np.zeros(size), np.zeros(0 if self.told_apart else size)
+        upper, unseen, rest = (np.ones(size if capped else 0) for _ in range(3))
+        for here, gamma in zip(entries.parts, self.gammas.tolist(), strict=True):
+            source = _Source(entries, here, gamma, self.sampling)
+            n = entries.n[here]
+            lower[here] = source.at_least(n)
+            if not self.told_apart and self.furthest > 0:
+                mean = entries.reward_sum[here] / n
+                share = np.clip(np.abs(self.extreme - mean) / self.furthest, 0.0, 1.0)
+                deficit[here] = self.furthest * source.at_least(n * share, whole=False)
+            if math.isfinite(gamma):
+                upper[here], unseen[here], rest[here] = source.at_most(n)
+        arrays = (
+            np.array([here.start for here in entries.parts]),
+            np.array([here.stop for here in entries.parts]),
+            len(self.counts.space.states),
+            *(entries.state, entries.action, entries.next_state, entries.terminated, entries.reward),
+            *(lower, upper, unseen, rest, deficit),
+        )
+        cells, outcomes = _merge(*arrays, False, *_room(0, 0, capped, self.told_apart))
+        room = _room(cells, outcomes, capped, self.told_apart)
+        _merge(*arrays, True, *room)
+        result = Masses(*room)
+        result.first[-1] = outcomes
+        if not self.told_apart:
+            result.reward[:] = self.extreme
+        return result
+
+    def _entries(self, step: int | None) -> _Entries:
+        counts, here = self.counts, parts_of(self.counts, step)
+        columns: list[Any] = [counts.state, counts.action, counts.next_state, counts.terminated, counts.n]
+        columns += [counts.reward_sum, counts.reward_min if self.told_apart else np.zeros(0)]
+        if counts.step is None:
+            return _Entries(here, *columns)
+        ends = np.cumsum([0, *(part.stop - part.start for part in here)]).tolist()
+        return _Entries(
+            [slice(a, b) for a, b in itertools.pairwise(ends)],
+            *(np.concatenate([column[part] for part in here]) if len(column) else column for column in columns),
+        )
+
+
+def parts_of(counts: Counts, step: int | None = None) -> list[slice]:
+    """Return where the entries of each source stand, for counts by step those of one step."""
+    parts = [slice(*_range(counts.source, i)) for i in range(len(counts.sources))]
+    if counts.step is None:
+        return parts
+    inside = [_range(counts.step[part], 0 if step is None else step) for part in parts]
+    return [slice(part.start + a, part.start + b) for part, (a, b) in zip(parts, inside, strict=True)]
+
+
+def _range(column: IntArray, value: int) -> tuple[int, int]:
+    """Return where a value stands in a sorted column."""
+    wanted = np.int32(value)
+    return int(np.searchsorted(column, wanted)), int(np.searchsorted(column, wanted, side="right"))
+
+
+class _Source:
+    """What one source shows of the (s, x) of each of its entries, and what that proves."""
+
+    def __init__(self, entries: _Entries, here: slice, gamma: float, sampling: Sampling | None) -> None:
+        self.state, self.action = entries.state[here], entries.action[here]
+        self.visits, self.taken, self.known = _totals(
+            self.state, self.action, entries.next_state[here], entries.terminated[here], entries.n[here]
+        )
+        self.gamma, self.sampling = gamma, sampling
+        self.often = self.taken / self.visits if sampling is None else sampling.lower(self.taken, self.visits)
+
+    def at_least(self, happened: FloatArray, whole: bool = True) -> FloatArray:
+        """Return L of what happened that often after x was taken; not in whole numbers, if it is a sum of shares."""
+        factor = self.often + (1 - self.often) / self.gamma
+        if self.sampling is None:
+            return np.asarray(happened / self.taken * factor)
+        sampling = self.sampling if whole else replace(self.sampling, exact=False)
+        manski = sampling.lower(happened, self.visits)  # one limit instead of a product of two
+        if math.isinf(self.gamma):
+            return manski
+        return np.maximum(manski, sampling.lower(happened, self.taken) * factor)
+
+    def at_most(self, happened: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return U of what happened, of any one outcome that did not, and of all those together."""
+        factor = self.often + (1 - self.often) * self.gamma
+        if self.sampling is None:
+            often, never, others = happened / self.taken, np.zeros(len(happened)), np.zeros(len(happened))
+        else:
+            often = self.sampling.upper(happened, self.taken)
+            never = self.sampling.upper(np.zeros(len(happened)), self.taken)
+            others = _others(self.state, self.action, self.sampling.lower(happened, self.taken))
+        # A source that does not know all its outcomes limits none: the unknown ones may have been anything.
+        limits = self.known == self.taken
+        often, never, others = (np.where(limits, np.minimum(top * factor, 1.0), 1.0) for top in (often, never, others))
+        return often, never, others
+
+
+def _room(cells: int, outcomes: int, capped: bool, told_apart: bool) -> tuple[Any, ...]:
+    """Return arrays for the fields of `Masses`."""
+    return (
+        np.empty(cells, dtype=np.int32),
+        np.empty(cells, dtype=np.int32),
+        np.zeros(cells + 1, dtype=np.int64),
+        np.empty(cells if capped else 0),
+        np.empty(outcomes, dtype=np.int32),
+        np.empty(outcomes),
+        np.empty(outcomes),
+        np.empty(outcomes if capped else 0),
+        np.empty(0 if told_apart else outcomes),
     )
+
+
+@njit(cache=True, nogil=True)
+def _totals(state: Any, action: Any, next_state: Any, terminated: Any, n: Any) -> Any:
+    """Return, for each entry of a source: visits to s, times x was taken there, and times with a known outcome."""
+    visits, taken, known = np.empty(len(n)), np.empty(len(n)), np.empty(len(n))
+    begin = 0
+    while begin < len(n):
+        end, total = begin, 0.0
+        while end < len(n) and state[end] == state[begin]:
+            first, both, sure = end, 0.0, 0.0
+            while end < len(n) and state[end] == state[begin] and action[end] == action[first]:
+                both += n[end]
+                if next_state[end] != UNKNOWN or terminated[end]:
+                    sure += n[end]
+                end += 1
+            taken[first:end] = both
+            known[first:end] = sure
+            total += both
+        visits[begin:end] = total
+        begin = end
+    return visits, taken, known
+
+
+@njit(cache=True, nogil=True)
+def _others(state: Any, action: Any, low: Any) -> Any:
+    """Return, for each entry, what the lower limits of its (s, x) leave to outcomes that were not seen."""
+    others = np.empty(len(low))
+    begin = 0
+    while begin < len(low):
+        end, total = begin, 0.0
+        while end < len(low) and state[end] == state[begin] and action[end] == action[begin]:
+            total += low[end]
+            end += 1
+        others[begin:end] = max(0.0, 1.0 - total)
+        begin = end
+    return others
+
+
+@njit(cache=True, nogil=True)
+def _merge(  # type: ignore[no-untyped-def]
+    begin,
+    end,
+    states,
+    state,
+    action,
+    next_state,
+    terminated,
+    reward,
+    lower,
+    upper,
+    unseen,
+    rest,
+    deficit,
+    write,
+    cell_state,
+    cell_action,
+    cell_first,
+    cell_rest,
+    out_after,
+    out_reward,
+    out_lower,
+    out_upper,
+    out_deficit,
+):
+    """Merge the sources' entries, each sorted by (s, x, outcome), into one row of outcomes; return the sizes.
+
+    The sources stand at `begin` .. `end`. With `write` false nothing is written: a first run to learn the sizes.
+    """
+    sources, cells, outcomes = len(begin), 0, 0
+    at, last = begin.copy(), begin.copy()  # where each source stands, and where its entries of the cell end
+    capped, told_apart = len(upper) > 0, len(reward) > 0
+    while True:
+        s, x = -1, -1
+        for i in range(sources):
+            while at[i] < end[i] and next_state[at[i]] == UNKNOWN and not terminated[at[i]]:
+                at[i] += 1  # an unknown outcome
+            if at[i] < end[i]:
+                here, there = state[at[i]], action[at[i]]
+                if s < 0 or here < s or (here == s and there < x):
+                    s, x = here, there
+        if s < 0:
+            return cells, outcomes
+        top = 1.0
+        for i in range(sources):
+            last[i] = at[i]
+            while last[i] < end[i] and state[last[i]] == s and action[last[i]] == x:
+                last[i] += 1
+            if capped and last[i] > at[i]:
+                top = min(top, rest[at[i]])
+        if write:
+            cell_state[cells], cell_action[cells], cell_first[cells] = s, x, outcomes
+            if capped:
+                cell_rest[cells] = top
+        cells += 1
+        while True:
+            best = -1  # an entry with the smallest outcome
+            for i in range(sources):
+                if at[i] < last[i] and (best < 0 or _before(at[i], best, next_state, terminated, reward, told_apart)):
+                    best = at[i]
+            if best < 0:
+                break
+            low, high, short = 0.0, 1.0, 0.0
+            for i in range(sources):
+                entry = at[i]
+                if entry < last[i] and not _before(best, entry, next_state, terminated, reward, told_apart):
+                    low = max(low, lower[entry])
+                    if capped:
+                        high = min(high, upper[entry])
+                    if not told_apart:
+                        short = max(short, deficit[entry])
+                    at[i] += 1
+                elif capped and last[i] > begin[i] and state[last[i] - 1] == s and action[last[i] - 1] == x:
+                    high = min(high, unseen[last[i] - 1])  # the source took x in s and did not see this
+            if write:
+                out_after[outcomes] = states if terminated[best] else next_state[best]
+                out_lower[outcomes] = low
+                if told_apart:
+                    out_reward[outcomes] = reward[best]
+                else:
+                    out_deficit[outcomes] = short
+                if capped:
+                    out_upper[outcomes] = high
+            outcomes += 1
+
+
+@njit(cache=True, nogil=True)
+def _before(first: Any, second: Any, next_state: Any, terminated: Any, reward: Any, told_apart: Any) -> Any:
+    """Whether the outcome of one entry comes before that of another."""
+    if next_state[first] != next_state[second]:
+        return next_state[first] < next_state[second]
+    if terminated[first] != terminated[second]:
+        return terminated[second]
+    return told_apart and reward[first] < reward[second]

@@ -55,19 +55,24 @@ def write_logs(logs: Logs, path: str | os.PathLike[str]) -> None:
             pc.write_csv(table.cast(pa.schema(plain)), stream)
 
 
-def read_about(path: str | os.PathLike[str], kind: str = "logs") -> dict[str, Any] | None:
-    """Return what a Parquet file of ours says of itself, None for a file of somebody else's."""
+def read_about(path: str | os.PathLike[str], kind: str = "logs", newest: int = LOGS_VERSION) -> dict[str, Any] | None:
+    """Return what a Parquet file of ours says of itself, None for a file of somebody else's.
+
+    Args:
+        path: the file.
+        kind: what it must hold.
+        newest: the newest version of that schema.
+    """
     try:
         text = (pq.read_schema(path).metadata or {}).get(METADATA_KEY)
     except (OSError, pa.ArrowException) as error:
         raise FileError(f"{path} is not a whole Parquet file: {error}.") from error
     if text is None:
         return None
-    newest = {"logs": LOGS_VERSION, "counts": COUNTS_VERSION}
     about = json.loads(text)
     if about.get("kind") != kind:
         raise FileError(f"{path} holds {about.get('kind')}, not {kind}.")
-    if about["version"] > newest[kind]:
+    if about["version"] > newest:
         raise FileError(f"{path} was written by a newer version of this package. Update it to read the file.")
     return {**about, "space": json.dumps(about["space"])}
 
@@ -96,7 +101,7 @@ def read_counts(path: str | os.PathLike[str]) -> Counts:
     """Return the counts that `write_counts` wrote."""
     if not Path(path).is_file():
         raise FileError(f"{path} does not exist, or is not a file.")
-    about = read_about(path, kind="counts")
+    about = read_about(path, kind="counts", newest=COUNTS_VERSION)
     if about is None:
         raise FileError(f"{path} holds no counts of this package.")
     table = pq.read_table(path)
@@ -136,16 +141,17 @@ def logs_table(logs: Logs) -> pa.Table:
 
 def label_columns(space: Space, state: IntArray, action: IntArray, next_state: IntArray) -> dict[str, pa.Array]:
     """Return the columns of the state, the action and the next state, by label."""
-    parts = _label_parts(space)
-    result = {name: _labels(name, part, state) for name, part in zip(space.columns, parts, strict=True)}
-    result["action"] = _labels("action", space.actions, action)
-    result |= {name: _labels(name, part, next_state) for name, part in zip(space.next_columns, parts, strict=True)}
-    return result
+    return {
+        **state_columns(space, state),
+        "action": _labels("action", space.actions, action),
+        **dict(zip(space.next_columns, state_columns(space, next_state).values(), strict=True)),
+    }
 
 
-def _label_parts(space: Space) -> list[tuple[int | str, ...]]:
-    """Return the labels of the states, part by part."""
-    return list(zip(*(label if isinstance(label, tuple) else (label,) for label in space.states), strict=True))
+def state_columns(space: Space, state: IntArray) -> dict[str, pa.Array]:
+    """Return the columns of a state, by label."""
+    parts = zip(*(label if isinstance(label, tuple) else (label,) for label in space.states), strict=True)
+    return {name: _labels(name, part, state) for name, part in zip(space.columns, parts, strict=True)}
 
 
 def _labels(name: str, labels: Sequence[Label | int | str], positions: IntArray) -> pa.Array:

@@ -1,0 +1,129 @@
+"""Which outcomes are possible: what mass that no source has proven may do.
+
+- `any`: anything. No assumption beyond the largest reward.
+- `observed`: what was seen to follow the state in any source, after any action. An action that nobody tried in a
+  state may do anything, and so may all in a state with few visits.
+- a table or function of one's own: the states that can follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from causal_shaping.data import UNKNOWN, BoolArray, Counts, FloatArray, IntArray, Label, LongArray
+from causal_shaping.errors import DataError
+
+SUPPORTS = ("any", "observed")
+Successors: TypeAlias = Iterable[Label | None]
+Support: TypeAlias = str | Mapping[Label, Successors] | Callable[[Label, Label], Successors | None]
+"""What a user may pass: a name; or, by state, the labels of all states that can follow it, None among them for an end
+that leads nowhere; or a function of state and action that returns them. States that a table leaves out, and a function
+that returns None, allow anything."""
+
+
+def terminal_states(counts: Counts) -> BoolArray:
+    """Whether a state is terminal: declared to be, or never left and entered only to end there."""
+    states = len(counts.space.states)
+    ends, goes_on = ended_in(counts), np.zeros(states, dtype=bool)
+    goes_on[counts.next_state[(counts.next_state != UNKNOWN) & ~counts.terminated]] = True
+    goes_on[counts.state] = True
+    return counts.space.is_terminal | (ends & ~goes_on)
+
+
+def ended_in(counts: Counts) -> BoolArray:
+    """Whether some source saw an episode end in a state."""
+    ends = np.zeros(len(counts.space.states), dtype=bool)
+    ends[counts.next_state[(counts.next_state != UNKNOWN) & counts.terminated]] = True
+    return ends
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A user's support: allowed successors of (s, x), for those that have any listed.
+
+    Attributes:
+        pair: int64 [pairs], s * actions + x, rising.
+        first: int64 [pairs], where the successors of each begin.
+        after: int32 [successors], a state; the number of states for the end.
+    """
+
+    pair: LongArray
+    first: LongArray
+    after: IntArray
+
+    def best(self, following: FloatArray, anything: float, shape: tuple[int, int]) -> FloatArray:
+        """Return the best that can follow (s, x): float64 [states, actions]; `following` ends with that of an end."""
+        result = np.full(shape, anything)
+        if len(self.pair):
+            result.ravel()[self.pair] = np.maximum.reduceat(following[self.after], self.first)
+        return result
+
+
+def given_support(counts: Counts, support: Support) -> Given | None:
+    """Return a user's support as arrays; None if it is one of `SUPPORTS`."""
+    if isinstance(support, str):
+        if support not in SUPPORTS:
+            raise DataError(
+                f"support is {support!r}; use {' or '.join(map(repr, SUPPORTS))}, a table {{state: successors}} or a "
+                "function of state and action."
+            )
+        return None
+    space, table = counts.space, {}
+    for s, x, successors in _listed(counts, support):
+        if successors is None:
+            continue
+        allowed = {len(space.states) if label is None else space.state_position(label) for label in successors}
+        if not allowed:
+            raise DataError(
+                f"support allows nothing after {space.actions[x]!r} in {space.states[s]!r}. Name at least one state, "
+                "None for an end, or leave the state out to allow anything."
+            )
+        table[s * len(space.actions) + x] = allowed
+    _refuse_excluded(counts, table)
+    # A successor is gone on from, unless it is terminal; and it may be the end, where somebody saw one.
+    end, terminal, ends = len(space.states), terminal_states(counts), ended_in(counts)
+    pairs = sorted(table)
+    rows = [
+        [s for s in allowed if s == end or not terminal[s]]
+        + [end] * any(s != end and (terminal[s] or ends[s]) for s in allowed)
+        for allowed in (table[pair] for pair in pairs)
+    ]
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    return Given(
+        pair=np.array(pairs, dtype=np.int64),
+        first=np.cumsum(lengths) - lengths,
+        after=np.array([s for row in rows for s in row], dtype=np.int32),
+    )
+
+
+def _listed(counts: Counts, support: Support) -> Iterable[tuple[int, int, Successors | None]]:
+    """Yield what is given for each (s, x)."""
+    space = counts.space
+    if isinstance(support, Mapping):
+        for label, successors in support.items():
+            s, successors = space.state_position(label), tuple(successors)
+            yield from ((s, x, successors) for x in range(len(space.actions)))
+    elif callable(support):
+        for s, state in enumerate(space.states):
+            yield from ((s, x, support(state, action)) for x, action in enumerate(space.actions))
+    else:
+        raise DataError(f"support is {support!r}; it must be a name, a table {{state: successors}} or a function.")
+
+
+def _refuse_excluded(counts: Counts, table: Mapping[int, set[int]]) -> None:
+    """Refuse a support without an outcome that a source saw."""
+    space = counts.space
+    known = counts.outcome_known
+    columns = (counts.source, counts.state, counts.action, counts.next_state)
+    for i, s, x, after in zip(*(column[known].tolist() for column in columns), strict=True):
+        allowed = table.get(s * len(space.actions) + x)
+        if allowed is not None and (len(space.states) if after == UNKNOWN else after) not in allowed:
+            what = "an end (None)" if after == UNKNOWN else f"state {space.states[after]!r}"
+            raise DataError(
+                f"support leaves out {what} after {space.actions[x]!r} in {space.states[s]!r}, but source "
+                f"{counts.sources[i]!r} saw it. Allow it there."
+            )
