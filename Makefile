@@ -25,6 +25,7 @@ format: $(VENV)/.format  ## format the code, fix what can be fixed
 bench: $(VENV)/.package  ## measure speed: ratios, taken in one run
 	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/count.py
+	$(BIN)/python benchmarks/ceilings.py
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,7 +18,7 @@ from causal_shaping.bounds.joint import Progress, joint_bounds
 from causal_shaping.bounds.masses import source_confounding
 from causal_shaping.bounds.paper import paper_ceilings
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
-from causal_shaping.bounds.support import Support, terminal_states
+from causal_shaping.bounds.support import Support
 from causal_shaping.bounds.sweeps import Solution
 from causal_shaping.cmdp import check_discount, whole
 from causal_shaping.data import BoolArray, Counts, FloatArray
@@ -264,13 +264,12 @@ def _bounds(
     caveats = list(solution.caveats)
     if options.confidence is None and not counts.population:
         caveats.append("a plug-in estimate, sampling error is not allowed for.")
-    terminal = terminal_states(counts)
     return kind(
         space=counts.space,
         values=solution.values,
         q_values=solution.q_values,
         vacuous=solution.vacuous,
-        terminal=terminal,
+        terminal=solution.terminal,
         sources=counts.sources,
         confounding=dict(zip(counts.sources, options.gammas(counts).tolist(), strict=True)),
         horizon=int(options.horizon),
@@ -283,7 +282,7 @@ def _bounds(
         population=counts.population,
         step_indexed=counts.step_indexed,
         stationary=bool(options.stationary),
-        inferred_terminal=int((terminal & ~counts.space.is_terminal).sum()),
+        inferred_terminal=int((solution.terminal & ~counts.space.is_terminal).sum()),
         caveats=tuple(caveats),
         sweeps=solution.sweeps,
         contraction=solution.contraction,

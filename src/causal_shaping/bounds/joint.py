@@ -106,7 +106,7 @@ def joint_bounds(
             return q_values.max(axis=-1), q_values
 
         values, q_values, sweeps, contraction = fixed_point(sweep, counts.space.states, discount)
-        return Solution(values, q_values, never_left(pooled), sweeps, contraction)
+        return Solution(values, q_values, never_left(pooled), terminal, sweeps, contraction)
 
     values, q_values = np.zeros((horizon + 1, shape[0])), np.empty((horizon, *shape))
     vacuous = np.empty((horizon, shape[0]), dtype=bool)
@@ -117,7 +117,7 @@ def joint_bounds(
         values[h] = q_values[h].max(axis=-1)
         vacuous[h] = never_left(here)
         progress(horizon - h, horizon)
-    return Solution(values[:-1], q_values, vacuous)
+    return Solution(values[:-1], q_values, vacuous, terminal)
 
 
 class _Layer:
@@ -134,8 +134,7 @@ class _Layer:
         # Cut between states: all cells of a state are worked on together.
         edges = [0, *np.searchsorted(proven.state, proven.state[near]).tolist(), len(proven.state)]
         self.parts = list(itertools.pairwise(edges))
-        begins = np.flatnonzero(np.diff(proven.state, prepend=-1))
-        self.widest = int(np.diff(proven.first[np.append(begins, len(proven.state))]).max(initial=0))
+        self.total = np.add.reduceat(proven.lower, proven.first[:-1]) if outcomes else np.zeros(0)
 
     def free(self, unproven: FloatArray, everywhere: bool) -> None:
         """Set what free mass is worth, from the best that could follow each (s, x)."""
@@ -145,10 +144,11 @@ class _Layer:
     def backup(self, following: FloatArray, discount: float, side: float, q_values: FloatArray) -> None:
         """Write the bound of one step for every cell."""
         proven = self.proven
+        rest, upper, deficit = (array if len(array) else None for array in (proven.rest, proven.upper, proven.deficit))
         arguments = (
-            *(proven.state, proven.action, proven.first, proven.rest),
-            *(proven.after, proven.reward, proven.lower, proven.upper, proven.deficit),
-            *(self.free_value, self.widest, following, discount, side, q_values),
+            *(proven.state, proven.action, proven.first, rest),
+            *(proven.after, proven.reward, proven.lower, upper, deficit),
+            *(self.total, self.free_value, side * proven.rewards, side * discount * following, side, q_values),
         )
         if len(self.parts) == 1:
             _backup(*self.parts[0], *arguments)
@@ -202,48 +202,45 @@ def _backup(  # type: ignore[no-untyped-def]
     lower,
     upper,
     deficit,
+    total,
     free_value,
-    widest,
+    rewards,
     following,
-    discount,
     side,
     q_values,
 ):
-    """Write the bounds of cells begin .. end - 1; values are turned by `side`, so that the best is the largest."""
-    value = np.empty(widest)
-    short = len(deficit) > 0
+    """Write the bounds of cells begin .. end - 1.
+
+    Arrays of `Masses` that are empty come as None: what needs them is then not even compiled. `rewards` and `following`
+    come turned by `side`, so that the best is the largest, and `following` discounted.
+    """
     cell = begin
     while cell < end:
-        s, last, base = state[cell], cell, first[cell]
-        while last < end and state[last] == s:
-            last += 1
+        s, last = state[cell], cell
         seen = -np.inf  # the best outcome that was seen to follow s
-        for o in range(base, first[last]):
-            v = side * (reward[o] + discount * following[after[o]])
-            value[o - base] = v
-            seen = max(seen, v)
-        for k in range(cell, last):
-            w = seen if free_value[k] == -np.inf else free_value[k]
-            earned, total = 0.0, 0.0
-            for o in range(first[k], first[k + 1]):
-                earned += lower[o] * value[o - base]
-                total += lower[o]
-            if short:
-                for o in range(first[k], first[k + 1]):
+        while last < end and state[last] == s:
+            earned = 0.0
+            for o in range(first[last], first[last + 1]):
+                value = rewards[reward[o]] + following[after[o]]
+                if value > seen:
+                    seen = value
+                earned += lower[o] * value
+            if deficit is not None:
+                for o in range(first[last], first[last + 1]):
                     earned -= deficit[o]
-            if total >= 1:  # by sampling error: all mass is proven, scaled to 1
-                earned /= total
-            elif len(upper) == 0:
-                earned += (1 - total) * w
+            q_values[s, action[last]] = earned
+            last += 1
+        for k in range(cell, last):
+            earned, free = q_values[s, action[k]], 1 - total[k]
+            w = seen if free_value[k] == -np.inf else free_value[k]
+            if free <= 0:  # by sampling error: all mass is proven, scaled to 1
+                earned /= total[k]
+            elif upper is None:
+                earned += free * w
             else:
-                earned += _fill(
-                    value[first[k] - base : first[k + 1] - base],
-                    lower[first[k] : first[k + 1]],
-                    upper[first[k] : first[k + 1]],
-                    1 - total,
-                    rest[k],
-                    w,
-                )
+                here = slice(first[k], first[k + 1])
+                values = rewards[reward[here]] + following[after[here]]
+                earned += _fill(values, lower[here], upper[here], free, rest[k], w)
             q_values[s, action[k]] = side * earned
         cell = last
 
@@ -254,7 +251,7 @@ def _fill(value, lower, upper, free, rest, w):  # type: ignore[no-untyped-def]
     elsewhere = min(free, rest)
     earned = elsewhere * w
     free -= elsewhere
-    for o in np.argsort(-value):
+    for o in np.argsort(-value, kind="mergesort"):
         more = min(free, max(0.0, upper[o] - lower[o]))
         earned += more * value[o]
         free -= more

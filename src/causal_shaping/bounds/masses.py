@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from causal_shaping.bounds.limits import Sampling
@@ -40,23 +41,25 @@ class Masses:
     of cell k are `first[k]` .. `first[k + 1]` - 1. Arrays that would hold nothing but their default are empty.
 
     Attributes:
+        rewards: float64 [distinct rewards], rising.
         state: int32 [cells].
         action: int32 [cells].
         first: int64 [cells + 1].
         rest: float64 [cells], the most mass that all other outcomes can have together, by default 1.
         after: int32 [outcomes], the next state; the number of states if it ended.
-        reward: float64 [outcomes], the reward; the extreme one where outcomes do not tell rewards apart.
+        reward: uint16 [outcomes], which of `rewards`; where outcomes do not tell rewards apart, the extreme one.
         lower: float64 [outcomes], max_i L_i.
         upper: float64 [outcomes], min_i U_i, by default 1.
         deficit: float64 [outcomes], max_i L_i(o) |extreme - mean reward of i there|, by default 0.
     """
 
+    rewards: FloatArray
     state: IntArray
     action: IntArray
     first: LongArray
     rest: FloatArray
     after: IntArray
-    reward: FloatArray
+    reward: npt.NDArray[np.uint16]
     lower: FloatArray
     upper: FloatArray
     deficit: FloatArray
@@ -93,7 +96,7 @@ def sampling_of(counts: Counts, confidence: float) -> Sampling:
     steps = 1 if counts.step is None else int(counts.step.max(initial=0)) + 1
     states, actions = len(counts.space.states), len(counts.space.actions)
     told_apart = all(counts.discrete_rewards)
-    rewards = max(MAX_REWARDS, len(np.unique(counts.reward_min))) if told_apart else 1
+    rewards = max(MAX_REWARDS, len(_distinct(counts.reward_min))) if told_apart else 1
     outcomes = (2 * states + 1) * rewards
     limits = len(counts.sources) * steps * states * actions * (1 + outcomes * (3 if told_apart else 5))
     return Sampling(alpha=(1 - confidence) / limits, exact=counts.step_indexed)
@@ -110,10 +113,11 @@ def comparable(counts: Counts) -> Counts:
     if (counts.terminated & (counts.next_state == UNKNOWN)).any():
         columns["next_state"] = np.where(counts.terminated, UNKNOWN, counts.next_state)
     if told_apart:
-        distinct, which = np.unique(counts.reward_min, return_inverse=True)
+        distinct = _distinct(counts.reward_min)
         near = np.diff(distinct) <= SAME_REWARD * np.maximum(1.0, np.abs(distinct[1:]))
         if near.any():
             leader = np.maximum.accumulate(np.where(np.append(False, near), 0, np.arange(len(distinct))))
+            which = np.searchsorted(distinct, counts.reward_min)
             columns["reward_min"] = columns["reward_max"] = distinct[leader][which]
     if all(columns[name] is getattr(counts, name) for name in counts.COLUMNS) and (
         told_apart or not any(counts.discrete_rewards)
@@ -152,6 +156,7 @@ class Evidence:
         self.gammas, self.extreme = gammas, extreme
         self.sampling = None if confidence is None else sampling_of(counts, confidence)
         self.told_apart = all(counts.discrete_rewards)
+        self.rewards = _distinct(counts.reward_min) if self.told_apart else np.array([extreme])
         # The furthest that a reward can be from the extreme one, as far as anybody saw.
         seen = (counts.reward_min.min(initial=extreme), counts.reward_max.max(initial=extreme))
         self.furthest = float(np.abs(extreme - np.array(seen)).max())
@@ -187,16 +192,12 @@ class Evidence:
             np.array([here.stop for here in entries.parts]),
             len(self.counts.space.states),
             *(entries.state, entries.action, entries.next_state, entries.terminated, entries.reward),
-            *(lower, upper, unseen, rest, deficit),
+            *(lower, upper, unseen, rest, deficit, self.rewards),
         )
         cells, outcomes = _merge(*arrays, False, *_room(0, 0, capped, self.told_apart))
         room = _room(cells, outcomes, capped, self.told_apart)
         _merge(*arrays, True, *room)
-        result = Masses(*room)
-        result.first[-1] = outcomes
-        if not self.told_apart:
-            result.reward[:] = self.extreme
-        return result
+        return Masses(self.rewards, *room)
 
     def _entries(self, step: int | None) -> _Entries:
         counts, here = self.counts, parts_of(self.counts, step)
@@ -271,11 +272,32 @@ def _room(cells: int, outcomes: int, capped: bool, told_apart: bool) -> tuple[An
         np.zeros(cells + 1, dtype=np.int64),
         np.empty(cells if capped else 0),
         np.empty(outcomes, dtype=np.int32),
-        np.empty(outcomes),
+        np.zeros(outcomes, dtype=np.uint16),
         np.empty(outcomes),
         np.empty(outcomes if capped else 0),
         np.empty(0 if told_apart else outcomes),
     )
+
+
+@njit(cache=True)
+def _distinct(values: Any) -> Any:
+    """Return the distinct values of an array that holds few of them, rising, without sorting the array."""
+    found = np.empty(16)
+    size, last = 0, np.nan
+    for value in values:
+        if value == last:
+            continue
+        last = value
+        place = np.searchsorted(found[:size], value)
+        if place < size and found[place] == value:
+            continue
+        if size == len(found):
+            found = np.append(found, np.empty(size))
+        for i in range(size, place, -1):
+            found[i] = found[i - 1]
+        found[place] = value
+        size += 1
+    return found[:size].copy()
 
 
 @njit(cache=True, nogil=True)
@@ -330,6 +352,7 @@ def _merge(  # type: ignore[no-untyped-def]
     unseen,
     rest,
     deficit,
+    rewards,
     write,
     cell_state,
     cell_action,
@@ -358,6 +381,8 @@ def _merge(  # type: ignore[no-untyped-def]
                 if s < 0 or here < s or (here == s and there < x):
                     s, x = here, there
         if s < 0:
+            if write:
+                cell_first[cells] = outcomes
             return cells, outcomes
         top = 1.0
         for i in range(sources):
@@ -394,7 +419,7 @@ def _merge(  # type: ignore[no-untyped-def]
                 out_after[outcomes] = states if terminated[best] else next_state[best]
                 out_lower[outcomes] = low
                 if told_apart:
-                    out_reward[outcomes] = reward[best]
+                    out_reward[outcomes] = np.searchsorted(rewards, reward[best])
                 else:
                     out_deficit[outcomes] = short
                 if capped:

@@ -120,6 +120,7 @@ def paper_ceilings(
         values,
         q_values,
         vacuous,
+        terminal,
         sweeps if stationary else None,
         contraction if stationary else None,
         _caveats(counts, reward_max, tried, left, vacuous, below_zero),

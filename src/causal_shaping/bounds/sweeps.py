@@ -23,6 +23,7 @@ class Solution:
         values: float64 [steps, states], or [states] at a fixed point.
         q_values: the same for each action, float64 [..., actions]; NaN for actions that were skipped.
         vacuous: bool like `values`, states that no source ever left: theirs is what any state could have.
+        terminal: bool [states].
         sweeps: how many passes a fixed point took, None without one.
         contraction: by how much a sweep shrank the change, geometric mean over the sweeps.
         caveats: why the bounds are not guaranteed, in sentences.
@@ -31,6 +32,7 @@ class Solution:
     values: FloatArray
     q_values: FloatArray
     vacuous: BoolArray
+    terminal: BoolArray
     sweeps: int | None = None
     contraction: float | None = None
     caveats: tuple[str, ...] = ()
