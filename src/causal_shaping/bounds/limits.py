@@ -26,6 +26,9 @@ from scipy.stats import beta
 
 from causal_shaping.data import FloatArray
 
+NOTHING = 1e-100
+"""A sum of trials below this is 0, so that nothing overflows."""
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -73,7 +76,7 @@ def _uniform_lower(k, n, evidence):  # type: ignore[no-untyped-def]
     The log-likelihood k t + (n - k) log(1 - e^t) is concave and rises up to k / n. From a point left of the solution,
     Newton's steps rise towards it and never pass it, so that stopping early errs to the safe side.
     """
-    if k <= 0:
+    if k < NOTHING:
         return 0.0
     mixture = math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1.0) - math.log(math.pi)
     wanted = mixture - evidence

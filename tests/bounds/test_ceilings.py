@@ -1,0 +1,265 @@
+"""The public functions: what they say, what they keep, and what they refuse."""
+
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.errors import CausalShapingError, FileError
+
+EASY = cs.load_world("lavacross-easy")
+LOGS = [EASY.collect(name, 20_000) for name in EASY.demonstrators]
+COUNTS = cs.count(LOGS)
+BY_STEP = cs.count(LOGS, step_indexed=True)
+
+
+def test_a_ceiling_says_what_it_is_in_three_lines():
+    shown = repr(cs.value_ceilings(COUNTS, 20, -0.1, confidence=0.95, confounding={"random": 1.0}))
+    assert shown.splitlines() == [
+        "Ceilings of 20 steps by joint from good, bad, random: from -0.8092 to -0.1",
+        "support observed, confounding good inf, bad inf, random 1, confidence 0.95, discount 1, steps pooled",
+        "43 states bounded, 0 fell back to the vacuous value -0.1, 6 terminal (at the first step)",
+    ]
+
+
+def test_printed_it_says_what_it_assumes():
+    options = {"confidence": 0.95, "confounding": {"random": 1.0, "bad": 3.0}}
+    text = str(cs.value_ceilings(COUNTS, 20, -0.1, **options))
+    for part in (
+        "No step pays more than -0.1.",
+        "All sources and the online world are the same world.",
+        "Hidden causes are drawn afresh each step.",
+        "The world does not change from step to step",
+        "Nothing about confounding: good may have seen anything.",
+        "bad: given the outcome that an action would have, the odds of taking it differ",
+        "by a factor of at most 3.",
+        "random is unconfounded",
+        "has followed it at least once in some source",
+        "hold at once with a chance of 0.95 or more",
+        "These logs help:",
+    ):
+        assert part in text
+    other = str(cs.value_floors(BY_STEP, 20, -1.1, support="any"))
+    assert "No step pays less than -1.1." in other
+    assert "does not change from step to step" not in other
+    assert "has followed it" not in other
+    assert "Not guaranteed: a plug-in estimate" in other
+
+
+def test_states_that_seem_terminal_are_an_assumption_unless_they_are_declared():
+    plain = cs.Space(EASY.states, EASY.actions, EASY.space.columns)
+    moved = [cs.Logs(plain, one.source, **{name: getattr(one, name) for name in one.COLUMNS}) for one in LOGS]
+    found = cs.value_ceilings(cs.count(moved), 20, -0.1)
+    assert found.inferred_terminal == 6
+    assert any("always end it" in sentence for sentence in found.assumptions)
+    assert not any("always end it" in sentence for sentence in cs.value_ceilings(COUNTS, 20, -0.1).assumptions)
+    assert np.array_equal(found.values, cs.value_ceilings(COUNTS, 20, -0.1).values)
+
+
+@pytest.mark.parametrize(
+    ("name", "support", "informative"),
+    [
+        ("walking-robot", "observed", True),
+        ("windy-empty", "observed", True),
+        ("lavacross-easy", "observed", True),
+        ("lavacross-maze-fewer-coins", "observed", True),
+        ("lavacross-hard", "observed", None),
+        ("lavacross-maze", "observed", None),
+        ("lavacross-easy", "any", False),
+        ("lavacross-maze", "any", False),
+    ],
+)
+def test_the_verdict_tells_when_logs_do_not_help(name, support, informative):
+    """True where shaping by the ceiling leaves less to learn than phi = 0 does, by the true optimum."""
+    world = cs.load_world(name)
+    counts = [world.model.observe(beta, source) for source, beta in world.demonstrators.items()]
+    found = cs.value_ceilings(counts, world.horizon, world.model.reward_range[1], support=support)
+    assert found.informative is informative
+    best = world.model.optimum(world.horizon).values[0, ~world.model.terminal]
+    left = np.std(best - found.values[0, ~world.model.terminal])
+    if informative:
+        assert left < 0.75 * np.std(best)
+        assert "These logs help" in found.verdict
+    else:
+        assert left > 0.95 * np.std(best)
+        assert "phi = 0" in found.verdict
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+@pytest.mark.parametrize("kind", [cs.Ceilings, cs.Floors])
+def test_a_file_gives_back_what_was_saved(tmp_path, kind, stationary):
+    options = {"discount": 0.9, "stationary": stationary, "confounding": {"random": 2.0}}
+    compute = cs.value_ceilings if kind is cs.Ceilings else cs.value_floors
+    made = compute(COUNTS, 20, -0.1 if kind is cs.Ceilings else -1.1, **options)
+    made.save(tmp_path / "phi.parquet")
+    read = kind.load(tmp_path / "phi.parquet")
+    for name in made.ARRAYS:
+        assert np.array_equal(getattr(read, name), getattr(made, name))
+    assert read.about() == made.about()
+    assert str(read) == str(made)
+    assert read.checksum == made.checksum
+    assert read.counts_checksum == COUNTS.checksum
+
+
+def test_skipped_actions_survive_a_file(tmp_path):
+    alone = EASY.model.observe(EASY.demonstrators["good"], "good", horizon=1)
+    with pytest.warns(cs.AssumptionWarning):
+        made = cs.value_ceilings(alone.to_space(wider(alone.space)), 20, 0.0, method="paper")
+    made.save(tmp_path / "phi.parquet")
+    assert np.isnan(made.q_values).any()
+    assert np.array_equal(cs.Ceilings.load(tmp_path / "phi.parquet").q_values, made.q_values, equal_nan=True)
+
+
+def wider(space):
+    return cs.Space(space.states, [*space.actions, "jump"], space.columns, space.bins, space.terminal)
+
+
+def test_other_tools_can_open_the_file_and_its_order_does_not_matter(tmp_path):
+    made = cs.value_ceilings(COUNTS, 20, -0.1)
+    made.save(tmp_path / "phi.parquet")
+    table = pq.read_table(tmp_path / "phi.parquet")
+    assert table.column_names == ["step", "x", "y", "value", "vacuous", "terminal"] + [
+        f"q_value of {action}" for action in EASY.actions
+    ]
+    row = table.to_pandas().query("step == 3 and x == 2 and y == 5").iloc[0]
+    assert row["value"] == made.values[3, EASY.state_at(2, 5)]
+    about = json.loads(table.schema.metadata[b"causal_shaping"])
+    assert about["assumptions"] == list(made.assumptions)
+    assert about["confounding"] == {"good": "inf", "bad": "inf", "random": "inf"}
+    mixed = table.take(np.random.default_rng(0).permutation(table.num_rows)).select(table.column_names[::-1])
+    pq.write_table(mixed, tmp_path / "mixed.parquet")
+    assert np.array_equal(cs.Ceilings.load(tmp_path / "mixed.parquet").values, made.values)
+
+
+def test_a_state_column_may_be_called_value(tmp_path):
+    space = cs.Space(["a", "end"], ["go"], ["value"])
+    counts = cs.count(cs.Logs(space, "s", [0], [0], [0], [0], [0.0], [1], [True], [False]))
+    cs.value_ceilings(counts, 2, 1.0, support="any").save(tmp_path / "phi.parquet")
+    assert pq.read_schema(tmp_path / "phi.parquet").names[1:3] == ["value", "_value"]
+    assert cs.Ceilings.load(tmp_path / "phi.parquet").values[0].tolist() == [0.0, 0.0]
+
+
+def test_a_file_that_was_changed_or_is_another_is_refused(tmp_path):
+    path = tmp_path / "phi.parquet"
+    cs.value_ceilings(COUNTS, 20, -0.1).save(path)
+    table = pq.read_table(path)
+    lower = table.set_column(3, "value", pa.array(table["value"].to_numpy() - 1))
+    pq.write_table(lower, path)
+    with pytest.raises(FileError, match="changed after it was written"):
+        cs.Ceilings.load(path)
+    pq.write_table(table.slice(5), path)
+    with pytest.raises(FileError, match="does not hold each step and state once"):
+        cs.Ceilings.load(path)
+    pq.write_table(table, path)
+    with pytest.raises(FileError, match="holds ceilings, not floors"):
+        cs.Floors.load(path)
+    pq.write_table(table.replace_schema_metadata(None), path)
+    with pytest.raises(FileError, match="holds no ceilings of this package"):
+        cs.Ceilings.load(path)
+    with pytest.raises(FileError, match="does not exist"):
+        cs.Ceilings.load(tmp_path / "none.parquet")
+
+
+def test_what_is_provably_suboptimal_is_suboptimal_and_leaves_an_action():
+    for name in ("lavacross-easy", "windy-empty", "walking-robot"):
+        world = cs.load_world(name)
+        counts = [world.model.observe(beta, source) for source, beta in world.demonstrators.items()]
+        low, high = world.model.reward_range
+        ceilings = cs.value_ceilings(counts, world.horizon, high)
+        floors = cs.value_floors(counts, world.horizon, low)
+        mask = cs.provably_suboptimal(ceilings, floors)
+        assert mask.any()
+        assert not mask.all(axis=-1).any()
+        assert not mask[:, world.model.terminal].any()
+        assert (world.model.optimum(world.horizon).gaps()[mask] > 0).all()
+        turned = cs.Space(world.states[::-1], world.actions[::-1], world.space.columns, terminal=world.space.terminal)
+        moved = cs.value_floors([part.to_space(turned) for part in counts], world.horizon, low)
+        assert np.array_equal(cs.provably_suboptimal(ceilings, moved), mask)
+
+
+def test_bounds_of_different_problems_are_not_compared():
+    ceilings = cs.value_ceilings(COUNTS, 20, -0.1)
+    for options, message in (({"horizon": 19}, "horizon 20, the floors 19"), ({"discount": 0.9}, "discount")):
+        floors = cs.value_floors(COUNTS, **{"horizon": 20, "reward_min": -1.1, **options})
+        with pytest.raises(CausalShapingError, match=message):
+            cs.provably_suboptimal(ceilings, floors)
+    other = COUNTS.to_space(wider(COUNTS.space))
+    with pytest.raises(CausalShapingError, match="same states and actions"):
+        cs.provably_suboptimal(ceilings, cs.value_floors(other, 20, -1.1))
+
+
+def test_bounds_that_contradict_each_other_mask_nothing():
+    space = cs.Space(["a", "end"], ["go"])
+
+    def paid(reward):
+        logs = cs.Logs(space, "s", [0], [0], [0], [0], [reward], [1], [True], [False])
+        return cs.count(logs)
+
+    ceilings = cs.value_ceilings(paid(0.0), 1, 0.0, support="any")
+    floors = cs.value_floors(paid(1.0), 1, 1.0, support="any")
+    with pytest.raises(CausalShapingError, match="The ceiling of 'a' at step 0 lies below its floor"):
+        cs.provably_suboptimal(ceilings, floors)
+
+
+def test_several_counts_are_merged_and_bounds_cannot_be_changed():
+    parts = [cs.count(one) for one in LOGS]
+    found = cs.value_ceilings(parts, 20, -0.1)
+    assert np.array_equal(found.values, cs.value_ceilings(COUNTS, 20, -0.1).values)
+    with pytest.raises(ValueError, match="read-only"):
+        found.values[0, 0] = 1.0
+
+
+def test_steps_beyond_the_logs_are_vacuous_and_progress_is_told():
+    told = []
+    found = cs.value_ceilings(BY_STEP, 22, 0.0, progress=lambda done, total: told.append((done, total)))
+    assert told == [(done, 22) for done in range(1, 23)]
+    assert found.vacuous[20:, ~found.terminal].all()
+    assert (found.values[20:] == 0).all()
+    assert (found.values[:20].min(axis=1) < 0).all()
+
+
+NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COUNTS.COLUMNS} | {"step": None})
+
+
+@pytest.mark.parametrize(
+    ("counts", "options", "message"),
+    [
+        (
+            COUNTS,
+            {"reward_max": -0.2},
+            "reward_max is -0.2, but source 'good' holds a reward of -0.1",
+        ),
+        (COUNTS, {"reward_max": math.nan}, "reward_max is nan"),
+        (COUNTS, {"reward_max": math.inf}, "must be a finite number"),
+        (COUNTS, {"horizon": 0}, "horizon is 0; it must be at least 1"),
+        (COUNTS, {"horizon": 2.5}, "horizon is 2.5; it must be a whole number"),
+        (BY_STEP, {"horizon": 19}, "horizon is 19, but the logs hold episodes of 20 steps. Pass horizon=20"),
+        (BY_STEP, {"stationary": True}, "needs steps pooled"),
+        (COUNTS, {"confounding": 0.9}, "confounding of 'good' is 0.9; it must be 1"),
+        (COUNTS, {"confounding": math.nan}, "it must be 1"),
+        (COUNTS, {"confounding": {"nobody": 1.0}}, "confounding names 'nobody', but the sources are good, bad, random"),
+        (COUNTS, {"confidence": 1.0}, "confidence is 1.0; it must be between 0 and 1"),
+        (COUNTS, {"confidence": 0.0}, "confidence is 0.0"),
+        (COUNTS, {"confidence": math.nan}, "confidence is nan"),
+        (COUNTS, {"discount": 1.1}, "discount is 1.1"),
+        (COUNTS, {"discount": 0.0}, "discount is 0.0"),
+        (COUNTS, {"min_visits": -1}, "min_visits is -1"),
+        (COUNTS, {"method": "magic"}, "method is 'magic'; use 'joint' or 'paper'"),
+        ([], {}, "There are no counts"),
+        (NONE, {}, "The counts are empty"),
+        (EASY.model.observe(EASY.demonstrators["good"], "good"), {"confidence": 0.9}, "Population counts are exact"),
+        ([COUNTS, BY_STEP], {}, "cannot be merged"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(counts, options, message):
+    with pytest.raises(CausalShapingError, match=message):
+        cs.value_ceilings(counts, **{"horizon": 20, "reward_max": -0.1, **options})
+
+
+def test_a_floor_needs_a_true_lower_bound():
+    with pytest.raises(CausalShapingError, match=r"reward_min is -1.0, but source 'good' holds a reward of -1.1"):
+        cs.value_floors(COUNTS, 20, -1.0)

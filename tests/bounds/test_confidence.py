@@ -1,0 +1,241 @@
+"""Finite samples: limits that hold as often as they say, and ceilings that hold all at once."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import cmdps, demonstrators
+from programs import support_holds
+from scipy.special import betaln
+from scipy.stats import binom
+
+import causal_shaping as cs
+from causal_shaping.bounds.limits import lower_limit, upper_limit
+from causal_shaping.bounds.masses import sampling_of
+from causal_shaping.errors import CausalShapingError
+
+pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")
+
+
+# Limits of a probability --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.01])
+def test_exact_limits_are_wrong_no_more_often_than_alpha(alpha):
+    for n in (1, 5, 20):
+        k = np.arange(n + 1)
+        low, high = lower_limit(k, n, alpha), upper_limit(k, n, alpha)
+        for p in np.linspace(0.01, 0.99, 50):
+            assert binom.pmf(k, n, p)[low > p].sum() <= alpha + 1e-12
+            assert binom.pmf(k, n, p)[high < p].sum() <= alpha + 1e-12
+
+
+@pytest.mark.parametrize("p", [0.02, 0.3, 0.5, 0.9])
+def test_time_uniform_limits_are_ever_wrong_no_more_often_than_alpha(p):
+    """The chance that any of the first 300 numbers of trials gives a wrong limit, by exact enumeration."""
+    alpha, right, wrong = 0.2, np.array([1.0]), 0.0
+    for n in range(1, 301):
+        right = np.append(right * (1 - p), 0.0) + np.append(0.0, right * p)
+        k = np.arange(n + 1)
+        fails = (lower_limit(k, n, alpha, exact=False) > p) | (upper_limit(k, n, alpha, exact=False) < p)
+        wrong += right[fails].sum()
+        right[fails] = 0.0
+    assert 0 < wrong <= alpha
+
+
+def test_exact_limits_are_ever_wrong_more_often_than_alpha():
+    """So that the test above can fail: looking again and again spoils limits for a fixed number of trials."""
+    alpha, p, right, wrong = 0.2, 0.5, np.array([1.0]), 0.0
+    for n in range(1, 301):
+        right = np.append(right * (1 - p), 0.0) + np.append(0.0, right * p)
+        fails = lower_limit(np.arange(n + 1), n, alpha) > p
+        wrong += right[fails].sum()
+        right[fails] = 0.0
+    assert wrong > 2 * alpha
+
+
+@given(st.integers(1, 10**6), st.floats(0, 1), st.floats(1e-12, 0.5))
+def test_a_time_uniform_limit_solves_its_equation(n, share, alpha):
+    k = share * n  # trials may lie anywhere in [0, 1]
+    p = float(lower_limit(k, n, alpha, exact=False))
+    assert 0 <= p <= share
+    if p > 1e-290:
+        likelihood = k * math.log(p) + (n - k) * math.log1p(-p)
+        evidence = betaln(k + 0.5, n - k + 0.5) - betaln(0.5, 0.5) - likelihood
+        assert evidence == pytest.approx(-math.log(alpha), rel=1e-6, abs=1e-6)
+
+
+def test_time_uniform_limits_hold_for_trials_between_0_and_1():
+    """Trials of 0, 0.3 and 1, the limit looked at after each of 200 trials."""
+    rng, alpha, n = np.random.default_rng(0), 0.1, np.arange(1, 201)
+    values, chances = np.array([0.0, 0.3, 1.0]), np.array([0.5, 0.3, 0.2])
+    sums = rng.choice(values, p=chances, size=(2000, 200)).cumsum(axis=1)
+    wrong = (lower_limit(sums, np.broadcast_to(n, sums.shape), alpha, exact=False) > values @ chances).any(axis=1)
+    assert wrong.mean() <= alpha
+
+
+def test_the_union_runs_over_every_limit_that_could_be_asked_for():
+    space = cs.Space(["a", "b", "c"], ["left", "right"])
+    logs = [cs.Logs(space, name, [0], [0], [0], [0], [0.0], [1], [False], [True]) for name in ("d0", "d1")]
+    ends = [(after, ended) for after in space.states for ended in (False, True)] + [(None, True)]
+    limits = 0
+    for _ in logs:
+        for _ in space.states:
+            for _ in space.actions:
+                limits += 1  # p(x | s)
+                for _ in ends:
+                    limits += 3 * 64  # p(x, o | s) from below, p(o | s, x) from below and above, 64 rewards
+    pooled = sampling_of(cs.count(logs), 0.95)
+    assert pooled.alpha * limits == pytest.approx(0.05)
+    assert not pooled.exact
+    kept = sampling_of(cs.count(logs, step_indexed=True), 0.95)
+    assert kept.exact
+    assert kept.alpha == pooled.alpha  # one step each
+    unlike = cs.count(logs, max_rewards=0)
+    assert sampling_of(unlike, 0.95).alpha * 2 * 3 * 2 * (1 + 5 * len(ends)) == pytest.approx(0.05)
+
+
+# Ceilings of samples --------------------------------------------------------------------------------------
+
+
+def counted(logs, step_indexed=False):
+    """Counts of logs in memory, without an engine: many small samples."""
+    parts = []
+    for one in logs:
+        columns = {name: getattr(one, name) for name in ("state", "action", "next_state", "terminated")}
+        columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), one.reward)
+        columns |= {"source": np.zeros(len(one)), "n": np.ones(len(one)), "step": one.step if step_indexed else None}
+        parts.append(cs.Counts.combined(one.space, [one.source], [True], columns))
+    return parts[0].merge(*parts[1:])
+
+
+def test_counts_without_an_engine_are_those_of_the_engine():
+    world = cs.load_world("lavacross-easy")
+    logs = [world.collect(name, 500) for name in world.demonstrators]
+    assert counted(logs).checksum == cs.count(logs).checksum
+
+
+REPETITIONS = 400
+
+
+def test_all_ceilings_hold_at_once_and_are_worth_having():
+    """400 samples of lavacross-easy: valid at once in 95%, at most half as far from V* as no logs, plug-in fails."""
+    world = cs.load_world("lavacross-easy")
+    best, alive = world.model.optimum(20), ~world.model.terminal
+    assert support_holds(world.model, list(world.demonstrators.values()))
+    held = plug_in_held = 0
+    distance, vacuous = [], []
+    for seed in range(REPETITIONS):
+        counts = counted([world.collect(name, 20_000, seed=seed) for name in world.demonstrators])
+        sure = cs.value_ceilings(counts, 20, -0.1, confidence=0.95)
+        gap = (sure.values - best.values)[:, alive]
+        held += bool((gap >= -1e-9).all() and (sure.q_values - best.q_values)[:, alive].min() >= -1e-9)
+        distance.append(gap.mean())
+        vacuous.append((sure.vacuous_values[:, None] - best.values)[:, alive].mean())
+        rough = cs.value_ceilings(counts, 20, -0.1)
+        plug_in_held += bool(((rough.values - best.values)[:, alive] >= -1e-9).all())
+    print(f"held {held}, plug-in {plug_in_held}, distance {np.mean(distance):.4f} of {np.mean(vacuous):.4f}")
+    assert held >= 0.95 * REPETITIONS
+    assert np.mean(distance) <= 0.5 * np.mean(vacuous)
+    assert plug_in_held < 0.95 * REPETITIONS
+
+
+def test_floors_and_finite_confounding_hold_at_once_too():
+    """100 samples; random is unconfounded, so Gamma = 1 is true for it; counts pooled and by step."""
+    world = cs.load_world("lavacross-easy", horizon=4)
+    best, alive = world.model.optimum(4), ~world.model.terminal
+    for step_indexed in (False, True):
+        held = 0
+        for seed in range(100):
+            logs = [world.collect(name, 20_000, seed=seed) for name in world.demonstrators]
+            counts = counted(logs, step_indexed)
+            options = {"confidence": 0.95, "confounding": {"random": 1.0}, "support": "any"}
+            ceilings = cs.value_ceilings(counts, 4, -0.1, **options)
+            floors = cs.value_floors(counts, 4, -1.1, **options)
+            above, below = ceilings.q_values - best.q_values, best.q_values - floors.q_values
+            held += bool(above[:, alive].min() >= -1e-9 and below[:, alive].min() >= -1e-9)
+        assert held >= 95
+
+
+@given(st.data(), cmdps(states=(1, 3), actions=(1, 2), noises=(1, 2)), st.integers(1, 2), st.booleans(), st.booleans())
+@settings(max_examples=100)
+def test_more_confidence_and_more_confounding_never_tighten(data, model, sources, step_indexed, told_apart):
+    betas = {f"d{i}": data.draw(demonstrators(model)) for i in range(sources)}
+    world = cs.World("made-up", "Made up", model, 3, ("u",) * model.noise.shape[-1], betas)
+    logs = [world.collect(name, 30) for name in world.demonstrators]
+    counts = counted(logs, step_indexed)
+    if not told_apart:
+        counts = counts.merge(max_rewards=0)
+    low, high = model.reward_range
+
+    def pair(**options):
+        options = {"support": "any", **options}
+        return cs.value_ceilings(counts, 3, high, **options), cs.value_floors(counts, 3, low, **options)
+
+    chain = [pair(), pair(confidence=0.5), pair(confidence=0.95)]
+    chain_by_gamma = [pair(confidence=0.9, confounding=gamma) for gamma in (3.0, 100.0, math.inf)]
+    for pairs in (chain, chain_by_gamma):
+        for (tight, tight_floor), (loose, loose_floor) in itertools.pairwise(pairs):
+            assert (loose.q_values >= tight.q_values - 1e-9).all()
+            assert (loose_floor.q_values <= tight_floor.q_values + 1e-9).all()
+    assert (chain[-1][0].values <= chain[-1][0].vacuous_values[:, None] + 1e-9)[:, ~model.terminal].all()
+
+
+def test_rewards_without_end_are_limited_too():
+    """Rewards uniform on [0, 1], 300 visits: the ceiling of their mean holds, and is better than 1."""
+    rng = np.random.default_rng(0)
+    space = cs.Space(["a", "end"], ["go"])
+    zeros = np.zeros(300, dtype=int)
+    held = []
+    for _ in range(100):
+        rewards = rng.random(300)
+        logs = cs.Logs(space, "d0", np.arange(300), zeros, zeros, zeros, rewards, zeros + 1, zeros == 0, zeros == 1)
+        columns = {"source": [0], "step": None, "state": [0], "action": [0], "next_state": [1], "terminated": [True]}
+        columns |= {"n": [300], "reward_sum": [logs.reward.sum()]}
+        columns |= {"reward_min": [rewards.min()], "reward_max": [rewards.max()]}
+        counts = cs.Counts.combined(space, ["d0"], [False], columns)
+        ceiling = cs.value_ceilings(counts, 1, 1.0, confidence=0.95, support="any").values[0, 0]
+        floor = cs.value_floors(counts, 1, 0.0, confidence=0.95, support="any").values[0, 0]
+        held.append(floor <= 0.5 <= ceiling < 0.85 and floor > 0.15)
+    assert np.mean(held) >= 0.95
+
+
+# Contradictions -------------------------------------------------------------------------------------------
+
+
+def test_sources_that_contradict_each_other_beyond_sampling_error_are_refused():
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count([world.collect(name, 100_000) for name in world.demonstrators])
+    for options in ({}, {"confidence": 0.95}):
+        with pytest.raises(CausalShapingError, match=r"contradict each other on what 'right' does in \(\d, 1\)"):
+            cs.value_ceilings(counts, 20, -0.1, confounding=1.0, **options)
+        with pytest.raises(CausalShapingError, match="more confounded than declared"):
+            cs.value_floors(counts, 20, -1.1, confounding=1.0, **options)
+
+
+def test_sampling_error_is_no_contradiction():
+    """Two blind sources, declared so, in 100 samples: their shares never agree exactly, and none is refused."""
+    world = cs.load_world("lavacross-easy")
+    blind = world.demonstrators["random"]
+    biased = np.broadcast_to(np.array([0.3, 0.1, 0.1, 0.3, 0.2]), blind.shape)
+    for seed in range(100):
+        logs = [world.collect(blind, 3000, seed=seed, source="d0"), world.collect(biased, 3000, seed=seed, source="d1")]
+        found = cs.value_ceilings(counted(logs), 20, -0.1, confounding=1.0)
+        assert np.isfinite(found.values).all()
+        assert found.values.max() <= 0
+
+
+def test_masses_that_add_to_more_than_one_are_scaled():
+    """Source d0 saw `win` in 6 of 10, d1 in 4 of 10: 0.6 and 0.6 are proven of 1, so each is half."""
+    space = cs.Space(["a", "end"], ["go"])
+    parts = []
+    for name, wins in (("d0", 6), ("d1", 4)):
+        columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [1, 1]}
+        columns |= {"terminated": [True, True], "n": [wins, 10 - wins]}
+        columns |= {"reward_sum": [wins, 0.0], "reward_min": [1.0, 0.0], "reward_max": [1.0, 0.0]}
+        parts.append(cs.Counts.combined(space, [name], [True], columns))
+    assert cs.value_ceilings(parts, 1, 1.0).values[0, 0] == pytest.approx(0.5)
+    assert cs.value_floors(parts, 1, 0.0).values[0, 0] == pytest.approx(0.5)
