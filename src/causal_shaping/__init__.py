@@ -7,7 +7,8 @@ the optimal value from above all the same and shapes rewards with that ceiling.
 - `TabularCMDP`: the structural model, solved exactly.
 - `read_logs`, `open_logs`, `count`: anybody's logs in, counts out; `coverage`, `unseen_mass`, `contradictions`: what
   the counts are worth.
-- `value_ceilings`, `value_floors`: bounds of the optimal value from counts; `provably_suboptimal`: what not to try.
+- `value_ceilings`, `value_floors`: bounds of the optimal value from counts; `provably_suboptimal`: what not to try;
+  `sensitivity`: how all that moves with confounding.
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
 Importing the package registers the Gymnasium environments `causal_shaping/...`.
@@ -20,6 +21,7 @@ from causal_shaping.bounds import (
     contradictions,
     coverage,
     provably_suboptimal,
+    sensitivity,
     unseen_mass,
     value_ceilings,
     value_floors,
@@ -56,6 +58,7 @@ __all__ = [
     "provably_suboptimal",
     "read_counts",
     "read_logs",
+    "sensitivity",
     "unseen_mass",
     "value_ceilings",
     "value_floors",

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Column, Table
-from rich.text import Text
 
 from causal_shaping import __version__
+from causal_shaping.bounds import AssumptionWarning, value_ceilings
 from causal_shaping.bounds.diagnostics import LEVEL
-from causal_shaping.cmdp import Values
-from causal_shaping.data import Bins
+from causal_shaping.bounds.sensitivity import GAMMAS, TABLES, draw_sensitivity
+from causal_shaping.bounds.sensitivity import sensitivity as sensitivity_of
+from causal_shaping.console import (
+    best_values,
+    print_inspection,
+    print_sensitivity,
+    print_world,
+    print_worlds,
+    world_facts,
+)
+from causal_shaping.data import Bins, Counts
 from causal_shaping.errors import CausalShapingError, ModelError
-from causal_shaping.files import check_target
-from causal_shaping.inspection import Inspection, draw_inspection, inspect_counts
+from causal_shaping.files import PARQUET, check_target
+from causal_shaping.inspection import draw_inspection, inspect_counts
 from causal_shaping.logs import DroppedEpisodes, check_logs, count
 from causal_shaping.logs.arguments import open_all
 from causal_shaping.logs.parquet import LOG_FILES
 from causal_shaping.logs.summary import summarise
+from causal_shaping.logs.table import LogTable
 from causal_shaping.worlds import World, list_worlds, load_world
-from causal_shaping.worlds.grid import ACTIONS, WALL
-from causal_shaping.worlds.registration import ENVIRONMENTS
 
 app = typer.Typer(
     name="causal-shaping",
@@ -39,8 +48,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "still": "·"}
 
 
 def _version(wanted: bool) -> None:
@@ -102,18 +109,18 @@ def worlds(
     if world is None:
         if png is not None or wind is not None or horizon is not None or coins != "standing":
             raise ModelError("These options need a world: causal-shaping worlds lavacross-hard --png hard.png")
-        _print_worlds(as_json)
+        print_worlds(as_json)
         return
     loaded = _load(world, coins, horizon, wind)
-    best, note = _best(loaded)
+    best, note = best_values(loaded)
     if png is not None:
         from causal_shaping.worlds.picture import draw_world, save_picture
 
         save_picture(draw_world(loaded, values=best.values, policy=best.greedy()), png)
     if as_json:
-        print(json.dumps(_facts(loaded, best, note), indent=2))
+        print(json.dumps(world_facts(loaded, best, note), indent=2))
     else:
-        _print_world(loaded, best, note)
+        print_world(loaded, best, note)
         if png is not None:
             print(f"Picture written to {png}.")
 
@@ -145,13 +152,40 @@ def collect(
     print(f"{len(logs):,} steps in {logs.episodes:,} episodes of {demonstrator} written to {output}.")
 
 
-Listed = Annotated[list[str], typer.Argument(metavar="LOGS", help="Logs, one source each: [NAME=]FILE[,FILE...].")]
 COLUMNS = "Columns of your files"
 
 
-@app.command()
-def inspect(
-    logs: Listed,
+@dataclass(frozen=True)
+class LogArguments:
+    """The logs that a command was given, and how to read them; see `takes_logs`."""
+
+    names: list[str]
+    bins: dict[str, Bins]
+    columns: dict[str, Any]
+    skip_bad_episodes: bool
+
+    def open(self, look: Callable[[LogTable], None], working: Working) -> list[LogTable]:
+        """Open and check each log, and look at it."""
+        tables = []
+        for opened in open_all(self.names, bins=self.bins, **self.columns):
+            working.on(f"Checking {opened.origin}")
+            with _spoken_warnings():
+                tables.append(check_logs(opened, skip_bad_episodes=self.skip_bad_episodes))
+            look(tables[-1])
+            working.done()
+        return tables
+
+    def count(self, working: Working, step_indexed: bool = False) -> tuple[Counts, list[LogTable]]:
+        """Return what the logs hold, counted, and the logs."""
+        tables = self.open(lambda table: None, working)
+        working.on("Counting")
+        counts = count(tables, step_indexed=step_indexed)
+        working.done()
+        return counts, tables
+
+
+def _log_arguments(
+    logs: Annotated[list[str], typer.Argument(metavar="LOGS", help="Logs, one source each: [NAME=]FILE[,FILE...].")],
     state: Annotated[
         str | None, typer.Option(help="State columns, commas between them.  [default: state]", rich_help_panel=COLUMNS)
     ] = None,
@@ -177,22 +211,9 @@ def inspect(
             rich_help_panel=COLUMNS,
         ),
     ] = None,
-    level: Annotated[float, typer.Option(help="Chance of any false contradiction.")] = LEVEL,
     skip_bad_episodes: Annotated[bool, typer.Option("--skip-bad-episodes", help="Leave out bad episodes.")] = False,
     memory_limit: Annotated[str | None, typer.Option(help="The most memory to use, such as 2GB.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Draw coverage into this file (.png, .svg, .pdf).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-) -> None:
-    """Tell what logs cover, whether sources contradict each other, and what they can prove.
-
-    Example: causal-shaping inspect good.parquet bad.parquet trial=random.csv
-    """
-    from causal_shaping.worlds.picture import FORMATS, save_picture
-
-    if png is not None:
-        check_target(png, FORMATS)
-    if not 0 < level < 1:
-        raise ModelError(f"--level is {level}; it must be between 0 and 1.")
+) -> LogArguments:
     columns = {
         "state": None if state is None else state.split(","),
         "action": action,
@@ -206,20 +227,75 @@ def inspect(
         "actions": None if actions is None else [int(a) if a.lstrip("-").isdigit() else a for a in actions.split(",")],
         "memory_limit": memory_limit,
     }
-    tables, summaries = [], []
+    return LogArguments(logs, _bins(bins), columns, skip_bad_episodes)
+
+
+def takes_logs(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the arguments of `_log_arguments`; it gets them as its first one, a `LogArguments`."""
+    shared = list(signature(_log_arguments, eval_str=True).parameters.values())
+    own = list(signature(command, eval_str=True).parameters.values())[1:]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        command(_log_arguments(**{item.name: given.pop(item.name) for item in shared}), **given)
+
+    every = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in (shared[0], *own, *shared[1:])]
+    run.__signature__ = Signature(every)  # type: ignore[attr-defined]
+    run.__annotations__ = {item.name: item.annotation for item in every}
+    return run
+
+
+class Working:
+    """A bar that says what is being worked on, on the error stream, if a person is looking."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._task = progress, progress.add_task("", total=total)
+
+    def on(self, what: str) -> None:
+        """Say what comes next."""
+        self._progress.update(self._task, description=what)
+
+    def done(self, steps: int = 1) -> None:
+        """Go on by some steps of the total."""
+        self._progress.advance(self._task, steps)
+
+
+@contextmanager
+def _working(total: int) -> Iterator[Working]:
     console, quiet = Console(stderr=True), not sys.stderr.isatty()
     with Progress(*Progress.get_default_columns(), console=console, transient=True, disable=quiet) as progress:
-        work = progress.add_task("", total=2 * len(logs) + 2)
-        for opened in open_all(logs, bins=_bins(bins), **columns):
-            progress.update(work, description=f"Checking {opened.origin}")
-            with _spoken_warnings():
-                tables.append(check_logs(opened, skip_bad_episodes=skip_bad_episodes))
-            progress.advance(work)
-            summaries += summarise(tables[-1])
-            progress.advance(work)
-        progress.update(work, description="Counting")
+        yield Working(progress, total)
+
+
+Png = Annotated[Path | None, typer.Option(help="Draw it into this file (.png, .svg, .pdf).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+@app.command()
+@takes_logs
+def inspect(
+    logs: LogArguments,
+    level: Annotated[float, typer.Option(help="Chance of any false contradiction.")] = LEVEL,
+    png: Png = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what logs cover, whether sources contradict each other, and what they can prove.
+
+    Example: causal-shaping inspect good.parquet bad.parquet trial=random.csv
+    """
+    from causal_shaping.worlds.picture import FORMATS, save_picture
+
+    if png is not None:
+        check_target(png, FORMATS)
+    if not 0 < level < 1:
+        raise ModelError(f"--level is {level}; it must be between 0 and 1.")
+    with _working(len(logs.names) + 2) as working:
+        summaries: list[Any] = []
+        tables = logs.open(lambda table: summaries.extend(summarise(table)), working)
+        working.on("Counting")
         counts = count(tables)
-        progress.update(work, description="Comparing sources", advance=1)
+        working.done()
+        working.on("Comparing sources")
         dropped = {table.origin: table.dropped for table in tables if table.dropped is not None}
         found = inspect_counts(counts, summaries, level, dropped)
     if png is not None:
@@ -227,9 +303,163 @@ def inspect(
     if as_json:
         print(json.dumps(found.as_json(), indent=2, allow_nan=False))
         return
-    _print_inspection(found)
+    print_inspection(found)
     if png is not None:
         print(f"Picture written to {png}.")
+
+
+Steps = Annotated[int, typer.Option("--horizon", help="How many steps an episode has.")]
+RewardMax = Annotated[float, typer.Option(help="The most that a step can pay.")]
+Supported = Annotated[
+    str,
+    typer.Option(help="What may follow a state: what was observed to follow it, or any state.", metavar="observed|any"),
+]
+Confidence = Annotated[
+    float | None, typer.Option(help="That all bounds hold at once, such as 0.95.  [default: a plug-in estimate]")
+]
+Discount = Annotated[float, typer.Option(help="The factor on future reward.")]
+MinVisits = Annotated[int, typer.Option(help="States with fewer visits get any support.")]
+ByStep = Annotated[bool, typer.Option("--by-step", help="Keep the steps of an episode apart: the world may change.")]
+
+
+@app.command()
+@takes_logs
+def ceilings(
+    logs: LogArguments,
+    horizon: Steps,
+    reward_max: RewardMax,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write the ceilings to (.parquet).")
+    ] = None,
+    support: Supported = "observed",
+    confounding: Annotated[
+        str,
+        typer.Option(
+            metavar="GAMMA|NAME=GAMMA,...",
+            help="How confounded sources may be: 1 for a randomised trial, up to inf. One number for all, or by name.",
+        ),
+    ] = "inf",
+    confidence: Confidence = None,
+    discount: Discount = 1.0,
+    method: Annotated[str, typer.Option(help="The joint bound, or the one that the paper prints.")] = "joint",
+    stationary: Annotated[bool, typer.Option("--stationary", help="The fixed point instead of a pass.")] = False,
+    min_visits: MinVisits = 0,
+    by_step: ByStep = False,
+    png: Annotated[
+        Path | None, typer.Option(help="Draw the first step's ceilings of a grid world (.png, .svg, .pdf).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bound the optimal value from above, whatever the demonstrators saw: a potential for reward shaping.
+
+    Example: causal-shaping ceilings good.parquet trial=random.parquet --horizon 20 --reward-max 0.1 --confounding
+    trial=1 --confidence 0.95 -o phi.parquet
+    """
+    from causal_shaping.bounds.picture import draw_values
+    from causal_shaping.worlds.picture import FORMATS, save_picture
+
+    if output is not None:
+        check_target(output, PARQUET)
+    if png is not None:
+        check_target(png, FORMATS)
+    gammas = _gammas(confounding)
+    with _working(len(logs.names) + 1 + horizon) as working:
+        counts, tables = logs.count(working, by_step)
+        working.on("Bounding values")
+        with _spoken_warnings():
+            found = value_ceilings(
+                counts,
+                horizon,
+                reward_max,
+                method=method,
+                support=support,
+                confounding=gammas,
+                confidence=confidence,
+                discount=discount,
+                stationary=stationary,
+                min_visits=min_visits,
+                progress=lambda done, total: working.done(),
+            )
+    if output is not None:
+        found.save(output)
+    if png is not None:
+        save_picture(draw_values(found, [table.metadata for table in tables]), png)
+    if as_json:
+        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
+        return
+    print(found)
+    if output is not None:
+        print(f"\nCeilings written to {output}.")
+    if png is not None:
+        print(f"Picture written to {png}.")
+
+
+@app.command()
+@takes_logs
+def sensitivity(
+    logs: LogArguments,
+    horizon: Steps,
+    reward_max: RewardMax,
+    reward_min: Annotated[float, typer.Option(help="The least that a step can pay.")],
+    confounding: Annotated[
+        str, typer.Option(metavar="GAMMA,...", help="How confounded all sources may be: the values to look at.")
+    ] = ",".join(f"{gamma:g}" for gamma in GAMMAS),
+    fixed: Annotated[
+        str | None, typer.Option(metavar="NAME=GAMMA,...", help="Sources whose confounding is known, and stays.")
+    ] = None,
+    support: Supported = "observed",
+    confidence: Confidence = None,
+    discount: Discount = 1.0,
+    min_visits: MinVisits = 0,
+    by_step: ByStep = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write a row per Gamma and state (.parquet, .csv).")
+    ] = None,
+    png: Png = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell how bounds and provably suboptimal actions move with confounding, and when each best action breaks down.
+
+    Example: causal-shaping sensitivity good.parquet random.parquet --horizon 20 --reward-max 0.1 --reward-min -1.1
+    --confounding 1,1.5,2,5,inf --png gamma.png
+    """
+    from causal_shaping.worlds.picture import FORMATS, save_picture
+
+    if output is not None:
+        check_target(output, TABLES)
+    if png is not None:
+        check_target(png, FORMATS)
+    gammas = [_gamma(part) for part in confounding.split(",")]
+    known = _gammas(fixed) if fixed is not None else {}
+    if not isinstance(known, dict):
+        raise ModelError(f"--fixed is {fixed!r}; write it as random=1.")
+    with _working(len(logs.names) + 20) as working:
+        counts, _ = logs.count(working, by_step)
+        working.on("Bounding values")
+        found = sensitivity_of(
+            counts,
+            horizon,
+            reward_max,
+            reward_min,
+            gammas,
+            fixed=known,
+            progress=working.done,
+            support=support,
+            confidence=confidence,
+            discount=discount,
+            min_visits=min_visits,
+        )
+    if output is not None:
+        found.write(output)
+    if png is not None:
+        save_picture(draw_sensitivity(found), png)
+    if as_json:
+        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
+        return
+    print_sensitivity(found)
+    for what, path in (("Table", output), ("Picture", png)):
+        if path is not None:
+            print(f"{what} written to {path}.")
 
 
 @app.command()
@@ -247,27 +477,12 @@ def diagram(
     print(f"Diagram written to {output}.")
 
 
-def _console(width: int = 0) -> Console:
-    """Return where tables go: at least `width` wide, and text taken as it is, not as markup."""
-    console = Console(markup=False, highlight=False)
-    console.width = max(console.width, width)
-    return console
-
-
-def _arrows(console: Console) -> dict[str, str]:
-    """Return a sign for each action that the terminal can show."""
-    try:
-        "".join(ARROWS.values()).encode(console.encoding)
-    except UnicodeEncodeError:
-        return {action: action[0] for action in ARROWS}
-    return ARROWS
-
-
 @contextmanager
 def _spoken_warnings() -> Iterator[None]:
     """Print warnings as one line each on the error stream."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DroppedEpisodes)
+        warnings.simplefilter("always", AssumptionWarning)
         yield
     for warning in caught:
         print(f"warning: {warning.message}", file=sys.stderr)
@@ -286,35 +501,6 @@ def _bins(text: str | None) -> dict[str, Bins]:
         raise ModelError(f"--bins is {text!r}; write it as age=8 for quantiles or age=18:65 for edges.") from None
 
 
-def _print_inspection(found: Inspection) -> None:
-    console = _console(width=100)
-    table = Table("source", "episodes", "steps", "length", "ended", "cut", "return", "rewards", title="Episodes")
-    for item in found.summaries:
-        table.add_row(
-            item.source,
-            f"{item.episodes:,}",
-            f"{item.steps:,}",
-            f"{item.mean_length:.1f} (most {item.longest})",
-            f"{item.terminated:,}",
-            f"{item.truncated:,}",
-            f"{item.mean_return:.3g} ({item.lowest_return:.3g} to {item.highest_return:.3g})",
-            f"{item.lowest_reward:.3g} to {item.highest_reward:.3g}",
-        )
-    console.print(table)
-    table = Table("source", "states left", "few visits", "untried actions", "most frequent action", title="Coverage")
-    for covered in found.coverage:
-        table.add_row(
-            covered.source,
-            f"{covered.states}",
-            f"{len(covered.few)}",
-            f"{len(covered.untried)}",
-            f"{covered.action_share:.0%}",
-        )
-    console.print(table)
-    for sentence in found.findings():
-        console.print(f"- {sentence}")
-
-
 def _load(name: str, coins: str, horizon: int | None, wind: str | None) -> World:
     try:
         given = None if wind is None else [float(part) for part in wind.split(",")]
@@ -325,130 +511,16 @@ def _load(name: str, coins: str, horizon: int | None, wind: str | None) -> World
     return load_world(name, coins=coins, horizon=horizon, wind=given)
 
 
-def _best(world: World) -> tuple[Values, str]:
-    """Return the optimum without a horizon, or where there is none that of the first step."""
+def _gammas(text: str) -> float | dict[str, float]:
+    """Read 2 as one Gamma for all sources, and random=1,bad=3 as one each."""
+    if "=" not in text:
+        return _gamma(text)
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    return {name: _gamma(gamma) for name, _, gamma in pairs}
+
+
+def _gamma(text: str) -> float:
     try:
-        return world.model.optimum(), "without time limit"
-    except ModelError:
-        best = world.model.optimum(horizon=world.horizon)
-        return Values(best.values[0], best.q_values[0]), f"with {world.horizon} steps to go"
-
-
-def _earned(world: World, name: str) -> float:
-    """Return what a demonstrator earns an episode, with the noise in sight."""
-    watched = world.model.demonstrated(world.demonstrators[name]).optimum(horizon=world.horizon)
-    return float(watched.values[0] @ world.model.start)
-
-
-def _facts(world: World, best: Values, note: str) -> dict[str, Any]:
-    return {
-        "name": world.name,
-        "environment": ENVIRONMENTS.get(world.name),
-        "horizon": world.horizon,
-        "coins": world.coins,
-        "map": str(world.grid).split("\n") if world.grid else None,
-        "actions": world.actions,
-        "noises": world.noises,
-        "reward_range": world.model.reward_range,
-        "demonstrators": {name: {"return": _earned(world, name)} for name in world.demonstrators},
-        "optimal_values": note,
-        "states": [
-            {
-                "state": label,
-                "terminal": bool(world.model.terminal[s]),
-                "noise": world.model.noise[s].tolist(),
-                "value": float(best.values[s]),
-                "action": world.actions[best.greedy()[s]],
-            }
-            for s, label in enumerate(world.states)
-        ],
-    }
-
-
-def _print_worlds(as_json: bool) -> None:
-    rows: list[dict[str, Any]] = []
-    for name in list_worlds():
-        world = load_world(name)
-        best = world.model.optimum()
-        rows.append(
-            {
-                "world": name,
-                "environment": ENVIRONMENTS[name],
-                "states": len(world.states),
-                "horizon": world.horizon,
-                "demonstrators": list(world.demonstrators),
-                "mean_optimal_value": float(best.values @ world.model.start),
-            }
-        )
-    if as_json:
-        print(json.dumps(rows, indent=2))
-        return
-    table = Table(Column("world", no_wrap=True), "states", "horizon", "demonstrators", "V* at start")
-    for row in rows:
-        table.add_row(
-            row["world"],
-            f"{row['states']}",
-            f"{row['horizon']}",
-            ", ".join(row["demonstrators"]),
-            f"{row['mean_optimal_value']:.4f}",
-        )
-    console = _console()
-    console.print(table)
-    console.print("Show one with `causal-shaping worlds NAME`; log one with `causal-shaping collect NAME`.")
-
-
-def _print_world(world: World, best: Values, note: str) -> None:
-    console = _console(width=world.grid.width * 11 if world.grid else 0)
-    console.print(f"{world.title} ({world.name}): horizon {world.horizon}", style="bold")
-    if world.name in ENVIRONMENTS:
-        console.print(f'gymnasium.make("{ENVIRONMENTS[world.name]}")')
-    if world.grid is not None:
-        _print_grid(console, world, best, note)
-    else:
-        _print_states(console, world, best, note)
-    table = Table("demonstrator", "earns an episode, the noise in sight")
-    for name in world.demonstrators:
-        table.add_row(name, f"{_earned(world, name):.3f}")
-    console.print(table)
-    limit = world.model.optimum(horizon=world.horizon).values[0] @ world.model.start
-    console.print(f"The best policy without the noise in sight earns {limit:.3f}.")
-
-
-def _print_grid(console: Console, world: World, best: Values, note: str) -> None:
-    grid = world.grid
-    assert grid is not None
-    styles = {"L": "red", "c": "yellow", "G": "green", WALL: "dim"}
-    console.print()
-    for row in grid.rows:
-        console.print(Text.assemble(*((f"{mark} ", styles.get(mark, "")) for mark in row)))
-    winds: dict[tuple[float, ...], list[tuple[int, int]]] = {}
-    for cell in grid.starts:
-        state = world.state_at(*cell)
-        winds.setdefault(tuple(world.model.noise[state].tolist()), []).append(cell)
-    table = Table("wind at", *world.noises, title="Wind: how likely the air pushes which way")
-    for distribution, cells in winds.items():
-        where = "everywhere" if len(winds) == 1 else " ".join(f"({x},{y})" for x, y in cells)
-        table.add_row(where, *(f"{p:g}" for p in distribution))
-    console.print(table)
-    policy, arrows = best.greedy(), _arrows(console)
-    table = Table(title=f"Optimal values and actions, {note}", show_header=False, show_lines=True)
-    for y, row in enumerate(grid.rows[1:-1], 1):
-        shown: list[Text | str] = []
-        for x, mark in enumerate(row[1:-1], 1):
-            if (x, y) in grid.starts:
-                state = world.state_at(x, y)
-                shown.append(f"{best.values[state]:.3f} {arrows[ACTIONS[policy[state]]]}")
-            else:
-                shown.append(Text(mark, styles[mark]))
-        table.add_row(*shown)
-    console.print(table)
-
-
-def _print_states(console: Console, world: World, best: Values, note: str) -> None:
-    table = Table(*world.space.columns, "value", "action", title=f"Optimal values and actions, {note}")
-    policy = best.greedy()
-    for s in np.flatnonzero(~world.model.terminal):
-        label = world.states[s]
-        assert isinstance(label, tuple)
-        table.add_row(*map(str, label), f"{best.values[s]:.3f}", str(world.actions[policy[s]]))
-    console.print(table)
+        return float(text)
+    except ValueError:
+        raise ModelError(f"{text!r} is no Gamma; give a number from 1 to inf, or random=1 for one source.") from None

@@ -12,6 +12,10 @@ class DataError(CausalShapingError):
     """A `Space`, `Logs` or `Counts` that is not what it claims to be."""
 
 
+class ContradictionError(DataError):
+    """Sources that cannot all be right at the confounding that is declared for them."""
+
+
 class ModelError(CausalShapingError):
     """A CMDP with inconsistent tables, or a question that it has no answer to."""
 

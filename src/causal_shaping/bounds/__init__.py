@@ -3,6 +3,7 @@
 from causal_shaping.bounds.ceilings import AssumptionWarning, provably_suboptimal, value_ceilings, value_floors
 from causal_shaping.bounds.diagnostics import Contradiction, Coverage, contradictions, coverage, unseen_mass
 from causal_shaping.bounds.results import Ceilings, Floors
+from causal_shaping.bounds.sensitivity import Sensitivity, sensitivity
 
 __all__ = [
     "AssumptionWarning",
@@ -10,9 +11,11 @@ __all__ = [
     "Contradiction",
     "Coverage",
     "Floors",
+    "Sensitivity",
     "contradictions",
     "coverage",
     "provably_suboptimal",
+    "sensitivity",
     "unseen_mass",
     "value_ceilings",
     "value_floors",

@@ -97,7 +97,7 @@ def value_ceilings(
         >>> value_ceilings(counts, horizon=20, reward_max=-0.1, confidence=0.95)
         Ceilings of 20 steps by joint from good, bad, random: ...
     """
-    merged = _merged(counts)
+    merged = merge_counts(counts)
     if method not in METHODS:
         raise DataError(f"method is {method!r}; use {' or '.join(map(repr, METHODS))}.")
     highest = float(merged.reward_max.max())
@@ -140,7 +140,7 @@ def value_floors(
     Unproven mass has the worst allowed outcome, and a step pays at least `reward_min`. The best action is still the one
     with the highest bound: some policy earns that much.
     """
-    merged = _merged(counts)
+    merged = merge_counts(counts)
     lowest = float(merged.reward_min.min())
     if not reward_min <= lowest:
         source = merged.sources[merged.source[merged.reward_min.argmin()]]
@@ -224,7 +224,8 @@ class _Options:
                 )
 
 
-def _merged(counts: Counts | Sequence[Counts]) -> Counts:
+def merge_counts(counts: Counts | Sequence[Counts]) -> Counts:
+    """Return one or several counts as one that is not empty."""
     parts = [counts] if isinstance(counts, Counts) else list(counts)
     if not parts:
         raise DataError("There are no counts to bound values with.")

@@ -24,7 +24,7 @@ from causal_shaping.bounds.masses import Evidence, Masses
 from causal_shaping.bounds.support import Support, given_support, terminal_states
 from causal_shaping.bounds.sweeps import Solution, fixed_point
 from causal_shaping.data import BoolArray, Counts, FloatArray
-from causal_shaping.errors import DataError
+from causal_shaping.errors import ContradictionError
 
 CEILING, FLOOR = 1.0, -1.0
 """Which way a bound errs. A floor is a ceiling of the negated values, but for the choice of the best action."""
@@ -168,7 +168,7 @@ def _refuse_contradiction(evidence: Evidence, proven: Masses, step: int | None) 
     wrong = _conflict(proven)
     if wrong.max() > ROUNDING:
         cell = int(wrong.argmax())
-        raise DataError(
+        raise ContradictionError(
             f"The sources contradict each other on what {counts.space.actions[proven.action[cell]]!r} does in "
             f"{counts.space.states[proven.state[cell]]!r}{'' if step is None else f' at step {step}'}: no outcome "
             f"distribution fits what they prove, by a mass of {wrong[cell]:.3g}. At least one is more confounded than "

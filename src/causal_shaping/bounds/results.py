@@ -121,6 +121,23 @@ class Bounds:
         confounding = {name: "inf" if math.isinf(gamma) else gamma for name, gamma in self.confounding.items()}
         return result | {"space": json.loads(self.space.to_json()), "confounding": confounding}
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings, what they mean in words, and the first step's bounds, for other programs."""
+        first = (self.values, self.q_values, self.vacuous) if self.stationary else ()
+        values, q_values, vacuous = first or (self.values[0], self.q_values[0], self.vacuous[0])
+        about = {key: value for key, value in self.about().items() if key != "space"}
+        states = [
+            {
+                "state": label,
+                "value": float(values[s]),
+                "q_values": [None if np.isnan(q) else float(q) for q in q_values[s]],
+                "vacuous": bool(vacuous[s]),
+                "terminal": bool(self.terminal[s]),
+            }
+            for s, label in enumerate(self.space.states)
+        ]
+        return about | {"guaranteed": self.guaranteed, "assumptions": self.assumptions, "states": states}
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bounds to a Parquet file: a row per step and state, all else in the metadata."""
         from causal_shaping.bounds.files import save_bounds
