@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test format bench clean
+.PHONY: help setup test format bench docs clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,9 +27,12 @@ bench: $(VENV)/.package  ## measure speed: ratios, taken in one run
 	$(BIN)/python benchmarks/count.py
 	$(BIN)/python benchmarks/ceilings.py
 
+docs: $(VENV)/.package  ## run again what the tables of docs/ report
+	$(BIN)/python docs/tables.py
+
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: a file in .venv says what is installed there, and is remade when the declarations change.
 $(VENV)/.venv:

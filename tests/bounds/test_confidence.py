@@ -11,6 +11,7 @@ from models import cmdps, demonstrators
 from programs import support_holds
 from scipy.special import betaln
 from scipy.stats import binom
+from tables import counted, held_at_once
 
 import causal_shaping as cs
 from causal_shaping.bounds.limits import lower_limit, upper_limit
@@ -101,46 +102,20 @@ def test_the_union_runs_over_every_limit_that_could_be_asked_for():
 # Ceilings of samples --------------------------------------------------------------------------------------
 
 
-def counted(logs, step_indexed=False):
-    """Counts of logs in memory, without an engine: many small samples."""
-    parts = []
-    for one in logs:
-        columns = {name: getattr(one, name) for name in ("state", "action", "next_state", "terminated")}
-        columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), one.reward)
-        columns |= {"source": np.zeros(len(one)), "n": np.ones(len(one)), "step": one.step if step_indexed else None}
-        parts.append(cs.Counts.combined(one.space, [one.source], [True], columns))
-    return parts[0].merge(*parts[1:])
-
-
 def test_counts_without_an_engine_are_those_of_the_engine():
     world = cs.load_world("lavacross-easy")
     logs = [world.collect(name, 500) for name in world.demonstrators]
     assert counted(logs).checksum == cs.count(logs).checksum
 
 
-REPETITIONS = 400
-
-
 def test_all_ceilings_hold_at_once_and_are_worth_having():
     """400 samples of lavacross-easy: valid at once in 95%, at most half as far from V* as no logs, plug-in fails."""
     world = cs.load_world("lavacross-easy")
-    best, alive = world.model.optimum(20), ~world.model.terminal
     assert support_holds(world.model, list(world.demonstrators.values()))
-    held = plug_in_held = 0
-    distance, vacuous = [], []
-    for seed in range(REPETITIONS):
-        counts = counted([world.collect(name, 20_000, seed=seed) for name in world.demonstrators])
-        sure = cs.value_ceilings(counts, 20, -0.1, confidence=0.95)
-        gap = (sure.values - best.values)[:, alive]
-        held += bool((gap >= -1e-9).all() and (sure.q_values - best.q_values)[:, alive].min() >= -1e-9)
-        distance.append(gap.mean())
-        vacuous.append((sure.vacuous_values[:, None] - best.values)[:, alive].mean())
-        rough = cs.value_ceilings(counts, 20, -0.1)
-        plug_in_held += bool(((rough.values - best.values)[:, alive] >= -1e-9).all())
-    print(f"held {held}, plug-in {plug_in_held}, distance {np.mean(distance):.4f} of {np.mean(vacuous):.4f}")
-    assert held >= 0.95 * REPETITIONS
-    assert np.mean(distance) <= 0.5 * np.mean(vacuous)
-    assert plug_in_held < 0.95 * REPETITIONS
+    found = held_at_once(400)
+    assert found["held"] >= 0.95
+    assert found["distance"] <= 0.5 * found["vacuous distance"]
+    assert found["plug-in held"] < 0.95
 
 
 def test_floors_and_finite_confounding_hold_at_once_too():

@@ -1,0 +1,199 @@
+"""Regenerate the tables of the documentation: `make docs`, about a minute.
+
+A table stands in a page between `<!-- begin NAME -->` and `<!-- end NAME -->`; what is between is replaced.
+"""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import causal_shaping as cs
+from causal_shaping.files import replacing
+
+HERE = Path(__file__).parent
+KINDS = [("walking-robot", "standing")] + [
+    (name, coins) for name in cs.list_worlds() if name != "walking-robot" for coins in ("standing", "once")
+]
+LOG_STEPS = {"walking-robot": 10_000}
+MANY_STEPS = 100_000
+CONFIDENCE = 0.95
+ROUNDING = 1e-9
+NOTHING = "-"
+
+
+def bounds_of(world, counts, population):
+    """Every way to bound a world's values: {name: values [steps, states]}, None where it makes no sense."""
+    low, high = world.model.reward_range
+    horizon = world.horizon
+    sure, trial = f"joint, observed, confidence {CONFIDENCE}", "joint, observed, random unconfounded"
+    result = {
+        "zero": np.zeros((horizon, len(world.states))),
+        "paper, b = 0": published(counts, horizon, 0.0),
+        "paper, valid b": published(counts, horizon, high),
+        "joint, any": cs.value_ceilings(counts, horizon, high, support="any").values,
+        "joint, observed": cs.value_ceilings(counts, horizon, high).values,
+        sure: None,
+        trial: None,
+        "floor, observed": cs.value_floors(counts, horizon, low).values,
+    }
+    if not population:
+        result[sure] = cs.value_ceilings(counts, horizon, high, confidence=CONFIDENCE).values
+    if "random" in world.demonstrators:
+        result[trial] = cs.value_ceilings(counts, horizon, high, confounding={"random": 1.0}).values
+    return result
+
+
+def published(counts, horizon, reward_max):
+    """The paper's bound, whose warnings are what the tables show."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.AssumptionWarning)
+        return cs.value_ceilings(counts, horizon, reward_max, method="paper").values
+
+
+def measures(world, values, below):
+    """Mean and largest distance to V* of the first step, correlation with it, violations over all steps and states."""
+    if values is None:
+        return [NOTHING] * 4
+    best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
+    above = (best - values if below else values - best)[:, alive]
+    cells = world.model.start > 0 if world.grid else alive
+    first, truth = values[0, cells], best[0, cells]
+    flat = np.ptp(first) < ROUNDING or np.ptp(truth) < ROUNDING
+    distance = np.abs(first - truth)
+    return [
+        f"{distance.mean():.4f}",
+        f"{distance.max():.3f}",
+        NOTHING if flat else f"{np.corrcoef(first, truth)[0, 1]:.3f}",
+        f"{(above < -ROUNDING).sum()}",
+    ]
+
+
+def population_counts(world):
+    return [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
+
+
+def logged_counts(world):
+    steps = LOG_STEPS.get(world.name, MANY_STEPS)
+    return cs.count([world.collect(name, steps) for name in world.demonstrators])
+
+
+def world_table(name, coins, logs=True):
+    """The table of one world: a row per method; population figures, then those of logs."""
+    world = cs.load_world(name, coins=coins)
+    columns = [bounds_of(world, population_counts(world), True)]
+    if logs:
+        columns.append(bounds_of(world, logged_counts(world), False))
+    measured = ["mean", "largest", "correlation", "violations"]
+    rows = [["", "population: mean", *measured[1:], *(["logs: mean", *measured[1:]] if logs else [])]]
+    rows.append(["---"] + ["---:"] * (len(rows[0]) - 1))
+    for method in columns[0]:
+        cells = [measures(world, values[method], method.startswith("floor")) for values in columns]
+        rows.append([method, *(cell for group in cells for cell in group)])
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def ceilings_tables():
+    lines = []
+    for name, coins in KINDS:
+        rule = "" if name == "walking-robot" else f", coins {coins}"
+        lines += [f"### {name}{rule}", "", *world_table(name, coins), ""]
+    return lines
+
+
+def held_at_once(repetitions, steps=20_000):
+    """Samples of lavacross-easy: how often all ceilings hold at once, with confidence and plug-in, and how far off."""
+    world = cs.load_world("lavacross-easy")
+    best, alive = world.model.optimum(world.horizon), ~world.model.terminal
+    held, plug_in, distance, vacuous = 0, 0, [], []
+    for seed in range(repetitions):
+        counts = counted([world.collect(name, steps, seed=seed) for name in world.demonstrators])
+        sure = cs.value_ceilings(counts, world.horizon, -0.1, confidence=CONFIDENCE)
+        gap = (sure.values - best.values)[:, alive]
+        actions = (sure.q_values - best.q_values)[:, alive]
+        held += bool(gap.min() >= -ROUNDING and actions.min() >= -ROUNDING)
+        distance.append(gap.mean())
+        vacuous.append((sure.vacuous_values[:, None] - best.values)[:, alive].mean())
+        rough = cs.value_ceilings(counts, world.horizon, -0.1)
+        plug_in += bool((rough.values - best.values)[:, alive].min() >= -ROUNDING)
+    return {
+        "held": held / repetitions,
+        "plug-in held": plug_in / repetitions,
+        "distance": float(np.mean(distance)),
+        "vacuous distance": float(np.mean(vacuous)),
+    }
+
+
+def counted(logs, step_indexed=False):
+    """Counts of logs in memory, without an engine: for many small samples."""
+    parts = []
+    for one in logs:
+        columns = {name: getattr(one, name) for name in ("state", "action", "next_state", "terminated")}
+        columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), one.reward)
+        columns |= {"source": np.zeros(len(one)), "n": np.ones(len(one)), "step": one.step if step_indexed else None}
+        parts.append(cs.Counts.combined(one.space, [one.source], [True], columns))
+    return parts[0].merge(*parts[1:])
+
+
+def confidence_table(repetitions=400):
+    found = held_at_once(repetitions)
+    return [
+        "| | all ceilings hold at once | mean distance to V* |",
+        "| --- | ---: | ---: |",
+        f"| confidence {CONFIDENCE} | {found['held']:.1%} of {repetitions} | {found['distance']:.4f} |",
+        f"| plug-in | {found['plug-in held']:.1%} of {repetitions} | |",
+        f"| no logs (vacuous) | always | {found['vacuous distance']:.4f} |",
+        "",
+    ]
+
+
+def robot_table():
+    """What the published formula gives for the robot at the start, unstable and stable."""
+    world = cs.load_world("walking-robot")
+    unstable, stable = world.state_at(0, 0), world.state_at(0, 1)
+    sources = {"population": population_counts(world), "logs of 10,000 steps": logged_counts(world)}
+    rows = ["| formula | counts | (0, unstable) | (0, stable) |", "| --- | --- | ---: | ---: |"]
+
+    def row(formula, what, values):
+        rows.append(f"| {formula} | {what} | {values[unstable]:.2f} | {values[stable]:.2f} |")
+
+    row("V*, 30 steps", "the model", world.model.optimum(30).values[0])
+    for what, counts in sources.items():
+        for horizon in (30, 9):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cs.AssumptionWarning)
+                fixed = cs.value_ceilings(counts, horizon, 1.0, method="paper", stationary=True)
+            row(f"paper, fixed point, H = {horizon} ({fixed.sweeps} sweeps)", what, fixed.values)
+            row(f"paper, backwards, H = {horizon}", what, published(counts, horizon, 1.0)[0])
+        row("joint, observed, H = 30", what, cs.value_ceilings(counts, 30, 1.0).values[0])
+    return [*rows, ""]
+
+
+TABLES = {
+    "ceilings.md": {"worlds": ceilings_tables, "confidence": confidence_table},
+    "differences.md": {"robot": robot_table},
+}
+
+
+def replaced(text, name, lines):
+    """The text with a table put in its place."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    place = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
+    if not place.search(text):
+        raise ValueError(f"There is no place for the table {name!r}.")
+    return place.sub(lambda _: "\n".join([begin, "", *lines, end]), text)
+
+
+def main():
+    for page, tables in TABLES.items():
+        text = (HERE / page).read_text()
+        for name, make in tables.items():
+            print(f"{page}: {name}")
+            text = replaced(text, name, make())
+        with replacing(HERE / page, [".md"]) as temporary:
+            temporary.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
