@@ -187,6 +187,72 @@ def test_inspect_can_skip_bad_episodes_and_says_so(run, easy, tmp_path):
     assert json.loads(out)["sources"][0]["steps"] < 20_000
 
 
+BOUNDED = ("--horizon", "20", "--reward-max", "-0.1")
+
+
+def test_ceilings_are_those_of_the_library_saved_drawn_and_told(run, easy, tmp_path):
+    phi, png = tmp_path / "phi.parquet", tmp_path / "phi.png"
+    options = ("--confidence", "0.95", "--confounding", "random=1", "-o", phi, "--png", png)
+    code, out, err = run("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, *options)
+    assert (code, err) == (0, "")
+    counts = cs.count([easy / "bad.parquet", easy / "random.parquet"])
+    expected = cs.value_ceilings(counts, 20, -0.1, confidence=0.95, confounding={"random": 1.0})
+    assert str(expected) in out
+    assert cs.Ceilings.load(phi).checksum == expected.checksum
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_ceilings_by_step_of_files_from_elsewhere_and_as_json(run, easy, tmp_path):
+    png = tmp_path / "phi.svg"
+    options = ("--state", "x,y", "--by-step", "--support", "any", "--discount", "0.9", "--json", "--png", png)
+    code, out, _ = run("ceilings", easy / "bad.csv", easy / "random.csv", *BOUNDED, *options)
+    found = json.loads(out)
+    assert code == 0
+    assert (found["step_indexed"], found["support"], found["discount"]) == (True, "any", 0.9)
+    assert found["confounding"] == {"bad": "inf", "random": "inf"}
+    assert found["guaranteed"] is False
+    first = found["states"][0]
+    assert first["value"] == max(first["q_values"])
+    assert "<svg" in png.read_text()  # no map, but states on a grid
+
+
+def test_a_warning_is_said_and_the_paper_s_fixed_point_is_there(run, easy):
+    options = ("--horizon", "20", "--reward-max", "0", "--method", "paper", "--stationary")
+    code, out, err = run("ceilings", easy / "bad.parquet", *options)
+    assert code == 0
+    assert err.startswith("warning: The paper's bound is not guaranteed here.")
+    assert "a fixed point after" in out
+    code, _, err = run("ceilings", easy / "bad.parquet", *BOUNDED)
+    assert code == 0
+    assert "warning: Only 'bad' is there" in err
+
+
+def test_states_that_lie_on_no_grid_cannot_be_drawn_but_are_saved(run, tmp_path):
+    space = cs.Space(["sick", "well"], ["drug", "none"])
+    cs.Logs(space, "ward", [0], [0], [0], [0], [1.0], [1], [True], [False]).write(tmp_path / "ward.parquet")
+    options = ("--horizon", "3", "--reward-max", "1", "-o", tmp_path / "phi.parquet", "--png", tmp_path / "x.png")
+    code, _, err = run("ceilings", tmp_path / "ward.parquet", *options)
+    assert code == 2
+    assert "A picture needs states on a grid" in err
+    assert cs.Ceilings.load(tmp_path / "phi.parquet").sources == ("ward",)
+
+
+def test_sensitivity_in_a_table_a_figure_and_json(run, easy, tmp_path):
+    logs = (easy / "bad.parquet", easy / "random.parquet")
+    options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "1,5,inf")
+    files = ("-o", tmp_path / "gamma.csv", "--png", tmp_path / "gamma.png")
+    code, out, _ = run("sensitivity", *logs, *options, *files)
+    assert code == 0
+    assert "At a confounding of 1 the sources contradict each other." in out
+    assert "single out a best action" in " ".join(out.split())
+    assert (tmp_path / "gamma.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "gamma.csv").read_text().count("\n") == 1 + 3 * 49
+    code, out, _ = run("sensitivity", *logs, *options, "--fixed", "random=1", "--json")
+    found = json.loads(out)
+    assert [row["confounding"] for row in found["confounding"]] == [1.0, 5.0, "inf"]
+    assert found["confounding"][2]["ceiling"] >= found["confounding"][1]["ceiling"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -195,6 +261,14 @@ def test_inspect_can_skip_bad_episodes_and_says_so(run, easy, tmp_path):
         (("inspect", "a.parquet", "--png", "x.gif"), "must end in"),
         (("inspect", "a.parquet", "--level", "2"), "--level is 2.0"),
         (("inspect", "a.parquet", "--bins", "age"), "--bins is 'age'"),
+        (("ceilings", "a.parquet", *BOUNDED, "-o", "phi.csv"), "must end in .parquet"),
+        (("ceilings", "a.parquet", *BOUNDED, "--png", "x.gif"), "must end in"),
+        (("ceilings", "a.parquet", *BOUNDED, "--confounding", "few"), "'few' is no Gamma"),
+        (("ceilings", "a.parquet", *BOUNDED, "--confounding", "random=few"), "'few' is no Gamma"),
+        (("ceilings", "a.parquet", *BOUNDED), "a.parquet does not exist"),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"), "'' is no Gamma"),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .parquet or .csv"),
         (("worlds", "lavacross-hrad"), "Did you mean 'lavacross-hard'"),
         (("worlds", "--png", "x.png"), "need a world"),
         (("worlds", "--coins", "once"), "need a world"),
@@ -218,7 +292,7 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["worlds", "collect", "inspect", "diagram"])
+@pytest.mark.parametrize("command", ["worlds", "collect", "inspect", "ceilings", "sensitivity", "diagram"])
 def test_help_shows_an_example(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0

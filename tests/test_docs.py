@@ -22,4 +22,4 @@ def test_every_table_has_its_place_and_is_filled():
         text = (Path(HERE) / page).read_text()
         for name in tables:
             inside = text.split(f"<!-- begin {name} -->")[1].split(f"<!-- end {name} -->")[0]
-            assert inside.count("|") > 20
+            assert inside.count("|") >= 20

@@ -164,7 +164,7 @@ def _refuse_contradiction(evidence: Evidence, proven: Masses, step: int | None) 
         return
     counts = evidence.counts
     if not counts.population:
-        proven = evidence.with_confidence(1 - CONTRADICTION_LEVEL).masses(step)
+        proven = evidence.allowing_for_chance(CONTRADICTION_LEVEL).masses(step)
     wrong = _conflict(proven)
     if wrong.max() > ROUNDING:
         cell = int(wrong.argmax())

@@ -161,9 +161,14 @@ class Evidence:
         seen = (counts.reward_min.min(initial=extreme), counts.reward_max.max(initial=extreme))
         self.furthest = float(np.abs(extreme - np.array(seen)).max())
 
-    def with_confidence(self, confidence: float) -> Evidence:
-        """Return the same evidence, read with limits."""
-        return Evidence(self.counts, self.gammas, self.extreme, confidence)
+    def allowing_for_chance(self, level: float) -> Evidence:
+        """Return the same evidence, read with limits of which any is wrong with a chance of about `level`.
+
+        Unlike those of `sampling_of`, these are as many as there are entries, which makes a test of them stronger.
+        """
+        result = Evidence(self.counts, self.gammas, self.extreme)
+        result.sampling = Sampling(alpha=level / (4 * len(self.counts)), exact=self.counts.step_indexed)
+        return result
 
     def visits(self, step: int | None = None) -> FloatArray:
         """Return how often all sources left each state: float64 [states]."""

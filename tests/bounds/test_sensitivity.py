@@ -1,0 +1,106 @@
+"""How bounds move with confounding, and where the best action breaks down."""
+
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.bounds.sensitivity import PRECISION, draw_sensitivity
+from causal_shaping.errors import CausalShapingError, ContradictionError
+
+
+def one_choice(share, good=0.8, bad=0.5):
+    """Population counts of a source that takes `a` with a share, in a state where a pays 1 with 0.8 and b with 0.5."""
+    space = cs.Space(["s", "end"], ["a", "b"], terminal=["end"])
+    mass = [share * good, share * (1 - good), (1 - share) * bad, (1 - share) * (1 - bad)]
+    reward = np.array([1.0, 0.0, 1.0, 0.0])
+    columns = {"source": [0] * 4, "step": None, "state": [0] * 4, "action": [0, 0, 1, 1], "next_state": [1] * 4}
+    columns |= {"terminated": [True] * 4, "n": mass, "reward_sum": mass * reward}
+    columns |= {"reward_min": reward, "reward_max": reward}
+    return cs.Counts.combined(space, ["trial"], [True], columns, population=True)
+
+
+def breakdown(share, good=0.8, bad=0.5):
+    """Solve for the Gamma at which the floor of a meets the ceiling of b, by hand.
+
+    The floor of a is max(its proven win, 1 minus the most it can lose), the ceiling of b likewise.
+    """
+
+    def gap(gamma):
+        least, most = share + (1 - share) / gamma, share + (1 - share) * gamma
+        floor = max(good * least, 1 - (1 - good) * most)
+        least, most = (1 - share) + share / gamma, (1 - share) + share * gamma
+        return floor - min(bad * most, 1 - (1 - bad) * least)
+
+    low, high = 1.0, 1e4
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if gap(middle) > 0 else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
+def test_the_breakdown_is_where_the_floor_of_the_best_meets_the_ceiling_of_the_next(share):
+    found = cs.sensitivity(one_choice(share), 1, 1.0, 0.0)
+    assert found.best_action[0] == 0
+    assert found.breakdown[0] == pytest.approx(breakdown(share), rel=PRECISION)
+    assert found.breakdown[0] <= breakdown(share) * (1 + 1e-9)
+    for gamma, singled in zip(found.confounding, found.singled_out[:, 0], strict=True):
+        assert singled == (gamma < breakdown(share))
+
+
+def test_bounds_widen_and_less_is_excluded_as_confounding_grows():
+    world = cs.load_world("lavacross-easy")
+    counts = world.model.observe(world.demonstrators["random"], "random")
+    found = cs.sensitivity(counts, 20, -0.1, -1.1, (1, 1.2, 2, 10, math.inf))
+    assert (np.diff(found.ceilings, axis=0) >= -1e-9).all()
+    assert (np.diff(found.floors, axis=0) <= 1e-9).all()
+    assert (np.diff(found.suboptimal) <= 0).all()
+    assert (np.diff(found.singled_out.astype(int), axis=0) <= 0).all()
+    best = world.model.optimum(20)
+    np.testing.assert_allclose(found.ceilings[0], best.values[0], atol=1e-9)
+    assert found.singled_out[0, found.bounded].all()  # with equals counted as one
+    known = ~np.isnan(found.breakdown)
+    for gamma, singled in zip(found.confounding, found.singled_out, strict=True):
+        assert (singled[known] == (found.breakdown[known] >= gamma)).all()
+
+
+def test_sources_that_contradict_each_other_are_told_and_a_known_one_stays():
+    world = cs.load_world("lavacross-easy")
+    counts = [world.model.observe(world.demonstrators[name], name) for name in ("bad", "random")]
+    found = cs.sensitivity(counts, 20, -0.1, -1.1, (1, math.inf))
+    assert "contradict each other" in found.contradictions[0]
+    assert found.contradictions[1] is None
+    assert np.isnan(found.ceilings[0]).all()
+    assert "At a confounding of 1 the sources contradict each other." in found.findings()
+    with pytest.raises(ContradictionError, match="No confounding that was asked for is possible"):
+        cs.sensitivity(counts, 20, -0.1, -1.1, (1,))
+    fixed = cs.sensitivity(counts, 20, -0.1, -1.1, (math.inf,), fixed={"random": 1.0})
+    np.testing.assert_allclose(fixed.ceilings[0], world.model.optimum(20).values[0], atol=1e-9)
+
+
+def test_the_table_holds_a_row_per_gamma_and_state(tmp_path):
+    found = cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, (1, 2, math.inf))
+    found.write(tmp_path / "gamma.parquet")
+    table = pq.read_table(tmp_path / "gamma.parquet").to_pandas()
+    assert table["confounding"].tolist() == [1.0, 1.0, 2.0, 2.0, math.inf, math.inf]
+    assert table["ceiling"].tolist() == found.ceilings.ravel().tolist()
+    assert table["best_action"].tolist()[:2] == ["a", None]
+    assert len(draw_sensitivity(found).axes) == 3
+    assert len(draw_sensitivity(cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, (2,))).axes) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confounding": ()}, "at least one Gamma"),
+        ({"stationary": True}, "not a fixed point"),
+        ({"fixed": {"ward": 1.0}}, "fixed names 'ward'"),
+        ({"confounding": (0.5,)}, "confounding of 'trial' is 0.5"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(CausalShapingError, match=message):
+        cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, **options)
