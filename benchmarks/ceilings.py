@@ -77,7 +77,7 @@ def backup_of(evidence, threads):
     """Return a function that does one backup."""
     numba.set_num_threads(threads)
     states = len(evidence.counts.space.states)
-    layer = _Layer(evidence.masses(), evidence.visits(), np.zeros(states, dtype=bool))
+    layer = _Layer(evidence.masses(), np.zeros(states, dtype=bool))
     following, q_values = np.append(made_up_values(states), 0.0), np.empty((states, ACTIONS))
     return lambda: layer.backup(following, 1.0, CEILING, q_values)
 
@@ -92,7 +92,7 @@ def one_setting(states, shared):
     counts = made_up_counts(states, shared=shared)
     own = sum(getattr(counts, name).nbytes for name in counts.COLUMNS if getattr(counts, name) is not None)
     forget_peak()
-    evidence = Evidence(counts, np.full(SOURCES, np.inf), -0.1)
+    evidence = Evidence(counts, np.full(SOURCES, np.inf), -0.1, CEILING)
     building = best_of(evidence.masses, repeats=1)
     work = {"one": backup_of(evidence, 1)}
     work["one"]()

@@ -22,7 +22,7 @@ def test_a_ceiling_says_what_it_is_in_three_lines():
     assert shown.splitlines() == [
         "Ceilings of 20 steps by joint from good, bad, random: from -0.8092 to -0.1",
         "support observed, confounding good inf, bad inf, random 1, confidence 0.95, discount 1, steps pooled",
-        "43 states bounded, 0 fell back to the vacuous value -0.1, 6 terminal (at the first step)",
+        "43 states bounded, 0 fell back to the vacuous value, 6 terminal (at the first step)",
     ]
 
 
@@ -38,7 +38,7 @@ def test_printed_it_says_what_it_assumes():
         "bad: given the outcome that an action would have, the odds of taking it differ",
         "by a factor of at most 3.",
         "random is unconfounded",
-        "has followed it at least once in some source",
+        "was seen to follow it at least once, in some source",
         "hold at once with a chance of 0.95 or more",
         "These logs help:",
     ):
@@ -46,7 +46,8 @@ def test_printed_it_says_what_it_assumes():
     other = str(cs.value_floors(BY_STEP, 20, -1.1, support="any"))
     assert "No step pays less than -1.1." in other
     assert "does not change from step to step" not in other
-    assert "has followed it" not in other
+    assert "was seen to follow it" not in other
+    assert "The number of episodes was fixed" in str(cs.value_floors(BY_STEP, 20, -1.1, confidence=0.9))
     assert "Not guaranteed: a plug-in estimate" in other
 
 
@@ -222,6 +223,24 @@ def test_steps_beyond_the_logs_are_vacuous_and_progress_is_told():
     assert (found.values[:20].min(axis=1) < 0).all()
 
 
+def test_actions_that_look_alike_and_numbers_of_numpy_survive_a_file(tmp_path):
+    space = cs.Space(["a", "end"], [1, "1"], terminal=["end"])
+    columns = {name: [0] for name in ("source", "state", "action", "reward_sum", "reward_min", "reward_max")}
+    columns |= {"step": None, "next_state": [1], "terminated": [True], "n": [1]}
+    counts = cs.Counts.combined(space, ["s"], [True], columns)
+    made = cs.value_ceilings(counts, 2, 1.0, support="any", confidence=np.float32(0.5))
+    made.save(tmp_path / "phi.parquet")
+    assert cs.Ceilings.load(tmp_path / "phi.parquet").checksum == made.checksum
+
+
+def test_a_file_without_a_column_is_refused(tmp_path):
+    path = tmp_path / "phi.parquet"
+    cs.value_ceilings(COUNTS, 20, -0.1).save(path)
+    pq.write_table(pq.read_table(path).drop_columns("q_value of up"), path)
+    with pytest.raises(FileError, match="lacks the columns q_value of up"):
+        cs.Ceilings.load(path)
+
+
 NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COUNTS.COLUMNS} | {"step": None})
 
 
@@ -233,7 +252,7 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COU
             {"reward_max": -0.2},
             "reward_max is -0.2, but source 'good' holds a reward of -0.1",
         ),
-        (COUNTS, {"reward_max": math.nan}, "reward_max is nan"),
+        (COUNTS, {"reward_max": math.nan}, "reward_max is nan; it must be a finite number"),
         (COUNTS, {"reward_max": math.inf}, "must be a finite number"),
         (COUNTS, {"horizon": 0}, "horizon is 0; it must be at least 1"),
         (COUNTS, {"horizon": 2.5}, "horizon is 2.5; it must be a whole number"),
@@ -248,6 +267,8 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COU
         (COUNTS, {"discount": 1.1}, "discount is 1.1"),
         (COUNTS, {"discount": 0.0}, "discount is 0.0"),
         (COUNTS, {"min_visits": -1}, "min_visits is -1"),
+        (COUNTS, {"min_visits": 5, "support": "any"}, "leave it out for any other"),
+        (COUNTS, {"confounding": "high"}, "confounding is 'high'; give a number"),
         (COUNTS, {"method": "magic"}, "method is 'magic'; use 'joint' or 'paper'"),
         ([], {}, "There are no counts"),
         (NONE, {}, "The counts are empty"),

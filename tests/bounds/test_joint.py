@@ -343,6 +343,69 @@ def test_an_end_is_the_same_end_for_a_source_that_does_not_say_where(confounding
     assert both.q_values[0, 0, 0] == pytest.approx(0.5)
 
 
+def masses_of(space, source, rows, **options):
+    """Population counts from rows (s, x, s', ended, mass, reward)."""
+    state, action, after, ended, n, reward = np.array(rows, dtype=float).T
+    columns = {"source": np.zeros(len(rows)), "step": None, "state": state, "action": action, "next_state": after}
+    columns |= {"terminated": ended > 0, "n": n, "reward_sum": n * reward, "reward_min": reward, "reward_max": reward}
+    return cs.Counts.combined(space, [source], [True], columns, population=True, **options)
+
+
+@pytest.mark.parametrize(
+    "rewards", [[0.0, 8e-7], [1e6, 1e6 + 1.0], [1 + 0.9e-7 * k for k in range(64)], [-1.0, -1.0 + 1e-8]]
+)
+def test_small_differences_between_rewards_never_cost_the_guarantee(rewards):
+    space = cs.Space(["a", "end"], ["go"], terminal=["end"])
+    counts = masses_of(space, "d0", [(0, 0, 1, 1, 1 / len(rewards), reward) for reward in rewards])
+    mean = np.mean(rewards)
+    ceiling = cs.value_ceilings(counts, 1, max(rewards), confounding=1.0).values[0, 0]
+    floor = cs.value_floors(counts, 1, min(rewards), confounding=1.0).values[0, 0]
+    assert floor - 1e-15 * abs(mean) <= mean <= ceiling + 1e-15 * abs(mean)
+    assert ceiling - floor <= 1e-6 * abs(mean)
+
+
+def test_many_rewards_that_are_told_apart_stay_so():
+    """Sources with more distinct rewards than usual, one of which does not say where episodes end."""
+    space = cs.Space(["a", "b", "end"], ["go", "no"], terminal=["end"])
+    leave = [(1, 0, 2, 1, 0.5, 0.0), (1, 1, 2, 1, 0.5, 0.0)]
+    told = [(0, 0, 1, 0, 0.3 / 70, k / 70) for k in range(70)] + [(0, 1, 2, 1, 0.7, 0.0), *leave]
+    silent = [(0, 0, 1, 0, 0.3 / 70, k / 70) for k in range(60)] + [(0, 1, -1, 1, 1 - 0.3 * 60 / 70, 0.0), *leave]
+    parts = [masses_of(space, f"d{i}", rows, max_rewards=100) for i, rows in enumerate((told, silent))]
+    together = cs.value_ceilings(parts[0].merge(parts[1], max_rewards=100), 1, 1.0, support="any")
+    truth = 0.3 * np.mean([k / 70 for k in range(70)]) + 0.7 * 1.0
+    assert together.q_values[0, 0, 0] >= truth - 1e-9
+    assert np.array_equal(together.q_values, cs.value_ceilings(parts, 1, 1.0, support="any").q_values)
+
+
+def test_more_rewards_than_sixteen_bits_hold():
+    n = 70_000
+    space = cs.Space(["a", "end"], ["go"], terminal=["end"])
+    counts = masses_of(space, "d0", [(0, 0, 1, 1, 1 / n, k / n) for k in range(n)], max_rewards=n)
+    assert cs.value_ceilings(counts, 1, 1.0).values[0, 0] == pytest.approx((n - 1) / n / 2, abs=1e-6)
+
+
+def test_one_cell_may_hold_most_outcomes():
+    n = 120_000
+    zeros = np.zeros(n)
+    columns = {"source": zeros, "step": None, "state": zeros + n - 1, "action": zeros, "next_state": np.arange(n)}
+    columns |= {"terminated": zeros > 0, "n": zeros + 1}
+    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), zeros)
+    counts = cs.Counts.combined(cs.Space(range(n), ["go"]), ["d0"], [True], columns)
+    assert (cs.value_ceilings(counts, 2, 0.0).values == 0).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_do_not_change_the_bounds(threads, monkeypatch):
+    monkeypatch.setattr("causal_shaping.bounds.joint.MANY_OUTCOMES", 1)
+    monkeypatch.setattr("numba.get_num_threads", lambda: threads)
+    world = cs.load_world("lavacross-maze")
+    found = bounds_of(world.model, world_counts(world), world.horizon)
+    monkeypatch.undo()
+    expected = bounds_of(world.model, world_counts(world), world.horizon)
+    for one, other in zip(found, expected, strict=True):
+        assert np.array_equal(one.q_values, other.q_values)
+
+
 def test_rewards_that_differ_by_rounding_are_one():
     """A source in single precision and one in double: 0.1 is the same reward, its mass is not counted twice."""
     rewards = np.array([0.1] * 50 + [0.0] * 50)
@@ -404,6 +467,8 @@ def test_a_support_of_ones_own_limits_untried_actions_and_states_too():
         ("some", "support is 'some'"),
         (7, "support is 7"),
         ({"a": []}, "allows nothing after 'go' in 'a'"),
+        ({"a": "b"}, "support gives the string 'b' after 'a'"),
+        (lambda state, action: "b", "support gives the string 'b'"),
         ({"z": ["a"]}, "There is no state 'z'"),
         ({"a": ["z"]}, "There is no state 'z'"),
         ({"a": ["b"]}, "leaves out state 'end' after 'go' in 'a', but source 'd0' saw it"),
@@ -412,6 +477,17 @@ def test_a_support_of_ones_own_limits_untried_actions_and_states_too():
 def test_a_support_that_makes_no_sense_is_refused(support, message):
     with pytest.raises(CausalShapingError, match=message):
         cs.value_ceilings(steps_of([1, 2], [0.0, 0.0], [False, True]), 2, 1.0, support=support)
+
+
+@pytest.mark.parametrize("pay", [-1.0, 1.0])
+def test_a_successor_that_nobody_left_may_be_the_end(pay):
+    """`go` reaches the undeclared end t half of the time; the source goes only when it fails."""
+    space = cs.Space(["a", "t"], ["stay", "go"])
+    counts = masses_of(space, "d0", [(0, 0, 0, 0, 0.5, pay), (0, 1, 0, 0, 0.5, pay)])
+    truth = 0.5 * pay + 0.5 * (pay + 0.5 * pay + 0.5 * (pay + pay)) if pay < 0 else 0.5 * pay + 0.5 * (3 * pay)
+    ceiling = cs.value_ceilings(counts, 3, pay, support={"a": ["a", "t"]}).q_values[0, 0, 1]
+    floor = cs.value_floors(counts, 3, pay, support={"a": ["a", "t"], "t": None}).q_values[0, 0, 1]
+    assert floor - 1e-12 <= truth <= ceiling + 1e-12
 
 
 def test_a_support_must_allow_an_end_that_was_seen():

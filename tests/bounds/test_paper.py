@@ -121,6 +121,43 @@ def test_a_fixed_point_that_does_not_exist_is_an_error():
     assert discounted.contraction == pytest.approx(0.9, abs=0.01)
 
 
+def test_a_slow_fixed_point_is_found():
+    """It goes on with a chance of 0.999 a step and pays 0.001: V* = 0.999, after many thousand sweeps."""
+    model = cs.TabularCMDP(
+        next_state=[[[0, 1]], [[1, 1]]],
+        reward=[[[1e-3, 0.0]], [[0.0, 0.0]]],
+        noise=[[0.999, 0.001], [1.0, 0.0]],
+        terminal=[False, True],
+        start=[1.0, 0.0],
+    )
+    counts = model.observe(np.ones((2, 2, 1)), "d0")
+    for method in ("paper", "joint"):
+        found = cs.value_ceilings(counts, 1000, 1e-3, method=method, stationary=True)
+        assert found.values[0] == pytest.approx(0.999, abs=1e-9)
+        assert found.contraction == pytest.approx(0.999, abs=1e-4)
+    assert found.values[0] >= 0.999 * (1 - 1e-12)  # up to rounding
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.999])
+def test_a_fixed_point_with_discount_errs_to_the_safe_side(discount):
+    model = cs.TabularCMDP([[[0]]], [[[1.0]]], [[1.0]], [False], [1.0])
+    counts = model.observe(np.ones((1, 1, 1)), "d0")
+    options = {"discount": discount, "stationary": True}
+    exact = 1 / (1 - discount)
+    rounding = 1e-13 * exact
+    assert -rounding <= cs.value_ceilings(counts, 5, 1.0, **options).values[0] - exact <= 1e-9 * exact
+    assert -rounding <= exact - cs.value_floors(counts, 5, 1.0, **options).values[0] <= 1e-9 * exact
+
+
+def test_the_paper_s_clip_is_no_bound_without_a_time_limit():
+    model = cs.TabularCMDP([[[0], [0]]], [[[1.0], [1.0]]], [[1.0]], [False], [1.0])
+    counts = model.observe(np.full((1, 1, 2), 0.5), "d0")
+    with pytest.warns(cs.AssumptionWarning, match=r"The clip \(H - 1\) b was reached"):
+        found = paper(counts, 2, 1.0, discount=0.9, stationary=True)
+    assert found.values[0] < model.optimum(discount=0.9).values[0]
+    assert not found.guaranteed
+
+
 def test_the_robots_fixed_point():
     """What the formula really gives; see docs/differences.md for the figures that the paper prints."""
     world = cs.load_world("walking-robot")

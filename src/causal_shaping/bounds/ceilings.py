@@ -101,7 +101,8 @@ def value_ceilings(
     if method not in METHODS:
         raise DataError(f"method is {method!r}; use {' or '.join(map(repr, METHODS))}.")
     highest = float(merged.reward_max.max())
-    if method == "joint" and not reward_max >= highest:
+    _refuse_infinite("reward_max", reward_max)
+    if method == "joint" and reward_max < highest:
         source = merged.sources[merged.source[merged.reward_max.argmax()]]
         raise DataError(
             f"reward_max is {reward_max}, but source {source!r} holds a reward of {highest}. A ceiling needs a true "
@@ -142,7 +143,8 @@ def value_floors(
     """
     merged = merge_counts(counts)
     lowest = float(merged.reward_min.min())
-    if not reward_min <= lowest:
+    _refuse_infinite("reward_min", reward_min)
+    if reward_min > lowest:
         source = merged.sources[merged.source[merged.reward_min.argmin()]]
         raise DataError(
             f"reward_min is {reward_min}, but source {source!r} holds a reward of {lowest}. A floor needs a true "
@@ -203,12 +205,14 @@ class _Options:
 
     def check(self, counts: Counts) -> None:
         whole("horizon", self.horizon, least=1)
-        if not math.isfinite(self.extreme):
-            raise DataError(f"The bound of the reward is {self.extreme}; it must be a finite number.")
         check_discount(self.discount)
         self.gammas(counts)
         if not self.min_visits >= 0:
             raise DataError(f"min_visits is {self.min_visits}; it must be 0 or more.")
+        if self.min_visits and self.support != "observed":
+            raise DataError(
+                "min_visits says where support 'observed' is not to be trusted; leave it out for any other."
+            )
         if self.confidence is not None and not 0 < self.confidence < 1:
             raise DataError(f"confidence is {self.confidence}; it must be between 0 and 1, such as 0.95.")
         if self.confidence is not None and counts.population:
@@ -224,12 +228,18 @@ class _Options:
                 )
 
 
+def _refuse_infinite(name: str, bound: float) -> None:
+    if not math.isfinite(bound):
+        raise DataError(f"{name} is {bound}; it must be a finite number.")
+
+
 def merge_counts(counts: Counts | Sequence[Counts]) -> Counts:
     """Return one or several counts as one that is not empty."""
     parts = [counts] if isinstance(counts, Counts) else list(counts)
     if not parts:
         raise DataError("There are no counts to bound values with.")
-    merged = parts[0].merge(*parts[1:]) if len(parts) > 1 else parts[0]
+    most = np.iinfo(np.int64).max  # whether rewards are told apart was decided when the parts were counted
+    merged = parts[0].merge(*parts[1:], max_rewards=most) if len(parts) > 1 else parts[0]
     if not len(merged):
         raise DataError("The counts are empty: nothing was logged.")
     return merged
@@ -252,7 +262,7 @@ def _joint(kind: type[Kind], counts: Counts, options: _Options, progress: Progre
         gammas=options.gammas(counts),
         confidence=options.confidence,
         discount=options.discount,
-        min_visits=options.min_visits if options.support == "observed" else 0.0,
+        min_visits=options.min_visits,
         stationary=options.stationary,
         progress=progress,
     )
@@ -278,8 +288,9 @@ def _bounds(
         discount=float(options.discount),
         method=method,
         support=support if isinstance(support, str) else "given",
-        confidence=options.confidence,
+        confidence=None if options.confidence is None else float(options.confidence),
         min_visits=float(options.min_visits),
+        rewards_told_apart=all(counts.discrete_rewards),
         population=counts.population,
         step_indexed=counts.step_indexed,
         stationary=bool(options.stationary),

@@ -39,7 +39,7 @@ def save_bounds(bounds: Bounds, path: str | os.PathLike[str]) -> None:
     columns[_name("vacuous", space)] = bounds.vacuous.ravel()
     columns[_name("terminal", space)] = np.tile(bounds.terminal, steps)
     q_values = bounds.q_values.reshape(-1, len(space.actions))
-    columns |= {_q_name(action, space): q_values[:, x] for x, action in enumerate(space.actions)}
+    columns |= {name: q_values[:, x] for x, name in enumerate(_q_names(space))}
     about = {
         "kind": bounds.KIND,
         "version": BOUNDS_VERSION,
@@ -59,6 +59,9 @@ def load_bounds(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
     if about is None:
         raise FileError(f"{path} holds no {kind.KIND} of this package.")
     table, space = pq.read_table(path), Space.from_json(about["space"])
+    wanted = {*space.columns, *(_name(name, space) for name in ("value", "vacuous", "terminal")), *_q_names(space)}
+    if missing := wanted - set(table.column_names):
+        raise FileError(f"{path} lacks the columns {', '.join(sorted(missing))}. Was it changed?")
     state = positions(table, space.columns, space.states, "state")
     states, steps = len(space.states), 1 if about["stationary"] else about["horizon"]
     step = np.zeros(len(state), dtype=np.int64) if about["stationary"] else table["step"].to_numpy()
@@ -79,7 +82,7 @@ def load_bounds(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
             "values": rows(_name("value", space)),
             "vacuous": rows(_name("vacuous", space)),
             "terminal": table[_name("terminal", space)].to_numpy()[order][:states],
-            "q_values": np.stack([rows(_q_name(action, space)) for action in space.actions], axis=-1),
+            "q_values": np.stack([rows(name) for name in _q_names(space)], axis=-1),
             "sources": tuple(about["sources"]),
             "confounding": {name: float(gamma) for name, gamma in about["confounding"].items()},
             "caveats": tuple(about["caveats"]),
@@ -90,8 +93,13 @@ def load_bounds(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
     return result
 
 
-def _q_name(action: Any, space: Space) -> str:
-    return _name(f"q_value of {action}", space)
+def _q_names(space: Space) -> list[str]:
+    """Return a column for each action; those that look alike, as 1 and "1" do, have their position behind them."""
+    names = [str(action) for action in space.actions]
+    return [
+        _name(f"q_value of {name}" + (f" ({x})" if names.count(name) > 1 else ""), space)
+        for x, name in enumerate(names)
+    ]
 
 
 def _name(name: str, space: Space) -> str:

@@ -20,7 +20,7 @@ import numba
 import numpy as np
 from numba import njit
 
-from causal_shaping.bounds.masses import Evidence, Masses
+from causal_shaping.bounds.masses import Evidence, Masses, sampling_of
 from causal_shaping.bounds.support import Support, given_support, terminal_states
 from causal_shaping.bounds.sweeps import Solution, fixed_point
 from causal_shaping.data import BoolArray, Counts, FloatArray
@@ -71,14 +71,15 @@ def joint_bounds(
         progress: called with the number of steps done and in all.
     """
     allowed = given_support(counts, support)
-    evidence = Evidence(counts, gammas, extreme, confidence)
+    sampling = None if confidence is None else sampling_of(counts, confidence, horizon)
+    evidence = Evidence(counts, gammas, extreme, side, sampling)
     terminal = terminal_states(counts)
     shape = (len(counts.space.states), len(counts.space.actions))
 
     def layer(step: int | None) -> _Layer:
-        proven, visits = evidence.masses(step), evidence.visits(step)
+        proven = evidence.masses(step)
         _refuse_contradiction(evidence, proven, step)
-        return _Layer(proven, visits, anything=np.full(shape[0], support == "any") | (visits < min_visits))
+        return _Layer(proven, anything=np.full(shape[0], support == "any") | (proven.visits < min_visits))
 
     def backup(current: _Layer, values: FloatArray) -> FloatArray:
         following = np.append(values, 0.0)  # and after the end
@@ -93,7 +94,7 @@ def joint_bounds(
         return q_values
 
     def never_left(current: _Layer) -> BoolArray:
-        result: BoolArray = (current.visits == 0) & ~terminal
+        result: BoolArray = (current.proven.visits == 0) & ~terminal
         if allowed is not None:
             result[allowed.pair // shape[1]] = False
         return result
@@ -105,7 +106,9 @@ def joint_bounds(
             q_values = backup(pooled, values)
             return q_values.max(axis=-1), q_values
 
-        values, q_values, sweeps, contraction = fixed_point(sweep, counts.space.states, discount)
+        values, q_values, sweeps, contraction, remainder = fixed_point(sweep, counts.space.states, discount)
+        values[~terminal] += side * remainder
+        q_values[~terminal] += side * remainder
         return Solution(values, q_values, never_left(pooled), terminal, sweeps, contraction)
 
     values, q_values = np.zeros((horizon + 1, shape[0])), np.empty((horizon, *shape))
@@ -123,14 +126,14 @@ def joint_bounds(
 class _Layer:
     """What is known of one step, or of all of them pooled, made ready for the kernel."""
 
-    def __init__(self, proven: Masses, visits: FloatArray, anything: BoolArray) -> None:
-        self.proven, self.visits = proven, visits
+    def __init__(self, proven: Masses, anything: BoolArray) -> None:
+        self.proven = proven
         # The value of free mass in each cell; -inf for the best that was seen to follow the state.
         self.free_value = np.full(len(proven.state), -np.inf)
         self.anything = np.flatnonzero(anything[proven.state])
         outcomes = len(proven.lower)
         parts = numba.get_num_threads() if outcomes >= MANY_OUTCOMES else 1
-        near = np.searchsorted(proven.first, np.arange(1, parts) * (outcomes / parts))
+        near = np.searchsorted(proven.first[1:], np.arange(1, parts) * (outcomes / parts))
         # Cut between states: all cells of a state are worked on together.
         edges = [0, *np.searchsorted(proven.state, proven.state[near]).tolist(), len(proven.state)]
         self.parts = list(itertools.pairwise(edges))

@@ -56,7 +56,7 @@ def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: boo
 
     Example:
         >>> lower_limit(10, 10, 0.05).round(4), lower_limit(10, 10, 0.05, exact=False).round(4)
-        (np.float64(0.7411), np.float64(0.6231))
+        (np.float64(0.7411), np.float64(0.623))
     """
     count, n = np.asarray(count, dtype=np.float64), np.asarray(n, dtype=np.float64)
     if exact:

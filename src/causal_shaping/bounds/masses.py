@@ -15,6 +15,7 @@ With finite samples, shares are replaced by confidence limits on the side that w
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Mapping
@@ -29,8 +30,11 @@ from causal_shaping.bounds.limits import Sampling
 from causal_shaping.data import MAX_REWARDS, UNKNOWN, BoolArray, Counts, FloatArray, IntArray, LongArray
 from causal_shaping.errors import DataError
 
-SAME_REWARD = 1e-6
-"""Rewards that differ by less than this, relative to their size, are one: numbers in single precision do."""
+SAME_REWARD = 2.0**-22
+"""Rewards within this of each other, relative to the largest, are one: single precision cannot tell them apart."""
+
+FEW_REWARDS = 1000
+"""Beyond this many distinct rewards, sorting finds them faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,24 +46,26 @@ class Masses:
 
     Attributes:
         rewards: float64 [distinct rewards], rising.
+        visits: float64 [states], how often all sources left a state.
         state: int32 [cells].
         action: int32 [cells].
         first: int64 [cells + 1].
         rest: float64 [cells], the most mass that all other outcomes can have together, by default 1.
         after: int32 [outcomes], the next state; the number of states if it ended.
-        reward: uint16 [outcomes], which of `rewards`; where outcomes do not tell rewards apart, the extreme one.
+        reward: uint16 or wider [outcomes], which of `rewards`; if they are not told apart, that is the extreme one.
         lower: float64 [outcomes], max_i L_i.
         upper: float64 [outcomes], min_i U_i, by default 1.
         deficit: float64 [outcomes], max_i L_i(o) |extreme - mean reward of i there|, by default 0.
     """
 
     rewards: FloatArray
+    visits: FloatArray
     state: IntArray
     action: IntArray
     first: LongArray
     rest: FloatArray
     after: IntArray
-    reward: npt.NDArray[np.uint16]
+    reward: npt.NDArray[Any]
     lower: FloatArray
     upper: FloatArray
     deficit: FloatArray
@@ -71,60 +77,77 @@ def source_confounding(counts: Counts, confounding: float | Mapping[str, float])
         for name in confounding:
             if name not in counts.sources:
                 raise DataError(f"confounding names {name!r}, but the sources are {', '.join(counts.sources)}.")
-        gammas = np.array([float(confounding.get(name, math.inf)) for name in counts.sources])
+        given = [confounding.get(name, math.inf) for name in counts.sources]
     else:
-        gammas = np.full(len(counts.sources), float(confounding))
+        given = [confounding] * len(counts.sources)
+    try:
+        gammas = np.array([float(gamma) for gamma in given])
+    except (TypeError, ValueError):
+        raise DataError(f"confounding is {confounding!r}; give a number from 1 to inf, or one by source.") from None
     for name, gamma in zip(counts.sources, gammas, strict=True):
         if not gamma >= 1:
             raise DataError(f"The confounding of {name!r} is {gamma}; it must be 1 (none) or more, up to inf.")
     return gammas
 
 
-def sampling_of(counts: Counts, confidence: float) -> Sampling:
+def sampling_of(counts: Counts, confidence: float, horizon: int) -> Sampling:
     """Return limits that all hold at once with the given confidence.
 
     The union bound runs over all limits that could ever be asked for, seen or not: per source, step, state and action
-    one for p(x | s), and per outcome a lower one for p(x, o | s), a lower and an upper one for p(o | s, x), and two
-    more for mean rewards where outcomes do not tell rewards apart. Outcomes are a next state, ended or not, or an end
-    with no word on where; times the rewards that are told apart, taken to be `MAX_REWARDS` or as many as were seen.
-    Every limit is wrong with a chance of at most (1 - confidence) divided by their number.
+    one for p(x | s), and per outcome a lower one for p(x, o | s), a lower and an upper one for p(o | s, x), and four
+    more for mean rewards where outcomes do not tell rewards apart, two for a ceiling and two for a floor. Outcomes are
+    a next state, ended or not, or an end with no word on where; times the rewards that are told apart, taken to be
+    `MAX_REWARDS` or as many as were seen. Every limit is wrong with a chance of at most (1 - confidence) divided by
+    their number.
 
     Counts by step have exact limits: given how often a step began in s, what follows is binomial. This takes the
     number of episodes as fixed beforehand. With steps pooled, how often s was visited depends on what followed
     earlier visits, so limits are time-uniform; they hold however the logs came to their length.
     """
-    steps = 1 if counts.step is None else int(counts.step.max(initial=0)) + 1
+    steps = horizon if counts.step_indexed else 1
     states, actions = len(counts.space.states), len(counts.space.actions)
     told_apart = all(counts.discrete_rewards)
-    rewards = max(MAX_REWARDS, len(_distinct(counts.reward_min))) if told_apart else 1
+    rewards = max(MAX_REWARDS, len(distinct_rewards(counts))) if told_apart else 1
     outcomes = (2 * states + 1) * rewards
-    limits = len(counts.sources) * steps * states * actions * (1 + outcomes * (3 if told_apart else 5))
+    limits = len(counts.sources) * steps * states * actions * (1 + outcomes * (3 if told_apart else 7))
     return Sampling(alpha=(1 - confidence) / limits, exact=counts.step_indexed)
 
 
-def comparable(counts: Counts) -> Counts:
+def distinct_rewards(counts: Counts) -> FloatArray:
+    """Return the rewards that occur, rising."""
+    found = _distinct(counts.reward_min, FEW_REWARDS)
+    return np.asarray(found if len(found) <= FEW_REWARDS else np.unique(counts.reward_min))
+
+
+def comparable(counts: Counts, side: float) -> Counts:
     """Return counts in which equal outcomes of different sources look equal.
 
     If one source does not tell rewards apart, none does. If one does not say where its episodes end, none does. And
-    rewards that differ by rounding are one.
+    rewards that differ by rounding are one, the largest of them for a ceiling (`side` above 0), else the smallest.
     """
     told_apart = all(counts.discrete_rewards)
     columns: dict[str, Any] = {name: getattr(counts, name) for name in counts.COLUMNS}
     if (counts.terminated & (counts.next_state == UNKNOWN)).any():
         columns["next_state"] = np.where(counts.terminated, UNKNOWN, counts.next_state)
     if told_apart:
-        distinct = _distinct(counts.reward_min)
-        near = np.diff(distinct) <= SAME_REWARD * np.maximum(1.0, np.abs(distinct[1:]))
-        if near.any():
-            leader = np.maximum.accumulate(np.where(np.append(False, near), 0, np.arange(len(distinct))))
-            which = np.searchsorted(distinct, counts.reward_min)
-            columns["reward_min"] = columns["reward_max"] = distinct[leader][which]
+        distinct = distinct_rewards(counts)
+        width = SAME_REWARD * np.abs(distinct).max(initial=0.0)
+        if (np.diff(distinct) <= width).any():
+            first = np.zeros(len(distinct), dtype=np.int64)  # of the group of each: none is wider than `width`
+            for i in range(1, len(distinct)):
+                first[i] = first[i - 1] if distinct[i] <= distinct[first[i - 1]] + width else i
+            last = np.searchsorted(first, first, side="right") - 1
+            name = distinct[last if side > 0 else first][np.searchsorted(distinct, counts.reward_min)]
+            columns["reward_min"] = columns["reward_max"] = name
     if all(columns[name] is getattr(counts, name) for name in counts.COLUMNS) and (
         told_apart or not any(counts.discrete_rewards)
     ):
         return counts
     discrete = [told_apart] * len(counts.sources)
-    return Counts.combined(counts.space, counts.sources, discrete, columns, population=counts.population)
+    most = np.iinfo(np.int64).max  # what is told apart stays so
+    return Counts.combined(
+        counts.space, counts.sources, discrete, columns, population=counts.population, max_rewards=most
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,15 +171,17 @@ class Evidence:
         counts: of one or several sources.
         gammas: float64 [sources], see `source_confounding`.
         extreme: the largest possible reward for a ceiling, the smallest for a floor.
-        confidence: that all limits hold at once; None takes shares as they are.
+        side: above 0 for a ceiling, below for a floor.
+        sampling: how limits are taken; None takes shares as they are.
     """
 
-    def __init__(self, counts: Counts, gammas: FloatArray, extreme: float, confidence: float | None = None) -> None:
-        self.counts = counts = comparable(counts)
-        self.gammas, self.extreme = gammas, extreme
-        self.sampling = None if confidence is None else sampling_of(counts, confidence)
+    def __init__(
+        self, counts: Counts, gammas: FloatArray, extreme: float, side: float, sampling: Sampling | None = None
+    ) -> None:
+        self.counts = counts = comparable(counts, side)
+        self.gammas, self.extreme, self.sampling = gammas, extreme, sampling
         self.told_apart = all(counts.discrete_rewards)
-        self.rewards = _distinct(counts.reward_min) if self.told_apart else np.array([extreme])
+        self.rewards = distinct_rewards(counts) if self.told_apart else np.array([extreme])
         # The furthest that a reward can be from the extreme one, as far as anybody saw.
         seen = (counts.reward_min.min(initial=extreme), counts.reward_max.max(initial=extreme))
         self.furthest = float(np.abs(extreme - np.array(seen)).max())
@@ -166,15 +191,9 @@ class Evidence:
 
         Unlike those of `sampling_of`, these are as many as there are entries, which makes a test of them stronger.
         """
-        result = Evidence(self.counts, self.gammas, self.extreme)
+        result = copy.copy(self)
         result.sampling = Sampling(alpha=level / (4 * len(self.counts)), exact=self.counts.step_indexed)
         return result
-
-    def visits(self, step: int | None = None) -> FloatArray:
-        """Return how often all sources left each state: float64 [states]."""
-        entries = self._entries(step)
-        visits = np.bincount(entries.state, entries.n, minlength=len(self.counts.space.states))
-        return np.asarray(visits, dtype=np.float64)
 
     def masses(self, step: int | None = None) -> Masses:
         """Return what the sources prove together of a step; of all steps for counts that pool them."""
@@ -199,10 +218,25 @@ class Evidence:
             *(entries.state, entries.action, entries.next_state, entries.terminated, entries.reward),
             *(lower, upper, unseen, rest, deficit, self.rewards),
         )
-        cells, outcomes = _merge(*arrays, False, *_room(0, 0, capped, self.told_apart))
-        room = _room(cells, outcomes, capped, self.told_apart)
+        cells, outcomes = _merge(*arrays, False, *self._room(0, 0, capped))
+        room = self._room(cells, outcomes, capped)
         _merge(*arrays, True, *room)
-        return Masses(self.rewards, *room)
+        visits = np.bincount(entries.state, entries.n, minlength=len(self.counts.space.states))
+        return Masses(self.rewards, np.asarray(visits, dtype=np.float64), *room)
+
+    def _room(self, cells: int, outcomes: int, capped: bool) -> tuple[Any, ...]:
+        """Return arrays for what `_merge` writes."""
+        return (
+            np.empty(cells, dtype=np.int32),
+            np.empty(cells, dtype=np.int32),
+            np.zeros(cells + 1, dtype=np.int64),
+            np.empty(cells if capped else 0),
+            np.empty(outcomes, dtype=np.int32),
+            np.zeros(outcomes, dtype=np.min_scalar_type(max(256, len(self.rewards)))),
+            np.empty(outcomes),
+            np.empty(outcomes if capped else 0),
+            np.empty(0 if self.told_apart else outcomes),
+        )
 
     def _entries(self, step: int | None) -> _Entries:
         counts, here = self.counts, parts_of(self.counts, step)
@@ -269,24 +303,9 @@ class _Source:
         return often, never, others
 
 
-def _room(cells: int, outcomes: int, capped: bool, told_apart: bool) -> tuple[Any, ...]:
-    """Return arrays for the fields of `Masses`."""
-    return (
-        np.empty(cells, dtype=np.int32),
-        np.empty(cells, dtype=np.int32),
-        np.zeros(cells + 1, dtype=np.int64),
-        np.empty(cells if capped else 0),
-        np.empty(outcomes, dtype=np.int32),
-        np.zeros(outcomes, dtype=np.uint16),
-        np.empty(outcomes),
-        np.empty(outcomes if capped else 0),
-        np.empty(0 if told_apart else outcomes),
-    )
-
-
 @njit(cache=True)
-def _distinct(values: Any) -> Any:
-    """Return the distinct values of an array that holds few of them, rising, without sorting the array."""
+def _distinct(values: Any, most: int) -> Any:
+    """Return the distinct values of an array that holds few, rising, without sorting it; more than `most` if many."""
     found = np.empty(16)
     size, last = 0, np.nan
     for value in values:
@@ -302,6 +321,8 @@ def _distinct(values: Any) -> Any:
             found[i] = found[i - 1]
         found[place] = value
         size += 1
+        if size > most:
+            break
     return found[:size].copy()
 
 

@@ -21,10 +21,11 @@ from scipy.sparse import csr_array
 from causal_shaping.bounds.masses import parts_of
 from causal_shaping.bounds.support import terminal_states
 from causal_shaping.bounds.sweeps import Solution, fixed_point
+from causal_shaping.cmdp import VALUE_TOLERANCE
 from causal_shaping.data import BoolArray, Counts, FloatArray
 
 
-class _Source:
+class _Estimates:
     """The propensities, mean rewards and transitions of one source, at one step or pooled."""
 
     def __init__(self, counts: Counts, source: int, step: int | None = None) -> None:
@@ -69,9 +70,9 @@ def paper_ceilings(
     terminal = terminal_states(counts)
     ever_left = np.zeros((len(sources), n_states), dtype=bool)
     ever_left[counts.source, counts.state] = True
-    pooled = [_Source(counts, i) for i in sources] if counts.step is None else None
+    pooled = [_Estimates(counts, i) for i in sources] if counts.step is None else None
     found: list[tuple[FloatArray, FloatArray]] = []
-    sweeps, contraction, below_zero = 0, 0.0, False
+    sweeps, contraction, below_zero, clip_reached = 0, 0.0, False, False
 
     def clipped(i: int, following: FloatArray, omega: float) -> float:
         nonlocal below_zero
@@ -79,7 +80,7 @@ def paper_ceilings(
         below_zero |= best < 0
         return min(best, omega) if np.isfinite(best) else omega
 
-    def values_of(source: _Source, q_values: FloatArray) -> FloatArray:
+    def values_of(source: _Estimates, q_values: FloatArray) -> FloatArray:
         return np.where(source.tried.any(axis=1), q_values.max(axis=1), 0.0)
 
     if stationary:
@@ -87,11 +88,12 @@ def paper_ceilings(
         omega = (horizon - 1) * reward_max
         for i, source in enumerate(pooled):
 
-            def sweep(values: FloatArray, i: int = i, source: _Source = source) -> tuple[FloatArray, FloatArray]:
+            def sweep(values: FloatArray, i: int = i, source: _Estimates = source) -> tuple[FloatArray, FloatArray]:
                 q_values = source.backup(values, clipped(i, values, omega), reward_max, discount)
                 return values_of(source, q_values), q_values
 
-            values, q_values, done, shrunk = fixed_point(sweep, counts.space.states, discount)
+            values, q_values, done, shrunk, _ = fixed_point(sweep, counts.space.states, discount)
+            clip_reached |= bool(values[ever_left[i]].max(initial=omega) > omega + VALUE_TOLERANCE)
             found.append((values, q_values))
             sweeps, contraction = max(sweeps, done), max(contraction, shrunk)
         tried = np.array([source.tried for source in pooled])
@@ -101,7 +103,7 @@ def paper_ceilings(
         for i in sources:
             values, q_values = np.zeros((horizon + 1, n_states)), np.empty((horizon, n_states, n_actions))
             for h in reversed(range(horizon)):
-                source = pooled[i] if pooled is not None else _Source(counts, i, h)
+                source = pooled[i] if pooled is not None else _Estimates(counts, i, h)
                 best = clipped(i, values[h + 1], (horizon - 1 - h) * reward_max)
                 q_values[h] = source.backup(values[h + 1], best, reward_max, discount)
                 values[h] = values_of(source, q_values[h])
@@ -123,12 +125,18 @@ def paper_ceilings(
         terminal,
         sweeps if stationary else None,
         contraction if stationary else None,
-        _caveats(counts, reward_max, tried, left, vacuous, below_zero),
+        _caveats(counts, reward_max, tried, left, vacuous, below_zero, clip_reached),
     )
 
 
 def _caveats(
-    counts: Counts, reward_max: float, tried: BoolArray, left: BoolArray, vacuous: BoolArray, below_zero: bool
+    counts: Counts,
+    reward_max: float,
+    tried: BoolArray,
+    left: BoolArray,
+    vacuous: BoolArray,
+    below_zero: bool,
+    clip_reached: bool,
 ) -> tuple[str, ...]:
     """Return why the bound is not guaranteed."""
     result = []
@@ -148,6 +156,8 @@ def _caveats(
         result.append(
             "The best state that a source left is worth less than 0, and ending, worth 0, was not considered."
         )
+    if clip_reached:
+        result.append("The clip (H - 1) b was reached: without a time limit more than that can follow.")
     if vacuous.any():
         result.append("Some states were left by no source: (H - h) b leaves out one of the rewards that they can have.")
     entered = counts.next_state[(counts.next_state >= 0) & ~counts.terminated]

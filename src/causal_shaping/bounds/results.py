@@ -44,6 +44,7 @@ class Bounds:
         support: "any", "observed", or "given" for a user's own.
         confidence: that all bounds hold at once; None for a plug-in estimate, or for population counts.
         min_visits: states with fewer visits had `any` support.
+        rewards_told_apart: rewards were part of the outcome.
         population: the counts were exact masses, not a sample.
         step_indexed: the counts were kept apart by step.
         stationary: a fixed point, not a pass over the horizon.
@@ -68,6 +69,7 @@ class Bounds:
     support: str
     confidence: float | None
     min_visits: float
+    rewards_told_apart: bool
     population: bool
     step_indexed: bool
     stationary: bool
@@ -202,9 +204,8 @@ def _three_lines(bounds: Bounds) -> list[str]:
         f"{type(bounds).__name__} {length} by {bounds.method} from {', '.join(bounds.sources)}: {shown}",
         f"support {bounds.support}, confounding {gamma}, {sure}, discount {bounds.discount:g}, "
         f"{'steps kept apart' if bounds.step_indexed else 'steps pooled'}",
-        f"{bounded.sum():,} states bounded, {vacuous.sum():,} fell back to the vacuous value "
-        f"{np.ravel(bounds.vacuous_values)[0]:.4g}, {bounds.terminal.sum():,} terminal"
-        + ("" if bounds.stationary else " (at the first step)"),
+        f"{bounded.sum():,} states bounded, {vacuous.sum():,} fell back to the vacuous value, "
+        f"{bounds.terminal.sum():,} terminal" + ("" if bounds.stationary else " (at the first step)"),
     ]
 
 
@@ -235,17 +236,27 @@ def _assumptions(bounds: Bounds) -> list[str]:
     if bounds.support == "observed":
         where = " at that step" if bounds.step_indexed else ""
         result.append(
-            f"Whatever can follow a state{where}, after an action that somebody tried there, has followed it at least "
-            "once in some source."
+            f"Whatever can follow a state{where}, after an action that somebody tried there, was seen to follow it at "
+            "least once, in some source and a row that tells what followed."
         )
+        if bounds.min_visits:
+            result[-1] += f" States with fewer than {bounds.min_visits:g} visits are left out of this."
     elif bounds.support == "given":
-        result.append("Nothing follows a state but the successors that were given.")
+        result.append(
+            "Nothing follows a state but the successors that were given; and in one that somebody left, episodes end "
+            "only if somebody saw one end there."
+        )
     if bounds.inferred_terminal:
         result.append(
             f"{bounds.inferred_terminal} states in which every visit ended the episode always end it. Declare terminal "
             "states in the space to have this said by you."
         )
     if bounds.confidence is not None:
+        if bounds.step_indexed:
+            result.append("The number of episodes was fixed before they were logged.")
+        if not bounds.rewards_told_apart:
+            far = "below the lowest" if ceiling else "above the highest"
+            result.append(f"No reward lies {far} one that was seen, for their means were limited by that.")
         result.append(
             f"With that, all {bounds.KIND} hold at once with a chance of {bounds.confidence:.4g} or more, over samples "
             "like this one."

@@ -192,7 +192,7 @@ def sensitivity(
         >>> world = load_world("lavacross-easy")
         >>> counts = count([world.collect(name, 20_000) for name in world.demonstrators])
         >>> sensitivity(counts, 20, -0.1, -1.1, confounding=(5, float("inf")))
-        Sensitivity at 5, inf. At a confounding of 5 ... In ... of 43 states ...
+        Sensitivity at 5, inf. In ... of 43 states ...
     """
     held = merge_counts(counts)
     gammas = sorted({float(gamma) for gamma in confounding})

@@ -19,10 +19,11 @@ from causal_shaping.errors import DataError
 
 SUPPORTS = ("any", "observed")
 Successors: TypeAlias = Iterable[Label | None]
-Support: TypeAlias = str | Mapping[Label, Successors] | Callable[[Label, Label], Successors | None]
+Support: TypeAlias = str | Mapping[Label, Successors | None] | Callable[[Label, Label], Successors | None]
 """What a user may pass: a name; or, by state, the labels of all states that can follow it, None among them for an end
-that leads nowhere; or a function of state and action that returns them. States that a table leaves out, and a function
-that returns None, allow anything."""
+that leads nowhere; or a function of state and action that returns them. States that a table leaves out, and None in
+place of successors, allow anything. An episode may also end in a successor in which somebody saw one end, or that
+nobody left."""
 
 
 def terminal_states(counts: Counts) -> BoolArray:
@@ -76,6 +77,10 @@ def given_support(counts: Counts, support: Support) -> Given | None:
     for s, x, successors in _listed(counts, support):
         if successors is None:
             continue
+        if isinstance(successors, str):
+            raise DataError(
+                f"support gives the string {successors!r} after {space.states[s]!r}. Give a list of states."
+            )
         allowed = {len(space.states) if label is None else space.state_position(label) for label in successors}
         if not allowed:
             raise DataError(
@@ -84,12 +89,13 @@ def given_support(counts: Counts, support: Support) -> Given | None:
             )
         table[s * len(space.actions) + x] = allowed
     _refuse_excluded(counts, table)
-    # A successor is gone on from, unless it is terminal; and it may be the end, where somebody saw one.
+    # A successor is gone on from, unless it is terminal; and it may be the end, if somebody saw one there or nobody
+    # ever saw it left.
     end, terminal, ends = len(space.states), terminal_states(counts), ended_in(counts)
+    ends[np.bincount(counts.state, minlength=end) == 0] = True
     pairs = sorted(table)
     rows = [
-        [s for s in allowed if s == end or not terminal[s]]
-        + [end] * any(s != end and (terminal[s] or ends[s]) for s in allowed)
+        [s for s in allowed if s == end or not terminal[s]] + [end] * any(s == end or ends[s] for s in allowed)
         for allowed in (table[pair] for pair in pairs)
     ]
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
@@ -105,8 +111,9 @@ def _listed(counts: Counts, support: Support) -> Iterable[tuple[int, int, Succes
     space = counts.space
     if isinstance(support, Mapping):
         for label, successors in support.items():
-            s, successors = space.state_position(label), tuple(successors)
-            yield from ((s, x, successors) for x in range(len(space.actions)))
+            s = space.state_position(label)
+            held = successors if successors is None or isinstance(successors, str) else tuple(successors)
+            yield from ((s, x, held) for x in range(len(space.actions)))
     elif callable(support):
         for s, state in enumerate(space.states):
             yield from ((s, x, support(state, action)) for x, action in enumerate(space.actions))
@@ -116,14 +123,17 @@ def _listed(counts: Counts, support: Support) -> Iterable[tuple[int, int, Succes
 
 def _refuse_excluded(counts: Counts, table: Mapping[int, set[int]]) -> None:
     """Refuse a support without an outcome that a source saw."""
-    space = counts.space
-    known = counts.outcome_known
-    columns = (counts.source, counts.state, counts.action, counts.next_state)
-    for i, s, x, after in zip(*(column[known].tolist() for column in columns), strict=True):
-        allowed = table.get(s * len(space.actions) + x)
-        if allowed is not None and (len(space.states) if after == UNKNOWN else after) not in allowed:
-            what = "an end (None)" if after == UNKNOWN else f"state {space.states[after]!r}"
-            raise DataError(
-                f"support leaves out {what} after {space.actions[x]!r} in {space.states[s]!r}, but source "
-                f"{counts.sources[i]!r} saw it. Allow it there."
-            )
+    space, size = counts.space, len(counts.space.states) + 1
+    pair = counts.state.astype(np.int64) * len(space.actions) + counts.action
+    after = np.where(counts.next_state == UNKNOWN, size - 1, counts.next_state)
+    listed = np.isin(pair, np.fromiter(table, dtype=np.int64))
+    allowed = np.fromiter((key * size + s for key, values in table.items() for s in values), dtype=np.int64)
+    excluded = counts.outcome_known & listed & ~np.isin(pair * size + after, allowed)
+    if excluded.any():
+        entry = int(np.argmax(excluded))
+        s, x, after_it = counts.state[entry], counts.action[entry], counts.next_state[entry]
+        what = "an end (None)" if after_it == UNKNOWN else f"state {space.states[after_it]!r}"
+        raise DataError(
+            f"support leaves out {what} after {space.actions[x]!r} in {space.states[s]!r}, but source "
+            f"{counts.sources[counts.source[entry]]!r} saw it. Allow it there."
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +13,8 @@ from causal_shaping.cmdp import VALUE_TOLERANCE
 from causal_shaping.data import BoolArray, FloatArray, Label
 from causal_shaping.errors import ModelError
 
-MOST_SWEEPS = 10_000
-"""Sweeps without discount after which a fixed point is called missing."""
+SWEEPS = 10_000
+"""So many sweeps must at least halve the change, or there is no fixed point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,32 +42,36 @@ class Solution:
 
 def fixed_point(
     sweep: Callable[[FloatArray], tuple[FloatArray, FloatArray]], states: Sequence[Label], discount: float
-) -> tuple[FloatArray, FloatArray, int, float]:
-    """Return values that a sweep does not change, their action values, the number of sweeps and the contraction.
+) -> tuple[FloatArray, FloatArray, int, float, float]:
+    """Return values that a sweep does not change, action values, the number of sweeps, the contraction, the remainder.
 
-    Sweeps start at 0, as a backward pass does: the fixed point is the limit of ever longer horizons.
+    Sweeps start at 0, as a backward pass does: the fixed point is the limit of ever longer horizons. The remainder is
+    how far off it may still be: with a discount at most discount / (1 - discount) times the last change, without one
+    the same with the contraction that was observed.
 
     Args:
         sweep: from values [states] to values and action values.
         states: labels, for a message.
-        discount: the factor on future reward; below 1 it says how many sweeps are enough.
+        discount: the factor on future reward.
 
     Raises:
         ModelError: if there is no fixed point.
     """
     values = np.zeros(len(states))
-    most = MOST_SWEEPS if discount == 1 else int(np.log(VALUE_TOLERANCE) / np.log(discount)) + MOST_SWEEPS
-    changes: list[float] = []
-    for done in range(1, most + 1):
+    changes = [math.inf]
+    for done in itertools.count(1):
         before, (values, q_values) = values, sweep(values)
         change = np.abs(values - before)
-        if change.max() <= VALUE_TOLERANCE * max(1.0, np.abs(values).max()):
-            shrunk = (changes[-1] / changes[0]) ** (1 / (len(changes) - 1)) if len(changes) > 1 else 0.0
-            return values, q_values, done, shrunk
         changes.append(float(change.max()))
-    worst = int(change.argmax())
+        if changes[-1] <= VALUE_TOLERANCE * max(1.0, np.abs(values).max()):
+            shrunk = (changes[-2] / changes[1]) ** (1 / (done - 2)) if done > 2 else 0.0
+            rate = discount if discount < 1 else min(shrunk, 1 - VALUE_TOLERANCE)
+            return values, q_values, done, shrunk, changes[-1] * rate / (1 - rate)
+        if done % SWEEPS == 0 and changes[-1] > changes[max(1, done - SWEEPS)] / 2:
+            break
+    state = int(change.argmax())
     raise ModelError(
-        f"There is no fixed point: after {most:,} sweeps the bound of {states[worst]!r} still changes by "
-        f"{change[worst]:.3g} a sweep (it is {values[worst]:.4g}). Pass stationary=False for a horizon, or a discount "
+        f"There is no fixed point: after {done:,} sweeps the bound of {states[state]!r} still changes by "
+        f"{change[state]:.3g} a sweep (it is {values[state]:.4g}). Pass stationary=False for a horizon, or a discount "
         "below 1."
     )
