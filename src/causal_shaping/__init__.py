@@ -9,6 +9,7 @@ the optimal value from above all the same and shapes rewards with that ceiling.
   the counts are worth.
 - `value_ceilings`, `value_floors`: bounds of the optimal value from counts; `provably_suboptimal`: what not to try;
   `sensitivity`: how all that moves with confounding.
+- `Potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium agent.
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
 Importing the package registers the Gymnasium environments `causal_shaping/...`.
@@ -30,6 +31,8 @@ from causal_shaping.cmdp import TabularCMDP, Values
 from causal_shaping.data import Bins, Counts, Logs, Space
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.logs import LogTable, count, export_minari, open_logs, read_counts, read_logs
+from causal_shaping.potential import Potential
+from causal_shaping.shaping import ShapeReward, ShapingWarning, VectorShapeReward, check_potential
 from causal_shaping.worlds import Demonstrator, World, list_worlds, load_world
 
 __version__ = "0.1.0"
@@ -44,10 +47,15 @@ __all__ = [
     "Floors",
     "LogTable",
     "Logs",
+    "Potential",
+    "ShapeReward",
+    "ShapingWarning",
     "Space",
     "TabularCMDP",
     "Values",
+    "VectorShapeReward",
     "World",
+    "check_potential",
     "contradictions",
     "count",
     "coverage",

@@ -434,14 +434,19 @@ def test_a_state_that_nobody_left_gets_the_vacuous_value(reward_max, discount, e
 
 
 def test_few_visits_make_anything_possible():
-    counts = steps_of([2] * 9, [0.0] * 9, [True] * 9)
-    assert cs.value_ceilings(counts, 5, 1.0, min_visits=9).values[0, 0] == pytest.approx(0.0)
-    twice = counts.merge(steps_of([2] * 9, [0.0] * 9, [True] * 9, source="d1"))
-    half = cs.Space(["a", "b", "end"], ["go", "stay"])
-    free = cs.value_ceilings(twice.to_space(half), 5, 1.0, min_visits=19)
-    tied = cs.value_ceilings(twice.to_space(half), 5, 1.0, min_visits=18)
-    assert free.q_values[0, 0, 0] == tied.q_values[0, 0, 0] == pytest.approx(0.0)  # go is proven in full
-    assert free.q_values[0, 0, 1] == pytest.approx(5.0)  # nobody tried to stay
+    """18 visits, all end. What is not proven of `stay` ends too, or with too few visits pays for ever."""
+    space = cs.Space(["a", "end"], ["go", "stay"], terminal=["end"])
+    rows = np.arange(9)
+    zeros = rows * 0
+    for step_indexed in (False, True):
+        always = cs.Logs(space, "d0", rows, zeros, zeros, zeros, zeros, zeros + 1, zeros == 0, zeros == 1)
+        half = cs.Logs(space, "d1", rows, zeros, zeros, rows % 2, zeros, zeros + 1, zeros == 0, zeros == 1)
+        both = cs.count([always, half], step_indexed=step_indexed)
+        tied = cs.value_ceilings(both, 5, 1.0, min_visits=18)
+        free = cs.value_ceilings(both, 5, 1.0, min_visits=19)
+        assert tied.q_values[0, 0].tolist() == pytest.approx([0.0, 0.0])
+        assert free.q_values[0, 0, 0] == pytest.approx(0.0)  # d0 proves all of it
+        assert free.q_values[0, 0, 1] > 1.0
 
 
 def test_a_support_of_ones_own_limits_untried_actions_and_states_too():

@@ -230,6 +230,17 @@ def test_trap_3_negative_rewards_and_early_ends():
         assert lowest_gap(cs.value_ceilings(counts, 5, -1.0, support=support), model, 5) >= -1e-12
 
 
+def test_trap_3_an_end_is_better_than_the_best_state_that_was_left():
+    """b = 0 holds, but all states that were left are worth less than 0, and ending is not among them."""
+    model, beta = one_state([[-1.0, -1.0], [-1.0, 0.0]], [[0.5, 0.5], [1.0, 0.0]], wait=0)
+    counts = model.observe(beta, "d0")
+    with pytest.warns(cs.AssumptionWarning, match="worth less than 0, and ending, worth 0, was"):
+        published = paper(counts, 4, 0.0)
+    assert not published.guaranteed
+    assert lowest_gap(published, model, 4) < -0.01
+    assert lowest_gap(cs.value_ceilings(counts, 4, 0.0, support="any"), model, 4) >= -1e-12
+
+
 def test_trap_3_a_state_that_nobody_left_misses_one_reward():
     space = cs.Space(["a", "b", "end"], ["go"], terminal=["end"])
     counts = cs.count(

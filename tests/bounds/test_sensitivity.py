@@ -10,6 +10,8 @@ import causal_shaping as cs
 from causal_shaping.bounds.sensitivity import PRECISION, draw_sensitivity
 from causal_shaping.errors import CausalShapingError, ContradictionError
 
+pytestmark = pytest.mark.filterwarnings("ignore:Only 'random' is there")
+
 
 def one_choice(share, good=0.8, bad=0.5):
     """Population counts of a source that takes `a` with a share, in a state where a pays 1 with 0.8 and b with 0.5."""
@@ -63,8 +65,14 @@ def test_bounds_widen_and_less_is_excluded_as_confounding_grows():
     np.testing.assert_allclose(found.ceilings[0], best.values[0], atol=1e-9)
     assert found.singled_out[0, found.bounded].all()  # with equals counted as one
     known = ~np.isnan(found.breakdown)
+    equals = best.gaps()[0] < 1e-9
     for gamma, singled in zip(found.confounding, found.singled_out, strict=True):
         assert (singled[known] == (found.breakdown[known] >= gamma)).all()
+        options = {"confounding": gamma, "support": "observed"}
+        worse = cs.provably_suboptimal(
+            cs.value_ceilings(counts, 20, -0.1, **options), cs.value_floors(counts, 20, -1.1, **options)
+        )[0]
+        assert np.array_equal(singled[found.bounded], (worse | equals).all(axis=-1)[found.bounded])
 
 
 def test_sources_that_contradict_each_other_are_told_and_a_known_one_stays():

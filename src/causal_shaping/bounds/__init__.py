@@ -1,8 +1,8 @@
 """Bounds from counts, and what counts are worth before anything is bounded."""
 
-from causal_shaping.bounds.ceilings import AssumptionWarning, provably_suboptimal, value_ceilings, value_floors
+from causal_shaping.bounds.ceilings import provably_suboptimal, value_ceilings, value_floors
 from causal_shaping.bounds.diagnostics import Contradiction, Coverage, contradictions, coverage, unseen_mass
-from causal_shaping.bounds.results import Ceilings, Floors
+from causal_shaping.bounds.results import AssumptionWarning, Ceilings, Floors
 from causal_shaping.bounds.sensitivity import Sensitivity, sensitivity
 
 __all__ = [

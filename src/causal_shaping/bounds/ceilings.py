@@ -17,7 +17,7 @@ import numpy as np
 from causal_shaping.bounds.joint import Progress, joint_bounds
 from causal_shaping.bounds.masses import source_confounding
 from causal_shaping.bounds.paper import paper_ceilings
-from causal_shaping.bounds.results import Bounds, Ceilings, Floors
+from causal_shaping.bounds.results import AssumptionWarning, Bounds, Ceilings, Floors
 from causal_shaping.bounds.support import Support
 from causal_shaping.bounds.sweeps import Solution
 from causal_shaping.cmdp import check_discount, whole
@@ -30,10 +30,6 @@ BEYOND_ROUNDING = 1e-9
 """How far a ceiling must lie below a floor, relative to the larger, before anything is concluded from it."""
 
 Kind = TypeVar("Kind", bound=Bounds)
-
-
-class AssumptionWarning(UserWarning):
-    """Something that a bound rests on is doubtful, or fails."""
 
 
 def value_ceilings(
@@ -291,6 +287,7 @@ def _bounds(
         confidence=None if options.confidence is None else float(options.confidence),
         min_visits=float(options.min_visits),
         rewards_told_apart=all(counts.discrete_rewards),
+        rewards_seen=(float(counts.reward_min.min()), float(counts.reward_max.max())),
         population=counts.population,
         step_indexed=counts.step_indexed,
         stationary=bool(options.stationary),

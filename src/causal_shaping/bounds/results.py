@@ -6,22 +6,30 @@ import dataclasses
 import json
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from causal_shaping.bounds.joint import CEILING, FLOOR
 from causal_shaping.data import BoolArray, FloatArray, Space, checksum_of, frozen
 
+if TYPE_CHECKING:
+    from causal_shaping.potential import Potential
+
 FLAT = 0.1
 """A ceiling whose spread over states is a smaller share of its distance to zero than this is called flat."""
 
 HARDLY = 0.5
 """A ceiling that takes a smaller share than this off the vacuous bound is called weak."""
+
+
+class AssumptionWarning(UserWarning):
+    """Something that a bound rests on is doubtful, or fails."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +53,7 @@ class Bounds:
         confidence: that all bounds hold at once; None for a plug-in estimate, or for population counts.
         min_visits: states with fewer visits had `any` support.
         rewards_told_apart: rewards were part of the outcome.
+        rewards_seen: the lowest and the highest reward of a step.
         population: the counts were exact masses, not a sample.
         step_indexed: the counts were kept apart by step.
         stationary: a fixed point, not a pass over the horizon.
@@ -70,6 +79,7 @@ class Bounds:
     confidence: float | None
     min_visits: float
     rewards_told_apart: bool
+    rewards_seen: tuple[float, float]
     population: bool
     step_indexed: bool
     stationary: bool
@@ -88,6 +98,7 @@ class Bounds:
     def __post_init__(self) -> None:
         for name, dtype in self.ARRAYS.items():
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, name))
+        object.__setattr__(self, "rewards_seen", tuple(self.rewards_seen))
         object.__setattr__(self, "confounding", MappingProxyType(dict(self.confounding)))
 
     @property
@@ -167,6 +178,36 @@ class Ceilings(Bounds):
     """Upper bounds of the optimal interventional value; see `Bounds` for what they hold."""
 
     KIND, SIDE = "ceilings", CEILING
+
+    def potential(self, step_indexed: bool = True, shift: float = 0.0) -> Potential:
+        """Return the ceiling as a potential for reward shaping; states that it does not know have the vacuous value.
+
+        Args:
+            step_indexed: one per step; otherwise that of the first step, which bounds the stationary optimum where
+                rewards are costs, and every step's optimum where they are never negative; elsewhere it warns.
+            shift: a constant to add.
+        """
+        from causal_shaping.potential import Potential  # the stage to the right: a method people look for
+
+        mixed = self.reward_bound > 0 and self.rewards_seen[0] < 0
+        if not step_indexed and not self.stationary and mixed:
+            warnings.warn(
+                "Rewards have both signs: the ceiling of the first step bounds neither the stationary optimum nor that "
+                "of later steps. Shaping stays sound; its optimism does not.",
+                AssumptionWarning,
+                stacklevel=2,
+            )
+        first = not step_indexed and not self.stationary
+        vacuous = np.where(np.isfinite(self.vacuous_values), self.vacuous_values, np.nan)
+        made = Potential(
+            self.values[0] if first else self.values,
+            self.space,
+            self.discount,
+            vacuous[0] if first else vacuous,
+            f"ceilings of {', '.join(self.sources)} by {self.method}",
+            (*self.assumptions, *(f"Not guaranteed: {caveat}" for caveat in self.caveats)),
+        )
+        return made.shifted(shift) if shift else made
 
     @cached_property
     def informative(self) -> bool | None:

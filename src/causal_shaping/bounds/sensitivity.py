@@ -22,13 +22,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from causal_shaping.bounds.ceilings import (
-    AssumptionWarning,
     merge_counts,
     provably_suboptimal,
     value_ceilings,
     value_floors,
 )
-from causal_shaping.bounds.results import Ceilings, Floors
+from causal_shaping.bounds.results import AssumptionWarning, Ceilings, Floors
 from causal_shaping.data import BoolArray, Counts, FloatArray, IntArray, Space
 from causal_shaping.errors import ContradictionError, DataError
 from causal_shaping.files import PARQUET, replacing
