@@ -221,8 +221,7 @@ class Evidence:
         cells, outcomes = _merge(*arrays, False, *self._room(0, 0, capped))
         room = self._room(cells, outcomes, capped)
         _merge(*arrays, True, *room)
-        visits = np.bincount(entries.state, entries.n, minlength=len(self.counts.space.states))
-        return Masses(self.rewards, np.asarray(visits, dtype=np.float64), *room)
+        return Masses(self.rewards, _visits(entries.state, entries.n, len(self.counts.space.states)), *room)
 
     def _room(self, cells: int, outcomes: int, capped: bool) -> tuple[Any, ...]:
         """Return arrays for what `_merge` writes."""
@@ -324,6 +323,15 @@ def _distinct(values: Any, most: int) -> Any:
         if size > most:
             break
     return found[:size].copy()
+
+
+@njit(cache=True)
+def _visits(state: Any, n: Any, states: int) -> Any:
+    """Return how often each state was left; as np.bincount does, without a copy of the states."""
+    visits = np.zeros(states)
+    for entry in range(len(n)):
+        visits[state[entry]] += n[entry]
+    return visits
 
 
 @njit(cache=True, nogil=True)
