@@ -10,6 +10,7 @@ the optimal value from above all the same and shapes rewards with that ceiling.
 - `value_ceilings`, `value_floors`: bounds of the optimal value from counts; `provably_suboptimal`: what not to try;
   `sensitivity`: how all that moves with confounding.
 - `Potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium agent.
+- `train`: Q-UCB and Q-UCB Shaping, compiled over a world or plain over any discrete Gymnasium environment.
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
 Importing the package registers the Gymnasium environments `causal_shaping/...`.
@@ -30,6 +31,7 @@ from causal_shaping.bounds import (
 from causal_shaping.cmdp import TabularCMDP, Values
 from causal_shaping.data import Bins, Counts, Logs, Space
 from causal_shaping.errors import CausalShapingError
+from causal_shaping.learners import Rule, Run, train
 from causal_shaping.logs import LogTable, count, export_minari, open_logs, read_counts, read_logs
 from causal_shaping.potential import Potential
 from causal_shaping.shaping import ShapeReward, ShapingWarning, VectorShapeReward, check_potential
@@ -48,6 +50,8 @@ __all__ = [
     "LogTable",
     "Logs",
     "Potential",
+    "Rule",
+    "Run",
     "ShapeReward",
     "ShapingWarning",
     "Space",
@@ -67,6 +71,7 @@ __all__ = [
     "read_counts",
     "read_logs",
     "sensitivity",
+    "train",
     "unseen_mass",
     "value_ceilings",
     "value_floors",

@@ -409,3 +409,8 @@ def _arrow(tile: Any, dx: int, dy: int) -> None:
 
     fill_coords(tile, point_in_line(*at(-0.38, 0), *at(0.1, 0), 0.06), BLUE)
     fill_coords(tile, point_in_triangle(at(0.4, 0), at(0.05, 0.22), at(0.05, -0.22)), BLUE)
+
+
+def environment_of(world: World) -> WorldEnv:
+    """Return the environment of a world that was loaded, with all its options."""
+    return WindyGridEnv(world) if world.grid is not None else WalkingRobotEnv(world)

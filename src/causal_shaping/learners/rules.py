@@ -1,0 +1,302 @@
+"""What a learner does with a step: Q-UCB and Q-UCB Shaping, one rule with its constants laid open.
+
+The rule, for a step from s by x with reward y to s' (algorithms 1 and 3 of the paper; h counts from 0):
+
+    t          = N_h(s, x) <- N_h(s, x) + 1
+    y'         = y + discount * phi_{h+1}(s') - phi_h(s)
+    Q_h(s, x) <- (1 - alpha_t) Q_h(s, x) + alpha_t (y' + discount * V_{h+1}(s') + b_t),    alpha_t = (H + 1) / (H + t)
+    V_h(s)    <- min(clip_h(s), max_x Q_h(s, x))
+
+- `Rule`: every constant, with its default and where it comes from.
+- `PRESETS`: the rules by name.
+- `Setting`: a rule made ready for a problem: tables and numbers for the kernel `update`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from causal_shaping.bounds.results import Ceilings, Floors
+from causal_shaping.cmdp import check_discount
+from causal_shaping.data import BoolArray, FloatArray, Space
+from causal_shaping.errors import ModelError
+from causal_shaping.potential import Potential
+
+BONUS_SCALES = ("horizon", "phi-max", "span")
+CLIPS = ("horizon", "potential", "zero", "none")
+INITIALS = ("horizon", "zero", "ceilings")
+TIME_LIMITS = ("bootstrap", "terminal")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The constants of a learner.
+
+    Attributes:
+        c: the factor of the bonus; 4 in the paper's experiments.
+        p: the chance of failure inside iota = log(S X T / p); 0.1 in the paper's experiments. S counts the states that
+            are not terminal, T the steps of the budget.
+        initial: the table that learning starts from: "horizon", H as in Q-UCB; "zero", as in Q-UCB Shaping; "ceilings",
+            the ceiling of each action minus the potential of its state (potential-based advice); or a number.
+        bonus: its scale: "horizon", b_t = c sqrt(H^3 iota / t) as in Q-UCB; "phi-max", c sqrt(H phi_m^2 iota / t) as in
+            Q-UCB Shaping, phi_m the largest potential, terminal states counting 0; "span", the same with the highest
+            ceiling minus the lowest floor in place of phi_m; a number B, b_t = B / sqrt(t).
+        clip: the most that V can be: "horizon", H as in Q-UCB; "potential", phi as in Q-UCB Shaping; "zero", which is
+            valid and tighter under a potential that is a ceiling; "none".
+        below_initial: Q never rises above its initial value, so that no bonus can make a tried action look better than
+            an untried one; and of equally good actions the one that was tried least is taken, otherwise the first.
+        memory: the k of the learning rate alpha_t = (k + 1) / (k + t): how long a table remembers, from 0 for plain
+            averages up. None for H, as in Jin et al. (2018).
+        time_limit: what follows a cut without step index: "bootstrap" takes V and phi of the state where it was cut,
+            "terminal" takes 0. With step index nothing follows the last step.
+        shaped: whether the potential shapes the reward.
+    """
+
+    c: float = 4.0
+    p: float = 0.1
+    initial: str | float = "zero"
+    bonus: str | float = "phi-max"
+    clip: str = "potential"
+    below_initial: bool = False
+    memory: float | None = None
+    time_limit: str = "bootstrap"
+    shaped: bool = True
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("initial", self.initial, INITIALS),
+            ("bonus", self.bonus, BONUS_SCALES),
+            ("clip", self.clip, CLIPS),
+            ("time_limit", self.time_limit, TIME_LIMITS),
+        ):
+            number = name in ("initial", "bonus") and isinstance(value, (int, float)) and math.isfinite(value)
+            if value not in known and not number:
+                more = ", or a number" if name in ("initial", "bonus") else ""
+                raise ModelError(f"{name} is {value!r}; use {' or '.join(map(repr, known))}{more}.")
+        if not (self.c >= 0 and 0 < self.p < 1):
+            raise ModelError(f"c is {self.c} and p is {self.p}; c must be 0 or more, and p between 0 and 1.")
+        if isinstance(self.bonus, (int, float)) and self.bonus < 0:
+            raise ModelError(f"bonus is {self.bonus}; it must be 0 or more.")
+        if self.memory is not None and not (self.memory >= 0 and math.isfinite(self.memory)):
+            raise ModelError(f"memory is {self.memory}; it must be 0 or more.")
+
+
+TIGHT_BONUS, TIGHT_MEMORY = 0.05, 10.0
+"""The bonus B / sqrt(t) and the memory of the tight preset, one for all worlds: chosen on tuning seeds and logs that no
+report uses, by the geometric mean over the grid worlds of its regret as a share of the printed method's."""
+
+PRESETS = MappingProxyType(
+    {
+        "q-ucb": Rule(initial="horizon", bonus="horizon", clip="horizon", shaped=False),
+        "q-ucb-shaping": Rule(),
+        "q-ucb-shaping-tight": Rule(
+            initial="ceilings", bonus=TIGHT_BONUS, clip="zero", below_initial=True, memory=TIGHT_MEMORY
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A rule made ready for a problem; arrays have a leading axis of 1 without step index, of H with it.
+
+    Attributes:
+        horizon: H.
+        discount: the factor on future reward.
+        potential: float64 [steps + 1, states], the last row 0 with step index, else the same as the first; 0 where an
+            episode has ended, and everywhere if the reward is not shaped.
+        initial: float64 [steps, states, actions].
+        initial_values: float64 [steps + 1, states].
+        clip: float64 [steps, states].
+        bonus: B of b_t = B / sqrt(t).
+        memory: the k of the learning rate (k + 1) / (k + t).
+        below_initial: see `Rule`.
+        bootstrap: see `Rule.time_limit`.
+        step_indexed: one table per step.
+    """
+
+    horizon: int
+    discount: float
+    potential: FloatArray
+    initial: FloatArray
+    initial_values: FloatArray
+    clip: FloatArray
+    bonus: float
+    memory: float
+    below_initial: bool
+    bootstrap: bool
+    step_indexed: bool
+
+    def numbers(self) -> tuple[Any, ...]:
+        """Return what `update` takes besides the learned tables."""
+        return (
+            *(self.discount, self.potential, self.initial, self.clip),
+            *(self.bonus, self.memory, self.below_initial),
+        )
+
+
+def resolve(learner: str | Rule, **changes: Any) -> Rule:
+    """Return a rule by name, or as given, with some constants changed."""
+    if isinstance(learner, str):
+        if learner not in PRESETS:
+            raise ModelError(f"There is no learner {learner!r}. Learners are {', '.join(PRESETS)}.")
+        learner = PRESETS[learner]
+    return replace(learner, **changes) if changes else learner
+
+
+def prepare(
+    rule: Rule,
+    space: Space,
+    terminal: BoolArray,
+    horizon: int,
+    steps: int,
+    potential: Potential | Ceilings | None = None,
+    floors: Floors | None = None,
+    step_indexed: bool = False,
+) -> Setting:
+    """Return a setting: a rule with its numbers for states, actions and a budget.
+
+    Args:
+        rule: the constants.
+        space: the states and actions, in the order that tables shall have.
+        terminal: bool [states].
+        horizon: H.
+        steps: the budget T.
+        potential: what shapes the reward, or ceilings, which also give tables per action; None for 0.
+        floors: for `bonus="span"`.
+        step_indexed: one table per step.
+    """
+    ceilings = potential if isinstance(potential, Ceilings) else None
+    phi = potential.potential(step_indexed=step_indexed) if isinstance(potential, Ceilings) else potential
+    layers, states, actions = horizon if step_indexed else 1, len(space.states), len(space.actions)
+    table = np.zeros((layers + 1, states))
+    if phi is not None:
+        if phi.step_indexed and not step_indexed:
+            raise ModelError("The potential has steps and the learner has not: use potential(step_indexed=False).")
+        if phi.horizon is not None and phi.horizon != horizon:
+            raise ModelError(f"The potential has {phi.horizon} steps, but episodes last {horizon}.")
+        check_discount(phi.discount)
+        places = phi.locate(space)
+        table[:] = phi.at(places[None, :], np.arange(layers + 1)[:, None]) if phi.step_indexed else phi.at(places)
+        if step_indexed:
+            table[-1] = 0.0
+        table[:, terminal] = 0.0
+    discount = 1.0 if phi is None else phi.discount
+    shaping = table if rule.shaped else np.zeros_like(table)
+    initial = _initial(rule, table, ceilings, space, horizon, layers, actions)
+    initial[:, terminal] = 0.0
+    first = np.concatenate([initial.max(axis=-1), np.zeros((1, states))])
+    if not step_indexed:
+        first[-1] = first[0]
+    clip = {
+        "horizon": np.full((layers, states), float(horizon)),
+        "potential": table[:layers],
+        "zero": np.zeros((layers, states)),
+        "none": np.full((layers, states), np.inf),
+    }[rule.clip]
+    iota = math.log(max(int((~terminal).sum()) * actions * steps / rule.p, 1.0))
+    scale = rule.bonus if isinstance(rule.bonus, (int, float)) else _scale(rule.bonus, table, ceilings, floors, horizon)
+    bonus = float(scale) if isinstance(rule.bonus, (int, float)) else rule.c * scale * math.sqrt(horizon * iota)
+    return Setting(
+        horizon=horizon,
+        discount=discount,
+        potential=shaping,
+        initial=initial,
+        initial_values=first,
+        clip=np.ascontiguousarray(clip),
+        bonus=bonus,
+        memory=float(horizon if rule.memory is None else rule.memory),
+        below_initial=rule.below_initial,
+        bootstrap=rule.time_limit == "bootstrap",
+        step_indexed=step_indexed,
+    )
+
+
+def _initial(
+    rule: Rule, table: FloatArray, ceilings: Ceilings | None, space: Space, horizon: int, layers: int, actions: int
+) -> FloatArray:
+    shape = (layers, table.shape[1], actions)
+    if rule.initial == "horizon":
+        return np.full(shape, float(horizon))
+    if rule.initial == "zero":
+        return np.zeros(shape)
+    if rule.initial != "ceilings":
+        return np.full(shape, float(rule.initial))
+    if ceilings is None:
+        raise ModelError("This learner starts from ceilings per action: pass the ceilings, not their potential alone.")
+    q_values = ceilings.q_values[None] if ceilings.stationary else ceilings.q_values[:layers]
+    states, names = ceilings.space.positions(space)
+    moved = q_values[:, states][:, :, names]
+    if np.isnan(moved).any():
+        raise ModelError("The ceilings skip actions (method='paper'); use method='joint' for a table per action.")
+    return np.asarray(moved - (table[:layers, :, None] if rule.shaped else 0.0))
+
+
+def _scale(
+    name: str | float, table: FloatArray, ceilings: Ceilings | None, floors: Floors | None, horizon: int
+) -> float:
+    if name == "horizon":
+        return float(horizon)
+    if name == "phi-max":
+        return float(max(table.max(), 0.0))  # as printed; a terminal state counts 0
+    if ceilings is None or floors is None:
+        raise ModelError("bonus='span' needs the ceilings and floors= of the optimal value.")
+    alive = ~ceilings.terminal
+    return float(ceilings.values[..., alive].max() - floors.values[..., ~floors.terminal].min())
+
+
+@njit(cache=True)
+def update(  # type: ignore[no-untyped-def]
+    q_values,
+    values,
+    visits,
+    layer,
+    below,
+    s,
+    x,
+    reward,
+    after,
+    going_on,
+    discount,
+    potential,
+    initial,
+    clip,
+    bonus,
+    memory,
+    below_initial,
+):
+    """Learn from one step; return the shaped reward.
+
+    `layer` is the table of the step and `below` that of the next one; both 0 without step index. `going_on` says
+    whether anything follows s': not after the end, and not at a time limit that counts as one.
+    """
+    visits[layer, s, x] += 1
+    t = visits[layer, s, x]
+    alpha = (memory + 1.0) / (memory + t)
+    shaped = reward - potential[layer, s]
+    following = 0.0
+    if going_on:
+        shaped += discount * potential[below, after]
+        following = discount * values[below, after]
+    new = (1.0 - alpha) * q_values[layer, s, x] + alpha * (shaped + following + bonus / math.sqrt(t))
+    if below_initial:
+        new = min(new, initial[layer, s, x])
+    q_values[layer, s, x] = new
+    values[layer, s] = min(clip[layer, s], q_values[layer, s].max())
+    return shaped
+
+
+@njit(cache=True)
+def greedy(q_values, visits, least_tried):  # type: ignore[no-untyped-def]
+    """Return the best action: among equals the one that was tried least, or else the lowest number."""
+    best = 0
+    for x in range(1, len(q_values)):
+        if q_values[x] > q_values[best] or (least_tried and q_values[x] == q_values[best] and visits[x] < visits[best]):
+            best = x
+    return best

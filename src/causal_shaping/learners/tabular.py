@@ -1,0 +1,350 @@
+"""Training a table: compiled over a world's own tables, or step by step in any discrete Gymnasium environment.
+
+Randomness of a run is one stream: a uniform for the start state of each episode, then one per step for the hidden
+noise. The compiled and the Gymnasium path draw alike, so that they learn the same table, bit for bit.
+
+- `train`: one run.
+- `Run`: what it learned and what that cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numba import njit
+
+from causal_shaping.bounds.results import Ceilings, Floors
+from causal_shaping.cmdp import whole
+from causal_shaping.data import BoolArray, FloatArray, IntArray, LongArray, Space, frozen
+from causal_shaping.errors import ModelError
+from causal_shaping.learners.rules import Rule, Setting, greedy, prepare, resolve, update
+from causal_shaping.potential import UNSEEN, Potential
+from causal_shaping.worlds import World
+from causal_shaping.worlds.simulate import cumulative, pick
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """One run of a learner.
+
+    Attributes:
+        name: the world's, or the environment's.
+        rule: the learner's constants.
+        seed: of the run.
+        space: the states and actions.
+        horizon: steps after which an episode was cut.
+        step_regret: float64 [steps], the regret so far: the sum of V*(s) - Q*(s, x), stationary, or with step index of
+            that step; NaN in an environment whose optimum is not known.
+        episode_end: int64 [episodes], the steps taken when each episode ended; the last one may be cut by the budget.
+        returns: float64 [episodes], unshaped and undiscounted.
+        q_values: float64 [states, actions], or [steps, states, actions] with step index; under shaping of the shaped
+            reward.
+        values: float64 like `q_values` without actions.
+        visits: int64 like `q_values`.
+        checkpoints: int64 [checkpoints], steps after which the policy was kept.
+        policies: int32 [checkpoints, states], or [checkpoints, steps, states]: the best actions then.
+    """
+
+    name: str
+    rule: Rule
+    seed: int
+    space: Space
+    horizon: int
+    step_regret: FloatArray
+    episode_end: LongArray
+    returns: FloatArray
+    q_values: FloatArray
+    values: FloatArray
+    visits: LongArray
+    checkpoints: LongArray
+    policies: IntArray
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return len(self.step_regret)
+
+    @property
+    def regret(self) -> FloatArray:
+        """The regret at the end of each episode: float64 [episodes], cumulative."""
+        return np.asarray(self.step_regret[self.episode_end - 1])
+
+    @property
+    def policy(self) -> IntArray:
+        """The best actions at the end, the lowest number among equals: int32 [states] or [steps, states]."""
+        return np.asarray(np.argmax(self.q_values, axis=-1), dtype=np.int32)
+
+    def __repr__(self) -> str:
+        last = "" if np.isnan(self.step_regret[-1]) else f", regret {self.step_regret[-1]:.4g}"
+        return f"Run({self.name}, seed {self.seed}: {self.steps:,} steps in {len(self.returns):,} episodes{last})"
+
+
+def train(
+    world: World | gym.Env[Any, Any],
+    potential: Potential | Ceilings | None = None,
+    learner: str | Rule = "q-ucb-shaping",
+    steps: int = 20_000,
+    seed: int = 0,
+    step_indexed: bool = False,
+    *,
+    floors: Floors | None = None,
+    checkpoints: Iterable[int] = (),
+    horizon: int | None = None,
+    compiled: bool = True,
+    **changes: Any,
+) -> Run:
+    """Train a learner online and return what it learned and what it cost.
+
+    Args:
+        world: a world, learned in compiled code, or a Gymnasium environment with discrete actions, whose states are its
+            own numbers or observations that the potential knows.
+        potential: what shapes the reward; ceilings also give tables per action. None shapes with 0.
+        learner: "q-ucb" (Jin et al. 2018, the paper's algorithm 3), "q-ucb-shaping" (the paper's algorithm 1, as
+            printed), "q-ucb-shaping-tight", or a `Rule` of your own.
+        steps: the budget of environment steps.
+        seed: equal seeds give equal runs.
+        step_indexed: one table per step of the episode.
+        floors: for `bonus="span"`.
+        checkpoints: numbers of steps after which to keep the policy.
+        horizon: how many steps an episode has; by default the world's.
+        compiled: run a world's own environment instead, with equal results; for comparison.
+        changes: constants of the rule to change, such as c=2.0; see `Rule`.
+
+    Example:
+        >>> import causal_shaping as cs
+        >>> world = cs.load_world("lavacross-easy")
+        >>> cs.train(world, steps=2_000, seed=1)
+        Run(lavacross-easy, seed 1: 2,000 steps in ... episodes, regret ...)
+    """
+    rule = resolve(learner, **changes)
+    steps, seed = whole("steps", steps, least=1), whole("seed", seed)
+    kept = np.unique(np.array([whole("checkpoints", at, least=1) for at in checkpoints], dtype=np.int64))
+    kept = kept[kept <= steps]
+    problem = _Problem(world, potential, horizon)
+    setting = prepare(rule, problem.space, problem.terminal, problem.horizon, steps, potential, floors, step_indexed)
+    gaps = problem.gaps(step_indexed)
+    layers, states, actions = setting.initial.shape
+    visits = np.zeros((layers, states, actions), dtype=np.int64)
+    learned = (setting.initial.copy(), setting.initial_values.copy(), visits)
+    policies = np.zeros((len(kept), layers, states), dtype=np.int32)
+    if isinstance(world, World) and compiled:
+        model = world.model
+        if model.steps is not None:
+            raise ModelError("Learners need a world whose tables are the same at each step.")
+        found = _run(
+            np.random.default_rng(seed),
+            *(steps, step_indexed, setting.bootstrap, gaps, kept),
+            *(model.next_state, model.reward, cumulative(model.noise), model.terminal, cumulative(model.start)),
+            *(*learned, policies, setting.horizon, *setting.numbers()),
+        )
+    else:
+        found = _play(problem, setting, steps, seed, gaps, kept, learned, policies)
+    regret, ends, returns = found
+    first: Any = slice(None) if step_indexed else 0
+    return Run(
+        name=problem.name,
+        rule=rule,
+        seed=seed,
+        space=problem.space,
+        horizon=problem.horizon,
+        step_regret=frozen(np.cumsum(regret), np.float64),
+        episode_end=frozen(ends, np.int64),
+        returns=frozen(returns, np.float64),
+        q_values=frozen(learned[0][first], np.float64),
+        values=frozen(learned[1][:layers][first], np.float64),
+        visits=frozen(learned[2][first], np.int64),
+        checkpoints=frozen(kept, np.int64),
+        policies=frozen(policies[:, first], np.int32),
+    )
+
+
+class _Problem:
+    """What a learner needs to know of a world or an environment."""
+
+    def __init__(self, world: World | gym.Env[Any, Any], potential: Any, horizon: int | None) -> None:
+        self.world: World | None = world if isinstance(world, World) else getattr(world.unwrapped, "world", None)
+        if isinstance(world, World):
+            self.env, self.name = None, world.name
+        else:
+            self.env, self.name = world, world.spec.id if world.spec is not None else type(world.unwrapped).__name__
+            _refuse_actions(world.action_space)
+        self.space = self._space(potential)
+        self.terminal: BoolArray = self.space.is_terminal
+        given = horizon if horizon is not None else self._horizon()
+        if given is None:
+            raise ModelError(f"{self.name} has no time limit: pass horizon=, the steps of an episode.")
+        self.horizon = whole("horizon", given, least=1)
+
+    def _space(self, potential: Any) -> Space:
+        if self.world is not None:
+            return self.world.space
+        assert self.env is not None
+        space = getattr(self.env.unwrapped, "space", None)
+        if isinstance(space, Space):
+            return space
+        if potential is not None:
+            return potential.space  # type: ignore[no-any-return]
+        if isinstance(self.env.observation_space, gym.spaces.Discrete):
+            return Space(_numbers(self.env.observation_space), _numbers(self.env.action_space))
+        raise ModelError(f"The observations of {self.name} are not numbers: pass a potential whose space knows them.")
+
+    def _horizon(self) -> int | None:
+        if self.world is not None:
+            return self.world.horizon
+        assert self.env is not None
+        return self.env.spec.max_episode_steps if self.env.spec is not None else None
+
+    def gaps(self, step_indexed: bool) -> FloatArray:
+        """Return V* - Q* [steps, states, actions], one step without step index; NaN if it is not known."""
+        if self.world is None:
+            return np.full((1, len(self.space.states), len(self.space.actions)), np.nan)
+        found = self.world.model.gaps(self.horizon if step_indexed else None)
+        return found if step_indexed else found[None]
+
+    def position(self, observation: Any) -> int:
+        """Return the number of a state that was met."""
+        if self.world is not None:
+            return int(observation)
+        place = self._places.get(self.space.label(observation), UNSEEN)
+        if place == UNSEEN:
+            raise ModelError(f"{self.name} shows {observation!r}, which is not one of the learner's states.")
+        return place
+
+    @property
+    def _places(self) -> dict[Any, int]:
+        if not hasattr(self, "_held"):
+            self._held = {label: i for i, label in enumerate(self.space.states)}
+        return self._held
+
+
+def _numbers(space: Any) -> range:
+    return range(int(space.start), int(space.start + space.n))
+
+
+def _refuse_actions(actions: gym.Space[Any]) -> None:
+    if not isinstance(actions, gym.spaces.Discrete):
+        raise ModelError(f"The actions are {actions}, but a table needs discrete ones.")
+
+
+def _play(
+    problem: _Problem,
+    setting: Setting,
+    steps: int,
+    seed: int,
+    gaps: FloatArray,
+    kept: LongArray,
+    learned: Any,
+    policies: IntArray,
+) -> tuple[FloatArray, LongArray, FloatArray]:
+    """Learn step by step in an environment, by the same rule."""
+    from causal_shaping.worlds.environments import environment_of  # imports MiniGrid
+
+    env: Any = problem.env if problem.world is None or problem.env is not None else environment_of(problem.world)
+    q_values, values, visits = learned
+    numbers = setting.numbers()
+    regret, ends, returns = np.empty(steps), [], []
+    observation, _ = env.reset(seed=seed)
+    s, h, earned, saved = problem.position(observation), 0, 0.0, 0
+    first = int(getattr(env.action_space, "start", 0))
+    for step in range(steps):
+        layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
+        x = int(greedy(q_values[layer, s], visits[layer, s], setting.below_initial))
+        regret[step] = gaps[min(h, len(gaps) - 1), s, x]
+        observation, reward, terminated, truncated, _ = env.step(first + x)
+        after = problem.position(observation)
+        h += 1
+        cut = bool(truncated) or h == setting.horizon
+        going_on = not terminated and (setting.bootstrap or not cut)
+        update(q_values, values, visits, layer, below, s, x, float(reward), after, going_on, *numbers)
+        earned += float(reward)
+        while saved < len(kept) and kept[saved] == step + 1:
+            policies[saved] = q_values.argmax(axis=-1)
+            saved += 1
+        if terminated or cut or step + 1 == steps:
+            ends.append(step + 1)
+            returns.append(earned)
+            if step + 1 < steps:
+                observation, _ = env.reset()
+            s, h, earned = problem.position(observation), 0, 0.0
+        else:
+            s = after
+    return regret, np.array(ends, dtype=np.int64), np.array(returns)
+
+
+@njit(cache=True)
+def _run(  # type: ignore[no-untyped-def]
+    rng,
+    steps,
+    step_indexed,
+    bootstrap,
+    gaps,
+    kept,
+    next_state,
+    reward,
+    noise,
+    terminal,
+    start,
+    q_values,
+    values,
+    visits,
+    policies,
+    horizon,
+    discount,
+    potential,
+    initial,
+    clip,
+    bonus,
+    memory,
+    below_initial,
+):
+    """Learn in a world's tables; `noise` and `start` are running sums. s, x, u: state, action, hidden noise."""
+    regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
+    episodes, saved, h, earned = 0, 0, 0, 0.0
+    s = pick(start, rng.random())
+    for step in range(steps):
+        layer, below = (h, h + 1) if step_indexed else (0, 0)
+        x = greedy(q_values[layer, s], visits[layer, s], below_initial)
+        regret[step] = gaps[layer, s, x]
+        u = pick(noise[s], rng.random())
+        after = next_state[s, x, u]
+        ended = terminal[after]
+        h += 1
+        cut = h == horizon
+        going_on = not ended and (bootstrap or not cut)
+        update(
+            q_values,
+            values,
+            visits,
+            layer,
+            below,
+            s,
+            x,
+            reward[s, x, u],
+            after,
+            going_on,
+            discount,
+            potential,
+            initial,
+            clip,
+            bonus,
+            memory,
+            below_initial,
+        )
+        earned += reward[s, x, u]
+        while saved < len(kept) and kept[saved] == step + 1:
+            for layer_ in range(q_values.shape[0]):
+                for state in range(q_values.shape[1]):
+                    policies[saved, layer_, state] = q_values[layer_, state].argmax()
+            saved += 1
+        if ended or cut or step + 1 == steps:
+            ends[episodes], returns[episodes] = step + 1, earned
+            episodes, h, earned = episodes + 1, 0, 0.0
+            if step + 1 < steps:
+                s = pick(start, rng.random())
+        else:
+            s = after
+    return regret, ends[:episodes].copy(), returns[:episodes].copy()

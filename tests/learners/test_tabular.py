@@ -1,0 +1,324 @@
+"""Learners: the printed algorithms step by step, equal on every path, and what the paper and its traps say of them."""
+
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import causal_shaping as cs
+from causal_shaping.errors import CausalShapingError
+from causal_shaping.learners.rules import PRESETS, update
+
+pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
+
+BUDGET = {"windy-empty": 100_000}
+SHAPED = ("windy-empty", "lavacross-easy", "lavacross-hard", "lavacross-maze", "lavacross-maze-fewer-coins")
+
+
+def logged(world, seed=0):
+    return cs.count([world.collect(name, 100_000, seed=seed) for name in world.demonstrators])
+
+
+@pytest.fixture(scope="module")
+def ceilings():
+    """Joint ceilings from logs, and the paper's potential with its b, by world."""
+    result = {}
+    for name in SHAPED:
+        world = cs.load_world(name)
+        counts = logged(world)
+        joint = cs.value_ceilings(counts, world.horizon, world.model.reward_range[1])
+        paper = cs.value_ceilings(counts, world.horizon, 0.0, method="paper").potential(step_indexed=False)
+        result[name] = (world, joint, paper)
+    return result
+
+
+# The printed algorithms, written down a second time ---------------------------------------------------------
+
+
+def printed(world, phi, steps, seed, step_indexed, c=4.0, p=0.1, vanilla=False):
+    """Algorithms 1 and 3 with plain loops and dictionaries of nothing; returns Q and the regret of each step."""
+    model, horizon, rng = world.model, world.horizon, np.random.default_rng(seed)
+    states, actions = len(world.states), len(world.actions)
+    layers = horizon if step_indexed else 1
+    start = float(horizon) if vanilla else 0.0
+    q = [[[start] * actions for _ in range(states)] for _ in range(layers)]
+    v = [[0.0 if model.terminal[s] else start for s in range(states)] for _ in range(layers)]
+    n = [[[0] * actions for _ in range(states)] for _ in range(layers)]
+    alive = int((~model.terminal).sum())
+    iota = math.log(alive * actions * steps / p)
+    top = max(max(row) for row in phi)
+    gaps = model.gaps(horizon if step_indexed else None)
+    regret = []
+
+    def draw(chances):
+        mark = rng.random()
+        sums = np.cumsum(chances)
+        sums = sums / sums[-1]
+        return next(i for i, total in enumerate(sums) if total > mark)
+
+    s, h = draw(model.start), 0
+    for _ in range(steps):
+        i = h if step_indexed else 0
+        x = max(range(actions), key=lambda a: (q[i][s][a], -a))
+        regret.append((gaps[h] if step_indexed else gaps)[s, x])
+        u = draw(model.noise[s])
+        after, reward = int(model.next_state[s, x, u]), float(model.reward[s, x, u])
+        n[i][s][x] += 1
+        t = n[i][s][x]
+        last = step_indexed and h + 1 == horizon
+        below = None if last or model.terminal[after] else (h + 1 if step_indexed else 0)
+        following = 0.0 if below is None else v[below][after]
+        if vanilla:
+            bonus, paid = c * math.sqrt(horizon**3 * iota / t), reward
+        else:
+            bonus = c * math.sqrt(horizon * max(top, 0.0) ** 2 * iota / t)
+            paid = reward - phi[i][s] + (0.0 if below is None else phi[below][after])
+        alpha = (horizon + 1) / (horizon + t)
+        q[i][s][x] = (1 - alpha) * q[i][s][x] + alpha * (paid + following + bonus)
+        v[i][s] = min(horizon if vanilla else phi[i][s], max(q[i][s]))
+        h += 1
+        if model.terminal[after] or h == horizon:
+            s, h = draw(model.start), 0
+        else:
+            s = after
+    return np.array(q), np.cumsum(regret)
+
+
+@pytest.mark.parametrize("step_indexed", [False, True])
+@pytest.mark.parametrize("learner", ["q-ucb", "q-ucb-shaping"])
+@pytest.mark.parametrize("name", ["lavacross-easy", "walking-robot"])
+def test_the_printed_algorithms_are_what_the_paper_prints(name, learner, step_indexed):
+    world = cs.load_world(name)
+    optimum = world.model.optimum(world.horizon).values
+    table = optimum if step_indexed else optimum[:1]
+    phi = cs.Potential(table if step_indexed else table[0], world)
+    run = cs.train(world, phi, learner, steps=3000, seed=5, step_indexed=step_indexed)
+    q_values, regret = printed(world, table.tolist(), 3000, 5, step_indexed, vanilla=learner == "q-ucb")
+    alive = ~world.model.terminal  # the table of a terminal state means nothing
+    expected = q_values if step_indexed else q_values[0]
+    np.testing.assert_allclose(run.q_values[..., alive, :], expected[..., alive, :], atol=1e-9)
+    np.testing.assert_allclose(run.step_regret, regret, atol=1e-9)
+
+
+@pytest.mark.parametrize("step_indexed", [False, True])
+@pytest.mark.parametrize("learner", PRESETS)
+@pytest.mark.parametrize("name", ["lavacross-easy", "windy-empty"])
+def test_the_compiled_and_the_gymnasium_path_learn_the_same_table_bit_for_bit(ceilings, name, learner, step_indexed):
+    world, joint, _ = ceilings[name]
+    options = {"learner": learner, "steps": 1500, "seed": 3, "step_indexed": step_indexed, "checkpoints": [10, 1500]}
+    compiled = cs.train(world, joint, **options)
+    played = cs.train(world, joint, compiled=False, **options)
+    made = cs.train(
+        gym.make(f"causal_shaping/{ {'lavacross-easy': 'LavaCrossEasy'}.get(name, 'WindyEmpty') }-v0"), joint, **options
+    )
+    for other in (played, made):
+        for field in ("q_values", "values", "visits", "step_regret", "episode_end", "policies"):
+            assert np.array_equal(getattr(compiled, field), getattr(other, field)), field
+        np.testing.assert_allclose(compiled.returns, other.returns, atol=1e-9)
+
+
+def test_a_run_knows_what_it_did(ceilings):
+    world, joint, _ = ceilings["lavacross-easy"]
+    run = cs.train(world, joint, "q-ucb-shaping-tight", steps=2000, seed=1, checkpoints=[500, 2000, 9999])
+    again = cs.train(world, joint, "q-ucb-shaping-tight", steps=2000, seed=1)
+    assert np.array_equal(run.q_values, again.q_values)
+    assert not np.array_equal(run.q_values, cs.train(world, joint, "q-ucb-shaping-tight", steps=2000, seed=2).q_values)
+    assert run.visits.sum() == run.steps == 2000
+    assert run.checkpoints.tolist() == [500, 2000]
+    assert np.array_equal(run.policies[-1], run.policy)
+    assert run.episode_end[-1] == 2000
+    assert np.array_equal(run.regret, run.step_regret[run.episode_end - 1])
+    assert (np.diff(run.step_regret) >= -1e-12).all()
+    lengths = np.diff(run.episode_end, prepend=0)
+    assert lengths.max() <= world.horizon
+    assert "2,000 steps in" in repr(run)
+
+
+# Propositions -------------------------------------------------------------------------------------------------
+
+
+@given(st.data(), st.sampled_from([("zero", "potential"), ("none", "none")]), st.sampled_from([1.0, 0.9]))
+@settings(max_examples=100)
+def test_shaping_is_initialising_with_the_potential(data, clips, discount):
+    """One sequence of samples, equal bonuses: Q under shaping plus phi is Q learned from the initial value phi."""
+    states, actions, layers = 3, 2, data.draw(st.sampled_from([1, 2]))
+    numbers = st.integers(-20, 20).map(lambda n: n / 10)
+    phi = np.zeros((layers + 1, states))
+    phi[:layers] = np.array(data.draw(st.lists(numbers, min_size=layers * states, max_size=layers * states))).reshape(
+        layers, states
+    )
+    if layers == 1:
+        phi[1] = phi[0]
+    nothing = np.zeros_like(phi)
+    levels = {"zero": nothing[:layers], "potential": phi[:layers], "none": np.full((layers, states), np.inf)}
+    shaped = [np.zeros((layers, states, actions)), np.zeros((layers + 1, states)), None]
+    started = [np.repeat(phi[:layers, :, None], actions, axis=2), phi.copy(), None]
+    for tables in (shaped, started):
+        tables[2] = np.zeros((layers, states, actions), dtype=np.int64)
+    for _ in range(data.draw(st.integers(1, 30))):
+        layer = data.draw(st.integers(0, layers - 1))
+        below = layer + 1 if layers > 1 else 0
+        s, x, after = (data.draw(st.integers(0, size - 1)) for size in (states, actions, states))
+        reward, going_on = data.draw(numbers), data.draw(st.booleans())
+        step = (layer, below, s, x, reward, after, going_on, discount)
+        update(*shaped, *step, phi, shaped[0], levels[clips[0]], 0.3, 5.0, False)
+        update(*started, *step, nothing, started[0], levels[clips[1]], 0.3, 5.0, False)
+        np.testing.assert_allclose(shaped[0] + phi[:layers, :, None], started[0], atol=1e-12)
+
+
+@given(st.integers(1, 60), st.integers(1, 300))
+def test_the_learning_rates_have_the_properties_of_the_lemma(horizon, t):
+    alpha = [(horizon + 1) / (horizon + i) for i in range(1, t + 1)]
+    weights = np.array([alpha[i] * np.prod([1 - a for a in alpha[i + 1 :]]) for i in range(t)])
+    assert weights.sum() == pytest.approx(1.0)
+    assert np.prod([1 - a for a in alpha]) == 0.0  # alpha_1 = 1 forgets the initial value
+    assert weights.max() <= 2 * horizon / t + 1e-12
+    assert (weights**2).sum() <= 2 * horizon / t + 1e-12
+    mean = (weights / np.sqrt(np.arange(1, t + 1))).sum()
+    assert 1 / math.sqrt(t) - 1e-12 <= mean <= 2 / math.sqrt(t) + 1e-12
+    # And they are what `update` does with rewards alone.
+    rewards = np.random.default_rng(t).normal(size=t)
+    tables = (np.full((1, 1, 1), 7.0), np.zeros((2, 1)), np.zeros((1, 1, 1), dtype=np.int64))
+    for reward in rewards:
+        nothing = (np.zeros((2, 1)), np.zeros((1, 1, 1)), np.full((1, 1), np.inf))
+        update(*tables, 0, 0, 0, 0, reward, 0, False, 1.0, *nothing, 0.0, float(horizon), False)
+    assert tables[0][0, 0, 0] == pytest.approx(weights @ rewards)
+
+
+@pytest.mark.parametrize("horizon", [1, 5, 20])
+@pytest.mark.parametrize("i", [2, 3, 10])
+def test_the_weight_of_a_sample_adds_up_to_one_plus_one_over_h(horizon, i):
+    """The sum over t >= i of alpha_t^i; what is left after n terms falls like n to the power of -h."""
+    total, weight = 0.0, (horizon + 1) / (horizon + i)
+    for t in range(i, 400_000):
+        if t > i:
+            weight *= 1 - (horizon + 1) / (horizon + t)
+        total += weight
+    assert total == pytest.approx(1 + 1 / horizon, rel=1e-3)
+
+
+# What the paper reports, and its traps ------------------------------------------------------------------------
+
+
+def ratios(world, runs):
+    """Mean share of states whose learned action is the first optimal one, and whose action is truly optimal."""
+    best, alive = world.model.optimum(), ~world.model.terminal
+    first, states = best.greedy(), np.arange(len(world.states))
+    match = [(run.policy == first)[alive].mean() for run in runs]
+    optimal = [(best.q_values[states, run.policy] >= best.values - 1e-3)[alive].mean() for run in runs]
+    return float(np.mean(match)), float(np.mean(optimal))
+
+
+def runs_of(world, potential, learner, seeds=10):
+    return [
+        cs.train(world, potential, learner, steps=BUDGET.get(world.name, 20_000), seed=seed) for seed in range(seeds)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "vanilla", "shaping"),
+    [
+        ("windy-empty", 0.00, 0.71),
+        ("lavacross-easy", 0.00, 0.76),
+        ("lavacross-hard", 0.00, 0.91),
+        ("lavacross-maze", 0.03, 0.87),
+    ],
+)
+def test_the_optimal_ratios_of_the_paper_s_table(ceilings, name, vanilla, shaping):
+    """No shaping as printed in the paper; with the paper's bound, an independent implementation's figures."""
+    world, _, paper = ceilings[name]
+    assert ratios(world, runs_of(world, None, "q-ucb"))[0] == pytest.approx(vanilla, abs=0.006)
+    assert ratios(world, runs_of(world, paper, "q-ucb-shaping"))[0] == pytest.approx(shaping, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("lavacross-easy", 0.3), ("windy-empty", 0.7), ("lavacross-maze-fewer-coins", 0.75)]
+)
+def test_tight_learning_from_joint_ceilings_costs_less(ceilings, name, share):
+    """Regret against the printed method, on the same logs and seeds; none of them was used for tuning."""
+    world, joint, paper = ceilings[name]
+    tight = np.mean([run.step_regret[-1] for run in runs_of(world, joint, "q-ucb-shaping-tight", seeds=30)])
+    as_printed = np.mean([run.step_regret[-1] for run in runs_of(world, paper, "q-ucb-shaping", seeds=30)])
+    assert tight <= share * as_printed
+
+
+def tried(run, often=20):
+    """The share of states visited often in which only one action was ever tried."""
+    visited = run.visits.sum(axis=1) >= often
+    return ((run.visits > 0).sum(axis=1) == 1)[visited].mean()
+
+
+def test_trap_6_a_bonus_above_zero_locks_the_printed_rule_in(ceilings):
+    """A potential lifted above 0 has a bonus, and the printed rule stays with the first action that it tried."""
+    world, joint, _ = ceilings["lavacross-easy"]
+    lifted = cs.Potential.zero(world).shifted(0.5)
+    locked = cs.train(world, lifted, "q-ucb-shaping", steps=20_000)
+    assert tried(locked) > 0.9
+    assert (locked.policy == 0).mean() > 0.9  # `up` everywhere, as vanilla Q-UCB
+    assert tried(cs.train(world, None, "q-ucb", steps=20_000)) > 0.9
+    # The same bonus, but Q stays below its initial value: every action gets its turn.
+    free = cs.train(world, lifted, "q-ucb-shaping", steps=20_000, below_initial=True)
+    assert tried(free) == 0.0
+    assert tried(cs.train(world, joint, "q-ucb-shaping-tight", steps=20_000)) < 0.5
+    assert ratios(world, [cs.train(world, joint, "q-ucb-shaping-tight", steps=20_000)])[1] > 0.95
+
+
+def test_trap_5_a_clip_below_zero_cuts_true_values_off():
+    """With the true V* as potential the printed clip at phi < 0 costs much; the clip at 0 does not."""
+    world = cs.load_world("lavacross-easy")
+    phi = cs.Potential(world.model.optimum().values, world)
+    as_printed = np.mean([run.step_regret[-1] for run in runs_of(world, phi, "q-ucb-shaping")])
+    at_zero = np.mean([cs.train(world, phi, "q-ucb-shaping", seed=s, clip="zero").step_regret[-1] for s in range(10)])
+    assert as_printed > 200
+    assert at_zero < 60
+
+
+def test_the_span_scales_the_bonus():
+    world = cs.load_world("lavacross-easy")
+    counts = logged(world)
+    joint, floors = cs.value_ceilings(counts, 20, -0.1), cs.value_floors(counts, 20, -1.1)
+    run = cs.train(world, joint, "q-ucb-shaping-tight", steps=500, bonus="span", c=0.01, floors=floors)
+    assert run.visits.sum() == 500
+    with pytest.raises(CausalShapingError, match="needs the ceilings and floors="):
+        cs.train(world, joint, "q-ucb-shaping-tight", steps=500, bonus="span")
+
+
+# Any environment ----------------------------------------------------------------------------------------------
+
+
+def test_a_learner_learns_frozen_lake():
+    lake = gym.make("FrozenLake-v1", is_slippery=False)
+    impatient = cs.Potential.zero(cs.Space(range(16), range(4)), discount=0.9)
+    run = cs.train(lake, impatient, "q-ucb-shaping", steps=3000, initial=1.0, bonus=0.0, clip="none")
+    assert run.returns[-20:-1].mean() == 1.0  # the last episode is cut by the budget
+    assert np.isnan(run.step_regret).all()
+    assert "regret" not in repr(run)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: cs.train(EASY, learner="magic"), "There is no learner 'magic'. Learners are q-ucb"),
+        (lambda: cs.train(EASY, steps=0), "steps is 0"),
+        (lambda: cs.train(EASY, seed=-1), "seed is -1"),
+        (lambda: cs.train(EASY, clip="maybe"), "clip is 'maybe'; use 'horizon' or"),
+        (lambda: cs.train(EASY, bonus="big"), "bonus is 'big'.*or a number"),
+        (lambda: cs.train(EASY, bonus=-1.0), "bonus is -1.0"),
+        (lambda: cs.train(EASY, memory=-1.0), "memory is -1.0"),
+        (lambda: cs.train(EASY, p=0.0), "p is 0.0"),
+        (lambda: cs.train(EASY, learner="q-ucb-shaping-tight"), "starts from ceilings per action"),
+        (lambda: cs.train(EASY, cs.Potential(np.zeros((20, 49)), EASY)), "has steps and the learner has not"),
+        (lambda: cs.train(EASY, cs.Potential(np.zeros((7, 49)), EASY), step_indexed=True), "has 7 steps, but"),
+        (lambda: cs.train(gym.make("Pendulum-v1")), "a table needs discrete ones"),
+        (lambda: cs.train(gym.make("CartPole-v1")), "are not numbers: pass a potential"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(make, message):
+    with pytest.raises(CausalShapingError, match=message):
+        make()
+
+
+EASY = cs.load_world("lavacross-easy")
