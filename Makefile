@@ -26,6 +26,7 @@ bench: $(VENV)/.package  ## measure speed: ratios, taken in one run
 	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/count.py
 	$(BIN)/python benchmarks/ceilings.py
+	$(BIN)/python benchmarks/learners.py
 
 docs: $(VENV)/.package  ## run again what the tables of docs/ report
 	$(BIN)/python docs/tables.py

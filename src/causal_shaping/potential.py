@@ -142,6 +142,10 @@ class Potential:
         table = np.concatenate([self.values, np.asarray(self.unseen)[..., None]], axis=-1)
         return np.concatenate([table, np.zeros((1, table.shape[1]))]) if self.step_indexed else table
 
+    def rows(self) -> list[list[float]]:
+        """Return the values as lists, unseen states last: a row per step and one of zeros, or one row without steps."""
+        return np.atleast_2d(self._table).tolist()  # type: ignore[no-any-return]
+
     def at(self, positions: npt.ArrayLike, h: npt.ArrayLike = 0) -> FloatArray:
         """Return the potential of many states, by position, at one step or one each; 0 beyond the horizon."""
         where = np.asarray(positions)

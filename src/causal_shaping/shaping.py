@@ -77,6 +77,9 @@ class _Shaper:
             )
         self._label = label
         self._by_number = self._numbers(env, observations) if label is None else None
+        # Plain lists: an environment steps one by one, and NumPy takes longer for one number than a list.
+        self._number_list = None if self._by_number is None else self._by_number.tolist()
+        self._rows = potential.rows()
 
     def _numbers(self, env: Any, observations: gym.Space[Any]) -> LongArray | None:
         """Return where observations 0, 1, ... of an environment that knows its space stand in the potential."""
@@ -119,9 +122,14 @@ class _Shaper:
 
     def position(self, observation: Any) -> int:
         """Return where an observation stands in the potential."""
-        if self._by_number is not None:
-            return int(self._by_number[observation])
+        if self._number_list is not None:
+            return int(self._number_list[observation])
         return self.potential.position(observation if self._label is None else self._label(observation))
+
+    def phi(self, position: int, h: int) -> float:
+        """Return the potential of one state; 0 beyond the horizon."""
+        value = self._rows[min(h, len(self._rows) - 1)][position]
+        return value if value == value else float(self.potential.at(position, h))  # NaN: an error that says why
 
     def positions(self, observations: Any, count: int) -> LongArray:
         """Return where each of several observations stands."""
@@ -196,7 +204,7 @@ class ShapeReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._h, self._returns = 0, (0.0, 0.0)
-        self._before = float(self.potential.at(self._shaper.position(observation), 0))
+        self._before = self._shaper.phi(self._shaper.position(observation), 0)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -208,8 +216,8 @@ class ShapeReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if terminated or (truncated and not self._shaper.bootstrap):
             after = 0.0
         else:
-            after = float(self.potential.at(self._shaper.position(observation), self._h))
-        shaping = self.discount * after - self._before
+            after = self._shaper.phi(self._shaper.position(observation), self._h)
+        shaping = self._shaper.discount * after - self._before
         shaped = float(reward) + shaping
         self._before = after
         self._returns = (self._returns[0] + float(reward), self._returns[1] + shaped)

@@ -251,7 +251,7 @@ def _scale(
     return float(ceilings.values[..., alive].max() - floors.values[..., ~floors.terminal].min())
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def update(  # type: ignore[no-untyped-def]
     q_values,
     values,
@@ -292,7 +292,7 @@ def update(  # type: ignore[no-untyped-def]
     return shaped
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def greedy(q_values, visits, least_tried):  # type: ignore[no-untyped-def]
     """Return the best action: among equals the one that was tried least, or else the lowest number."""
     best = 0

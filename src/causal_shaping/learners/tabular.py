@@ -275,7 +275,7 @@ def _play(
     return regret, np.array(ends, dtype=np.int64), np.array(returns)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _run(  # type: ignore[no-untyped-def]
     rng,
     steps,
