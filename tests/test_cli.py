@@ -253,6 +253,24 @@ def test_sensitivity_in_a_table_a_figure_and_json(run, easy, tmp_path):
     assert found["confounding"][2]["ceiling"] >= found["confounding"][1]["ceiling"]
 
 
+def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
+    phi, runs = tmp_path / "phi.parquet", tmp_path / "runs"
+    run("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, "-o", phi)
+    options = ("--potential", phi, "--learner", "q-ucb-shaping-tight", "--steps", "2000", "-o", runs)
+    code, out, err = run("train", "lavacross-easy", *options, "--seeds", "2", "--png", tmp_path / "regret.png")
+    assert (code, err) == (0, "")
+    assert "q-ucb-shaping-tight in lavacross-easy: 2 seeds of 2,000 steps" in out
+    assert "states with an optimal action" in out
+    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = run("train", "lavacross-easy", *options, "--seeds", "3", "--json")
+    found = json.loads(out)
+    assert [result["seed"] for result in found["seeds"]] == [0, 1, 2]
+    ceilings = cs.Ceilings.load(phi)
+    world = cs.load_world("lavacross-easy")
+    expected = cs.train(world, ceilings, "q-ucb-shaping-tight", 2000, 2)
+    assert found["seeds"][2]["regret"] == expected.step_regret[-1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -269,6 +287,10 @@ def test_sensitivity_in_a_table_a_figure_and_json(run, easy, tmp_path):
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"), "'' is no Gamma"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .parquet or .csv"),
+        (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "--seeds is 0"),
+        (("train", "lavacross-easy", "-o", "runs", "--potential", "no.parquet"), "no.parquet does not exist"),
+        (("train", "NoSuch-v1", "-o", "runs"), "Gymnasium cannot make 'NoSuch-v1'"),
+        (("train", "lavacross-easy", "-o", "runs", "--learner", "magic"), "There is no learner 'magic'"),
         (("worlds", "lavacross-hrad"), "Did you mean 'lavacross-hard'"),
         (("worlds", "--png", "x.png"), "need a world"),
         (("worlds", "--coins", "once"), "need a world"),
@@ -292,7 +314,7 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["worlds", "collect", "inspect", "ceilings", "sensitivity", "diagram"])
+@pytest.mark.parametrize("command", ["worlds", "collect", "inspect", "ceilings", "sensitivity", "train", "diagram"])
 def test_help_shows_an_example(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0

@@ -31,7 +31,7 @@ from causal_shaping.bounds import (
 from causal_shaping.cmdp import TabularCMDP, Values
 from causal_shaping.data import Bins, Counts, Logs, Space
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.learners import Rule, Run, train
+from causal_shaping.learners import Rule, Run, train, train_seeds
 from causal_shaping.logs import LogTable, count, export_minari, open_logs, read_counts, read_logs
 from causal_shaping.potential import Potential
 from causal_shaping.shaping import ShapeReward, ShapingWarning, VectorShapeReward, check_potential
@@ -72,6 +72,7 @@ __all__ = [
     "read_logs",
     "sensitivity",
     "train",
+    "train_seeds",
     "unseen_mass",
     "value_ceilings",
     "value_floors",

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,13 +18,14 @@ from rich.console import Console
 from rich.progress import Progress
 
 from causal_shaping import __version__
-from causal_shaping.bounds import AssumptionWarning, value_ceilings
+from causal_shaping.bounds import AssumptionWarning, Ceilings, value_ceilings
 from causal_shaping.bounds.diagnostics import LEVEL
 from causal_shaping.bounds.sensitivity import GAMMAS, TABLES, draw_sensitivity
 from causal_shaping.bounds.sensitivity import sensitivity as sensitivity_of
 from causal_shaping.console import (
     best_values,
     print_inspection,
+    print_seeds,
     print_sensitivity,
     print_world,
     print_worlds,
@@ -34,11 +35,14 @@ from causal_shaping.data import Bins, Counts
 from causal_shaping.errors import CausalShapingError, ModelError
 from causal_shaping.files import PARQUET, check_target
 from causal_shaping.inspection import draw_inspection, inspect_counts
+from causal_shaping.learners import PRESETS, train_seeds
 from causal_shaping.logs import DroppedEpisodes, check_logs, count
 from causal_shaping.logs.arguments import open_all
 from causal_shaping.logs.parquet import LOG_FILES
 from causal_shaping.logs.summary import summarise
 from causal_shaping.logs.table import LogTable
+from causal_shaping.potential import Potential
+from causal_shaping.state_table import kind_of
 from causal_shaping.worlds import World, list_worlds, load_world
 
 app = typer.Typer(
@@ -255,6 +259,10 @@ class Working:
         """Say what comes next."""
         self._progress.update(self._task, description=what)
 
+    def reached(self, done: int) -> None:
+        """Say how much of the total is done."""
+        self._progress.update(self._task, completed=done)
+
     def done(self, steps: int = 1) -> None:
         """Go on by some steps of the total."""
         self._progress.advance(self._task, steps)
@@ -463,6 +471,62 @@ def sensitivity(
 
 
 @app.command()
+def train(
+    world: Annotated[
+        str,
+        typer.Argument(help="A world, a map, or the id of a Gymnasium environment.", autocompletion=_complete_world),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to keep the runs in.")],
+    potential: Annotated[
+        Path | None, typer.Option(help="A file of ceilings or of a potential.  [default: phi = 0]")
+    ] = None,
+    learner: Annotated[str, typer.Option(help=f"One of {', '.join(PRESETS)}.")] = "q-ucb-shaping",
+    steps: Annotated[int, typer.Option(help="Environment steps of a seed.")] = 20_000,
+    seeds: Annotated[int, typer.Option(help="How many seeds to run.")] = 10,
+    first_seed: Annotated[int, typer.Option(help="The number of the first seed.")] = 0,
+    step_indexed: Annotated[bool, typer.Option("--step-indexed", help="One table per step of an episode.")] = False,
+    coins: Coins = "standing",
+    horizon: Horizon = None,
+    wind: Wind = None,
+    png: Annotated[Path | None, typer.Option(help="Draw the regret into this file (.png, .svg, .pdf).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a learner online, seed by seed; stopped, it goes on where it was when called again.
+
+    Example: causal-shaping train lavacross-easy --potential phi.parquet --learner q-ucb-shaping-tight -o runs/
+    """
+    from causal_shaping.learners.seeds import draw_regret
+    from causal_shaping.worlds.picture import FORMATS, save_picture
+
+    if png is not None:
+        check_target(png, FORMATS)
+    if seeds < 1:
+        raise ModelError(f"--seeds is {seeds}; it must be at least 1.")
+    loaded = _world_or_environment(world, coins, horizon, wind)
+    with _working(seeds) as working:
+        working.on(f"Training {learner} in {world}")
+        found = train_seeds(
+            loaded,
+            _potential(potential),
+            learner,
+            steps,
+            range(first_seed, first_seed + seeds),
+            output,
+            step_indexed=step_indexed,
+            progress=lambda done, total: working.reached(done),
+        )
+    if png is not None:
+        save_picture(draw_regret({learner: found}), png)
+    if as_json:
+        print(json.dumps({"settings": found.settings, "seeds": [asdict(result) for result in found.results]}, indent=2))
+        return
+    print_seeds(found)
+    print(f"Runs are kept in {output}.")
+    if png is not None:
+        print(f"Picture written to {png}.")
+
+
+@app.command()
 def diagram(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to draw into (.svg, .png, .pdf).")],
 ) -> None:
@@ -509,6 +573,25 @@ def _load(name: str, coins: str, horizon: int | None, wind: str | None) -> World
             f"--wind is {wind!r}; give five probabilities for east, south, west, north and none, such as 0,0.8,0,0,0.2."
         ) from None
     return load_world(name, coins=coins, horizon=horizon, wind=given)
+
+
+def _world_or_environment(name: str, coins: str, horizon: int | None, wind: str | None) -> Any:
+    """Return a world by name or map; a name with a version, such as FrozenLake-v1, is a Gymnasium id."""
+    if name in list_worlds() or Path(name).exists() or "-v" not in name:
+        return _load(name, coins, horizon, wind)
+    import gymnasium as gym
+
+    try:
+        return gym.make(name)
+    except gym.error.Error as error:
+        raise ModelError(f"Gymnasium cannot make {name!r}: {error}") from error
+
+
+def _potential(path: Path | None) -> Potential | Ceilings | None:
+    """Return what a file holds: ceilings as they are, for their tables per action, or a potential."""
+    if path is None:
+        return None
+    return Ceilings.load(path) if kind_of(path) == Ceilings.KIND else Potential.load(path)
 
 
 def _gammas(text: str) -> float | dict[str, float]:

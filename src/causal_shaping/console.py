@@ -15,6 +15,7 @@ from causal_shaping.bounds.sensitivity import Sensitivity
 from causal_shaping.cmdp import Values
 from causal_shaping.errors import ModelError
 from causal_shaping.inspection import Inspection
+from causal_shaping.learners import Seeds
 from causal_shaping.worlds import World, list_worlds, load_world
 from causal_shaping.worlds.grid import ACTIONS, WALL
 from causal_shaping.worlds.registration import ENVIRONMENTS
@@ -221,3 +222,24 @@ def print_sensitivity(found: Sensitivity) -> None:
     console.print(table)
     for sentence in found.findings():
         console.print(f"- {sentence}")
+
+
+def print_seeds(found: Seeds) -> None:
+    """Print what seeds came to: means and 95% intervals over them."""
+    console = wide_console(width=80)
+    settings = found.settings
+    console.print(
+        f"{settings['learner']} in {settings['world']}: {len(found.results)} seeds of {settings['steps']:,} steps"
+    )
+    table = Table("", "mean", "95% interval over seeds")
+    for name, shown in (
+        ("regret", "regret"),
+        ("mean_return", "return, last tenth of the episodes"),
+        ("optimal", "states with an optimal action"),
+        ("argmax_match", "states with the first optimal action"),
+    ):
+        interval = found.interval(name)
+        if interval is not None:
+            mean, low, high = (f"{value:.4g}" for value in interval)
+            table.add_row(shown, mean, f"{low} to {high}")
+    console.print(table)

@@ -74,6 +74,8 @@ def read_state_table(
     about = read_about(path, kind=kind, newest=newest)
     if about is None:
         raise FileError(f"{path} holds no {kind} of this package.")
+    if not {"steps", "checksum"} <= set(about):
+        raise FileError(f"{path} was written by another version of this package. Compute it again.")
     table, space = pq.read_table(path), Space.from_json(about["space"])
     states, steps = len(space.states), about["steps"]
     key = (*space.columns, *(() if steps is None else ("step",)))

@@ -35,7 +35,10 @@ def load_bounds(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
     about, space, columns = read_state_table(path, kind.KIND, BOUNDS_VERSION)
     if missing := {"value", "vacuous", "terminal", *_q_names(space)} - set(columns):
         raise FileError(f"{path} lacks the columns {', '.join(sorted(missing))}. Was it changed?")
-    settings = {field.name: about[field.name] for field in dataclasses.fields(kind) if field.name in about}
+    wanted = {field.name for field in dataclasses.fields(kind)} - set(kind.ARRAYS)
+    if not wanted <= set(about):
+        raise FileError(f"{path} was written by another version of this package. Compute it again.")
+    settings = {name: about[name] for name in wanted}
     states = len(space.states)
     arrays = {
         "values": columns["value"],

@@ -1,0 +1,258 @@
+"""Many seeds of one learner: run in parallel, kept in a folder, resumed where they stopped.
+
+A folder holds `settings.json`, what is run; for each seed that is done `seed-N.parquet`, a row per episode, and
+`seed-N-table.parquet`, what was learned; both are written under another name first, so that a seed is there in full or
+not at all. A folder with other settings is refused.
+
+- `train_seeds`: run what is missing, return all.
+- `Seeds`: what came out, with intervals.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+
+from causal_shaping.bounds.results import Ceilings
+from causal_shaping.data import FloatArray, LongArray
+from causal_shaping.errors import FileError, ModelError
+from causal_shaping.files import PARQUET, replacing
+from causal_shaping.learners.rules import Rule, resolve
+from causal_shaping.learners.tabular import Run, train
+from causal_shaping.logs.parquet import METADATA_KEY
+from causal_shaping.potential import Potential
+from causal_shaping.state_table import write_state_table
+from causal_shaping.worlds import World
+
+RUN_VERSION = 1
+RESAMPLES = 10_000
+LEVEL = 0.95
+"""Intervals are percentile bootstraps of the mean over seeds."""
+
+POINTS = 200
+"""Points of a regret curve that are kept and drawn."""
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """One seed, in numbers.
+
+    Attributes:
+        seed: the seed.
+        regret: at the end; None where the optimum is not known.
+        curve: the regret at `POINTS` even steps of the budget.
+        episodes: how many.
+        mean_return: of the last tenth of the episodes, unshaped.
+        argmax_match: share of states whose learned action is the first optimal one; None if not known.
+        optimal: share of states whose learned action is optimal, to within 0.001; None if not known.
+    """
+
+    seed: int
+    regret: float | None
+    curve: tuple[float, ...]
+    episodes: int
+    mean_return: float
+    argmax_match: float | None
+    optimal: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Seeds:
+    """What several seeds came to.
+
+    Attributes:
+        settings: what was run.
+        results: by seed, rising.
+    """
+
+    settings: Mapping[str, Any]
+    results: tuple[SeedResult, ...]
+
+    def interval(self, name: str) -> tuple[float, float, float] | None:
+        """Return mean, lower and upper end of its 95% interval over seeds; None if it is not known."""
+        values = [getattr(result, name) for result in self.results]
+        if any(value is None for value in values):
+            return None
+        return mean_interval(np.array(values, dtype=np.float64))
+
+    def curves(self) -> tuple[LongArray, FloatArray]:
+        """Return steps and the regret of each seed there: int64 [points], float64 [seeds, points]."""
+        steps = self.settings["steps"]
+        return _points(steps), np.array([result.curve for result in self.results])
+
+
+def mean_interval(values: FloatArray) -> tuple[float, float, float]:
+    """Return a mean and its 95% percentile bootstrap interval; the ends are the mean itself for one value."""
+    mean = float(values.mean())
+    if len(values) == 1:
+        return mean, mean, mean
+    rng = np.random.default_rng(0)
+    means = values[rng.integers(len(values), size=(RESAMPLES, len(values)))].mean(axis=1)
+    low, high = np.quantile(means, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return mean, float(low), float(high)
+
+
+def train_seeds(
+    world: World | gym.Env[Any, Any],
+    potential: Potential | Ceilings | None,
+    learner: str | Rule,
+    steps: int,
+    seeds: Iterable[int],
+    folder: str | os.PathLike[str],
+    *,
+    step_indexed: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    **changes: Any,
+) -> Seeds:
+    """Run every seed that the folder does not hold yet, and return all of them.
+
+    Args:
+        world: see `train`.
+        potential: see `train`.
+        learner: see `train`.
+        steps: see `train`.
+        seeds: which to run.
+        folder: where to keep them; made if it is not there.
+        step_indexed: see `train`.
+        progress: called with the number of seeds done and in all.
+        changes: constants of the rule.
+    """
+    wanted = sorted(set(seeds))
+    if not wanted:
+        raise ModelError("There are no seeds to run.")
+    rule = resolve(learner, **changes)
+    name = world.name if isinstance(world, World) else (world.spec.id if world.spec else type(world.unwrapped).__name__)
+    settings = {
+        "version": RUN_VERSION,
+        "world": name,
+        "coins": world.coins if isinstance(world, World) else None,
+        "horizon": world.horizon if isinstance(world, World) else None,
+        "learner": learner if isinstance(learner, str) else "own",
+        "rule": asdict(rule),
+        "steps": steps,
+        "step_indexed": step_indexed,
+        "potential": None if potential is None else potential.checksum,
+    }
+    path = _settled(Path(folder), settings)
+    missing = [seed for seed in wanted if not _file(path, seed).exists()]
+    progress(len(wanted) - len(missing), len(wanted))
+
+    def one(seed: int) -> None:
+        run = train(world, potential, rule, steps, seed, step_indexed)
+        _keep(run, _result(run, world), path)
+
+    # An environment is one thing that steps: only tables can be learned side by side.
+    workers = numba.get_num_threads() if isinstance(world, World) else 1
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [pool.submit(one, seed) for seed in missing]
+        try:
+            for done, job in enumerate(as_completed(jobs), len(wanted) - len(missing) + 1):
+                job.result()
+                progress(done, len(wanted))
+        except BaseException:
+            for job in jobs:
+                job.cancel()
+            raise
+    return Seeds(settings, tuple(_read(_file(path, seed)) for seed in wanted))
+
+
+def _settled(folder: Path, settings: dict[str, Any]) -> Path:
+    """Return the folder, with settings that are the same as before."""
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder} is a file. Give the name of a folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "settings.json"
+    plain = json.loads(json.dumps(settings))
+    if path.exists():
+        held = json.loads(path.read_text())
+        other = sorted(key for key in plain if held.get(key) != plain[key])
+        if other:
+            raise FileError(f"{folder} holds runs with another {', '.join(other)}. Give another folder, or remove it.")
+    elif any(folder.glob("seed-*.parquet")):
+        raise FileError(f"{folder} holds runs without settings.json. Give another folder.")
+    else:
+        with replacing(path, [".json"]) as temporary:
+            temporary.write_text(json.dumps(plain, indent=2) + "\n")
+    return folder
+
+
+def _file(folder: Path, seed: int) -> Path:
+    return folder / f"seed-{seed}.parquet"
+
+
+def _points(steps: int) -> LongArray:
+    return np.unique(np.linspace(1, steps, min(POINTS, steps)).round().astype(np.int64))
+
+
+def _result(run: Run, world: World | gym.Env[Any, Any]) -> SeedResult:
+    known = not np.isnan(run.step_regret[-1])
+    last = max(1, len(run.returns) // 10)
+    match = optimal = None
+    true = world if isinstance(world, World) else getattr(world.unwrapped, "world", None)
+    if true is not None and run.q_values.ndim == 2:
+        best, alive, states = true.model.optimum(), ~true.model.terminal, np.arange(len(true.states))
+        match = float((run.policy == best.greedy())[alive].mean())
+        optimal = float((best.q_values[states, run.policy] >= best.values - 1e-3)[alive].mean())
+    curve = run.step_regret[_points(run.steps) - 1]
+    return SeedResult(
+        seed=run.seed,
+        regret=float(run.step_regret[-1]) if known else None,
+        curve=tuple(curve.tolist()) if known else (),
+        episodes=len(run.returns),
+        mean_return=float(run.returns[-last:].mean()),
+        argmax_match=match,
+        optimal=optimal,
+    )
+
+
+def _keep(run: Run, result: SeedResult, folder: Path) -> None:
+    """Write a run; the episodes last, for their file says that the seed is done."""
+    names = [f"q_value of {x} ({action})" for x, action in enumerate(run.space.actions)]
+    counts = [f"visits of {x} ({action})" for x, action in enumerate(run.space.actions)]
+    columns: dict[str, Any] = {name: run.q_values[..., x] for x, name in enumerate(names)}
+    columns |= {name: run.visits[..., x] for x, name in enumerate(counts)}
+    about = {"kind": "learned table", "version": RUN_VERSION, "seed": run.seed, "checksum": None}
+    write_state_table(folder / f"seed-{run.seed}-table.parquet", run.space, columns, about)
+    table = pa.table({"steps": run.episode_end, "regret": run.regret, "return": run.returns})
+    metadata = json.dumps({"kind": "run", "version": RUN_VERSION, "result": asdict(result)})
+    with replacing(_file(folder, run.seed), PARQUET) as temporary:
+        pq.write_table(table.replace_schema_metadata({METADATA_KEY: metadata}), temporary)
+
+
+def _read(path: Path) -> SeedResult:
+    try:
+        held = json.loads((pq.read_schema(path).metadata or {})[METADATA_KEY])["result"]
+        return SeedResult(**held | {"curve": tuple(held["curve"])})
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{path} is not the run of a seed ({error!r}). Remove it to run that seed again.") from error
+
+
+def draw_regret(found: Mapping[str, Seeds]) -> Figure:
+    """Draw the regret of one or several learners: mean over seeds, with its 95% interval."""
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    for label, seeds in found.items():
+        steps, curves = seeds.curves()
+        if curves.size == 0:
+            raise ModelError(f"The optimum of {seeds.settings['world']} is not known: there is no regret to draw.")
+        intervals = np.array([mean_interval(column) for column in curves.T])
+        (line,) = axes.plot(steps, intervals[:, 0], label=label)
+        axes.fill_between(steps, intervals[:, 1], intervals[:, 2], alpha=0.2, color=line.get_color(), linewidth=0)
+    axes.set(xlabel="environment steps", ylabel="regret", title="Regret: mean over seeds, 95% interval")
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure

@@ -1,0 +1,116 @@
+"""Many seeds: kept in a folder, resumed after a kill at any moment, none counted twice."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import gymnasium as gym
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.errors import FileError, ModelError
+from causal_shaping.learners.seeds import draw_regret, mean_interval
+
+EASY = cs.load_world("lavacross-easy")
+PHI = cs.Potential.zero(EASY)
+
+
+def seeds_of(folder, seeds=range(4), **options):
+    return cs.train_seeds(EASY, PHI, "q-ucb-shaping", 500, seeds, folder, **options)
+
+
+def test_seeds_are_those_of_train_and_are_kept(tmp_path):
+    told = []
+    found = seeds_of(tmp_path / "runs", progress=lambda done, total: told.append((done, total)))
+    assert told[0] == (0, 4)
+    assert told[-1] == (4, 4)
+    for result in found.results:
+        run = cs.train(EASY, PHI, "q-ucb-shaping", 500, result.seed)
+        assert result.regret == run.step_regret[-1]
+        episodes = pq.read_table(tmp_path / "runs" / f"seed-{result.seed}.parquet")
+        assert episodes["return"].to_pylist() == run.returns.tolist()
+        table = pq.read_table(tmp_path / "runs" / f"seed-{result.seed}-table.parquet")
+        assert table["q_value of 0 (up)"].to_pylist() == run.q_values[:, 0].tolist()
+    mean, low, high = found.interval("regret")
+    assert low <= mean <= high
+    assert len(draw_regret({"printed": found}).axes) == 1
+
+
+def test_what_is_done_is_not_run_again(tmp_path):
+    first = seeds_of(tmp_path)
+    stamps = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("seed-?.parquet")}
+    (tmp_path / "seed-2.parquet").unlink()
+    again = seeds_of(tmp_path, range(5))
+    assert [result.seed for result in again.results] == [0, 1, 2, 3, 4]
+    assert again.results[:4] == first.results
+    for name, stamp in stamps.items():
+        assert ((tmp_path / name).stat().st_mtime_ns == stamp) == (name != "seed-2.parquet")
+
+
+def test_a_folder_with_other_runs_is_refused(tmp_path):
+    seeds_of(tmp_path)
+    with pytest.raises(FileError, match="holds runs with another potential"):
+        cs.train_seeds(EASY, PHI.shifted(1.0), "q-ucb-shaping", 500, range(4), tmp_path)
+    with pytest.raises(FileError, match="another learner, rule"):
+        cs.train_seeds(EASY, PHI, "q-ucb", 500, range(4), tmp_path)
+    with pytest.raises(FileError, match="another rule"):
+        seeds_of(tmp_path, c=1.0)
+    (tmp_path / "settings.json").unlink()
+    with pytest.raises(FileError, match="holds runs without settings"):
+        seeds_of(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="is a file"):
+        seeds_of(tmp_path / "file")
+    with pytest.raises(ModelError, match="no seeds"):
+        seeds_of(tmp_path / "none", [])
+
+
+def test_a_seed_that_cannot_be_read_is_named(tmp_path):
+    seeds_of(tmp_path)
+    (tmp_path / "seed-1.parquet").write_text("cut")
+    with pytest.raises(FileError, match=r"seed-1.parquet is not the run of a seed.*Remove it"):
+        seeds_of(tmp_path)
+
+
+def test_a_kill_at_any_moment_loses_no_finished_seed(tmp_path):
+    """Killed three times on the way; what is there afterwards is what an undisturbed run gives."""
+    command = [sys.executable, "-m", "causal_shaping", "train", "lavacross-easy", "--steps", "3000000"]
+    command += ["--seeds", "12", "-o", str(tmp_path / "runs"), "--json"]
+    for _ in range(3):
+        started = len(list((tmp_path / "runs").glob("seed-*.parquet")))
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while len(list((tmp_path / "runs").glob("seed-*.parquet"))) <= started + 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+            if process.poll() is not None:
+                break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    finished = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = json.loads(finished.stdout)["seeds"]
+    assert [result["seed"] for result in found] == list(range(12))
+    one = cs.train(EASY, None, "q-ucb-shaping", 3_000_000, 7)
+    assert found[7]["regret"] == one.step_regret[-1]
+
+
+def test_environments_run_too_and_regret_is_not_made_up(tmp_path):
+    lake = gym.make("FrozenLake-v1")
+    found = cs.train_seeds(lake, None, "q-ucb-shaping", 300, range(2), tmp_path)
+    assert found.interval("regret") is None
+    assert found.interval("mean_return") is not None
+    with pytest.raises(ModelError, match="is not known"):
+        draw_regret({"lake": found})
+
+
+def test_the_interval_of_a_mean_covers_it():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(200):
+        _, low, high = mean_interval(rng.normal(size=30))
+        covered += low <= 0 <= high
+    assert 0.88 <= covered / 200 <= 0.99
+    assert mean_interval(np.array([2.0])) == (2.0, 2.0, 2.0)
