@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.learners.rules import PRESETS, update
+from causal_shaping.learners.rules import PRESETS, plan, record, update
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 
@@ -284,6 +284,72 @@ def test_the_span_scales_the_bonus():
     assert run.visits.sum() == 500
     with pytest.raises(CausalShapingError, match="needs the ceilings and floors="):
         cs.train(world, joint, "q-ucb-shaping-tight", steps=500, bonus="span")
+
+
+# With a model ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step_indexed", [False, True])
+@pytest.mark.parametrize("name", ["walking-robot", "lavacross-easy"])
+def test_planning_with_the_truth_gives_the_optimum(name, step_indexed):
+    world = cs.load_world(name)
+    model, horizon = world.model, world.horizon
+    states, actions = len(world.states), len(world.actions)
+    layers, many = horizon if step_indexed else 1, 10**9
+    shape = (layers, states, actions)
+    visits, paid = np.full(shape, many), np.zeros(shape)
+    successors, times = np.zeros((*shape, 8), dtype=np.int32), np.zeros((*shape, 8), dtype=np.int64)
+    scratch = np.zeros(shape, dtype=np.int64)
+    for s in np.flatnonzero(~model.terminal):
+        for x in range(actions):
+            for u in np.flatnonzero(model.noise[s]):
+                after = int(model.next_state[s, x, u])
+                end = states if model.terminal[after] else after
+                for h in range(layers):
+                    assert record(paid, successors, times, scratch, h, s, x, 0.0, end)
+                    slot = int(np.argmax((successors[h, s, x] == end) & (times[h, s, x] > 0)))
+                    times[h, s, x, slot] += round(model.noise[s, u] * many) - 1
+                    paid[h, s, x] += model.noise[s, u] * many * model.reward[s, x, u]
+    q_values, values = np.zeros(shape), np.zeros((layers + 1, states + 1))
+    high = (np.full(shape, 100.0), np.full((layers, states), 100.0))
+    sweeps = horizon if step_indexed else 5000
+    learned = (q_values, values, visits, paid, successors, times)
+    plan(*learned, model.terminal, step_indexed, sweeps, 1.0, *high, 0.0)
+    alive = ~model.terminal
+    best = model.optimum(horizon if step_indexed else None).q_values
+    np.testing.assert_allclose(q_values[:, alive], (best if step_indexed else best[None])[:, alive], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lavacross-easy", "lavacross-hard", "lavacross-maze", "lavacross-maze-fewer-coins"])
+def test_a_model_finds_more_optimal_actions(ceilings, name):
+    world, joint, paper = ceilings[name]
+    with_model = ratios(world, runs_of(world, joint, "ucbvi"))[1]
+    assert with_model >= 0.93
+    assert with_model >= ratios(world, runs_of(world, paper, "q-ucb-shaping"))[1] - 0.01
+
+
+def test_what_is_provably_suboptimal_is_never_tried():
+    world = cs.load_world("lavacross-easy")
+    counts = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
+    joint, floors = cs.value_ceilings(counts, 20, -0.1), cs.value_floors(counts, 20, -1.1)
+    mask = cs.provably_suboptimal(joint, floors)
+    options = {"steps": 20_000, "step_indexed": True, "initial": "potential"}  # from ceilings they are not tried anyway
+    for learner in ("ucbvi", "q-ucb-shaping-tight"):
+        run = cs.train(world, joint, learner, floors=floors, prune=True, **options)
+        assert run.visits[mask].sum() == 0
+        assert run.visits.sum() == 20_000
+        assert cs.train(world, joint, learner, **options).visits[mask].sum() > 0
+    with pytest.raises(CausalShapingError, match="pruned by ceilings and floors without a time limit"):
+        cs.train(world, joint, "ucbvi", 100, floors=floors)
+
+
+def test_a_model_can_start_from_a_potential_alone(ceilings):
+    world, joint, _ = ceilings["lavacross-easy"]
+    phi = joint.potential(step_indexed=False)
+    run = cs.train(world, phi, "ucbvi", 5000, initial="potential")
+    assert ratios(world, [run])[1] > 0.9
+    with pytest.raises(CausalShapingError, match="starts from ceilings per action"):
+        cs.train(world, phi, "ucbvi", 100)
 
 
 # Any environment ----------------------------------------------------------------------------------------------

@@ -7,6 +7,9 @@ The rule, for a step from s by x with reward y to s' (algorithms 1 and 3 of the 
     Q_h(s, x) <- (1 - alpha_t) Q_h(s, x) + alpha_t (y' + discount * V_{h+1}(s') + b_t),    alpha_t = (H + 1) / (H + t)
     V_h(s)    <- min(clip_h(s), max_x Q_h(s, x))
 
+A model-based rule counts what followed instead, and after each episode plans with it, optimistically (UCBVI, Azar et
+al. 2017): Q_h(s, x) = min(initial, mean reward + discount * mean V_{h+1} + b_t), with V clipped as above.
+
 - `Rule`: every constant, with its default and where it comes from.
 - `PRESETS`: the rules by name.
 - `Setting`: a rule made ready for a problem: tables and numbers for the kernel `update`.
@@ -22,6 +25,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from causal_shaping.bounds.ceilings import provably_suboptimal
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.cmdp import check_discount
 from causal_shaping.data import BoolArray, FloatArray, Space
@@ -30,7 +34,7 @@ from causal_shaping.potential import Potential
 
 BONUS_SCALES = ("horizon", "phi-max", "span")
 CLIPS = ("horizon", "potential", "zero", "none")
-INITIALS = ("horizon", "zero", "ceilings")
+INITIALS = ("horizon", "zero", "potential", "ceilings")
 TIME_LIMITS = ("bootstrap", "terminal")
 
 
@@ -43,7 +47,8 @@ class Rule:
         p: the chance of failure inside iota = log(S X T / p); 0.1 in the paper's experiments. S counts the states that
             are not terminal, T the steps of the budget.
         initial: the table that learning starts from: "horizon", H as in Q-UCB; "zero", as in Q-UCB Shaping; "ceilings",
-            the ceiling of each action minus the potential of its state (potential-based advice); or a number.
+            the ceiling of each action, under shaping minus the potential of its state (potential-based advice);
+            "potential", the potential of the state in place of that; or a number.
         bonus: its scale: "horizon", b_t = c sqrt(H^3 iota / t) as in Q-UCB; "phi-max", c sqrt(H phi_m^2 iota / t) as in
             Q-UCB Shaping, phi_m the largest potential, terminal states counting 0; "span", the same with the highest
             ceiling minus the lowest floor in place of phi_m; a number B, b_t = B / sqrt(t).
@@ -56,6 +61,8 @@ class Rule:
         time_limit: what follows a cut without step index: "bootstrap" takes V and phi of the state where it was cut,
             "terminal" takes 0. With step index nothing follows the last step.
         shaped: whether the potential shapes the reward.
+        model_based: plan with what was counted instead of learning Q from each step.
+        prune: never try an action that ceilings and floors prove to be suboptimal, where both are given.
     """
 
     c: float = 4.0
@@ -67,6 +74,8 @@ class Rule:
     memory: float | None = None
     time_limit: str = "bootstrap"
     shaped: bool = True
+    model_based: bool = False
+    prune: bool = False
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -87,6 +96,9 @@ class Rule:
             raise ModelError(f"memory is {self.memory}; it must be 0 or more.")
 
 
+MODEL_BONUS = 0.1
+"""The bonus of the model-based preset, chosen in the same way as those of the tight one."""
+
 TIGHT_BONUS, TIGHT_MEMORY = 0.05, 10.0
 """The bonus B / sqrt(t) and the memory of the tight preset, one for all worlds: chosen on tuning seeds and logs that no
 report uses, by the geometric mean over the grid worlds of its regret as a share of the printed method's."""
@@ -95,6 +107,9 @@ PRESETS = MappingProxyType(
     {
         "q-ucb": Rule(initial="horizon", bonus="horizon", clip="horizon", shaped=False),
         "q-ucb-shaping": Rule(),
+        "ucbvi": Rule(
+            initial="ceilings", bonus=MODEL_BONUS, clip="potential", shaped=False, model_based=True, prune=True
+        ),
         "q-ucb-shaping-tight": Rule(
             initial="ceilings", bonus=TIGHT_BONUS, clip="zero", below_initial=True, memory=TIGHT_MEMORY
         ),
@@ -119,6 +134,7 @@ class Setting:
         below_initial: see `Rule`.
         bootstrap: see `Rule.time_limit`.
         step_indexed: one table per step.
+        model_based: see `Rule`.
     """
 
     horizon: int
@@ -132,6 +148,7 @@ class Setting:
     below_initial: bool
     bootstrap: bool
     step_indexed: bool
+    model_based: bool
 
     def numbers(self) -> tuple[Any, ...]:
         """Return what `update` takes besides the learned tables."""
@@ -191,6 +208,8 @@ def prepare(
     shaping = table if rule.shaped else np.zeros_like(table)
     initial = _initial(rule, table, ceilings, space, horizon, layers, actions)
     initial[:, terminal] = 0.0
+    if rule.prune and ceilings is not None and floors is not None:
+        initial = np.where(_pruned(ceilings, floors, space, step_indexed), -np.inf, initial)
     first = np.concatenate([initial.max(axis=-1), np.zeros((1, states))])
     if not step_indexed:
         first[-1] = first[0]
@@ -215,7 +234,20 @@ def prepare(
         below_initial=rule.below_initial,
         bootstrap=rule.time_limit == "bootstrap",
         step_indexed=step_indexed,
+        model_based=rule.model_based,
     )
+
+
+def _pruned(ceilings: Ceilings, floors: Floors, space: Space, step_indexed: bool) -> BoolArray:
+    """Return which actions are provably suboptimal: bool [steps, states, actions], one step without step index."""
+    if step_indexed == ceilings.stationary:
+        raise ModelError(
+            "A table without steps is pruned by ceilings and floors without a time limit (stationary=True), a table "
+            "with steps by those of the horizon."
+        )
+    states, actions = ceilings.space.positions(space)
+    mask = provably_suboptimal(ceilings, floors).reshape(-1, *ceilings.q_values.shape[-2:])
+    return np.asarray(mask[:, states][:, :, actions])
 
 
 def _initial(
@@ -226,6 +258,8 @@ def _initial(
         return np.full(shape, float(horizon))
     if rule.initial == "zero":
         return np.zeros(shape)
+    if rule.initial == "potential":
+        return np.repeat((np.zeros_like(table) if rule.shaped else table)[:layers, :, None], actions, axis=2)
     if rule.initial != "ceilings":
         return np.full(shape, float(rule.initial))
     if ceilings is None:
@@ -300,3 +334,55 @@ def greedy(q_values, visits, least_tried):  # type: ignore[no-untyped-def]
         if q_values[x] > q_values[best] or (least_tried and q_values[x] == q_values[best] and visits[x] < visits[best]):
             best = x
     return best
+
+
+@njit(cache=True, nogil=True)
+def record(paid, successors, times, visits, layer, s, x, reward, after):  # type: ignore[no-untyped-def]
+    """Count a step for a model-based rule; `after` is the number of states if it ended. False if there is no room."""
+    visits[layer, s, x] += 1
+    paid[layer, s, x] += reward
+    for i in range(successors.shape[-1]):
+        if successors[layer, s, x, i] == after or times[layer, s, x, i] == 0:
+            successors[layer, s, x, i] = after
+            times[layer, s, x, i] += 1
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def plan(  # type: ignore[no-untyped-def]
+    q_values, values, visits, paid, successors, times, terminal, step_indexed, horizon, discount, initial, clip, bonus
+):
+    """Plan optimistically with what was counted: backwards over the steps, or sweeps down from the ceiling.
+
+    `values` ends with a column for the end, which stays 0.
+    """
+    layers, states, actions = q_values.shape
+    if not step_indexed:
+        for s in range(states):
+            if not terminal[s]:
+                values[0, s] = min(clip[0, s], initial[0, s].max())
+    for _ in range(1 if step_indexed else horizon):
+        change = 0.0
+        for layer in range(layers - 1, -1, -1):
+            below = layer + 1 if step_indexed else 0
+            for s in range(states):
+                if terminal[s]:
+                    continue
+                for x in range(actions):
+                    n = visits[layer, s, x]
+                    if n == 0:
+                        q_values[layer, s, x] = initial[layer, s, x]
+                        continue
+                    following = 0.0
+                    for i in range(successors.shape[-1]):
+                        if times[layer, s, x, i] == 0:
+                            break
+                        following += times[layer, s, x, i] * values[below, successors[layer, s, x, i]]
+                    estimate = (paid[layer, s, x] + discount * following) / n + bonus / math.sqrt(n)
+                    q_values[layer, s, x] = min(initial[layer, s, x], estimate)
+                new = min(clip[layer, s], q_values[layer, s].max())
+                change = max(change, abs(new - values[layer, s]))
+                values[layer, s] = new
+        if change < 1e-9:
+            break

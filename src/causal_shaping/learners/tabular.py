@@ -21,10 +21,13 @@ from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.cmdp import whole
 from causal_shaping.data import BoolArray, FloatArray, IntArray, LongArray, Space, frozen
 from causal_shaping.errors import ModelError
-from causal_shaping.learners.rules import Rule, Setting, greedy, prepare, resolve, update
+from causal_shaping.learners.rules import Rule, Setting, greedy, plan, prepare, record, resolve, update
 from causal_shaping.potential import UNSEEN, Potential
 from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import cumulative, pick
+
+MOST_SUCCESSORS = 64
+"""The most different states that a model-based rule can count after one (s, x)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,11 +107,11 @@ def train(
             own numbers or observations that the potential knows.
         potential: what shapes the reward; ceilings also give tables per action. None shapes with 0.
         learner: "q-ucb" (Jin et al. 2018, the paper's algorithm 3), "q-ucb-shaping" (the paper's algorithm 1, as
-            printed), "q-ucb-shaping-tight", or a `Rule` of your own.
+            printed), "q-ucb-shaping-tight", "ucbvi" (model-based, Azar et al. 2017), or a `Rule` of your own.
         steps: the budget of environment steps.
         seed: equal seeds give equal runs.
         step_indexed: one table per step of the episode.
-        floors: for `bonus="span"`.
+        floors: for `bonus="span"`, and to prune what is provably suboptimal.
         checkpoints: numbers of steps after which to keep the policy.
         horizon: how many steps an episode has; by default the world's.
         compiled: run a world's own environment instead, with equal results; for comparison.
@@ -129,7 +132,12 @@ def train(
     gaps = problem.gaps(step_indexed)
     layers, states, actions = setting.initial.shape
     visits = np.zeros((layers, states, actions), dtype=np.int64)
-    learned = (setting.initial.copy(), setting.initial_values.copy(), visits)
+    # A last column for the end, which is worth 0: a model-based rule counts it among the states.
+    values = np.append(setting.initial_values, np.zeros((layers + 1, 1)), axis=1)
+    room = min(states + 1, MOST_SUCCESSORS) if setting.model_based else 0
+    successors = np.zeros((layers, states, actions, room), dtype=np.int32)
+    counted = (np.zeros((layers, states, actions)), successors, np.zeros(successors.shape, dtype=np.int64))
+    learned = (setting.initial.copy(), values, visits)
     policies = np.zeros((len(kept), layers, states), dtype=np.int32)
     if isinstance(world, World) and compiled:
         model = world.model
@@ -139,10 +147,10 @@ def train(
             np.random.default_rng(seed),
             *(steps, step_indexed, setting.bootstrap, gaps, kept),
             *(model.next_state, model.reward, cumulative(model.noise), model.terminal, cumulative(model.start)),
-            *(*learned, policies, setting.horizon, *setting.numbers()),
+            *(*learned, *counted, policies, setting.model_based, setting.horizon, *setting.numbers()),
         )
     else:
-        found = _play(problem, setting, steps, seed, gaps, kept, learned, policies)
+        found = _play(problem, setting, steps, seed, gaps, kept, learned, counted, policies)
     regret, ends, returns = found
     first: Any = slice(None) if step_indexed else 0
     return Run(
@@ -155,7 +163,7 @@ def train(
         episode_end=frozen(ends, np.int64),
         returns=frozen(returns, np.float64),
         q_values=frozen(learned[0][first], np.float64),
-        values=frozen(learned[1][:layers][first], np.float64),
+        values=frozen(learned[1][:layers, :states][first], np.float64),
         visits=frozen(learned[2][first], np.int64),
         checkpoints=frozen(kept, np.int64),
         policies=frozen(policies[:, first], np.int32),
@@ -238,6 +246,7 @@ def _play(
     gaps: FloatArray,
     kept: LongArray,
     learned: Any,
+    counted: Any,
     policies: IntArray,
 ) -> tuple[FloatArray, LongArray, FloatArray]:
     """Learn step by step in an environment, by the same rule."""
@@ -245,7 +254,7 @@ def _play(
 
     env: Any = problem.env if problem.world is None or problem.env is not None else environment_of(problem.world)
     q_values, values, visits = learned
-    numbers = setting.numbers()
+    numbers, end = setting.numbers(), len(problem.terminal)
     regret, ends, returns = np.empty(steps), [], []
     observation, _ = env.reset(seed=seed)
     s, h, earned, saved = problem.position(observation), 0, 0.0, 0
@@ -259,12 +268,17 @@ def _play(
         h += 1
         cut = bool(truncated) or h == setting.horizon
         going_on = not terminated and (setting.bootstrap or not cut)
-        update(q_values, values, visits, layer, below, s, x, float(reward), after, going_on, *numbers)
+        if not setting.model_based:
+            update(q_values, values, visits, layer, below, s, x, float(reward), after, going_on, *numbers)
+        elif not record(*counted, visits, layer, s, x, float(reward), after if going_on else end):  # type: ignore[call-arg]
+            raise ModelError(f"More than {MOST_SUCCESSORS} states follow one state; take a learner without a model.")
         earned += float(reward)
         while saved < len(kept) and kept[saved] == step + 1:
             policies[saved] = q_values.argmax(axis=-1)
             saved += 1
         if terminated or cut or step + 1 == steps:
+            if setting.model_based:
+                plan(*learned, *counted, problem.terminal, *_planned(setting))  # type: ignore[call-arg]
             ends.append(step + 1)
             returns.append(earned)
             if step + 1 < steps:
@@ -273,6 +287,14 @@ def _play(
         else:
             s = after
     return regret, np.array(ends, dtype=np.int64), np.array(returns)
+
+
+def _planned(setting: Setting) -> tuple[Any, ...]:
+    """Return what `plan` takes besides the tables."""
+    return (
+        *(setting.step_indexed, setting.horizon, setting.discount),
+        *(setting.initial, setting.clip, setting.bonus),
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -291,7 +313,11 @@ def _run(  # type: ignore[no-untyped-def]
     q_values,
     values,
     visits,
+    paid,
+    successors,
+    times,
     policies,
+    model_based,
     horizon,
     discount,
     potential,
@@ -315,25 +341,28 @@ def _run(  # type: ignore[no-untyped-def]
         h += 1
         cut = h == horizon
         going_on = not ended and (bootstrap or not cut)
-        update(
-            q_values,
-            values,
-            visits,
-            layer,
-            below,
-            s,
-            x,
-            reward[s, x, u],
-            after,
-            going_on,
-            discount,
-            potential,
-            initial,
-            clip,
-            bonus,
-            memory,
-            below_initial,
-        )
+        if model_based:
+            record(paid, successors, times, visits, layer, s, x, reward[s, x, u], after if going_on else len(terminal))
+        else:
+            update(
+                q_values,
+                values,
+                visits,
+                layer,
+                below,
+                s,
+                x,
+                reward[s, x, u],
+                after,
+                going_on,
+                discount,
+                potential,
+                initial,
+                clip,
+                bonus,
+                memory,
+                below_initial,
+            )
         earned += reward[s, x, u]
         while saved < len(kept) and kept[saved] == step + 1:
             for layer_ in range(q_values.shape[0]):
@@ -341,6 +370,22 @@ def _run(  # type: ignore[no-untyped-def]
                     policies[saved, layer_, state] = q_values[layer_, state].argmax()
             saved += 1
         if ended or cut or step + 1 == steps:
+            if model_based:
+                plan(
+                    q_values,
+                    values,
+                    visits,
+                    paid,
+                    successors,
+                    times,
+                    terminal,
+                    step_indexed,
+                    horizon,
+                    discount,
+                    initial,
+                    clip,
+                    bonus,
+                )
             ends[episodes], returns[episodes] = step + 1, earned
             episodes, h, earned = episodes + 1, 0, 0.0
             if step + 1 < steps:
