@@ -10,12 +10,13 @@ the optimal value from above all the same and shapes rewards with that ceiling.
 - `value_ceilings`, `value_floors`: bounds of the optimal value from counts; `provably_suboptimal`: what not to try;
   `sensitivity`: how all that moves with confounding.
 - `Potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium agent.
-- `train`: Q-UCB and Q-UCB Shaping, compiled over a world or plain over any discrete Gymnasium environment.
+- `train`, `train_seeds`: Q-UCB and Q-UCB Shaping, compiled over a world or plain over any discrete environment.
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
 Importing the package registers the Gymnasium environments `causal_shaping/...`.
 """
 
+from causal_shaping.baselines import behaviour_potential
 from causal_shaping.bounds import (
     AssumptionWarning,
     Ceilings,
@@ -59,6 +60,7 @@ __all__ = [
     "Values",
     "VectorShapeReward",
     "World",
+    "behaviour_potential",
     "check_potential",
     "contradictions",
     "count",
