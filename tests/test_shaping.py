@@ -138,7 +138,7 @@ def test_info_carries_the_unshaped_return_of_the_episode():
 
 def test_the_wrapper_keeps_its_arguments_and_with_a_file_its_spec(tmp_path):
     made_up(discount=0.9).save(tmp_path / "phi.parquet")
-    env = cs.ShapeReward(gym.make(ID), str(tmp_path / "phi.parquet"), time_limit="terminal")
+    env = cs.ShapeReward(gym.make(ID), tmp_path / "phi.parquet", time_limit="terminal")
     again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
     assert again.potential.checksum == env.potential.checksum
     for one in (env, again):
@@ -204,11 +204,88 @@ def test_mismatches_are_told():
         (lambda: cs.ShapeReward(gym.make_vec(ID, num_envs=2), made_up()), "use VectorShapeReward"),
         (lambda: cs.VectorShapeReward(gym.make(ID), made_up()), "use ShapeReward"),
         (lambda: cs.ShapeReward(gym.make(ID), made_up(), discount=2.0), "discount is 2.0"),
+        (
+            lambda: cs.ShapeReward(gym.wrappers.Autoreset(gym.make(ID)), made_up()),
+            "inside gymnasium.wrappers.Autoreset",
+        ),
     ],
 )
 def test_what_cannot_be_shaped_is_refused(make, message):
     with pytest.raises(CausalShapingError, match=message):
         make()
+
+
+class Walk(gym.Env):
+    """From 0 to 5, where it ends."""
+
+    def __init__(self, start=0, space=None):
+        self.start, self.observation_space = start, gym.spaces.Discrete(6, start=start)
+        self.action_space = gym.spaces.Discrete(2)
+        if space is not None:
+            self.space = space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 0
+        return self.start, {}
+
+    def step(self, action):
+        self.place += int(self.np_random.random() < 0.7)
+        return self.start + self.place, -1.0, self.place == 5, False, {}
+
+
+def test_numbers_of_states_may_start_anywhere():
+    space = cs.Space(list("abcdef"), [0, 1])
+    env = cs.ShapeReward(Walk(start=1, space=space), cs.Potential(np.arange(6.0), space))
+    env.reset(seed=0)
+    assert env._before == 0.0
+
+
+def test_where_an_episode_ends_need_not_be_known():
+    phi = cs.Potential(np.arange(5.0) + 1, cs.Space(range(5), [0, 1]), unseen=np.nan)
+    assert cs.check_potential(Walk(), phi).terminated == 10
+    vector = cs.VectorShapeReward(SyncVectorEnv([Walk] * 2), phi)
+    vector.reset(seed=0)
+    total = sum(vector.step(np.zeros(2, dtype=int))[1].sum() for _ in range(50))
+    assert np.isfinite(total)
+
+
+def test_environments_in_other_processes_are_matched_by_their_space():
+    phi = made_up(discount=0.9)
+    alike = [
+        cs.VectorShapeReward(gym.make_vec(ID, num_envs=2, vectorization_mode=mode), phi) for mode in ("sync", "async")
+    ]
+    try:
+        for vector in alike:
+            vector.reset(seed=[1, 2])
+        actions = np.random.default_rng(0).integers(5, size=(20, 2))
+        for action in actions:
+            one, other = (vector.step(action)[1] for vector in alike)
+            np.testing.assert_allclose(one, other)
+    finally:
+        for vector in alike:
+            vector.close()
+
+
+def test_observations_of_several_parts_need_a_label_and_work_with_one():
+    class Pair(Walk):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = gym.spaces.Dict({"place": gym.spaces.Discrete(6)})
+
+        def reset(self, **options):
+            return {"place": super().reset(**options)[0]}, {}
+
+        def step(self, action):
+            place, *rest = super().step(action)
+            return {"place": place}, *rest
+
+    phi = cs.Potential(np.arange(6.0), cs.Space(range(6), [0, 1]))
+    with pytest.raises(ModelError, match="Pass label="):
+        cs.ShapeReward(Pair(), phi)
+    vector = cs.VectorShapeReward(SyncVectorEnv([Pair] * 2), phi, label=lambda seen: int(seen["place"]))
+    vector.reset(seed=0)
+    assert vector.step(np.zeros(2, dtype=int))[4]["shaping"].shape == (2,)
 
 
 # Vectors ------------------------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ from causal_shaping.data import Bins, Counts, Logs, Space
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.learners import Rule, Run, train, train_seeds
 from causal_shaping.logs import LogTable, count, export_minari, open_logs, read_counts, read_logs
-from causal_shaping.potential import Potential
-from causal_shaping.shaping import ShapeReward, ShapingWarning, VectorShapeReward, check_potential
+from causal_shaping.potential import Potential, ShapingWarning
+from causal_shaping.shaping import ShapeReward, VectorShapeReward, check_potential
 from causal_shaping.worlds import Demonstrator, World, list_worlds, load_world
 
 __version__ = "0.1.0"

@@ -41,7 +41,7 @@ from causal_shaping.logs.arguments import open_all
 from causal_shaping.logs.parquet import LOG_FILES
 from causal_shaping.logs.summary import summarise
 from causal_shaping.logs.table import LogTable
-from causal_shaping.potential import Potential
+from causal_shaping.potential import Potential, ShapingWarning
 from causal_shaping.state_table import kind_of
 from causal_shaping.worlds import World, list_worlds, load_world
 
@@ -505,16 +505,17 @@ def train(
     loaded = _world_or_environment(world, coins, horizon, wind)
     with _working(seeds) as working:
         working.on(f"Training {learner} in {world}")
-        found = train_seeds(
-            loaded,
-            _potential(potential),
-            learner,
-            steps,
-            range(first_seed, first_seed + seeds),
-            output,
-            step_indexed=step_indexed,
-            progress=lambda done, total: working.reached(done),
-        )
+        with _spoken_warnings():
+            found = train_seeds(
+                loaded,
+                _potential(potential),
+                learner,
+                steps,
+                range(first_seed, first_seed + seeds),
+                output,
+                step_indexed=step_indexed,
+                progress=lambda done, total: working.reached(done),
+            )
     if png is not None:
         save_picture(draw_regret({learner: found}), png)
     if as_json:
@@ -547,9 +548,10 @@ def _spoken_warnings() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DroppedEpisodes)
         warnings.simplefilter("always", AssumptionWarning)
+        warnings.simplefilter("always", ShapingWarning)
         yield
-    for warning in caught:
-        print(f"warning: {warning.message}", file=sys.stderr)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"warning: {message}", file=sys.stderr)
 
 
 def _bins(text: str | None) -> dict[str, Bins]:
@@ -581,9 +583,11 @@ def _world_or_environment(name: str, coins: str, horizon: int | None, wind: str 
         return _load(name, coins, horizon, wind)
     import gymnasium as gym
 
+    if coins != "standing" or horizon is not None or wind is not None:
+        raise ModelError("--coins, --horizon and --wind are for worlds; a Gymnasium id has its own.")
     try:
         return gym.make(name)
-    except gym.error.Error as error:
+    except (gym.error.Error, ImportError) as error:
         raise ModelError(f"Gymnasium cannot make {name!r}: {error}") from error
 
 

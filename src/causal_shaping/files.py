@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +34,7 @@ def replacing(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator
         suffixes: the endings that it may have, such as [".png", ".svg"].
     """
     target = check_target(path, suffixes)
-    temporary = target.with_name(f".{os.getpid()}.{target.name}")
+    temporary = target.with_name(f".{uuid.uuid4().hex[:12]}.{target.name}")
     try:
         yield temporary
         temporary.replace(target)

@@ -29,6 +29,10 @@ UNSEEN = -1
 """The position of a state that the potential does not know."""
 
 
+class ShapingWarning(UserWarning):
+    """A potential that does not quite fit an environment, or a learner."""
+
+
 class HasSpace(Protocol):
     """A world, an environment, counts: anything with states and actions."""
 
@@ -187,20 +191,21 @@ class Potential:
         from causal_shaping.bounds import Ceilings
 
         if kind_of(path) == Ceilings.KIND:
-            return cls(**vars(Ceilings.load(path).potential()))
+            return Ceilings.load(path).potential()  # type: ignore[return-value]
         about, space, columns = read_state_table(path, "potential", POTENTIAL_VERSION)
-        if "potential" not in columns:
-            raise FileError(f"{path} lacks the column potential. Was it changed?")
-        unseen = np.array([np.nan if value is None else value for value in about["unseen"]])
-        values = columns["potential"]
-        result = cls(
-            values,
-            space,
-            about["discount"],
-            unseen.reshape(values.shape[:-1]),
-            about["origin"],
-            tuple(about["assumptions"]),
-        )
+        try:
+            values = columns["potential"]
+            unseen = np.array([np.nan if value is None else value for value in about["unseen"]], dtype=np.float64)
+            result = cls(
+                values,
+                space,
+                about["discount"],
+                unseen.reshape(values.shape[:-1]),
+                about["origin"],
+                tuple(about["assumptions"]),
+            )
+        except (KeyError, TypeError, ValueError, DataError) as error:
+            raise FileError(f"{path} is not a whole file of a potential: {error}. Was it changed?") from error
         if result.checksum != about["checksum"]:
             raise FileError(f"{path} was changed after it was written: its checksum does not fit what it holds.")
         return result

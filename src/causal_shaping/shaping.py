@@ -21,21 +21,18 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import iterate
 
 from causal_shaping.cmdp import check_discount
 from causal_shaping.data import BoolArray, FloatArray, LongArray, Space
 from causal_shaping.errors import DataError, ModelError
-from causal_shaping.potential import UNSEEN, Potential
+from causal_shaping.potential import UNSEEN, Potential, ShapingWarning
 
 TIME_LIMITS = ("bootstrap", "terminal")
 TOLERANCE = 1e-9
 """How far a telescoped sum may be off, relative to the sizes in it."""
 
 Label = Callable[[Any], Any]
-
-
-class ShapingWarning(UserWarning):
-    """A potential and an environment that do not quite fit each other."""
 
 
 class _Shaper:
@@ -66,9 +63,8 @@ class _Shaper:
                 ShapingWarning,
                 stacklevel=4,
             )
-        limit = env.spec.max_episode_steps if env.spec is not None else None
-        limit = getattr(env.unwrapped, "horizon", limit)
-        if potential.horizon is not None and isinstance(limit, int) and limit != potential.horizon:
+        limit = time_limit_of(env)
+        if potential.horizon is not None and limit is not None and limit != potential.horizon:
             warnings.warn(
                 f"The potential has {potential.horizon} steps, but an episode lasts up to {limit}. Compute it for that "
                 "horizon, or use one without steps: ceilings.potential(step_indexed=False).",
@@ -79,6 +75,7 @@ class _Shaper:
         self._by_number = self._numbers(env, observations) if label is None else None
         # Plain lists: an environment steps one by one, and NumPy takes longer for one number than a list.
         self._number_list = None if self._by_number is None else self._by_number.tolist()
+        self._start = int(getattr(observations, "start", 0))
         self._rows = potential.rows()
 
     def _numbers(self, env: Any, observations: gym.Space[Any]) -> LongArray | None:
@@ -123,7 +120,7 @@ class _Shaper:
     def position(self, observation: Any) -> int:
         """Return where an observation stands in the potential."""
         if self._number_list is not None:
-            return int(self._number_list[observation])
+            return int(self._number_list[observation - self._start])
         return self.potential.position(observation if self._label is None else self._label(observation))
 
     def phi(self, position: int, h: int) -> float:
@@ -131,16 +128,16 @@ class _Shaper:
         value = self._rows[min(h, len(self._rows) - 1)][position]
         return value if value == value else float(self.potential.at(position, h))  # NaN: an error that says why
 
-    def positions(self, observations: Any, count: int) -> LongArray:
+    def positions(self, observations: Any, space: gym.Space[Any]) -> LongArray:
         """Return where each of several observations stands."""
         if self._by_number is not None:
-            return np.asarray(self._by_number[np.asarray(observations)])
-        return np.array([self.position(observations[i]) for i in range(count)], dtype=np.int64)
+            return np.asarray(self._by_number[np.asarray(observations) - self._start])
+        return np.array([self.position(one) for one in iterate(space, observations)], dtype=np.int64)
 
     def after(self, position: Any, h: Any, terminated: Any, truncated: Any) -> Any:
         """Return the potential of where a step led: 0 after the end, and at a time limit by the rule."""
         over = terminated if self.bootstrap else terminated | truncated
-        return np.where(over, 0.0, self.potential.at(position, h))
+        return np.where(over, 0.0, self.potential.at(np.where(over, 0, position), h))
 
 
 class ShapeReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -180,6 +177,12 @@ class ShapeReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     ) -> None:
         if isinstance(env, VectorEnv):
             raise ModelError("This is a vector of environments: use VectorShapeReward.")
+        inner: Any = env
+        while isinstance(inner, gym.Wrapper):
+            if isinstance(inner, gym.wrappers.Autoreset):
+                raise ModelError("Shape the reward inside gymnasium.wrappers.Autoreset: it hides where episodes end.")
+            inner = inner.env
+        potential = os.fspath(potential) if isinstance(potential, os.PathLike) else potential
         _refuse_continuous(env.action_space)
         RecordConstructorArgs.__init__(
             self, potential=potential, time_limit=time_limit, discount=discount, label=label, _disable_deepcopy=True
@@ -249,10 +252,13 @@ class VectorShapeReward(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructo
             self, potential=potential, time_limit=time_limit, discount=discount, label=label, _disable_deepcopy=True
         )
         VectorWrapper.__init__(self, env)
-        one = getattr(env.unwrapped, "envs", [None])[0]
-        self._shaper = _Shaper(
-            env if one is None else one, env.single_observation_space, potential, time_limit, discount, label
-        )
+        potential = os.fspath(potential) if isinstance(potential, os.PathLike) else potential
+        inside = getattr(env.unwrapped, "envs", None)
+        makers = getattr(env.unwrapped, "env_fns", None)  # of environments that live in other processes
+        one = inside[0] if inside else makers[0]() if makers else env
+        self._shaper = _Shaper(one, env.single_observation_space, potential, time_limit, discount, label)
+        if makers and not inside:
+            one.close()
         self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         self._before: FloatArray = np.zeros(env.num_envs)
         self._h: LongArray = np.zeros(env.num_envs, dtype=np.int64)
@@ -273,9 +279,12 @@ class VectorShapeReward(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructo
         self._begin(mask, observations)
         return observations, info
 
+    def _positions(self, observations: Any) -> LongArray:
+        return self._shaper.positions(observations, self.observation_space)
+
     def _begin(self, which: BoolArray, observations: Any) -> None:
         if which.any():
-            first = self.potential.at(self._shaper.positions(observations, self.num_envs), 0)
+            first = self.potential.at(np.where(which, self._positions(observations), 0), 0)
             self._before = np.where(which, first, self._before)
             self._h = np.where(which, 0, self._h)
             self._returns = np.where(which, 0.0, self._returns)
@@ -287,13 +296,17 @@ class VectorShapeReward(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructo
         # With autoreset in the next step, a step after the end is a reset: it earns nothing and is not shaped.
         fresh = self._ended if self._mode == AutoresetMode.NEXT_STEP else np.zeros(self.num_envs, dtype=bool)
         over = terminated | truncated
-        led = self._shaper.positions(observations, self.num_envs)
+        led = self._positions(observations)
         if self._mode == AutoresetMode.SAME_STEP and over.any():
             led = led.copy()
             for i in np.flatnonzero(over):  # the observation is that of the next episode
                 led[i] = self._shaper.position(info["final_obs"][i])
         self._h = np.where(fresh, 0, self._h + 1)
-        after = np.where(fresh, self.potential.at(led, 0), self._shaper.after(led, self._h, terminated, truncated))
+        after = np.where(
+            fresh,
+            self.potential.at(np.where(fresh, led, 0), 0),
+            self._shaper.after(led, self._h, terminated, truncated),
+        )
         shaping = np.where(fresh, 0.0, self._shaper.discount * after - self._before)
         shaped = rewards + shaping
         self._returns = np.where(fresh, 0.0, self._returns + np.stack([rewards, shaped]))
@@ -305,6 +318,14 @@ class VectorShapeReward(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructo
         if self._mode == AutoresetMode.SAME_STEP:
             self._begin(over, observations)
         return observations, shaped, terminated, truncated, info
+
+
+def time_limit_of(env: Any) -> int | None:
+    """Return the steps after which an episode is cut, as far as an environment tells."""
+    limits = [getattr(env.unwrapped, "horizon", None)]
+    limits.append(None if env.spec is None else env.spec.max_episode_steps)
+    known = [int(limit) for limit in limits if isinstance(limit, (int, np.integer))]
+    return min(known, default=None)
 
 
 def _refuse_continuous(actions: gym.Space[Any]) -> None:

@@ -58,7 +58,10 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
         text = (pq.read_schema(path).metadata or {}).get(METADATA_KEY)
     except (OSError, pa.ArrowException):
         return None
-    return None if text is None else json.loads(text).get("kind")
+    try:
+        return None if text is None else str(json.loads(text)["kind"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def read_state_table(
@@ -77,14 +80,16 @@ def read_state_table(
     if not {"steps", "checksum"} <= set(about):
         raise FileError(f"{path} was written by another version of this package. Compute it again.")
     table, space = pq.read_table(path), Space.from_json(about["space"])
+    if about["steps"] is not None and not isinstance(about["steps"], int):
+        raise FileError(f"{path} says that it has {about['steps']!r} steps. Was it changed?")
     states, steps = len(space.states), about["steps"]
     key = (*space.columns, *(() if steps is None else ("step",)))
     if missing := set(key) - set(table.column_names):
         raise FileError(f"{path} lacks the columns {', '.join(sorted(missing))}. Was it changed?")
     place = positions(table, space.columns, space.states, "state").astype(np.int64)
     if steps is not None:
-        place += states * table["step"].to_numpy()
-    if not np.array_equal(np.sort(place), np.arange(states * (steps or 1))):
+        place = place + states * table["step"].to_numpy()
+    if place.dtype != np.int64 or not np.array_equal(np.sort(place), np.arange(states * (steps or 1))):
         raise FileError(f"{path} does not hold each step and state once. Was it cut?")
     order = np.argsort(place)
     shape = (states,) if steps is None else (steps, states)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import numpy as np
@@ -59,6 +60,12 @@ def test_a_folder_with_other_runs_is_refused(tmp_path):
         cs.train_seeds(EASY, PHI, "q-ucb", 500, range(4), tmp_path)
     with pytest.raises(FileError, match="another rule"):
         seeds_of(tmp_path, c=1.0)
+    for other in (
+        cs.load_world("lavacross-easy", horizon=19),
+        cs.load_world("lavacross-easy", wind=(0, 0.5, 0, 0, 0.5)),
+    ):
+        with pytest.raises(FileError, match="another tables"):
+            cs.train_seeds(other, PHI, "q-ucb-shaping", 500, range(4), tmp_path)
     (tmp_path / "settings.json").unlink()
     with pytest.raises(FileError, match="holds runs without settings"):
         seeds_of(tmp_path)
@@ -67,6 +74,28 @@ def test_a_folder_with_other_runs_is_refused(tmp_path):
         seeds_of(tmp_path / "file")
     with pytest.raises(ModelError, match="no seeds"):
         seeds_of(tmp_path / "none", [])
+
+
+def test_a_call_that_fails_does_not_lock_the_folder(tmp_path):
+    with pytest.raises(ModelError, match="starts from ceilings"):
+        cs.train_seeds(EASY, PHI, "q-ucb-shaping-tight", 500, range(2), tmp_path)
+    assert len(seeds_of(tmp_path).results) == 4
+
+
+def test_an_environment_that_differs_is_another(tmp_path):
+    for slippery in (True, False):
+        lake = gym.make("FrozenLake-v1", is_slippery=slippery)
+        if slippery:
+            cs.train_seeds(lake, None, "q-ucb-shaping", 100, [0], tmp_path)
+        else:
+            with pytest.raises(FileError, match="another tables"):
+                cs.train_seeds(lake, None, "q-ucb-shaping", 100, [0], tmp_path)
+
+
+def test_two_at_once_in_one_folder_do_not_disturb_each_other(tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: seeds_of(tmp_path, range(6)), range(2))
+    assert one.results == other.results
 
 
 def test_a_seed_that_cannot_be_read_is_named(tmp_path):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.learners.rules import PRESETS, plan, record, update
+from causal_shaping.worlds.registration import ENVIRONMENTS
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 
@@ -311,12 +312,11 @@ def test_planning_with_the_truth_gives_the_optimum(name, step_indexed):
                     times[h, s, x, slot] += round(model.noise[s, u] * many) - 1
                     paid[h, s, x] += model.noise[s, u] * many * model.reward[s, x, u]
     q_values, values = np.zeros(shape), np.zeros((layers + 1, states + 1))
-    high = (np.full(shape, 100.0), np.full((layers, states), 100.0))
-    sweeps = horizon if step_indexed else 5000
-    learned = (q_values, values, visits, paid, successors, times)
-    plan(*learned, model.terminal, step_indexed, sweeps, 1.0, *high, 0.0)
-    alive = ~model.terminal
     best = model.optimum(horizon if step_indexed else None).q_values
+    high = (np.full(shape, best.max() + 1), np.full((layers, states), best.max() + 1))
+    learned = (q_values, values, visits, paid, successors, times)
+    plan(*learned, model.terminal, step_indexed, 1.0, *high, 0.0)
+    alive = ~model.terminal
     np.testing.assert_allclose(q_values[:, alive], (best if step_indexed else best[None])[:, alive], atol=1e-5)
 
 
@@ -352,6 +352,42 @@ def test_a_model_can_start_from_a_potential_alone(ceilings):
         cs.train(world, phi, "ucbvi", 100)
 
 
+def test_a_plan_without_steps_reaches_the_stationary_value():
+    """Staying costs 1 a step and ends with a chance of 0.05: worth -20, far beyond the horizon of 10."""
+    next_state = np.array([[[0, 1]], [[1, 1]]])
+    reward = np.array([[[-1.0, -1.0]], [[0.0, 0.0]]])
+    model = cs.TabularCMDP(next_state, reward, [[0.95, 0.05]] * 2, [False, True], [1.0, 0.0])
+    world = cs.World("stay", "Stay", model, 10, ("goes on", "ends"), {})
+    run = cs.train(world, None, "ucbvi", 200_000, initial=0.0, clip="none", bonus=0.0)
+    assert run.values[0] == pytest.approx(-20, abs=0.5)
+
+
+def test_stationary_ceilings_fill_every_step_of_a_table():
+    world = cs.load_world("lavacross-easy")
+    counts = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
+    fixed = cs.value_ceilings(counts, 20, -0.1, stationary=True)
+    run = cs.train(world, fixed, "ucbvi", 2000, step_indexed=True, checkpoints=[2000])
+    assert run.q_values.shape == (20, 49, 5)
+    assert np.array_equal(run.policies[-1], run.policy)
+
+
+def test_the_discount_counts_in_the_regret():
+    world = cs.load_world("lavacross-easy")
+    phi = cs.Potential(world.model.optimum(discount=0.5).values, world, discount=0.5)
+    run = cs.train(world, phi, "q-ucb-shaping-tight", 50_000, initial="zero")
+    late = run.step_regret[-1] - run.step_regret[-10_000]
+    assert late / 10_000 < 1e-3
+
+
+def test_a_world_without_an_optimum_has_no_regret(tmp_path):
+    (tmp_path / "farm.txt").write_text("#####\n#cc.#\n#..G#\n#####")
+    farm = cs.load_world(str(tmp_path / "farm.txt"), wind=(0, 0, 0, 0, 1))
+    with pytest.raises(CausalShapingError, match="no optimum"):
+        farm.model.optimum()
+    run = cs.train(farm, cs.Potential.zero(farm).shifted(2.0), steps=500, clip="none")
+    assert np.isnan(run.step_regret).all()
+
+
 # Any environment ----------------------------------------------------------------------------------------------
 
 
@@ -364,9 +400,74 @@ def test_a_learner_learns_frozen_lake():
     assert "regret" not in repr(run)
 
 
+class Walk(gym.Env):
+    """From 0 to 5, where it ends; action 2 is the cheapest."""
+
+    def __init__(self, start=0, actions=3, space=None):
+        self.start = start
+        self.observation_space = gym.spaces.Discrete(6, start=start)
+        self.action_space = gym.spaces.Discrete(actions)
+        if space is not None:
+            self.space = space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 0
+        return self.start, {}
+
+    def step(self, action):
+        self.place += int(self.np_random.random() < 0.7)
+        return self.start + self.place, (-1.0, -0.5, -0.1)[action], self.place == 5, False, {}
+
+
+def test_actions_are_matched_by_label_and_all_must_be_declared():
+    options = {"steps": 3000, "horizon": 20, "bonus": 0.1, "clip": "zero", "below_initial": True}
+    turned = cs.Potential(np.zeros(6), cs.Space(range(6), [2, 0, 1]))
+    run = cs.train(Walk(), turned, **options)
+    assert [turned.space.actions[x] for x in run.policy[:5]] == [2] * 5
+    with pytest.raises(CausalShapingError, match="The actions are 1, 2, but Walk takes 0 to 2"):
+        cs.train(Walk(), cs.Potential(np.zeros(6), cs.Space(range(6), [1, 2])), **options)
+
+
+def test_an_environment_with_a_space_shows_numbers_of_states():
+    space = cs.Space(list("abcdef"), list("xyz"), terminal=["f"])
+    run = cs.train(Walk(space=space), cs.Potential.zero(space), steps=200, horizon=20)
+    shifted = cs.train(Walk(start=1, space=space), cs.Potential.zero(space), steps=200, horizon=20)
+    assert np.array_equal(run.visits, shifted.visits)
+    assert run.visits[5].sum() == 0
+    no_end = cs.Potential(np.zeros(5), cs.Space(range(5), range(3)))  # where it ends needs no place in the table
+    assert cs.train(Walk(), no_end, steps=100, horizon=20).visits.sum() == 100
+
+
+def test_horizons_of_ones_own_agree_on_both_paths():
+    world = cs.load_world("lavacross-easy")
+    for horizon in (7, 30):
+        options = {"steps": 1500, "horizon": horizon, "seed": 2}
+        compiled, played = cs.train(world, **options), cs.train(world, compiled=False, **options)
+        assert np.array_equal(compiled.q_values, played.q_values)
+        assert compiled.horizon == horizon
+    short = gym.make(ENVIRONMENTS["lavacross-easy"], max_episode_steps=5)
+    assert cs.train(short, steps=100).horizon == 5
+
+
+def test_a_clip_below_what_is_earned_is_told():
+    with pytest.warns(cs.ShapingWarning, match=r"Episodes earn .* but values are clipped at 0"):
+        cs.train(cs.load_world("walking-robot"), steps=5000)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (
+            lambda: cs.train(EASY, shaped=False, learner="ucbvi", model_based=True, initial="magic"),
+            "initial is 'magic'",
+        ),
+        (lambda: cs.train(EASY, learner="ucbvi", shaped=True), "plans with the reward as it is"),
+        (lambda: cs.train(EASY, cs.Potential.zero(cs.load_world("walking-robot"))), "The potential is of other states"),
+        (lambda: cs.train(EASY, speed=3), "A rule has no speed. It has c, p"),
+        (lambda: cs.train(EASY, bonus=True), "bonus is True; it must be a number"),
+        (lambda: cs.train("lavacross-easy"), "is neither a world nor an environment"),
+        (lambda: cs.train(gym.make(ENVIRONMENTS["lavacross-easy"], observation="image")), "are not its states"),
         (lambda: cs.train(EASY, learner="magic"), "There is no learner 'magic'. Learners are q-ucb"),
         (lambda: cs.train(EASY, steps=0), "steps is 0"),
         (lambda: cs.train(EASY, seed=-1), "seed is -1"),

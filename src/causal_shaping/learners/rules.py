@@ -18,7 +18,9 @@ al. 2017): Q_h(s, x) = min(initial, mean reward + discount * mean V_{h+1} + b_t)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import numbers
+import warnings
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -27,15 +29,16 @@ from numba import njit
 
 from causal_shaping.bounds.ceilings import provably_suboptimal
 from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.cmdp import check_discount
 from causal_shaping.data import BoolArray, FloatArray, Space
 from causal_shaping.errors import ModelError
-from causal_shaping.potential import Potential
+from causal_shaping.potential import UNSEEN, Potential, ShapingWarning
 
 BONUS_SCALES = ("horizon", "phi-max", "span")
 CLIPS = ("horizon", "potential", "zero", "none")
 INITIALS = ("horizon", "zero", "potential", "ceilings")
 TIME_LIMITS = ("bootstrap", "terminal")
+PLANNING_SWEEPS, PLANNING_TOLERANCE = 1000, 1e-6
+"""Sweeps of a plan without step index end when nothing changes by more than this, or after so many."""
 
 
 @dataclass(frozen=True)
@@ -78,22 +81,31 @@ class Rule:
     prune: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("c", "p", "initial", "bonus", "memory"):
+            value: Any = getattr(self, name)
+            words = name in ("initial", "bonus") and isinstance(value, str)
+            if type(value) is not bool and isinstance(value, numbers.Real):
+                object.__setattr__(self, name, float(value))
+            elif not words and not (name == "memory" and value is None):
+                raise ModelError(f"{name} is {value!r}; it must be a number.")
         for name, value, known in (
             ("initial", self.initial, INITIALS),
             ("bonus", self.bonus, BONUS_SCALES),
             ("clip", self.clip, CLIPS),
             ("time_limit", self.time_limit, TIME_LIMITS),
         ):
-            number = name in ("initial", "bonus") and isinstance(value, (int, float)) and math.isfinite(value)
+            number = name in ("initial", "bonus") and isinstance(value, float) and math.isfinite(value)
             if value not in known and not number:
                 more = ", or a number" if name in ("initial", "bonus") else ""
                 raise ModelError(f"{name} is {value!r}; use {' or '.join(map(repr, known))}{more}.")
-        if not (self.c >= 0 and 0 < self.p < 1):
+        if not (0 <= self.c < math.inf and 0 < self.p < 1):
             raise ModelError(f"c is {self.c} and p is {self.p}; c must be 0 or more, and p between 0 and 1.")
-        if isinstance(self.bonus, (int, float)) and self.bonus < 0:
+        if isinstance(self.bonus, float) and self.bonus < 0:
             raise ModelError(f"bonus is {self.bonus}; it must be 0 or more.")
-        if self.memory is not None and not (self.memory >= 0 and math.isfinite(self.memory)):
+        if self.memory is not None and not 0 <= self.memory < math.inf:
             raise ModelError(f"memory is {self.memory}; it must be 0 or more.")
+        if self.model_based and self.shaped:
+            raise ModelError("A model-based rule plans with the reward as it is: pass shaped=False.")
 
 
 MODEL_BONUS = 0.1
@@ -164,6 +176,10 @@ def resolve(learner: str | Rule, **changes: Any) -> Rule:
         if learner not in PRESETS:
             raise ModelError(f"There is no learner {learner!r}. Learners are {', '.join(PRESETS)}.")
         learner = PRESETS[learner]
+    if unknown := set(changes) - {field.name for field in fields(Rule)}:
+        raise ModelError(
+            f"A rule has no {', '.join(sorted(unknown))}. It has {', '.join(f.name for f in fields(Rule))}."
+        )
     return replace(learner, **changes) if changes else learner
 
 
@@ -198,8 +214,17 @@ def prepare(
             raise ModelError("The potential has steps and the learner has not: use potential(step_indexed=False).")
         if phi.horizon is not None and phi.horizon != horizon:
             raise ModelError(f"The potential has {phi.horizon} steps, but episodes last {horizon}.")
-        check_discount(phi.discount)
         places = phi.locate(space)
+        unknown = (places == UNSEEN) & ~terminal
+        if phi.space.columns != space.columns or unknown[~terminal].all():
+            raise ModelError(f"The potential is of other states: it has {phi.space!r}, the learner {space!r}.")
+        if unknown.any():
+            warnings.warn(
+                f"The potential does not know {unknown.sum()} states, {space.states[int(np.argmax(unknown))]} among "
+                "them; they count as unseen.",
+                ShapingWarning,
+                stacklevel=3,
+            )
         table[:] = phi.at(places[None, :], np.arange(layers + 1)[:, None]) if phi.step_indexed else phi.at(places)
         if step_indexed:
             table[-1] = 0.0
@@ -269,7 +294,7 @@ def _initial(
     moved = q_values[:, states][:, :, names]
     if np.isnan(moved).any():
         raise ModelError("The ceilings skip actions (method='paper'); use method='joint' for a table per action.")
-    return np.asarray(moved - (table[:layers, :, None] if rule.shaped else 0.0))
+    return np.broadcast_to(moved - (table[:layers, :, None] if rule.shaped else 0.0), shape).copy()
 
 
 def _scale(
@@ -305,7 +330,7 @@ def update(  # type: ignore[no-untyped-def]
     memory,
     below_initial,
 ):
-    """Learn from one step; return the shaped reward.
+    """Learn from one step.
 
     `layer` is the table of the step and `below` that of the next one; both 0 without step index. `going_on` says
     whether anything follows s': not after the end, and not at a time limit that counts as one.
@@ -323,7 +348,6 @@ def update(  # type: ignore[no-untyped-def]
         new = min(new, initial[layer, s, x])
     q_values[layer, s, x] = new
     values[layer, s] = min(clip[layer, s], q_values[layer, s].max())
-    return shaped
 
 
 @njit(cache=True, nogil=True)
@@ -351,7 +375,7 @@ def record(paid, successors, times, visits, layer, s, x, reward, after):  # type
 
 @njit(cache=True, nogil=True)
 def plan(  # type: ignore[no-untyped-def]
-    q_values, values, visits, paid, successors, times, terminal, step_indexed, horizon, discount, initial, clip, bonus
+    q_values, values, visits, paid, successors, times, terminal, step_indexed, discount, initial, clip, bonus
 ):
     """Plan optimistically with what was counted: backwards over the steps, or sweeps down from the ceiling.
 
@@ -362,7 +386,7 @@ def plan(  # type: ignore[no-untyped-def]
         for s in range(states):
             if not terminal[s]:
                 values[0, s] = min(clip[0, s], initial[0, s].max())
-    for _ in range(1 if step_indexed else horizon):
+    for _ in range(1 if step_indexed else PLANNING_SWEEPS):
         change = 0.0
         for layer in range(layers - 1, -1, -1):
             below = layer + 1 if step_indexed else 0
@@ -384,5 +408,5 @@ def plan(  # type: ignore[no-untyped-def]
                 new = min(clip[layer, s], q_values[layer, s].max())
                 change = max(change, abs(new - values[layer, s]))
                 values[layer, s] = new
-        if change < 1e-9:
+        if change < PLANNING_TOLERANCE:
             break

@@ -25,8 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
-from causal_shaping.bounds.results import Ceilings
-from causal_shaping.data import FloatArray, LongArray
+from causal_shaping.bounds.results import Ceilings, Floors
+from causal_shaping.cmdp import whole
+from causal_shaping.data import FloatArray, LongArray, checksum_of
 from causal_shaping.errors import FileError, ModelError
 from causal_shaping.files import PARQUET, replacing
 from causal_shaping.learners.rules import Rule, resolve
@@ -113,6 +114,8 @@ def train_seeds(
     folder: str | os.PathLike[str],
     *,
     step_indexed: bool = False,
+    floors: Floors | None = None,
+    horizon: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
     **changes: Any,
 ) -> Seeds:
@@ -126,10 +129,13 @@ def train_seeds(
         seeds: which to run.
         folder: where to keep them; made if it is not there.
         step_indexed: see `train`.
+        floors: see `train`.
+        horizon: see `train`.
         progress: called with the number of seeds done and in all.
         changes: constants of the rule.
     """
-    wanted = sorted(set(seeds))
+    wanted = sorted({whole("a seed", seed) for seed in seeds})
+    steps = whole("steps", steps, least=1)
     if not wanted:
         raise ModelError("There are no seeds to run.")
     rule = resolve(learner, **changes)
@@ -137,8 +143,9 @@ def train_seeds(
     settings = {
         "version": RUN_VERSION,
         "world": name,
-        "coins": world.coins if isinstance(world, World) else None,
-        "horizon": world.horizon if isinstance(world, World) else None,
+        "tables": _tables(world) if isinstance(world, World) else repr(world.spec),
+        "horizon": horizon,
+        "floors": None if floors is None else floors.checksum,
         "learner": learner if isinstance(learner, str) else "own",
         "rule": asdict(rule),
         "steps": steps,
@@ -150,7 +157,7 @@ def train_seeds(
     progress(len(wanted) - len(missing), len(wanted))
 
     def one(seed: int) -> None:
-        run = train(world, potential, rule, steps, seed, step_indexed)
+        run = train(world, potential, rule, steps, seed, step_indexed, floors=floors, horizon=horizon)
         _keep(run, _result(run, world), path)
 
     # An environment is one thing that steps: only tables can be learned side by side.
@@ -168,6 +175,13 @@ def train_seeds(
     return Seeds(settings, tuple(_read(_file(path, seed)) for seed in wanted))
 
 
+def _tables(world: World) -> str:
+    """Return a checksum of what a world does: its name says little of a map of one's own, or of other winds."""
+    model = world.model
+    about = json.dumps([world.space.to_json(), world.horizon])
+    return checksum_of(about, [model.next_state, model.reward, model.noise, model.terminal, model.start])
+
+
 def _settled(folder: Path, settings: dict[str, Any]) -> Path:
     """Return the folder, with settings that are the same as before."""
     if folder.exists() and not folder.is_dir():
@@ -175,14 +189,17 @@ def _settled(folder: Path, settings: dict[str, Any]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "settings.json"
     plain = json.loads(json.dumps(settings))
-    if path.exists():
-        held = json.loads(path.read_text())
+    if any(folder.glob("seed-*.parquet")):
+        if not path.exists():
+            raise FileError(f"{folder} holds runs without settings.json. Give another folder.")
+        try:
+            held = dict(json.loads(path.read_text()))
+        except (ValueError, TypeError) as error:
+            raise FileError(f"{path} cannot be read ({error}). Give another folder.") from error
         other = sorted(key for key in plain if held.get(key) != plain[key])
         if other:
             raise FileError(f"{folder} holds runs with another {', '.join(other)}. Give another folder, or remove it.")
-    elif any(folder.glob("seed-*.parquet")):
-        raise FileError(f"{folder} holds runs without settings.json. Give another folder.")
-    else:
+    else:  # nothing is done yet
         with replacing(path, [".json"]) as temporary:
             temporary.write_text(json.dumps(plain, indent=2) + "\n")
     return folder
@@ -201,8 +218,12 @@ def _result(run: Run, world: World | gym.Env[Any, Any]) -> SeedResult:
     last = max(1, len(run.returns) // 10)
     match = optimal = None
     true = world if isinstance(world, World) else getattr(world.unwrapped, "world", None)
-    if true is not None and run.q_values.ndim == 2:
-        best, alive, states = true.model.optimum(), ~true.model.terminal, np.arange(len(true.states))
+    if isinstance(true, World) and known and run.q_values.ndim == 2:
+        best, alive, states = (
+            true.model.optimum(discount=run.discount),
+            ~true.model.terminal,
+            np.arange(len(true.states)),
+        )
         match = float((run.policy == best.greedy())[alive].mean())
         optimal = float((best.q_values[states, run.policy] >= best.values - 1e-3)[alive].mean())
     curve = run.step_regret[_points(run.steps) - 1]

@@ -9,8 +9,10 @@ noise. The compiled and the Gymnasium path draw alike, so that they learn the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
@@ -22,7 +24,8 @@ from causal_shaping.cmdp import whole
 from causal_shaping.data import BoolArray, FloatArray, IntArray, LongArray, Space, frozen
 from causal_shaping.errors import ModelError
 from causal_shaping.learners.rules import Rule, Setting, greedy, plan, prepare, record, resolve, update
-from causal_shaping.potential import UNSEEN, Potential
+from causal_shaping.potential import UNSEEN, Potential, ShapingWarning
+from causal_shaping.shaping import time_limit_of
 from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import cumulative, pick
 
@@ -40,8 +43,9 @@ class Run:
         seed: of the run.
         space: the states and actions.
         horizon: steps after which an episode was cut.
+        discount: the factor on future reward.
         step_regret: float64 [steps], the regret so far: the sum of V*(s) - Q*(s, x), stationary, or with step index of
-            that step; NaN in an environment whose optimum is not known.
+            that step, all with the discount; NaN where there is no such optimum, or it is not known.
         episode_end: int64 [episodes], the steps taken when each episode ended; the last one may be cut by the budget.
         returns: float64 [episodes], unshaped and undiscounted.
         q_values: float64 [states, actions], or [steps, states, actions] with step index; under shaping of the shaped
@@ -57,6 +61,7 @@ class Run:
     seed: int
     space: Space
     horizon: int
+    discount: float
     step_regret: FloatArray
     episode_end: LongArray
     returns: FloatArray
@@ -129,12 +134,14 @@ def train(
     kept = kept[kept <= steps]
     problem = _Problem(world, potential, horizon)
     setting = prepare(rule, problem.space, problem.terminal, problem.horizon, steps, potential, floors, step_indexed)
-    gaps = problem.gaps(step_indexed)
+    gaps = problem.gaps(step_indexed, setting.discount)
     layers, states, actions = setting.initial.shape
     visits = np.zeros((layers, states, actions), dtype=np.int64)
     # A last column for the end, which is worth 0: a model-based rule counts it among the states.
     values = np.append(setting.initial_values, np.zeros((layers + 1, 1)), axis=1)
-    room = min(states + 1, MOST_SUCCESSORS) if setting.model_based else 0
+    # Each noise leads to one state.
+    most = MOST_SUCCESSORS if problem.world is None else problem.world.model.noise.shape[-1]
+    room = min(states + 1, most) if setting.model_based else 0
     successors = np.zeros((layers, states, actions, room), dtype=np.int32)
     counted = (np.zeros((layers, states, actions)), successors, np.zeros(successors.shape, dtype=np.int64))
     learned = (setting.initial.copy(), values, visits)
@@ -152,6 +159,7 @@ def train(
     else:
         found = _play(problem, setting, steps, seed, gaps, kept, learned, counted, policies)
     regret, ends, returns = found
+    _warn_of_clip(setting, float(returns[-max(1, len(returns) // 10) :].mean()))
     first: Any = slice(None) if step_indexed else 0
     return Run(
         name=problem.name,
@@ -159,6 +167,7 @@ def train(
         seed=seed,
         space=problem.space,
         horizon=problem.horizon,
+        discount=setting.discount,
         step_regret=frozen(np.cumsum(regret), np.float64),
         episode_end=frozen(ends, np.int64),
         returns=frozen(returns, np.float64),
@@ -170,63 +179,96 @@ def train(
     )
 
 
+def _warn_of_clip(setting: Setting, earned: float) -> None:
+    """Warn if episodes earn more on average than values can be: then what is paid cannot be learned."""
+    if setting.discount == 1 and not setting.model_based:
+        highest = float((setting.potential[: len(setting.clip)] + setting.clip).max())
+        if earned > highest + 1e-9:
+            warnings.warn(
+                f"Episodes earn {earned:.4g}, but values are clipped at {highest:.4g}: what is paid beyond that is "
+                "not learned. Pass a potential that bounds the value from above, or clip='none'.",
+                ShapingWarning,
+                stacklevel=3,
+            )
+
+
 class _Problem:
     """What a learner needs to know of a world or an environment."""
 
     def __init__(self, world: World | gym.Env[Any, Any], potential: Any, horizon: int | None) -> None:
-        self.world: World | None = world if isinstance(world, World) else getattr(world.unwrapped, "world", None)
-        if isinstance(world, World):
-            self.env, self.name = None, world.name
-        else:
-            self.env, self.name = world, world.spec.id if world.spec is not None else type(world.unwrapped).__name__
-            _refuse_actions(world.action_space)
-        self.space = self._space(potential)
+        if not isinstance(world, (World, gym.Env)):
+            raise ModelError(f"{world!r} is neither a world nor an environment. Use load_world(...) or gymnasium.make.")
+        self.env: gym.Env[Any, Any] | None = None if isinstance(world, World) else world
+        inside = world if isinstance(world, World) else getattr(world.unwrapped, "world", None)
+        self.world: World | None = inside if isinstance(inside, World) else None
+        self.name = world.name if isinstance(world, World) else _name(world)
+        own = self.world.space if self.world is not None else None
+        if self.env is not None:
+            _refuse_actions(self.env.action_space)
+            held = getattr(self.env.unwrapped, "space", None)
+            own = held if isinstance(held, Space) else None
+        # An environment that has a space shows the numbers of its states; any other shows labels.
+        self.numbered = own is not None
+        self.space: Space = own if own is not None else self._labelled(potential)
         self.terminal: BoolArray = self.space.is_terminal
-        given = horizon if horizon is not None else self._horizon()
-        if given is None:
+        self.actions = range(len(self.space.actions)) if self.env is None else self._actions(self.env.action_space)
+        limit = self._limit() if horizon is None else horizon
+        if limit is None:
             raise ModelError(f"{self.name} has no time limit: pass horizon=, the steps of an episode.")
-        self.horizon = whole("horizon", given, least=1)
+        self.horizon = whole("horizon", limit, least=1)
+        if self.numbered and self.env is not None and not isinstance(self.env.observation_space, gym.spaces.Discrete):
+            raise ModelError(f"The observations of {self.name} are not its states. Make it with observation='state'.")
+        self.first = 0 if self.env is None else int(getattr(self.env.observation_space, "start", 0))
 
-    def _space(self, potential: Any) -> Space:
-        if self.world is not None:
-            return self.world.space
+    def _labelled(self, potential: Any) -> Space:
         assert self.env is not None
-        space = getattr(self.env.unwrapped, "space", None)
-        if isinstance(space, Space):
-            return space
         if potential is not None:
             return potential.space  # type: ignore[no-any-return]
         if isinstance(self.env.observation_space, gym.spaces.Discrete):
             return Space(_numbers(self.env.observation_space), _numbers(self.env.action_space))
         raise ModelError(f"The observations of {self.name} are not numbers: pass a potential whose space knows them.")
 
-    def _horizon(self) -> int | None:
-        if self.world is not None:
-            return self.world.horizon
-        assert self.env is not None
-        return self.env.spec.max_episode_steps if self.env.spec is not None else None
+    def _actions(self, actions: Any) -> Sequence[int]:
+        """Return the environment's number of each action of the space: by label if that is a number, else in order."""
+        labels, known = self.space.actions, _numbers(actions)
+        by_label = not self.numbered and all(isinstance(label, int) for label in labels)
+        if len(labels) != len(known) or (by_label and set(labels) != set(known)):
+            raise ModelError(
+                f"The actions are {', '.join(map(str, labels))}, but {self.name} takes {known.start} to "
+                f"{known.stop - 1}. Declare all of them, also those that no log holds: count(..., actions=[...])."
+            )
+        return [int(label) for label in labels] if by_label else list(known)  # type: ignore[arg-type]
 
-    def gaps(self, step_indexed: bool) -> FloatArray:
-        """Return V* - Q* [steps, states, actions], one step without step index; NaN if it is not known."""
+    def _limit(self) -> int | None:
+        return time_limit_of(self.env) if self.env is not None else self.world.horizon  # type: ignore[union-attr]
+
+    def gaps(self, step_indexed: bool, discount: float) -> FloatArray:
+        """Return V* - Q* [steps, states, actions], one step without step index; NaN if there is no such optimum."""
+        unknown = np.full((1, len(self.space.states), len(self.space.actions)), np.nan)
         if self.world is None:
-            return np.full((1, len(self.space.states), len(self.space.actions)), np.nan)
-        found = self.world.model.gaps(self.horizon if step_indexed else None)
+            return unknown
+        try:
+            found = self.world.model.gaps(self.horizon if step_indexed else None, discount)
+        except ModelError:
+            return unknown if not step_indexed else np.repeat(unknown, self.horizon, axis=0)
         return found if step_indexed else found[None]
 
     def position(self, observation: Any) -> int:
         """Return the number of a state that was met."""
-        if self.world is not None:
-            return int(observation)
+        if self.numbered:
+            return int(observation) - self.first
         place = self._places.get(self.space.label(observation), UNSEEN)
         if place == UNSEEN:
             raise ModelError(f"{self.name} shows {observation!r}, which is not one of the learner's states.")
         return place
 
-    @property
+    @cached_property
     def _places(self) -> dict[Any, int]:
-        if not hasattr(self, "_held"):
-            self._held = {label: i for i, label in enumerate(self.space.states)}
-        return self._held
+        return {label: i for i, label in enumerate(self.space.states)}
+
+
+def _name(env: gym.Env[Any, Any]) -> str:
+    return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
 
 
 def _numbers(space: Any) -> range:
@@ -252,19 +294,21 @@ def _play(
     """Learn step by step in an environment, by the same rule."""
     from causal_shaping.worlds.environments import environment_of  # imports MiniGrid
 
-    env: Any = problem.env if problem.world is None or problem.env is not None else environment_of(problem.world)
+    env: Any = problem.env
+    if env is None:
+        assert problem.world is not None
+        env = environment_of(replace(problem.world, horizon=problem.horizon))
     q_values, values, visits = learned
     numbers, end = setting.numbers(), len(problem.terminal)
     regret, ends, returns = np.empty(steps), [], []
     observation, _ = env.reset(seed=seed)
     s, h, earned, saved = problem.position(observation), 0, 0.0, 0
-    first = int(getattr(env.action_space, "start", 0))
     for step in range(steps):
         layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
         x = int(greedy(q_values[layer, s], visits[layer, s], setting.below_initial))
         regret[step] = gaps[min(h, len(gaps) - 1), s, x]
-        observation, reward, terminated, truncated, _ = env.step(first + x)
-        after = problem.position(observation)
+        observation, reward, terminated, truncated, _ = env.step(problem.actions[x])
+        after = s if terminated else problem.position(observation)
         h += 1
         cut = bool(truncated) or h == setting.horizon
         going_on = not terminated and (setting.bootstrap or not cut)
@@ -273,17 +317,19 @@ def _play(
         elif not record(*counted, visits, layer, s, x, float(reward), after if going_on else end):  # type: ignore[call-arg]
             raise ModelError(f"More than {MOST_SUCCESSORS} states follow one state; take a learner without a model.")
         earned += float(reward)
+        over = terminated or cut or step + 1 == steps
+        if over and setting.model_based:
+            plan(*learned, *counted, problem.terminal, *_planned(setting))  # type: ignore[call-arg]
         while saved < len(kept) and kept[saved] == step + 1:
             policies[saved] = q_values.argmax(axis=-1)
             saved += 1
-        if terminated or cut or step + 1 == steps:
-            if setting.model_based:
-                plan(*learned, *counted, problem.terminal, *_planned(setting))  # type: ignore[call-arg]
+        if over:
             ends.append(step + 1)
             returns.append(earned)
             if step + 1 < steps:
                 observation, _ = env.reset()
-            s, h, earned = problem.position(observation), 0, 0.0
+                s = problem.position(observation)
+            h, earned = 0, 0.0
         else:
             s = after
     return regret, np.array(ends, dtype=np.int64), np.array(returns)
@@ -292,7 +338,7 @@ def _play(
 def _planned(setting: Setting) -> tuple[Any, ...]:
     """Return what `plan` takes besides the tables."""
     return (
-        *(setting.step_indexed, setting.horizon, setting.discount),
+        *(setting.step_indexed, setting.discount),
         *(setting.initial, setting.clip, setting.bonus),
     )
 
@@ -364,28 +410,28 @@ def _run(  # type: ignore[no-untyped-def]
                 below_initial,
             )
         earned += reward[s, x, u]
+        over = ended or cut or step + 1 == steps
+        if over and model_based:
+            plan(
+                q_values,
+                values,
+                visits,
+                paid,
+                successors,
+                times,
+                terminal,
+                step_indexed,
+                discount,
+                initial,
+                clip,
+                bonus,
+            )
         while saved < len(kept) and kept[saved] == step + 1:
             for layer_ in range(q_values.shape[0]):
                 for state in range(q_values.shape[1]):
                     policies[saved, layer_, state] = q_values[layer_, state].argmax()
             saved += 1
-        if ended or cut or step + 1 == steps:
-            if model_based:
-                plan(
-                    q_values,
-                    values,
-                    visits,
-                    paid,
-                    successors,
-                    times,
-                    terminal,
-                    step_indexed,
-                    horizon,
-                    discount,
-                    initial,
-                    clip,
-                    bonus,
-                )
+        if over:
             ends[episodes], returns[episodes] = step + 1, earned
             episodes, h, earned = episodes + 1, 0, 0.0
             if step + 1 < steps:

@@ -69,10 +69,14 @@ def read_about(path: str | os.PathLike[str], kind: str = "logs", newest: int = L
         raise FileError(f"{path} is not a whole Parquet file: {error}.") from error
     if text is None:
         return None
-    about = json.loads(text)
-    if about.get("kind") != kind:
-        raise FileError(f"{path} holds {about.get('kind')}, not {kind}.")
-    if about["version"] > newest:
+    try:
+        about = json.loads(text)
+        held, version = about.get("kind"), int(about["version"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"What {path} says of itself cannot be read ({error!r}). Was it changed?") from error
+    if held != kind:
+        raise FileError(f"{path} holds {held}, not {kind}.")
+    if version > newest:
         raise FileError(f"{path} was written by a newer version of this package. Update it to read the file.")
     return {**about, "space": json.dumps(about["space"])}
 
