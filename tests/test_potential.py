@@ -1,5 +1,6 @@
 """The potential: what it is for labels and live observations, what it keeps in a file, and what it refuses."""
 
+import json
 import math
 
 import numpy as np
@@ -114,7 +115,27 @@ def test_a_file_of_ceilings_gives_their_potential_and_others_are_refused(tmp_pat
 def test_what_makes_no_sense_is_refused(values, options, message):
     with pytest.raises(CausalShapingError, match=message):
         cs.Potential(values, SPACE, **options)
+    with pytest.raises(DataError, match="unseen must be finite"):
+        cs.Potential([1.0, 2.0, 3.0], SPACE, unseen=math.inf)
+    with pytest.raises(DataError, match="unseen must be one number"):
+        cs.Potential([1.0, 2.0, 3.0], SPACE, unseen=[1.0, 2.0])
     with pytest.raises(DataError, match="shift is inf"):
         cs.Potential([1.0, 2.0, 3.0], SPACE).shifted(math.inf)
     with pytest.raises(DataError, match="needs a space"):
         cs.Potential([1.0], 7)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"unseen": []}, {"unseen": ["x"]}, {"discount": "x"}, {"assumptions": None}, {"version": "x"}, {"steps": "x"}],
+)
+def test_a_file_whose_metadata_make_no_sense_is_refused(tmp_path, changes):
+    cs.Potential([[1.0, 2.0, 0.0]], SPACE).save(tmp_path / "phi.parquet")
+    table = pq.read_table(tmp_path / "phi.parquet")
+    about = json.loads(table.schema.metadata[b"causal_shaping"]) | changes
+    pq.write_table(table.replace_schema_metadata({"causal_shaping": json.dumps(about)}), tmp_path / "phi.parquet")
+    with pytest.raises(FileError, match=r"phi\.parquet"):
+        cs.Potential.load(tmp_path / "phi.parquet")
+    pq.write_table(table.replace_schema_metadata({"causal_shaping": "{"}), tmp_path / "phi.parquet")
+    with pytest.raises(FileError, match="cannot be read"):
+        cs.Potential.load(tmp_path / "phi.parquet")

@@ -85,10 +85,16 @@ class Potential:
         check_discount(self.discount)
         values = np.where(space.is_terminal, 0.0, values)
         highest = np.max(values[..., ~space.is_terminal], axis=-1, initial=-np.inf)
-        unseen = highest if self.unseen is None else np.broadcast_to(np.asarray(self.unseen), values.shape[:-1])
+        highest = np.where(np.isinf(highest), 0.0, highest)
+        try:
+            unseen = highest if self.unseen is None else np.broadcast_to(np.asarray(self.unseen), values.shape[:-1])
+        except ValueError:
+            raise DataError(f"unseen must be one number, or one per step: {values.shape[:-1]}.") from None
+        if np.isinf(unseen).any():
+            raise DataError("unseen must be finite, or NaN to make unseen states an error.")
         object.__setattr__(self, "space", space)
         object.__setattr__(self, "values", frozen(values, np.float64))
-        object.__setattr__(self, "unseen", frozen(np.where(np.isinf(unseen), 0.0, unseen), np.float64, "unseen"))
+        object.__setattr__(self, "unseen", frozen(unseen, np.float64, "unseen"))
         object.__setattr__(self, "discount", float(self.discount))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
 

@@ -42,6 +42,7 @@ def test_potentials_take_the_smallest_largest_or_mean_over_sources_that_saw_a_st
         np.testing.assert_allclose(phi.values[seen], how(table[:, seen], axis=0))
         assert (phi.values[~seen] == 0).all()
         assert combine in phi.origin
+    assert np.array_equal(behaviour_potential(logs[0]).values, behaviour_potential(logs[:1], "min").values)
     with pytest.raises(DataError, match="combine is 'median'"):
         behaviour_potential(logs, "median")
     with pytest.raises(DataError, match="no logs"):

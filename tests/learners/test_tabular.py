@@ -464,6 +464,10 @@ def test_a_clip_below_what_is_earned_is_told():
         ),
         (lambda: cs.train(EASY, learner="ucbvi", shaped=True), "plans with the reward as it is"),
         (lambda: cs.train(EASY, cs.Potential.zero(cs.load_world("walking-robot"))), "The potential is of other states"),
+        (lambda: cs.train(EASY, np.zeros(49)), "is no potential"),
+        (lambda: cs.train(EASY, floors=3), "floors must come from value_floors"),
+        (lambda: cs.train(EASY, CEILINGS, horizon=5), "The ceilings are of 20 steps, but episodes last 5"),
+        (lambda: cs.train(cs.ShapeReward(gym.make(ENVIRONMENTS["lavacross-easy"]), PHI), PHI), "without ShapeReward"),
         (lambda: cs.train(EASY, speed=3), "A rule has no speed. It has c, p"),
         (lambda: cs.train(EASY, bonus=True), "bonus is True; it must be a number"),
         (lambda: cs.train("lavacross-easy"), "is neither a world nor an environment"),
@@ -489,3 +493,5 @@ def test_what_cannot_be_trained_is_refused(make, message):
 
 
 EASY = cs.load_world("lavacross-easy")
+PHI = cs.Potential.zero(EASY)
+CEILINGS = cs.value_ceilings([EASY.model.observe(EASY.demonstrators[name], name) for name in ("good", "bad")], 20, -0.1)

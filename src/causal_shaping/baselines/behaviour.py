@@ -41,7 +41,7 @@ def behaviour_values(logs: Logs) -> FloatArray:
     return np.where(visits > 0, earned / np.maximum(visits, 1), np.nan)
 
 
-def behaviour_potential(logs: Sequence[Logs], combine: str = "avg") -> Potential:
+def behaviour_potential(logs: Logs | Sequence[Logs], combine: str = "avg") -> Potential:
     """Return behaviour values as a potential: over the sources that visited a state, 0 where none did.
 
     Args:
@@ -50,6 +50,7 @@ def behaviour_potential(logs: Sequence[Logs], combine: str = "avg") -> Potential
     """
     if combine not in COMBINATIONS:
         raise DataError(f"combine is {combine!r}; use {', '.join(map(repr, COMBINATIONS))}.")
+    logs = [logs] if isinstance(logs, Logs) else list(logs)
     if not logs:
         raise DataError("There are no logs to take values from.")
     space = logs[0].space

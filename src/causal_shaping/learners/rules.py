@@ -206,6 +206,12 @@ def prepare(
         step_indexed: one table per step.
     """
     ceilings = potential if isinstance(potential, Ceilings) else None
+    if ceilings is not None and not ceilings.stationary and ceilings.horizon != horizon:
+        raise ModelError(f"The ceilings are of {ceilings.horizon} steps, but episodes last {horizon}.")
+    if not isinstance(potential, (Ceilings, Potential, type(None))):
+        raise ModelError(f"{potential!r} is no potential. Use Potential(values, space), or ceilings.")
+    if not isinstance(floors, (Floors, type(None))):
+        raise ModelError("floors must come from value_floors.")
     phi = potential.potential(step_indexed=step_indexed) if isinstance(potential, Ceilings) else potential
     layers, states, actions = horizon if step_indexed else 1, len(space.states), len(space.actions)
     table = np.zeros((layers + 1, states))

@@ -25,7 +25,7 @@ from causal_shaping.data import BoolArray, FloatArray, IntArray, LongArray, Spac
 from causal_shaping.errors import ModelError
 from causal_shaping.learners.rules import Rule, Setting, greedy, plan, prepare, record, resolve, update
 from causal_shaping.potential import UNSEEN, Potential, ShapingWarning
-from causal_shaping.shaping import time_limit_of
+from causal_shaping.shaping import ShapeReward, time_limit_of
 from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import cumulative, pick
 
@@ -205,6 +205,7 @@ class _Problem:
         own = self.world.space if self.world is not None else None
         if self.env is not None:
             _refuse_actions(self.env.action_space)
+            _refuse_shaped(self.env)
             held = getattr(self.env.unwrapped, "space", None)
             own = held if isinstance(held, Space) else None
         # An environment that has a space shows the numbers of its states; any other shows labels.
@@ -273,6 +274,13 @@ def _name(env: gym.Env[Any, Any]) -> str:
 
 def _numbers(space: Any) -> range:
     return range(int(space.start), int(space.start + space.n))
+
+
+def _refuse_shaped(env: Any) -> None:
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, ShapeReward):
+            raise ModelError("The learner shapes the reward itself: pass the environment without ShapeReward.")
+        env = env.env
 
 
 def _refuse_actions(actions: gym.Space[Any]) -> None:
