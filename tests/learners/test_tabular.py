@@ -39,7 +39,7 @@ def ceilings():
 # The printed algorithms, written down a second time ---------------------------------------------------------
 
 
-def printed(world, phi, steps, seed, step_indexed, c=4.0, p=0.1, vanilla=False):
+def printed(world, phi, steps, seed, step_indexed, c=4.0, p=0.1, vanilla=False, cut_ends=False):
     """Algorithms 1 and 3 with plain loops and dictionaries of nothing; returns Q and the regret of each step."""
     model, horizon, rng = world.model, world.horizon, np.random.default_rng(seed)
     states, actions = len(world.states), len(world.actions)
@@ -69,7 +69,7 @@ def printed(world, phi, steps, seed, step_indexed, c=4.0, p=0.1, vanilla=False):
         after, reward = int(model.next_state[s, x, u]), float(model.reward[s, x, u])
         n[i][s][x] += 1
         t = n[i][s][x]
-        last = step_indexed and h + 1 == horizon
+        last = (step_indexed or cut_ends) and h + 1 == horizon
         below = None if last or model.terminal[after] else (h + 1 if step_indexed else 0)
         following = 0.0 if below is None else v[below][after]
         if vanilla:
@@ -102,6 +102,21 @@ def test_the_printed_algorithms_are_what_the_paper_prints(name, learner, step_in
     expected = q_values if step_indexed else q_values[0]
     np.testing.assert_allclose(run.q_values[..., alive, :], expected[..., alive, :], atol=1e-9)
     np.testing.assert_allclose(run.step_regret, regret, atol=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("step_indexed", "time_limit"), [(True, "bootstrap"), (False, "terminal")])
+def test_a_potential_without_steps_and_a_time_limit_that_ends(compiled, step_indexed, time_limit):
+    """With steps, phi is 0 after the last one although the potential has none; a cut that ends is worth 0 too."""
+    world = cs.load_world("lavacross-easy")
+    values = world.model.optimum(20).values[0]
+    phi = cs.Potential(values, world)
+    run = cs.train(world, phi, "q-ucb-shaping", 2000, 4, step_indexed, time_limit=time_limit, compiled=compiled)
+    table = [values.tolist()] * (20 if step_indexed else 1)
+    q_values, _ = printed(world, table, 2000, 4, step_indexed, cut_ends=time_limit == "terminal")
+    alive = ~world.model.terminal
+    expected = q_values if step_indexed else q_values[0]
+    np.testing.assert_allclose(run.q_values[..., alive, :], expected[..., alive, :], atol=1e-9)
 
 
 @pytest.mark.parametrize("step_indexed", [False, True])
