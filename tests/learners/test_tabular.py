@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.learners.rules import PRESETS, plan, record, update
+from causal_shaping.learners.rules import PRESETS, Constants, plan, record, update
 from causal_shaping.worlds.registration import ENVIRONMENTS
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
@@ -179,9 +179,9 @@ def test_shaping_is_initialising_with_the_potential(data, clips, discount):
         below = layer + 1 if layers > 1 else 0
         s, x, after = (data.draw(st.integers(0, size - 1)) for size in (states, actions, states))
         reward, going_on = data.draw(numbers), data.draw(st.booleans())
-        step = (layer, below, s, x, reward, after, going_on, discount)
-        update(*shaped, *step, phi, shaped[0], levels[clips[0]], 0.3, 5.0, False)
-        update(*started, *step, nothing, started[0], levels[clips[1]], 0.3, 5.0, False)
+        step = (layer, below, s, x, reward, after, going_on)
+        update(tuple(shaped), *step, Constants(discount, phi, shaped[0], levels[clips[0]], 0.3, 5.0, False))
+        update(tuple(started), *step, Constants(discount, nothing, started[0], levels[clips[1]], 0.3, 5.0, False))
         np.testing.assert_allclose(shaped[0] + phi[:layers, :, None], started[0], atol=1e-12)
 
 
@@ -200,7 +200,7 @@ def test_the_learning_rates_have_the_properties_of_the_lemma(horizon, t):
     tables = (np.full((1, 1, 1), 7.0), np.zeros((2, 1)), np.zeros((1, 1, 1), dtype=np.int64))
     for reward in rewards:
         nothing = (np.zeros((2, 1)), np.zeros((1, 1, 1)), np.full((1, 1), np.inf))
-        update(*tables, 0, 0, 0, 0, reward, 0, False, 1.0, *nothing, 0.0, float(horizon), False)
+        update(tables, 0, 0, 0, 0, reward, 0, False, Constants(1.0, *nothing, 0.0, float(horizon), False))
     assert tables[0][0, 0, 0] == pytest.approx(weights @ rewards)
 
 
@@ -322,15 +322,15 @@ def test_planning_with_the_truth_gives_the_optimum(name, step_indexed):
                 after = int(model.next_state[s, x, u])
                 end = states if model.terminal[after] else after
                 for h in range(layers):
-                    assert record(paid, successors, times, scratch, h, s, x, 0.0, end)
+                    assert record((paid, successors, times), scratch, h, s, x, 0.0, end)
                     slot = int(np.argmax((successors[h, s, x] == end) & (times[h, s, x] > 0)))
                     times[h, s, x, slot] += round(model.noise[s, u] * many) - 1
                     paid[h, s, x] += model.noise[s, u] * many * model.reward[s, x, u]
     q_values, values = np.zeros(shape), np.zeros((layers + 1, states + 1))
     best = model.optimum(horizon if step_indexed else None).q_values
     high = (np.full(shape, best.max() + 1), np.full((layers, states), best.max() + 1))
-    learned = (q_values, values, visits, paid, successors, times)
-    plan(*learned, model.terminal, step_indexed, 1.0, *high, 0.0)
+    constants = Constants(1.0, np.zeros((layers + 1, states)), *high, 0.0, 0.0, False)
+    plan((q_values, values, visits), (paid, successors, times), model.terminal, step_indexed, constants)
     alive = ~model.terminal
     np.testing.assert_allclose(q_values[:, alive], (best if step_indexed else best[None])[:, alive], atol=1e-5)
 

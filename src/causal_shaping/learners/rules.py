@@ -12,7 +12,7 @@ al. 2017): Q_h(s, x) = min(initial, mean reward + discount * mean V_{h+1} + b_t)
 
 - `Rule`: every constant, with its default and where it comes from.
 - `PRESETS`: the rules by name.
-- `Setting`: a rule made ready for a problem: tables and numbers for the kernel `update`.
+- `Setting`: a rule made ready for a problem: tables and numbers for the kernels `update`, `record` and `plan`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numbers
 import warnings
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -129,45 +129,48 @@ PRESETS = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """A rule made ready for a problem; arrays have a leading axis of 1 without step index, of H with it.
+class Constants(NamedTuple):
+    """What the kernels know of a rule; arrays have a leading axis of 1 without step index, of H with it.
 
     Attributes:
-        horizon: H.
         discount: the factor on future reward.
         potential: float64 [steps + 1, states], the last row 0 with step index, else the same as the first; 0 where an
             episode has ended, and everywhere if the reward is not shaped.
         initial: float64 [steps, states, actions].
-        initial_values: float64 [steps + 1, states].
         clip: float64 [steps, states].
         bonus: B of b_t = B / sqrt(t).
         memory: the k of the learning rate (k + 1) / (k + t).
         below_initial: see `Rule`.
+    """
+
+    discount: float
+    potential: FloatArray
+    initial: FloatArray
+    clip: FloatArray
+    bonus: float
+    memory: float
+    below_initial: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A rule made ready for a problem.
+
+    Attributes:
+        horizon: H.
+        constants: for the kernels.
+        initial_values: float64 [steps + 1, states].
         bootstrap: see `Rule.time_limit`.
         step_indexed: one table per step.
         model_based: see `Rule`.
     """
 
     horizon: int
-    discount: float
-    potential: FloatArray
-    initial: FloatArray
+    constants: Constants
     initial_values: FloatArray
-    clip: FloatArray
-    bonus: float
-    memory: float
-    below_initial: bool
     bootstrap: bool
     step_indexed: bool
     model_based: bool
-
-    def numbers(self) -> tuple[Any, ...]:
-        """Return what `update` takes besides the learned tables."""
-        return (
-            *(self.discount, self.potential, self.initial, self.clip),
-            *(self.bonus, self.memory, self.below_initial),
-        )
 
 
 def resolve(learner: str | Rule, **changes: Any) -> Rule:
@@ -253,20 +256,16 @@ def prepare(
     iota = math.log(max(int((~terminal).sum()) * actions * steps / rule.p, 1.0))
     scale = rule.bonus if isinstance(rule.bonus, (int, float)) else _scale(rule.bonus, table, ceilings, floors, horizon)
     bonus = float(scale) if isinstance(rule.bonus, (int, float)) else rule.c * scale * math.sqrt(horizon * iota)
-    return Setting(
-        horizon=horizon,
+    constants = Constants(
         discount=discount,
         potential=shaping,
         initial=initial,
-        initial_values=first,
         clip=np.ascontiguousarray(clip),
         bonus=bonus,
         memory=float(horizon if rule.memory is None else rule.memory),
         below_initial=rule.below_initial,
-        bootstrap=rule.time_limit == "bootstrap",
-        step_indexed=step_indexed,
-        model_based=rule.model_based,
     )
+    return Setting(horizon, constants, first, rule.time_limit == "bootstrap", step_indexed, rule.model_based)
 
 
 def _pruned(ceilings: Ceilings, floors: Floors, space: Space, step_indexed: bool) -> BoolArray:
@@ -317,30 +316,14 @@ def _scale(
 
 
 @njit(cache=True, nogil=True)
-def update(  # type: ignore[no-untyped-def]
-    q_values,
-    values,
-    visits,
-    layer,
-    below,
-    s,
-    x,
-    reward,
-    after,
-    going_on,
-    discount,
-    potential,
-    initial,
-    clip,
-    bonus,
-    memory,
-    below_initial,
-):
+def update(learned, layer, below, s, x, reward, after, going_on, constants):  # type: ignore[no-untyped-def]
     """Learn from one step.
 
     `layer` is the table of the step and `below` that of the next one; both 0 without step index. `going_on` says
     whether anything follows s': not after the end, and not at a time limit that counts as one.
     """
+    q_values, values, visits = learned
+    discount, potential, initial, clip, bonus, memory, below_initial = constants
     visits[layer, s, x] += 1
     t = visits[layer, s, x]
     alpha = (memory + 1.0) / (memory + t)
@@ -367,8 +350,9 @@ def greedy(q_values, visits, least_tried):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def record(paid, successors, times, visits, layer, s, x, reward, after):  # type: ignore[no-untyped-def]
+def record(counted, visits, layer, s, x, reward, after):  # type: ignore[no-untyped-def]
     """Count a step for a model-based rule; `after` is the number of states if it ended. False if there is no room."""
+    paid, successors, times = counted
     visits[layer, s, x] += 1
     paid[layer, s, x] += reward
     for i in range(successors.shape[-1]):
@@ -380,19 +364,20 @@ def record(paid, successors, times, visits, layer, s, x, reward, after):  # type
 
 
 @njit(cache=True, nogil=True)
-def plan(  # type: ignore[no-untyped-def]
-    q_values, values, visits, paid, successors, times, terminal, step_indexed, discount, initial, clip, bonus
-):
+def plan(learned, counted, terminal, step_indexed, constants):  # type: ignore[no-untyped-def]
     """Plan optimistically with what was counted: backwards over the steps, or sweeps down from the ceiling.
 
     `values` ends with a column for the end, which stays 0.
     """
+    q_values, values, visits = learned
+    paid, successors, times = counted
+    discount, _, initial, clip, bonus, _, _ = constants
     layers, states, actions = q_values.shape
     if not step_indexed:
         for s in range(states):
             if not terminal[s]:
                 values[0, s] = min(clip[0, s], initial[0, s].max())
-    for _ in range(1 if step_indexed else PLANNING_SWEEPS):
+    for _sweep in range(1 if step_indexed else PLANNING_SWEEPS):
         change = 0.0
         for layer in range(layers - 1, -1, -1):
             below = layer + 1 if step_indexed else 0

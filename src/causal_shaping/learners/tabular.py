@@ -119,7 +119,7 @@ def train(
         floors: for `bonus="span"`, and to prune what is provably suboptimal.
         checkpoints: numbers of steps after which to keep the policy.
         horizon: how many steps an episode has; by default the world's.
-        compiled: run a world's own environment instead, with equal results; for comparison.
+        compiled: learn a world in compiled code; False steps through its environment, with equal results.
         changes: constants of the rule to change, such as c=2.0; see `Rule`.
 
     Example:
@@ -134,8 +134,9 @@ def train(
     kept = kept[kept <= steps]
     problem = _Problem(world, potential, horizon)
     setting = prepare(rule, problem.space, problem.terminal, problem.horizon, steps, potential, floors, step_indexed)
-    gaps = problem.gaps(step_indexed, setting.discount)
-    layers, states, actions = setting.initial.shape
+    constants = setting.constants
+    gaps = problem.gaps(step_indexed, constants.discount)
+    layers, states, actions = constants.initial.shape
     visits = np.zeros((layers, states, actions), dtype=np.int64)
     # A last column for the end, which is worth 0: a model-based rule counts it among the states.
     values = np.append(setting.initial_values, np.zeros((layers + 1, 1)), axis=1)
@@ -144,7 +145,7 @@ def train(
     room = min(states + 1, most) if setting.model_based else 0
     successors = np.zeros((layers, states, actions, room), dtype=np.int32)
     counted = (np.zeros((layers, states, actions)), successors, np.zeros(successors.shape, dtype=np.int64))
-    learned = (setting.initial.copy(), values, visits)
+    learned = (constants.initial.copy(), values, visits)
     policies = np.zeros((len(kept), layers, states), dtype=np.int32)
     if isinstance(world, World) and compiled:
         model = world.model
@@ -154,7 +155,7 @@ def train(
             np.random.default_rng(seed),
             *(steps, step_indexed, setting.bootstrap, gaps, kept),
             *(model.next_state, model.reward, cumulative(model.noise), model.terminal, cumulative(model.start)),
-            *(*learned, *counted, policies, setting.model_based, setting.horizon, *setting.numbers()),
+            *(learned, counted, policies, setting.model_based, setting.horizon, constants),
         )
     else:
         found = _play(problem, setting, steps, seed, gaps, kept, learned, counted, policies)
@@ -167,7 +168,7 @@ def train(
         seed=seed,
         space=problem.space,
         horizon=problem.horizon,
-        discount=setting.discount,
+        discount=constants.discount,
         step_regret=frozen(np.cumsum(regret), np.float64),
         episode_end=frozen(ends, np.int64),
         returns=frozen(returns, np.float64),
@@ -181,8 +182,9 @@ def train(
 
 def _warn_of_clip(setting: Setting, earned: float) -> None:
     """Warn if episodes earn more on average than values can be: then what is paid cannot be learned."""
-    if setting.discount == 1 and not setting.model_based:
-        highest = float((setting.potential[: len(setting.clip)] + setting.clip).max())
+    clip = setting.constants.clip
+    if setting.constants.discount == 1 and not setting.model_based:
+        highest = float((setting.constants.potential[: len(clip)] + clip).max())
         if earned > highest + 1e-9:
             warnings.warn(
                 f"Episodes earn {earned:.4g}, but values are clipped at {highest:.4g}: what is paid beyond that is "
@@ -306,14 +308,14 @@ def _play(
     if env is None:
         assert problem.world is not None
         env = environment_of(replace(problem.world, horizon=problem.horizon))
-    q_values, values, visits = learned
-    numbers, end = setting.numbers(), len(problem.terminal)
+    q_values, _, visits = learned
+    constants, end = setting.constants, len(problem.terminal)
     regret, ends, returns = np.empty(steps), [], []
     observation, _ = env.reset(seed=seed)
     s, h, earned, saved = problem.position(observation), 0, 0.0, 0
     for step in range(steps):
         layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
-        x = int(greedy(q_values[layer, s], visits[layer, s], setting.below_initial))
+        x = int(greedy(q_values[layer, s], visits[layer, s], constants.below_initial))
         regret[step] = gaps[min(h, len(gaps) - 1), s, x]
         observation, reward, terminated, truncated, _ = env.step(problem.actions[x])
         after = s if terminated else problem.position(observation)
@@ -321,13 +323,13 @@ def _play(
         cut = bool(truncated) or h == setting.horizon
         going_on = not terminated and (setting.bootstrap or not cut)
         if not setting.model_based:
-            update(q_values, values, visits, layer, below, s, x, float(reward), after, going_on, *numbers)
-        elif not record(*counted, visits, layer, s, x, float(reward), after if going_on else end):  # type: ignore[call-arg]
+            update(learned, layer, below, s, x, float(reward), after, going_on, constants)
+        elif not record(counted, visits, layer, s, x, float(reward), after if going_on else end):
             raise ModelError(f"More than {MOST_SUCCESSORS} states follow one state; take a learner without a model.")
         earned += float(reward)
         over = terminated or cut or step + 1 == steps
         if over and setting.model_based:
-            plan(*learned, *counted, problem.terminal, *_planned(setting))  # type: ignore[call-arg]
+            plan(learned, counted, problem.terminal, setting.step_indexed, constants)
         while saved < len(kept) and kept[saved] == step + 1:
             policies[saved] = q_values.argmax(axis=-1)
             saved += 1
@@ -343,14 +345,6 @@ def _play(
     return regret, np.array(ends, dtype=np.int64), np.array(returns)
 
 
-def _planned(setting: Setting) -> tuple[Any, ...]:
-    """Return what `plan` takes besides the tables."""
-    return (
-        *(setting.step_indexed, setting.discount),
-        *(setting.initial, setting.clip, setting.bonus),
-    )
-
-
 @njit(cache=True, nogil=True)
 def _run(  # type: ignore[no-untyped-def]
     rng,
@@ -364,30 +358,21 @@ def _run(  # type: ignore[no-untyped-def]
     noise,
     terminal,
     start,
-    q_values,
-    values,
-    visits,
-    paid,
-    successors,
-    times,
+    learned,
+    counted,
     policies,
     model_based,
     horizon,
-    discount,
-    potential,
-    initial,
-    clip,
-    bonus,
-    memory,
-    below_initial,
+    constants,
 ):
     """Learn in a world's tables; `noise` and `start` are running sums. s, x, u: state, action, hidden noise."""
+    q_values, _, visits = learned
     regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
     episodes, saved, h, earned = 0, 0, 0, 0.0
     s = pick(start, rng.random())
     for step in range(steps):
         layer, below = (h, h + 1) if step_indexed else (0, 0)
-        x = greedy(q_values[layer, s], visits[layer, s], below_initial)
+        x = greedy(q_values[layer, s], visits[layer, s], constants.below_initial)
         regret[step] = gaps[layer, s, x]
         u = pick(noise[s], rng.random())
         after = next_state[s, x, u]
@@ -396,44 +381,13 @@ def _run(  # type: ignore[no-untyped-def]
         cut = h == horizon
         going_on = not ended and (bootstrap or not cut)
         if model_based:
-            record(paid, successors, times, visits, layer, s, x, reward[s, x, u], after if going_on else len(terminal))
+            record(counted, visits, layer, s, x, reward[s, x, u], after if going_on else len(terminal))
         else:
-            update(
-                q_values,
-                values,
-                visits,
-                layer,
-                below,
-                s,
-                x,
-                reward[s, x, u],
-                after,
-                going_on,
-                discount,
-                potential,
-                initial,
-                clip,
-                bonus,
-                memory,
-                below_initial,
-            )
+            update(learned, layer, below, s, x, reward[s, x, u], after, going_on, constants)
         earned += reward[s, x, u]
         over = ended or cut or step + 1 == steps
         if over and model_based:
-            plan(
-                q_values,
-                values,
-                visits,
-                paid,
-                successors,
-                times,
-                terminal,
-                step_indexed,
-                discount,
-                initial,
-                clip,
-                bonus,
-            )
+            plan(learned, counted, terminal, step_indexed, constants)
         while saved < len(kept) and kept[saved] == step + 1:
             for layer_ in range(q_values.shape[0]):
                 for state in range(q_values.shape[1]):
