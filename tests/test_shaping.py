@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import cmdps, deterministic_policies
+from walk import Walk
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError, ModelError
@@ -215,27 +216,8 @@ def test_what_cannot_be_shaped_is_refused(make, message):
         make()
 
 
-class Walk(gym.Env):
-    """From 0 to 5, where it ends."""
-
-    def __init__(self, start=0, space=None):
-        self.start, self.observation_space = start, gym.spaces.Discrete(6, start=start)
-        self.action_space = gym.spaces.Discrete(2)
-        if space is not None:
-            self.space = space
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = 0
-        return self.start, {}
-
-    def step(self, action):
-        self.place += int(self.np_random.random() < 0.7)
-        return self.start + self.place, -1.0, self.place == 5, False, {}
-
-
 def test_numbers_of_states_may_start_anywhere():
-    space = cs.Space(list("abcdef"), [0, 1])
+    space = cs.Space(list("abcdef"), [0, 1, 2])
     env = cs.ShapeReward(Walk(start=1, space=space), cs.Potential(np.arange(6.0), space))
     env.reset(seed=0)
     assert env._before == 0.0

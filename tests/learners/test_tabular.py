@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from walk import Walk
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
@@ -413,26 +414,6 @@ def test_a_learner_learns_frozen_lake():
     assert run.returns[-20:-1].mean() == 1.0  # the last episode is cut by the budget
     assert np.isnan(run.step_regret).all()
     assert "regret" not in repr(run)
-
-
-class Walk(gym.Env):
-    """From 0 to 5, where it ends; action 2 is the cheapest."""
-
-    def __init__(self, start=0, actions=3, space=None):
-        self.start = start
-        self.observation_space = gym.spaces.Discrete(6, start=start)
-        self.action_space = gym.spaces.Discrete(actions)
-        if space is not None:
-            self.space = space
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = 0
-        return self.start, {}
-
-    def step(self, action):
-        self.place += int(self.np_random.random() < 0.7)
-        return self.start + self.place, (-1.0, -0.5, -0.1)[action], self.place == 5, False, {}
 
 
 def test_actions_are_matched_by_label_and_all_must_be_declared():
