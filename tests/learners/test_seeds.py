@@ -14,7 +14,8 @@ import pytest
 
 import causal_shaping as cs
 from causal_shaping.errors import FileError, ModelError
-from causal_shaping.learners.seeds import draw_regret, mean_interval
+from causal_shaping.intervals import mean_interval
+from causal_shaping.learners.seeds import draw_regret
 
 EASY = cs.load_world("lavacross-easy")
 PHI = cs.Potential.zero(EASY)

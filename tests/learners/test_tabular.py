@@ -491,3 +491,20 @@ def test_what_cannot_be_trained_is_refused(make, message):
 EASY = cs.load_world("lavacross-easy")
 PHI = cs.Potential.zero(EASY)
 CEILINGS = cs.value_ceilings([EASY.model.observe(EASY.demonstrators[name], name) for name in ("good", "bad")], 20, -0.1)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("learner", ["q-ucb-shaping", "ucbvi"])
+def test_a_budget_of_episodes_stops_the_same_run_earlier(compiled, learner):
+    world = cs.load_world("lavacross-easy")
+    rule = {"initial": "zero", "clip": "zero"} if learner == "ucbvi" else {}
+    options = {"learner": learner, "seed": 3, "compiled": compiled, "checkpoints": range(50, 1001, 50), **rule}
+    whole, part = cs.train(world, steps=1000, **options), cs.train(world, steps=1000, episodes=17, **options)
+    assert len(part.returns) == 17
+    assert part.steps == whole.episode_end[16]
+    assert part.returns.tolist() == whole.returns[:17].tolist()
+    assert part.step_regret.tolist() == whole.step_regret[: part.steps].tolist()
+    assert part.checkpoints.tolist() == [at for at in range(50, 1001, 50) if at <= part.steps]
+    assert (part.policies == whole.policies[: len(part.checkpoints)]).all()
+    many = cs.train(world, steps=1000, episodes=10**6, **options)
+    assert many.returns.tolist() == whole.returns.tolist()

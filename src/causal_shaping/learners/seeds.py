@@ -26,10 +26,11 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.cmdp import whole
-from causal_shaping.data import FloatArray, LongArray, checksum_of
+from causal_shaping.cmdp import TabularCMDP, whole
+from causal_shaping.data import FloatArray, IntArray, LongArray, checksum_of
 from causal_shaping.errors import FileError, ModelError
 from causal_shaping.files import PARQUET, replacing
+from causal_shaping.intervals import Interval, mean_interval
 from causal_shaping.learners.rules import Rule, resolve
 from causal_shaping.learners.tabular import Run, train
 from causal_shaping.logs.parquet import METADATA_KEY
@@ -38,12 +39,11 @@ from causal_shaping.state_table import write_state_table
 from causal_shaping.worlds import World
 
 RUN_VERSION = 1
-RESAMPLES = 10_000
-LEVEL = 0.95
-"""Intervals are percentile bootstraps of the mean over seeds."""
-
 POINTS = 200
 """Points of a regret curve that are kept and drawn."""
+
+NEARLY = 1e-3
+"""An action that costs less than this is optimal: Q*(s, x) >= V*(s) - 0.001."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Seeds:
     settings: Mapping[str, Any]
     results: tuple[SeedResult, ...]
 
-    def interval(self, name: str) -> tuple[float, float, float] | None:
+    def interval(self, name: str) -> Interval | None:
         """Return mean, lower and upper end of its 95% interval over seeds; None if it is not known."""
         values = [getattr(result, name) for result in self.results]
         if any(value is None for value in values):
@@ -91,18 +91,7 @@ class Seeds:
     def curves(self) -> tuple[LongArray, FloatArray]:
         """Return steps and the regret of each seed there: int64 [points], float64 [seeds, points]."""
         steps = self.settings["steps"]
-        return _points(steps), np.array([result.curve for result in self.results])
-
-
-def mean_interval(values: FloatArray) -> tuple[float, float, float]:
-    """Return a mean and its 95% percentile bootstrap interval; the ends are the mean itself for one value."""
-    mean = float(values.mean())
-    if len(values) == 1:
-        return mean, mean, mean
-    rng = np.random.default_rng(0)
-    means = values[rng.integers(len(values), size=(RESAMPLES, len(values)))].mean(axis=1)
-    low, high = np.quantile(means, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return mean, float(low), float(high)
+        return curve_points(steps), np.array([result.curve for result in self.results])
 
 
 def train_seeds(
@@ -209,8 +198,24 @@ def _file(folder: Path, seed: int) -> Path:
     return folder / f"seed-{seed}.parquet"
 
 
-def _points(steps: int) -> LongArray:
+def curve_points(steps: int) -> LongArray:
+    """Return the steps of a budget at which a regret curve is kept: int64, at most `POINTS`, rising."""
     return np.unique(np.linspace(1, steps, min(POINTS, steps)).round().astype(np.int64))
+
+
+def optimal_ratios(model: TabularCMDP, policy: IntArray, discount: float = 1.0) -> tuple[float, float]:
+    """Return the share of states whose action is the first optimal one, and of those whose action is optimal.
+
+    All states count that are not terminal, visited or not; an action is optimal to within `NEARLY`.
+
+    Args:
+        model: whose optimum it is compared with, without a horizon.
+        policy: int32 [states].
+        discount: the factor on future reward.
+    """
+    best, alive = model.optimum(discount=discount), ~model.terminal
+    chosen = np.take_along_axis(best.q_values, policy[:, None], axis=1)[:, 0]
+    return float((policy == best.greedy())[alive].mean()), float((chosen >= best.values - NEARLY)[alive].mean())
 
 
 def _result(run: Run, world: World | gym.Env[Any, Any]) -> SeedResult:
@@ -219,14 +224,8 @@ def _result(run: Run, world: World | gym.Env[Any, Any]) -> SeedResult:
     match = optimal = None
     true = world if isinstance(world, World) else getattr(world.unwrapped, "world", None)
     if isinstance(true, World) and known and run.q_values.ndim == 2:
-        best, alive, states = (
-            true.model.optimum(discount=run.discount),
-            ~true.model.terminal,
-            np.arange(len(true.states)),
-        )
-        match = float((run.policy == best.greedy())[alive].mean())
-        optimal = float((best.q_values[states, run.policy] >= best.values - 1e-3)[alive].mean())
-    curve = run.step_regret[_points(run.steps) - 1]
+        match, optimal = optimal_ratios(true.model, run.policy, run.discount)
+    curve = run.step_regret[curve_points(run.steps) - 1]
     return SeedResult(
         seed=run.seed,
         regret=float(run.step_regret[-1]) if known else None,

@@ -101,6 +101,7 @@ def train(
     *,
     floors: Floors | None = None,
     checkpoints: Iterable[int] = (),
+    episodes: int | None = None,
     horizon: int | None = None,
     compiled: bool = True,
     **changes: Any,
@@ -117,7 +118,8 @@ def train(
         seed: equal seeds give equal runs.
         step_indexed: one table per step of the episode.
         floors: for `bonus="span"`, and to prune what is provably suboptimal.
-        checkpoints: numbers of steps after which to keep the policy.
+        checkpoints: numbers of steps after which to keep the policy; those that are not reached are left out.
+        episodes: stop after so many episodes, if that comes before the steps are used up.
         horizon: how many steps an episode has; by default the world's.
         compiled: learn a world in compiled code; False steps through its environment, with equal results.
         changes: constants of the rule to change, such as c=2.0; see `Rule`.
@@ -132,6 +134,7 @@ def train(
     steps, seed = whole("steps", steps, least=1), whole("seed", seed)
     kept = np.unique(np.array([whole("checkpoints", at, least=1) for at in checkpoints], dtype=np.int64))
     kept = kept[kept <= steps]
+    most_episodes = steps if episodes is None else whole("episodes", episodes, least=1)
     problem = _Problem(world, potential, horizon)
     setting = prepare(rule, problem.space, problem.terminal, problem.horizon, steps, potential, floors, step_indexed)
     constants = setting.constants
@@ -153,13 +156,14 @@ def train(
             raise ModelError("Learners need a world whose tables are the same at each step.")
         found = _run(
             np.random.default_rng(seed),
-            *(steps, step_indexed, setting.bootstrap, gaps, kept),
+            *(steps, most_episodes, step_indexed, setting.bootstrap, gaps, kept),
             *(model.next_state, model.reward, cumulative(model.noise), model.terminal, cumulative(model.start)),
             *(learned, counted, policies, setting.model_based, setting.horizon, constants),
         )
     else:
-        found = _play(problem, setting, steps, seed, gaps, kept, learned, counted, policies)
+        found = _play(problem, setting, steps, most_episodes, seed, gaps, kept, learned, counted, policies)
     regret, ends, returns = found
+    kept = kept[kept <= len(regret)]
     _warn_of_clip(setting, float(returns[-max(1, len(returns) // 10) :].mean()))
     first: Any = slice(None) if step_indexed else 0
     return Run(
@@ -176,7 +180,7 @@ def train(
         values=frozen(learned[1][:layers, :states][first], np.float64),
         visits=frozen(learned[2][first], np.int64),
         checkpoints=frozen(kept, np.int64),
-        policies=frozen(policies[:, first], np.int32),
+        policies=frozen(policies[: len(kept), first], np.int32),
     )
 
 
@@ -294,6 +298,7 @@ def _play(
     problem: _Problem,
     setting: Setting,
     steps: int,
+    most_episodes: int,
     seed: int,
     gaps: FloatArray,
     kept: LongArray,
@@ -336,19 +341,22 @@ def _play(
         if over:
             ends.append(step + 1)
             returns.append(earned)
+            if len(ends) == most_episodes:
+                break
             if step + 1 < steps:
                 observation, _ = env.reset()
                 s = problem.position(observation)
             h, earned = 0, 0.0
         else:
             s = after
-    return regret, np.array(ends, dtype=np.int64), np.array(returns)
+    return regret[: ends[-1]], np.array(ends, dtype=np.int64), np.array(returns)
 
 
 @njit(cache=True, nogil=True)
 def _run(  # type: ignore[no-untyped-def]
     rng,
     steps,
+    most_episodes,
     step_indexed,
     bootstrap,
     gaps,
@@ -396,8 +404,10 @@ def _run(  # type: ignore[no-untyped-def]
         if over:
             ends[episodes], returns[episodes] = step + 1, earned
             episodes, h, earned = episodes + 1, 0, 0.0
+            if episodes == most_episodes:
+                break
             if step + 1 < steps:
                 s = pick(start, rng.random())
         else:
             s = after
-    return regret, ends[:episodes].copy(), returns[:episodes].copy()
+    return regret[: ends[episodes - 1]].copy(), ends[:episodes].copy(), returns[:episodes].copy()
