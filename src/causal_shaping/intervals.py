@@ -2,6 +2,7 @@
 
 - `mean`, `interquartile_mean`, `ratio_of_means`, `probability_of_improvement`: what is estimated.
 - `bootstrap_interval`: any of them with its percentile interval over runs, stratified by task.
+- `curve_intervals`: means along curves, with their intervals.
 
 After Agarwal et al. (2021), "Deep Reinforcement Learning at the Edge of the Statistical Precipice". Random numbers come
 from a generator of our own: the same data give the same interval.
@@ -84,3 +85,18 @@ def bootstrap_interval(
 def mean_interval(values: FloatArray) -> Interval:
     """Return a mean over runs and its interval."""
     return bootstrap_interval(mean, values)
+
+
+def curve_intervals(curves: FloatArray, resamples: int = 2000) -> FloatArray:
+    """Return means over runs along curves and the ends of their 95% intervals, point by point: float64 [3, points].
+
+    Args:
+        curves: float64 [runs, points]; a run is drawn with its whole curve.
+        resamples: how many times to draw.
+    """
+    rng = np.random.default_rng(0)
+    rows = rng.integers(len(curves), size=(resamples, len(curves)))
+    weights = np.zeros((resamples, len(curves)))
+    np.add.at(weights, (np.arange(resamples)[:, None], rows), 1 / len(curves))
+    low, high = np.quantile(weights @ curves, ((1 - LEVEL) / 2, (1 + LEVEL) / 2), axis=0)
+    return np.stack([curves.mean(axis=0), low, high])

@@ -23,14 +23,15 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.cmdp import TabularCMDP, whole
 from causal_shaping.data import FloatArray, IntArray, LongArray, checksum_of
 from causal_shaping.errors import FileError, ModelError
-from causal_shaping.files import PARQUET, replacing
-from causal_shaping.intervals import Interval, mean_interval
+from causal_shaping.files import PARQUET, replacing, settle_folder
+from causal_shaping.intervals import Interval, curve_intervals, mean_interval
 from causal_shaping.learners.rules import Rule, resolve
 from causal_shaping.learners.tabular import Run, train
 from causal_shaping.logs.parquet import METADATA_KEY
@@ -141,7 +142,8 @@ def train_seeds(
         "step_indexed": step_indexed,
         "potential": None if potential is None else potential.checksum,
     }
-    path = _settled(Path(folder), settings)
+    path = Path(folder)
+    settle_folder(path, settings, "seed-*.parquet")
     missing = [seed for seed in wanted if not _file(path, seed).exists()]
     progress(len(wanted) - len(missing), len(wanted))
 
@@ -169,29 +171,6 @@ def _tables(world: World) -> str:
     model = world.model
     about = json.dumps([world.space.to_json(), world.horizon])
     return checksum_of(about, [model.next_state, model.reward, model.noise, model.terminal, model.start])
-
-
-def _settled(folder: Path, settings: dict[str, Any]) -> Path:
-    """Return the folder, with settings that are the same as before."""
-    if folder.exists() and not folder.is_dir():
-        raise FileError(f"{folder} is a file. Give the name of a folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "settings.json"
-    plain = json.loads(json.dumps(settings))
-    if any(folder.glob("seed-*.parquet")):
-        if not path.exists():
-            raise FileError(f"{folder} holds runs without settings.json. Give another folder.")
-        try:
-            held = dict(json.loads(path.read_text()))
-        except (ValueError, TypeError) as error:
-            raise FileError(f"{path} cannot be read ({error}). Give another folder.") from error
-        other = sorted(key for key in plain if held.get(key) != plain[key])
-        if other:
-            raise FileError(f"{folder} holds runs with another {', '.join(other)}. Give another folder, or remove it.")
-    else:  # nothing is done yet
-        with replacing(path, [".json"]) as temporary:
-            temporary.write_text(json.dumps(plain, indent=2) + "\n")
-    return folder
 
 
 def _file(folder: Path, seed: int) -> Path:
@@ -259,6 +238,13 @@ def _read(path: Path) -> SeedResult:
         raise FileError(f"{path} is not the run of a seed ({error!r}). Remove it to run that seed again.") from error
 
 
+def draw_curve(axes: Axes, steps: LongArray, curves: FloatArray, label: str, **style: Any) -> None:
+    """Draw the mean of curves [seeds, points] with its 95% interval."""
+    middle, low, high = curve_intervals(curves)
+    (line,) = axes.plot(steps, middle, label=label, **style)
+    axes.fill_between(steps, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
+
+
 def draw_regret(found: Mapping[str, Seeds]) -> Figure:
     """Draw the regret of one or several learners: mean over seeds, with its 95% interval."""
     figure = Figure(figsize=(6, 4), layout="constrained")
@@ -267,9 +253,7 @@ def draw_regret(found: Mapping[str, Seeds]) -> Figure:
         steps, curves = seeds.curves()
         if curves.size == 0:
             raise ModelError(f"The optimum of {seeds.settings['world']} is not known: there is no regret to draw.")
-        intervals = np.array([mean_interval(column) for column in curves.T])
-        (line,) = axes.plot(steps, intervals[:, 0], label=label)
-        axes.fill_between(steps, intervals[:, 1], intervals[:, 2], alpha=0.2, color=line.get_color(), linewidth=0)
+        draw_curve(axes, steps, curves, label)
     axes.set(xlabel="environment steps", ylabel="regret", title="Regret: mean over seeds, 95% interval")
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)

@@ -1,0 +1,117 @@
+"""What one world and one seed give: logs, counts, bounds and potentials, each made once, when it is first asked for."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache, cached_property
+
+import numpy as np
+
+from causal_shaping.baselines import behaviour_potential
+from causal_shaping.baselines.bcq import BCQ, train_bcq
+from causal_shaping.bounds import AssumptionWarning, Ceilings, Floors, value_ceilings, value_floors
+from causal_shaping.bounds.results import Bounds
+from causal_shaping.cmdp import Values
+from causal_shaping.data import Counts, Logs
+from causal_shaping.errors import UnknownNameError
+from causal_shaping.logs import count
+from causal_shaping.potential import Potential
+from causal_shaping.study.plan import BCQ_LIFTED, BCQ_THRESHOLDS, CONFIDENCE, LIFTED_TO
+from causal_shaping.worlds import World
+
+PAPER_BOUND = 0.0
+"""The b behind the paper's results in the grid worlds. It is below what a coin pays: the bound is not guaranteed."""
+
+TRIAL, ADDED_TRIAL = "random", "trial"
+
+
+class Materials:
+    """The logs of a world's demonstrators under one seed, and what is made of them.
+
+    Args:
+        world: the world.
+        log_steps: how many steps of each demonstrator are logged.
+        seed: of the logs, and of BCQ.
+        bcq_steps: training steps of BCQ, None for its own default.
+    """
+
+    def __init__(self, world: World, log_steps: int, seed: int, bcq_steps: int | None = None) -> None:
+        self.world, self.log_steps, self.seed, self.bcq_steps = world, log_steps, seed, bcq_steps
+        self.potential, self.bcq = cache(self._potential), cache(self._bcq)
+
+    @cached_property
+    def logs(self) -> list[Logs]:
+        """One source per demonstrator."""
+        return [self.world.collect(name, self.log_steps, self.seed) for name in self.world.demonstrators]
+
+    @cached_property
+    def counts(self) -> Counts:
+        """What the logs show."""
+        return count(self.logs)
+
+    @cached_property
+    def best(self) -> Values:
+        """The optimum without a horizon."""
+        return self.world.model.optimum()
+
+    def _bcq(self, name: str) -> BCQ:
+        """Return BCQ with one of its thresholds, trained on the mixed logs."""
+        steps = {} if self.bcq_steps is None else {"steps": self.bcq_steps}
+        return train_bcq(self.logs, seed=self.seed, threshold=BCQ_THRESHOLDS[name], **steps)  # type: ignore[arg-type]
+
+    @cached_property
+    def floors(self) -> Floors:
+        """The joint floors."""
+        return value_floors(self.counts, self.world.horizon, self.world.model.reward_range[0])
+
+    def bound(self, name: str) -> Bounds:
+        """Return ceilings, or the floors, by name."""
+        horizon, high = self.world.horizon, self.world.model.reward_range[1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)  # kept with the results instead
+            if name == "floor":
+                return self.floors
+            if name == "paper":
+                return value_ceilings(self.counts, horizon, PAPER_BOUND, method="paper")
+            if name == "joint":
+                return value_ceilings(self.counts, horizon, high)
+            if name == "joint-any":
+                return value_ceilings(self.counts, horizon, high, support="any")
+            if name == "joint-sure":
+                return value_ceilings(self.counts, horizon, high, confidence=CONFIDENCE)
+            if name == "joint-trial":
+                return value_ceilings(self.counts, horizon, high, confounding={TRIAL: 1.0})
+            if name == "joint-added-trial":
+                return value_ceilings([self.counts, self._added], horizon, high, confounding={ADDED_TRIAL: 1.0})
+            for one in self.logs:
+                if name == f"alone-{one.source}":
+                    return value_ceilings(count([one]), horizon, high)
+        raise UnknownNameError(f"The study makes no potential {name!r}.")
+
+    @cached_property
+    def _added(self) -> Counts:
+        """A randomised trial of as many steps as each demonstrator has: actions at random, whatever the noise."""
+        model = self.world.model
+        shape = (*model.noise.shape, len(self.world.actions))
+        return count([self.world.collect(np.full(shape, 1 / shape[-1]), self.log_steps, self.seed, ADDED_TRIAL)])
+
+    def _potential(self, name: str) -> Potential | Bounds:
+        """Return what shapes rewards by name; bounds as they are, for their tables per action."""
+        if name == "zero":
+            return Potential.zero(self.world)
+        if name == "optimum":
+            return Potential(self.best.values, self.world.space, origin="the optimum")
+        if name in ("min", "max", "avg"):
+            return behaviour_potential(self.logs, name)
+        if name in BCQ_THRESHOLDS:
+            return self.bcq(name).potential()
+        if name == BCQ_LIFTED:
+            learned = self.bcq("bcq").potential()
+            return learned.shifted(LIFTED_TO - float(learned.values[~self.world.model.terminal].max()))
+        found = self.bound(name)
+        if name == "paper":  # without its tables per action, which skip what was never tried
+            assert isinstance(found, Ceilings)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", AssumptionWarning)
+                return found.potential(step_indexed=False)
+        return found

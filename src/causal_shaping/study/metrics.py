@@ -1,0 +1,147 @@
+"""What is measured of a run and of a potential, exactly, since the worlds are known.
+
+- `run_facts`: regret and its curve, optimal ratios, the greedy policy's return, steps until it is nearly optimal.
+- `potential_facts`: distance to V*, validity and verdict.
+- `returns_of`: exact returns of many policies at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from causal_shaping.bounds import Ceilings
+from causal_shaping.bounds.joint import CEILING
+from causal_shaping.bounds.results import Bounds
+from causal_shaping.cmdp import TabularCMDP
+from causal_shaping.data import FloatArray, IntArray, LongArray
+from causal_shaping.learners import Run
+from causal_shaping.learners.seeds import curve_points, optimal_ratios
+from causal_shaping.potential import Potential
+from causal_shaping.study.materials import Materials
+from causal_shaping.worlds import World
+
+CHECKPOINTS = 50
+NEARLY_OPTIMAL = 0.95
+"""A policy is nearly optimal at this score, which is 0 for acting at random and 1 for the optimal policy."""
+
+ROUNDING = 1e-9
+
+
+def returns_of(model: TabularCMDP, policies: IntArray, horizon: int) -> FloatArray:
+    """Return the expected return of policies from the start: float64 [policies].
+
+    Args:
+        model: a stationary one.
+        policies: int [policies, states].
+        horizon: steps of an episode.
+    """
+    states = np.arange(len(model.terminal))
+    after, reward = model.next_state[states, policies], model.reward[states, policies]  # [policies, states, noises]
+    rows = np.arange(len(policies))[:, None, None]
+    values = np.zeros(policies.shape)
+    for _ in range(horizon):
+        values = ((reward + values[rows, after]) * model.noise).sum(axis=-1)
+    return np.asarray(values @ model.start)
+
+
+def scale_of(world: World) -> tuple[float, float]:
+    """Return what acting at random earns in an episode, and what the optimal policy without a horizon does."""
+    uniform = np.full((len(world.states), len(world.actions)), 1 / len(world.actions))
+    lowest = world.model.evaluate(uniform, world.horizon).values[0] @ world.model.start
+    best = returns_of(world.model, world.model.optimum().greedy()[None], world.horizon)[0]
+    return float(lowest), float(best)
+
+
+def steps_until(checkpoints: LongArray, returns: FloatArray, target: float) -> int | None:
+    """Return the first checkpoint from which on returns reach a target, None if the last one does not."""
+    short = np.flatnonzero(returns < target)
+    first = 0 if len(short) == 0 else int(short[-1]) + 1
+    return int(checkpoints[first]) if first < len(checkpoints) else None
+
+
+def policy_facts(world: World, policy: IntArray) -> dict[str, Any]:
+    """Return what a policy is worth: optimal ratios in both countings, its exact return and score."""
+    match, optimal = optimal_ratios(world.model, policy)
+    lowest, best = scale_of(world)
+    earned = float(returns_of(world.model, policy[None], world.horizon)[0])
+    return {
+        "argmax_match": match,
+        "optimal": optimal,
+        "final_return": earned,
+        "score": (earned - lowest) / (best - lowest),
+        "policy": policy.tolist(),
+    }
+
+
+def run_facts(world: World, run: Run) -> dict[str, Any]:
+    """Return what is kept of an online run, as plain values."""
+    lowest, best = scale_of(world)
+    target = lowest + NEARLY_OPTIMAL * (best - lowest)
+    last = max(1, len(run.returns) // 10)
+    return {
+        "steps": run.steps,
+        "episodes": len(run.returns),
+        "regret": float(run.step_regret[-1]),
+        "curve": run.step_regret[curve_points(run.steps) - 1].tolist(),
+        "steps_until": steps_until(run.checkpoints, returns_of(world.model, run.policies, world.horizon), target),
+        "mean_return": float(run.returns[-last:].mean()),
+        **policy_facts(world, run.policy),
+    }
+
+
+def deployed_facts(world: World, policy: IntArray, steps: int) -> dict[str, Any]:
+    """Return the same of a policy that is followed for a budget without learning; its regret is the expected one."""
+    visits = world.model.occupancy(policy, world.horizon)
+    share = visits.sum(axis=0) / visits.sum()
+    a_step = float((share * world.model.gaps()).sum())
+    earned = float(returns_of(world.model, policy[None], world.horizon)[0])
+    return {
+        "steps": steps,
+        "episodes": int(steps / visits.sum()),
+        "regret": a_step * steps,
+        "curve": (a_step * curve_points(steps)).tolist(),
+        "steps_until": None,
+        "mean_return": earned,
+        **policy_facts(world, policy),
+    }
+
+
+def potential_facts(materials: Materials, name: str) -> dict[str, Any]:
+    """Return how far a potential is from the optimum, where it lies on the wrong side, and what it says of itself.
+
+    Distances are to the first step's V*, over the states in which episodes can start. Violations are states where a
+    ceiling lies below it, or a floor above: at the first step, over all steps, and against V* without a horizon.
+    """
+    world, found = materials.world, materials.potential(name)
+    best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
+    start = world.model.start > 0
+    side = found.SIDE if isinstance(found, Bounds) else CEILING
+    values = _in_order(found, world)
+    first = values[0]
+    distance = np.abs(first - best[0])[start]
+    flat = np.ptp(first[start]) < ROUNDING
+
+    def violations(bound: FloatArray, truth: FloatArray) -> int:
+        return int((side * (bound - truth) < -ROUNDING)[..., alive].sum())
+
+    return {
+        "values": first.tolist(),
+        "mean_distance": float(distance.mean()),
+        "largest_distance": float(distance.max()),
+        "correlation": None if flat else float(np.corrcoef(first[start], best[0][start])[0, 1]),
+        "violations": violations(first, best[0]),
+        "violations_all_steps": violations(values, best) if len(values) > 1 else None,
+        "violations_stationary": violations(first, materials.best.values),
+        "states": int(alive.sum()),
+        "guaranteed": found.guaranteed if isinstance(found, Bounds) else None,
+        "informative": found.informative if isinstance(found, Ceilings) else None,
+        "verdict": found.verdict if isinstance(found, Ceilings) else "",
+    }
+
+
+def _in_order(found: Potential | Bounds, world: World) -> FloatArray:
+    """Return values in the order of the world's states: float64 [steps, states], one step if it has none."""
+    order, _ = found.space.positions(world.space)
+    return np.where(world.model.terminal, 0.0, np.atleast_2d(found.values)[:, order])
