@@ -5,12 +5,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test format bench docs clean
+.PHONY: help setup reproduce test format bench docs clean
 
 help:  ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.package  ## install the package and its command into .venv
+
+reproduce: $(VENV)/.deep  ## run the paper's study and write report/index.html; ARGS='--quick' for a minute of it
+	$(BIN)/causal-shaping reproduce $(ARGS)
 
 test: $(VENV)/.test  ## check style and types, run the whole test suite
 	$(BIN)/ruff check .
@@ -44,9 +47,13 @@ $(VENV)/.package: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable .
 	@touch $@
 
+$(VENV)/.deep: $(VENV)/.venv pyproject.toml constraints.txt
+	$(PIP) --editable '.[deep]'
+	@touch $@ $(VENV)/.package
+
 $(VENV)/.test: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'
-	@touch $@ $(VENV)/.package $(VENV)/.format
+	@touch $@ $(VENV)/.package $(VENV)/.deep $(VENV)/.format
 
 $(VENV)/.format: $(VENV)/.venv constraints.txt
 	$(PIP) ruff

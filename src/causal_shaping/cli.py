@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from inspect import Parameter, Signature, signature
@@ -43,6 +43,7 @@ from causal_shaping.logs.summary import summarise
 from causal_shaping.logs.table import LogTable
 from causal_shaping.potential import Potential, ShapingWarning
 from causal_shaping.state_table import kind_of
+from causal_shaping.study.plan import QUICK, SEEDS, Plan, read_only
 from causal_shaping.worlds import World, list_worlds, load_world
 
 app = typer.Typer(
@@ -259,9 +260,9 @@ class Working:
         """Say what comes next."""
         self._progress.update(self._task, description=what)
 
-    def reached(self, done: int) -> None:
-        """Say how much of the total is done."""
-        self._progress.update(self._task, completed=done)
+    def reached(self, done: float, total: float | None = None) -> None:
+        """Say how much is done, and of how much if that was not known before."""
+        self._progress.update(self._task, completed=done, total=total)
 
     def done(self, steps: int = 1) -> None:
         """Go on by some steps of the total."""
@@ -525,6 +526,58 @@ def train(
     print(f"Runs are kept in {output}.")
     if png is not None:
         print(f"Picture written to {png}.")
+
+
+@app.command()
+def reproduce(
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="More of --only, after it.", show_default=False)
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for results and report.")] = Path("report"),
+    seeds: Annotated[
+        int | None, typer.Option(help=f"How many seeds to run.  [default: {SEEDS}, quick {QUICK.seeds}]")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of every budget, two seeds: about a minute.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE,...",
+            help="Run only some of it: world=, method=, coins=, seed=. What is there already stays in the report.",
+        ),
+    ] = None,
+    counted_in: Annotated[
+        str, typer.Option(help="Whether budgets count environment steps, as in the paper, or episodes.")
+    ] = "steps",
+    bcq: Annotated[bool, typer.Option("--bcq/--no-bcq", help="With BCQ, which needs the extra `deep`.")] = True,
+    workers: Annotated[int | None, typer.Option(help="Processes to use.  [default: one per core]")] = None,
+) -> None:
+    """Run the paper's study again, with what is missing there, and write one HTML report.
+
+    Stopped, it goes on where it was when called again. Nothing is fetched from a network.
+
+    Example: causal-shaping reproduce --only world=lavacross-easy method=zero,causal-bound,tight
+    """
+    from causal_shaping.study.report import write_report
+    from causal_shaping.study.run import run_study
+
+    chosen = read_only([*(only or []), *(more or [])])
+    if more and not only:
+        raise ModelError(f"What is {more[0]!r}? Write --only {' '.join(more)}.")
+    plan = Plan((QUICK.seeds if quick else SEEDS) if seeds is None else seeds, quick, counted_in, bcq, chosen)
+    with _working(1) as working:
+
+        def running(done: float, total: float, jobs: Sequence[str]) -> None:
+            working.reached(done, total)
+            working.on(" | ".join(jobs) or "Merging")
+
+        def drawing(done: int, total: int, name: str) -> None:
+            working.reached(done, total)
+            working.on(f"Drawing {name}")
+
+        results = run_study(plan, output, workers, running)
+        page = write_report(results, workers=workers, progress=drawing)
+    print(f"{len(results.runs):,} runs and {len(results.potentials):,} potentials are in {output}.")
+    print(f"Report written to {page}. Open it in a browser.")
 
 
 @app.command()

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from causal_shaping import __version__
 from causal_shaping.cmdp import whole
@@ -30,8 +30,17 @@ LOG_STEPS = 100_000
 SEEDS = 10
 CONFIDENCE = 0.95
 COUNTED_IN = ("steps", "episodes")
-QUICK = {"seeds": 2, "share": 0.1, "bcq_steps": 500}
-"""A quick run: seeds, the share of every budget, and training steps of BCQ. It shows that all works, not how well."""
+
+
+class Quick(NamedTuple):
+    """A quick run: seeds, by how much budgets are divided, and training steps of BCQ. It shows that all works."""
+
+    seeds: int = 2
+    divisor: int = 10
+    bcq_steps: int = 200
+
+
+QUICK = Quick()
 
 RUN, POTENTIAL = "run", "potential"
 
@@ -145,6 +154,9 @@ METHODS: Mapping[str, Method] = {method.name: method for method in (*PAPER_METHO
 BASELINE = "zero"
 """What needs no logs at all: every other method is compared with it."""
 
+RECOMMENDED = "ucbvi"
+"""The one configuration for all worlds, its constants frozen on tuning seeds."""
+
 PRINTED: Mapping[str, Mapping[str, float]] = {
     method: dict(zip(WORLDS, row, strict=False))
     for method, row in {
@@ -243,15 +255,15 @@ class Plan:
     @cached_property
     def bcq_steps(self) -> int | None:
         """Training steps of BCQ, None for its own default."""
-        return int(QUICK["bcq_steps"]) if self.quick else None
+        return QUICK.bcq_steps if self.quick else None
 
     def budget(self, world: str) -> int:
         """Return the budget of a world, in what it is counted in."""
-        return int(BUDGETS[world] * (QUICK["share"] if self.quick else 1))
+        return BUDGETS[world] // (QUICK.divisor if self.quick else 1)
 
     def log_steps(self) -> int:
         """Return how many steps of each demonstrator are logged."""
-        return int(LOG_STEPS * (QUICK["share"] if self.quick else 1))
+        return LOG_STEPS // (QUICK.divisor if self.quick else 1)
 
     def settings(self) -> dict[str, Any]:
         """Return all that results depend on besides the seed, as plain values: parts of other settings never mix."""

@@ -17,7 +17,7 @@ import numpy as np
 from causal_shaping.baselines import behaviour_values
 from causal_shaping.bounds import AssumptionWarning, value_ceilings
 from causal_shaping.cmdp import TabularCMDP
-from causal_shaping.data import FloatArray
+from causal_shaping.data import FloatArray, Logs
 from causal_shaping.intervals import mean_interval
 from causal_shaping.logs import count
 from causal_shaping.study.plan import ROBOT, SEEDS
@@ -112,11 +112,18 @@ def _optimum_table(world: World) -> Parts:
     )
 
 
+def _mean_values(logs: Sequence[Logs]) -> FloatArray:
+    """Return behaviour values over logs that left a state: float64 [states], NaN where none did."""
+    values = np.array([behaviour_values(one) for one in logs])
+    known = (~np.isnan(values)).sum(axis=0)
+    return np.where(known > 0, np.nansum(values, axis=0) / np.maximum(known, 1), np.nan)
+
+
 def _behaviour_table(world: World, logs: dict[str, Any]) -> Parts:
-    found = {name: np.nanmean([behaviour_values(one) for one in some], axis=0) for name, some in logs.items()}
+    found = {name: _mean_values(some) for name, some in logs.items()}
     other = with_penalty(world, PRINTED_PENALTY)
     seeds = range(len(logs["incompetent"]))
-    penalised = np.nanmean([behaviour_values(other.collect("incompetent", LOG_STEPS, seed)) for seed in seeds], axis=0)
+    penalised = _mean_values([other.collect("incompetent", LOG_STEPS, seed) for seed in seeds])
     return _table(
         "robot-behaviour",
         "Walking robot: what the demonstrators earn",

@@ -1,0 +1,279 @@
+"""The report: one HTML file without network, with the figures and tables beside it as files of their own.
+
+- `write_report`: write `index.html`, `figures/` and `tables/` into the folder of the results.
+- `findings`: what was found, in plain words, computed from the results.
+"""
+
+from __future__ import annotations
+
+import base64
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import joblib
+from markdown_it import MarkdownIt
+
+from causal_shaping import __version__
+from causal_shaping.files import replacing
+from causal_shaping.study.figures import Drawing, all_figures, save_figure, shown_policies, shown_values
+from causal_shaping.study.maps import arrow_angle, map_panel, policy_panels, value_panels
+from causal_shaping.study.plan import BASELINE, LOG_STEPS, METHODS, PRINTED, RECOMMENDED
+from causal_shaping.study.run import Results
+from causal_shaping.study.tables import AIM, Table, all_tables, relative_regret, variant_title
+from causal_shaping.worlds import World, load_world
+
+ENOUGH = 0.95
+"""The share of states in which a configuration shall find an optimal action."""
+
+NEAR_PRINT = 0.10
+LIBRARIES = ("numpy", "numba", "scipy", "pyarrow", "duckdb", "joblib", "matplotlib", "torch")
+
+
+def write_report(
+    results: Results,
+    worlds: Mapping[str, World] | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int, str], None] = lambda done, total, what: None,
+) -> Path:
+    """Write the report of results into their folder and return the path of its page.
+
+    Args:
+        results: what was run.
+        worlds: the worlds by name; by default those that the results name.
+        workers: how many processes draw figures; by default one per core.
+        progress: called with the number of figures drawn, of all, and the name of the last one.
+    """
+    worlds = {name: load_world(name) for name, _ in results.variants} if worlds is None else worlds
+    tables, drawings = all_tables(results), all_figures(results, worlds)
+    for name in ("tables", "figures"):
+        (results.folder / name).mkdir(exist_ok=True)
+    for table in tables.values():
+        _write(results.folder / "tables" / f"{table.name}.csv", table.to_csv())
+        _write(results.folder / "tables" / f"{table.name}.tex", table.to_latex())
+    count = joblib.cpu_count() if workers is None else workers
+    pool = joblib.Parallel(n_jobs=count, return_as="generator_unordered")
+    for done, name in enumerate(pool(joblib.delayed(_draw)(one, results.folder) for one in drawings), 1):
+        progress(done, len(drawings), name)
+    page = results.folder / "index.html"
+    _write(page, render(results, worlds, tables, drawings))
+    return page
+
+
+def _draw(drawing: Drawing, folder: Path) -> str:
+    save_figure(drawing, folder / "figures")
+    return drawing.name
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path, [path.suffix]) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def render(results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table], drawings: list[Drawing]) -> str:
+    """Return the page; figures are taken from the files of the folder."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("causal_shaping.study", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.globals["angle"] = arrow_angle
+    figures = {
+        drawing.name: {
+            "name": drawing.name,
+            "caption": drawing.caption,
+            "command": drawing.command,
+            "source": _embedded(results.folder / "figures" / f"{drawing.name}.svg"),
+        }
+        for drawing in drawings
+    }
+    maps = [
+        {
+            "name": name,
+            "title": world.title,
+            "panels": [map_panel(world)],
+            "values": value_panels(world, shown_values(results, world)),
+            "policies": policy_panels(world, shown_policies(results, world)),
+        }
+        for name, world in worlds.items()
+    ]
+    regrets = [figures[key] for key in figures if key.startswith("regret-")]
+    return environment.get_template("report.html").render(
+        findings=list(findings(results)),
+        tables=tables,
+        figures=figures,
+        regrets=regrets,
+        maps=maps,
+        differences=_differences(),
+        facts=_facts(results),
+        quick=results.settings["quick"],
+    )
+
+
+def _embedded(path: Path) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def _differences() -> str | None:
+    """Return the page of differences as HTML, None where it is not installed; markup in it stays text."""
+    places = [files("causal_shaping.study") / "differences.md"]
+    places.append(Path(__file__).parents[3] / "docs" / "differences.md")  # in a checkout
+    for place in places:
+        if place.is_file():
+            markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+            return str(markdown.render(_page(place.read_text("utf-8"))))
+    return None
+
+
+def _page(text: str) -> str:
+    """Return a page without its title, its marks of generated tables, and links that lead out of the report."""
+    kept = (line for line in text.splitlines()[1:] if not line.startswith("<!--"))
+    return "\n".join(kept).replace("](ceilings.md)", "](#potentials)").replace("](learners.md)", "](#regret)")
+
+
+def _facts(results: Results) -> dict[str, Any]:
+    seeds = sorted({row["seed"] for row in results.runs})
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except ModuleNotFoundError:
+            continue
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "libraries": found,
+        "seeds": f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds)),
+        "runs": len(results.runs),
+        "potentials": len(results.potentials),
+        "steps": sum(row["steps"] for row in results.runs),
+        "log_steps": LOG_STEPS,
+        "counted_in": results.settings["counted_in"],
+        "settings": dict(results.settings),
+    }
+
+
+def findings(results: Results) -> Iterator[tuple[str, str]]:
+    """Yield what was found: a heading and a paragraph each; only what the results have numbers for."""
+    for find in (_reproduced, _zero_is_enough, _earns, _optimal, _misled, _violated):
+        found = find(results)
+        if found is not None:
+            yield found
+
+
+def _worlds(results: Results) -> list[str]:
+    return [world for world, coins in results.variants if coins == "standing"]
+
+
+def _regrets(results: Results, method: str, coins: str = "standing") -> dict[str, float]:
+    names = [world for world, rule in results.variants if rule == coins]
+    return {
+        world: float(results.values(world, method, "regret", coins).mean())
+        for world in names
+        if results.runs_of(world, method, coins)
+    }
+
+
+def _reproduced(results: Results) -> tuple[str, str] | None:
+    cells = [
+        (method, world, float(results.values(world, method, "argmax_match").mean()) - printed)
+        for method, row in PRINTED.items()
+        for world, printed in row.items()
+        if results.runs_of(world, method)
+    ]
+    own = [difference for method, _, difference in cells if method == "causal-bound"]
+    if not own:
+        return None
+    near = sum(abs(difference) <= NEAR_PRINT for *_, difference in cells)
+    far = [f"{METHODS[m].title} in {w} ({d:+.2f})" for m, w, d in cells if abs(d) > NEAR_PRINT]
+    text = (
+        f"Of {len(cells)} cells of the paper's table of optimal ratios {near} come out within {NEAR_PRINT:.2f}. Its "
+        f"own method differs by {min(own):+.2f} to {max(own):+.2f}. "
+    )
+    text += f"Further away: {'; '.join(far)}; the differences page has the experiments." if far else ""
+    return "The paper's table comes out", text.strip()
+
+
+def _zero_is_enough(results: Results) -> tuple[str, str] | None:
+    zero, bound, vanilla = (_regrets(results, name) for name in (BASELINE, "causal-bound", "no-shaping"))
+    shared = [world for world in zero if world in bound and world in vanilla]
+    if not shared:
+        return None
+    gains = ", ".join(f"{world} {zero[world]:.0f} against {bound[world]:.0f}" for world in shared)
+    lost = min(vanilla[world] / zero[world] for world in shared)
+    return (
+        "Most of the published gain needs no logs",
+        f"The same learner with a potential of zero, which looks at no data at all, has a regret of {gains} with the "
+        f"published bound. Both are at least {lost:.0f} times better than Q-UCB: what helps is a table that starts at "
+        "zero and a bonus that is gone with it, not the bound, which is nearly flat.",
+    )
+
+
+def _earns(results: Results) -> tuple[str, str] | None:
+    lines = []
+    for method in ("tight", "ucbvi"):
+        met: list[str] = []
+        missed: list[str] = []
+        for world, coins in results.variants:
+            if not (results.runs_of(world, method, coins) and results.runs_of(world, BASELINE, coins)):
+                continue
+            middle, low, high = relative_regret(results, world, coins, method, BASELINE)
+            title = variant_title(world, coins, results).replace("\n", ", ")
+            (met if middle <= AIM else missed).append(f"{title} {middle:.2f} [{low:.2f}, {high:.2f}]")
+        if met or missed:
+            text = f"{METHODS[method].title}: at most {AIM} of the zero potential's regret in " + (
+                "; ".join(met) or "none"
+            )
+            lines.append(text + (f". Not in {'; '.join(missed)}" if missed else "") + ".")
+    if not lines:
+        return None
+    return "Where ceilings from confounded logs earn their keep", " ".join(lines)
+
+
+def _optimal(results: Results) -> tuple[str, str] | None:
+    names = _worlds(results)
+    if not all(results.runs_of(world, RECOMMENDED) for world in names):
+        return None
+    shares = {world: float(results.values(world, RECOMMENDED, "optimal").mean()) for world in names}
+    text = ", ".join(f"{world} {share:.3f}" for world, share in shares.items())
+    verdict = "in all of them" if min(shares.values()) >= ENOUGH else "not in all of them"
+    return (
+        "One configuration for all worlds",
+        f"{METHODS[RECOMMENDED].title}, its constants frozen on tuning seeds, finds a truly optimal action in this "
+        f"share of the states: {text}. The aim of {ENOUGH:.0%} is met {verdict}.",
+    )
+
+
+def _misled(results: Results) -> tuple[str, str] | None:
+    zero, values = _regrets(results, BASELINE), _regrets(results, "avg")
+    worse = {world: values[world] / zero[world] for world in zero if world in values and values[world] > zero[world]}
+    if not worse:
+        return None
+    text = ", ".join(f"{world} {share:.0f}" for world, share in worse.items())
+    return (
+        "What demonstrators earned misleads",
+        f"Shaping with their average return multiplies the regret of a zero potential in {len(worse)} of {len(zero)} "
+        f"worlds: by {text}. They saw the wind; the agent does not.",
+    )
+
+
+def _violated(results: Results) -> tuple[str, str] | None:
+    sentences = []
+    for name, words in (
+        ("paper", "The published bound"),
+        ("joint", "The plug-in joint ceiling"),
+        ("joint-sure", "With confidence it"),
+    ):
+        rows = [row for row in results.potentials if row["name"] == name]
+        if rows:
+            broken = sum(row["violations"] > 0 for row in rows)
+            sentences.append(
+                f"{words} falls below the optimal value somewhere in {broken} of {len(rows)} sets of logs."
+            )
+    return ("Which bounds hold", " ".join(sentences)) if sentences else None
