@@ -353,6 +353,9 @@ def ceilings(
     method: Annotated[str, typer.Option(help="The joint bound, or the one that the paper prints.")] = "joint",
     stationary: Annotated[bool, typer.Option("--stationary", help="The fixed point instead of a pass.")] = False,
     min_visits: MinVisits = 0,
+    value_max: Annotated[
+        float | None, typer.Option(help="What no state is worth more than, if you know it.  [default: nothing]")
+    ] = None,
     by_step: ByStep = False,
     png: Annotated[
         Path | None, typer.Option(help="Draw the first step's ceilings of a grid world (.png, .svg, .pdf).")
@@ -387,6 +390,7 @@ def ceilings(
                 discount=discount,
                 stationary=stationary,
                 min_visits=min_visits,
+                value_max=value_max,
                 progress=lambda done, total: working.done(),
             )
     if output is not None:

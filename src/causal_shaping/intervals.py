@@ -17,7 +17,7 @@ import numpy as np
 from causal_shaping.data import FloatArray
 from causal_shaping.errors import DataError
 
-RESAMPLES = 10_000
+RESAMPLES = 4_000
 LEVEL = 0.95
 
 Interval = tuple[float, float, float]

@@ -1,6 +1,7 @@
 """Learners: the printed algorithms step by step, equal on every path, and what the paper and its traps say of them."""
 
 import math
+from dataclasses import asdict
 
 import gymnasium as gym
 import numpy as np
@@ -11,6 +12,7 @@ from walk import Walk
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
+from causal_shaping.learners.proven import nothing_proven
 from causal_shaping.learners.rules import PRESETS, Constants, plan, record, update
 from causal_shaping.worlds.registration import ENVIRONMENTS
 
@@ -126,13 +128,14 @@ def test_a_potential_without_steps_and_a_time_limit_that_ends(compiled, step_ind
 def test_the_compiled_and_the_gymnasium_path_learn_the_same_table_bit_for_bit(ceilings, name, learner, step_indexed):
     world, joint, _ = ceilings[name]
     options = {"learner": learner, "steps": 1500, "seed": 3, "step_indexed": step_indexed, "checkpoints": [10, 1500]}
+    options["counts"] = logged(world) if PRESETS[learner].proven else None
     compiled = cs.train(world, joint, **options)
     played = cs.train(world, joint, compiled=False, **options)
     made = cs.train(
         gym.make(f"causal_shaping/{ {'lavacross-easy': 'LavaCrossEasy'}.get(name, 'WindyEmpty') }-v0"), joint, **options
     )
     for other in (played, made):
-        for field in ("q_values", "values", "visits", "step_regret", "episode_end", "policies"):
+        for field in ("q_values", "values", "visits", "step_regret", "episode_end", "policies", "recommended"):
             assert np.array_equal(getattr(compiled, field), getattr(other, field)), field
         np.testing.assert_allclose(compiled.returns, other.returns, atol=1e-9)
 
@@ -331,7 +334,8 @@ def test_planning_with_the_truth_gives_the_optimum(name, step_indexed):
     best = model.optimum(horizon if step_indexed else None).q_values
     high = (np.full(shape, best.max() + 1), np.full((layers, states), best.max() + 1))
     constants = Constants(1.0, np.zeros((layers + 1, states)), *high, 0.0, 0.0, False)
-    plan((q_values, values, visits), (paid, successors, times), model.terminal, step_indexed, constants)
+    learned, counted = (q_values, values, visits), (paid, successors, times)
+    plan(learned, counted, nothing_proven(), model.terminal, step_indexed, constants, False)
     alive = ~model.terminal
     np.testing.assert_allclose(q_values[:, alive], (best if step_indexed else best[None])[:, alive], atol=1e-5)
 
@@ -508,3 +512,57 @@ def test_a_budget_of_episodes_stops_the_same_run_earlier(compiled, learner):
     assert (part.policies == whole.policies[: len(part.checkpoints)]).all()
     many = cs.train(world, steps=1000, episodes=10**6, **options)
     assert many.returns.tolist() == whole.returns.tolist()
+
+
+@pytest.mark.parametrize("name", ["lavacross-hard", "lavacross-maze"])
+def test_counts_spare_a_model_most_of_what_ceilings_leave_to_try(ceilings, name):
+    world, joint, _ = ceilings[name]
+    counts = logged(world)
+    alone = [cs.train(world, joint, "ucbvi", seed=seed) for seed in range(5)]
+    proven = [cs.train(world, joint, "ucbvi-causal", seed=seed, counts=counts) for seed in range(5)]
+    assert sum(run.step_regret[-1] for run in proven) < 0.8 * sum(run.step_regret[-1] for run in alone)
+    for run in proven:
+        assert (run.visits[np.arange(len(world.states)), run.recommended] > 0)[~world.model.terminal].all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"confidence": 0.95}, {"support": "any"}, {"min_visits": 500}, {"confounding": {"safe": 3.0, "good": 3.0}}],
+    ids=str,
+)
+@pytest.mark.parametrize("name", SHAPED)
+def test_a_plan_that_learned_nothing_is_the_fixed_point_of_the_ceilings(name, options):
+    """Two computations of the same bound: sweeps of the planner from 2 down, and the backward pass capped at 2."""
+    world = cs.load_world(name)
+    counts = logged(world)
+    if "confounding" in options:
+        options = {"confounding": {who: g for who, g in options["confounding"].items() if who in counts.sources}}
+    fixed = cs.value_ceilings(
+        counts, world.horizon, world.model.reward_range[1], stationary=True, value_max=2.0, **options
+    )
+    unaware = {"bonus": 1e3, "initial": 2.0, "clip": "none", "steps": 1}
+    run = cs.train(world, fixed, "ucbvi-causal", counts=counts, **unaware)
+    alive = ~world.model.terminal
+    if "confounding" in options:  # the planner leaves upper limits of mass out
+        assert (run.values - fixed.values)[alive].min() > -1e-4
+    else:
+        np.testing.assert_allclose(run.q_values[alive], fixed.q_values[alive], atol=1e-4)
+    assert (run.values - world.model.optimum().values)[alive].min() > -0.01
+
+
+def test_counts_must_be_those_of_the_ceilings():
+    world = cs.load_world("lavacross-easy")
+    counts = logged(world)
+    joint = cs.value_ceilings(counts, world.horizon, -0.1)
+    with pytest.raises(cs.CausalShapingError, match="not those that the ceilings"):
+        cs.train(world, joint, "ucbvi-causal", 100, counts=logged(world, seed=1))
+    with pytest.raises(cs.CausalShapingError, match="such as 'ucbvi-causal'"):
+        cs.train(world, joint, "q-ucb-shaping-tight", 100, counts=counts)
+    for potential in (joint, joint.potential(step_indexed=False)):
+        with pytest.raises(cs.CausalShapingError, match="pass their ceilings, and counts="):
+            cs.train(world, potential, "ucbvi-causal", 100, counts=counts if potential is not joint else None)
+    paper = cs.value_ceilings(counts, world.horizon, 0.0, method="paper")
+    with pytest.raises(cs.CausalShapingError, match="method='joint'"):
+        cs.train(world, paper, cs.Rule(**{**asdict(PRESETS["ucbvi-causal"]), "initial": "zero"}), 100, counts=counts)
+    with pytest.raises(cs.CausalShapingError, match="Only a model-based rule"):
+        cs.Rule(proven=True)

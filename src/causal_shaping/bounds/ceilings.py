@@ -44,6 +44,7 @@ def value_ceilings(
     stationary: bool = False,
     *,
     min_visits: float = 0.0,
+    value_max: float | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Ceilings:
     """Return upper bounds of the optimal interventional value, for every step, state and action.
@@ -81,6 +82,8 @@ def value_ceilings(
         stationary: the fixed point, the limit of ever longer horizons; for "paper" with omega = (H - 1) b. Steps must
             be pooled, and `values` has no axis for the step.
         min_visits: states that all sources together left fewer times than this get `any` support.
+        value_max: what no state is worth more than (at any step, unless stationary), if you know it: such as 0 where
+            all that an agent can do is lose little. It limits what unproven mass can come to, step by step.
         progress: called with the number of steps done and in all.
 
     Returns:
@@ -104,12 +107,16 @@ def value_ceilings(
             f"reward_max is {reward_max}, but source {source!r} holds a reward of {highest}. A ceiling needs a true "
             f"upper bound of the reward: pass reward_max={highest} or more."
         )
-    options = _Options(horizon, reward_max, support, confounding, confidence, discount, stationary, min_visits)
+    options = _Options(
+        horizon, reward_max, support, confounding, confidence, discount, stationary, min_visits, value_max
+    )
     options.check(merged)
     if method == "joint":
         return _joint(Ceilings, merged, options, progress)
-    if confidence is not None or not np.isinf(options.gammas(merged)).all():
-        raise DataError("The paper's method has no confidence and no finite confounding. Use method='joint' for them.")
+    if confidence is not None or value_max is not None or not np.isinf(options.gammas(merged)).all():
+        raise DataError(
+            "The paper's method has no confidence, no finite confounding and no value_max. Use method='joint' for them."
+        )
     solution = paper_ceilings(merged, horizon, reward_max, discount=discount, stationary=stationary)
     result = _bounds(Ceilings, merged, options, solution, method, "any")
     if solution.caveats:
@@ -195,6 +202,7 @@ class _Options:
     discount: float
     stationary: bool
     min_visits: float
+    value_max: float | None = None
 
     def gammas(self, counts: Counts) -> FloatArray:
         return source_confounding(counts, self.confounding)
@@ -203,6 +211,8 @@ class _Options:
         whole("horizon", self.horizon, least=1)
         check_discount(self.discount)
         self.gammas(counts)
+        if self.value_max is not None:
+            _refuse_infinite("value_max", self.value_max)
         if not self.min_visits >= 0:
             raise DataError(f"min_visits is {self.min_visits}; it must be 0 or more.")
         if self.min_visits and self.support != "observed":
@@ -260,6 +270,7 @@ def _joint(kind: type[Kind], counts: Counts, options: _Options, progress: Progre
         discount=options.discount,
         min_visits=options.min_visits,
         stationary=options.stationary,
+        value_max=options.value_max,
         progress=progress,
     )
     return _bounds(kind, counts, options, solution, "joint", options.support)
@@ -296,4 +307,5 @@ def _bounds(
         sweeps=solution.sweeps,
         contraction=solution.contraction,
         counts_checksum=counts.checksum,
+        value_max=None if options.value_max is None else float(options.value_max),
     )

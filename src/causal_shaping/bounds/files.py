@@ -13,7 +13,7 @@ from causal_shaping.data import Space
 from causal_shaping.errors import FileError
 from causal_shaping.state_table import read_state_table, write_state_table
 
-BOUNDS_VERSION = 1
+BOUNDS_VERSION = 2
 Kind = TypeVar("Kind", bound=Bounds)
 
 

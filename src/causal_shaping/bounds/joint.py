@@ -53,6 +53,7 @@ def joint_bounds(
     discount: float,
     min_visits: float,
     stationary: bool,
+    value_max: float | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Solution:
     """Return bounds of the optimal interventional values on one side.
@@ -68,12 +69,14 @@ def joint_bounds(
         discount: the factor on future reward.
         min_visits: states that all sources together left fewer times (at a step, for counts by step) get `any`.
         stationary: sweep to the fixed point instead of over the horizon.
+        value_max: what no state is worth more than, for ceilings.
         progress: called with the number of steps done and in all.
     """
     allowed = given_support(counts, support)
     sampling = None if confidence is None else sampling_of(counts, confidence, horizon)
     evidence = Evidence(counts, gammas, extreme, side, sampling)
     terminal = terminal_states(counts)
+    highest = np.inf if value_max is None else value_max
     shape = (len(counts.space.states), len(counts.space.actions))
 
     def layer(step: int | None) -> _Layer:
@@ -90,6 +93,7 @@ def joint_bounds(
         q_values = np.full(shape, extreme + discount * side * unproven)
         current.free(side * q_values, allowed is not None)
         current.backup(following, discount, side, q_values)
+        np.minimum(q_values, highest, out=q_values)
         q_values[terminal] = 0.0
         return q_values
 
@@ -106,7 +110,10 @@ def joint_bounds(
             q_values = backup(pooled, values)
             return q_values.max(axis=-1), q_values
 
-        values, q_values, sweeps, contraction, remainder = fixed_point(sweep, counts.space.states, discount)
+        # Without a highest value the fixed point is the limit of ever longer horizons, from 0. With one, sweeps fall
+        # from there, and never below the optimum: it lies below every sweep of whatever it lies below.
+        start = np.zeros(shape[0]) if value_max is None else np.where(terminal, 0.0, value_max)
+        values, q_values, sweeps, contraction, remainder = fixed_point(sweep, start, counts.space.states, discount)
         values[~terminal] += side * remainder
         q_values[~terminal] += side * remainder
         return Solution(values, q_values, never_left(pooled), terminal, sweeps, contraction)

@@ -92,7 +92,7 @@ def paper_ceilings(
                 q_values = source.backup(values, clipped(i, values, omega), reward_max, discount)
                 return values_of(source, q_values), q_values
 
-            values, q_values, done, shrunk, _ = fixed_point(sweep, counts.space.states, discount)
+            values, q_values, done, shrunk, _ = fixed_point(sweep, np.zeros(n_states), counts.space.states, discount)
             clip_reached |= bool(values[ever_left[i]].max(initial=omega) > omega + VALUE_TOLERANCE)
             found.append((values, q_values))
             sweeps, contraction = max(sweeps, done), max(contraction, shrunk)

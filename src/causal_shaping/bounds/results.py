@@ -62,6 +62,7 @@ class Bounds:
         sweeps: of a fixed point, how many it took.
         contraction: of a fixed point, by how much a sweep shrank the change, on average.
         counts_checksum: of the counts.
+        value_max: what no state is worth more than, as was said; None if nothing was.
     """
 
     space: Space
@@ -88,6 +89,7 @@ class Bounds:
     sweeps: int | None
     contraction: float | None
     counts_checksum: str
+    value_max: float | None
 
     KIND: ClassVar[str]
     SIDE: ClassVar[float]
@@ -112,9 +114,11 @@ class Bounds:
         b, d = self.SIDE * self.reward_bound, self.discount
         left = np.array(math.inf) if self.stationary else np.arange(self.horizon, 0, -1.0)
         if b <= 0:  # one step, and then the end
-            return self.SIDE * np.full(left.shape, b)
-        with np.errstate(invalid="ignore"):
-            return self.SIDE * b * (left if d == 1 else (1 - d**left) / (1 - d))
+            result = self.SIDE * np.full(left.shape, b)
+        else:
+            with np.errstate(invalid="ignore"):
+                result = self.SIDE * b * (left if d == 1 else (1 - d**left) / (1 - d))
+        return result if self.value_max is None else np.minimum(result, self.value_max)
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
@@ -258,6 +262,10 @@ def _assumptions(bounds: Bounds) -> list[str]:
         "Hidden causes are drawn afresh each step. One that lasts over an episode, such as a patient's severity, "
         "breaks every bound of this kind.",
     ]
+    if bounds.value_max is not None:
+        result.append(
+            f"No state is worth more than {bounds.value_max:g}{'' if bounds.stationary else ', at any step'}."
+        )
     if not bounds.step_indexed:
         result.append("The world does not change from step to step, for the steps were pooled.")
     unlimited = [name for name, gamma in bounds.confounding.items() if math.isinf(gamma)]

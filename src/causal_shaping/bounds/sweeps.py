@@ -41,23 +41,27 @@ class Solution:
 
 
 def fixed_point(
-    sweep: Callable[[FloatArray], tuple[FloatArray, FloatArray]], states: Sequence[Label], discount: float
+    sweep: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    start: FloatArray,
+    states: Sequence[Label],
+    discount: float,
 ) -> tuple[FloatArray, FloatArray, int, float, float]:
     """Return values that a sweep does not change, action values, the number of sweeps, the contraction, the remainder.
 
-    Sweeps start at 0, as a backward pass does: the fixed point is the limit of ever longer horizons. The remainder is
-    how far off it may still be: with a discount at most discount / (1 - discount) times the last change, without one
-    the same with the contraction that was observed.
+    From 0, as a backward pass, the fixed point is the limit of ever longer horizons. The remainder is how far off it
+    may still be: with a discount at most discount / (1 - discount) times the last change, without one the same with
+    the contraction that was observed.
 
     Args:
         sweep: from values [states] to values and action values.
+        start: float64 [states], the values to start from.
         states: labels, for a message.
         discount: the factor on future reward.
 
     Raises:
         ModelError: if there is no fixed point.
     """
-    values = np.zeros(len(states))
+    values = start
     changes = [math.inf]
     for done in itertools.count(1):
         before, (values, q_values) = values, sweep(values)

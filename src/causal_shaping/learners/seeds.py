@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.cmdp import TabularCMDP, whole
-from causal_shaping.data import FloatArray, IntArray, LongArray, checksum_of
+from causal_shaping.data import Counts, FloatArray, IntArray, LongArray, checksum_of
 from causal_shaping.errors import FileError, ModelError
 from causal_shaping.files import PARQUET, replacing, settle_folder
 from causal_shaping.intervals import Interval, curve_intervals, mean_interval
@@ -105,6 +105,7 @@ def train_seeds(
     *,
     step_indexed: bool = False,
     floors: Floors | None = None,
+    counts: Counts | None = None,
     horizon: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
     **changes: Any,
@@ -120,6 +121,7 @@ def train_seeds(
         folder: where to keep them; made if it is not there.
         step_indexed: see `train`.
         floors: see `train`.
+        counts: see `train`; the ceilings say which they are, so that the settings need not.
         horizon: see `train`.
         progress: called with the number of seeds done and in all.
         changes: constants of the rule.
@@ -148,7 +150,7 @@ def train_seeds(
     progress(len(wanted) - len(missing), len(wanted))
 
     def one(seed: int) -> None:
-        run = train(world, potential, rule, steps, seed, step_indexed, floors=floors, horizon=horizon)
+        run = train(world, potential, rule, steps, seed, step_indexed, floors=floors, counts=counts, horizon=horizon)
         _keep(run, _result(run, world), path)
 
     # An environment is one thing that steps: only tables can be learned side by side.
@@ -203,7 +205,7 @@ def _result(run: Run, world: World | gym.Env[Any, Any]) -> SeedResult:
     match = optimal = None
     true = world if isinstance(world, World) else getattr(world.unwrapped, "world", None)
     if isinstance(true, World) and known and run.q_values.ndim == 2:
-        match, optimal = optimal_ratios(true.model, run.policy, run.discount)
+        match, optimal = optimal_ratios(true.model, run.recommended, run.discount)
     curve = run.step_regret[curve_points(run.steps) - 1]
     return SeedResult(
         seed=run.seed,

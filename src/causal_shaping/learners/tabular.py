@@ -21,8 +21,9 @@ from numba import njit
 
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.cmdp import whole
-from causal_shaping.data import BoolArray, FloatArray, IntArray, LongArray, Space, frozen
+from causal_shaping.data import BoolArray, Counts, FloatArray, IntArray, LongArray, Space, frozen
 from causal_shaping.errors import ModelError
+from causal_shaping.learners.proven import Proven, nothing_proven, proven_by
 from causal_shaping.learners.rules import Rule, Setting, greedy, plan, prepare, record, resolve, update
 from causal_shaping.potential import UNSEEN, Potential, ShapingWarning
 from causal_shaping.shaping import ShapeReward, time_limit_of
@@ -54,6 +55,9 @@ class Run:
         visits: int64 like `q_values`.
         checkpoints: int64 [checkpoints], steps after which the policy was kept.
         policies: int32 [checkpoints, states], or [checkpoints, steps, states]: the best actions then.
+        recommended: int32 [states] or [steps, states], what to do once learning is over: for a model-based rule the
+            plan without bonus, in which an action that was never tried does not count where another one was; else the
+            same as `policy`.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Run:
     visits: LongArray
     checkpoints: LongArray
     policies: IntArray
+    recommended: IntArray
 
     @property
     def steps(self) -> int:
@@ -100,6 +105,7 @@ def train(
     step_indexed: bool = False,
     *,
     floors: Floors | None = None,
+    counts: Counts | None = None,
     checkpoints: Iterable[int] = (),
     episodes: int | None = None,
     horizon: int | None = None,
@@ -113,11 +119,13 @@ def train(
             own numbers or observations that the potential knows.
         potential: what shapes the reward; ceilings also give tables per action. None shapes with 0.
         learner: "q-ucb" (Jin et al. 2018, the paper's algorithm 3), "q-ucb-shaping" (the paper's algorithm 1, as
-            printed), "q-ucb-shaping-tight", "ucbvi" (model-based, Azar et al. 2017), or a `Rule` of your own.
+            printed), "q-ucb-shaping-tight", "ucbvi" (model-based, Azar et al. 2017), "ucbvi-causal" (the same, which
+            plans also with what the logs prove of a step), or a `Rule` of your own.
         steps: the budget of environment steps.
         seed: equal seeds give equal runs.
         step_indexed: one table per step of the episode.
         floors: for `bonus="span"`, and to prune what is provably suboptimal.
+        counts: for a rule that plans with what they prove of one step, those that the ceilings were computed from.
         checkpoints: numbers of steps after which to keep the policy; those that are not reached are left out.
         episodes: stop after so many episodes, if that comes before the steps are used up.
         horizon: how many steps an episode has; by default the world's.
@@ -150,6 +158,16 @@ def train(
     counted = (np.zeros((layers, states, actions)), successors, np.zeros(successors.shape, dtype=np.int64))
     learned = (constants.initial.copy(), values, visits)
     policies = np.zeros((len(kept), layers, states), dtype=np.int32)
+    proven = nothing_proven()
+    if rule.proven and counts is not None and isinstance(potential, Ceilings):
+        proven = proven_by(counts, potential, problem.space)
+    elif rule.proven or counts is not None:
+        raise ModelError(
+            "This learner plans with what the logs prove: pass their ceilings, and counts=, from which they were "
+            "computed."
+            if rule.proven
+            else "counts are for a learner that plans with what the logs prove, such as 'ucbvi-causal'."
+        )
     if isinstance(world, World) and compiled:
         model = world.model
         if model.steps is not None:
@@ -158,14 +176,18 @@ def train(
             np.random.default_rng(seed),
             *(steps, most_episodes, step_indexed, setting.bootstrap, gaps, kept),
             *(model.next_state, model.reward, cumulative(model.noise), model.terminal, cumulative(model.start)),
-            *(learned, counted, policies, setting.model_based, setting.horizon, constants),
+            *(learned, counted, proven, policies, setting.model_based, setting.horizon, constants),
         )
     else:
-        found = _play(problem, setting, steps, most_episodes, seed, gaps, kept, learned, counted, policies)
+        found = _play(problem, setting, steps, most_episodes, seed, gaps, kept, learned, counted, proven, policies)
     regret, ends, returns = found
     kept = kept[kept <= len(regret)]
     _warn_of_clip(setting, float(returns[-max(1, len(returns) // 10) :].mean()))
     first: Any = slice(None) if step_indexed else 0
+    recommended = learned[0].copy()
+    if setting.model_based:
+        unbiased = constants._replace(bonus=0.0)
+        plan((recommended, values.copy(), visits), counted, proven, problem.terminal, step_indexed, unbiased, True)
     return Run(
         name=problem.name,
         rule=rule,
@@ -181,6 +203,7 @@ def train(
         visits=frozen(learned[2][first], np.int64),
         checkpoints=frozen(kept, np.int64),
         policies=frozen(policies[: len(kept), first], np.int32),
+        recommended=frozen(recommended.argmax(axis=-1)[first], np.int32),
     )
 
 
@@ -304,6 +327,7 @@ def _play(
     kept: LongArray,
     learned: Any,
     counted: Any,
+    proven: Proven,
     policies: IntArray,
 ) -> tuple[FloatArray, LongArray, FloatArray]:
     """Learn step by step in an environment, by the same rule."""
@@ -334,7 +358,7 @@ def _play(
         earned += float(reward)
         over = terminated or cut or step + 1 == steps
         if over and setting.model_based:
-            plan(learned, counted, problem.terminal, setting.step_indexed, constants)
+            plan(learned, counted, proven, problem.terminal, setting.step_indexed, constants, False)
         while saved < len(kept) and kept[saved] == step + 1:
             policies[saved] = q_values.argmax(axis=-1)
             saved += 1
@@ -368,6 +392,7 @@ def _run(  # type: ignore[no-untyped-def]
     start,
     learned,
     counted,
+    proven,
     policies,
     model_based,
     horizon,
@@ -395,7 +420,7 @@ def _run(  # type: ignore[no-untyped-def]
         earned += reward[s, x, u]
         over = ended or cut or step + 1 == steps
         if over and model_based:
-            plan(learned, counted, terminal, step_indexed, constants)
+            plan(learned, counted, proven, terminal, step_indexed, constants, False)
         while saved < len(kept) and kept[saved] == step + 1:
             for layer_ in range(q_values.shape[0]):
                 for state in range(q_values.shape[1]):

@@ -37,11 +37,12 @@ CURVES: Mapping[str, str] = {
     "oracle-clip-zero": "#bcbd22",
     "tight": "#1f77b4",
     "ucbvi": "#2ca02c",
+    "causal": "#9467bd",
 }
 """The methods whose regret is drawn, and their colours."""
 
 BOUNDS = ("joint", "floor", "paper")
-POLICIES = ("causal-bound", "avg", "tight", "ucbvi")
+POLICIES = ("causal-bound", "avg", "tight", "causal")
 SEED_SHOWN = 0
 
 
@@ -200,12 +201,11 @@ def _summary_figures(results: Results) -> Iterator[Drawing]:
 
 
 def _draw_relative(results: Results) -> Figure:
-    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    figure = Figure(figsize=(9, 9), layout="constrained")
     axes = figure.add_subplot()
     labels, place = [], 0.0
-    colours = dict(
-        zip(INFORMED, ("#1f77b4", "#6baed6", "#08519c", "#08519c", "#2ca02c", "#006d2c", "#006d2c"), strict=True)
-    )
+    families = {"tight": "#1f77b4", "ucbvi": "#2ca02c", "causal": "#9467bd"}
+    signs = {"trial": "s", "capped": "^", "sure": "v"}
     named: set[str] = set()
     for world, coins in results.variants:
         methods = [name for name in INFORMED if results.runs_of(world, name, coins)]
@@ -216,9 +216,10 @@ def _draw_relative(results: Results) -> Figure:
             middle, low, high = relative_regret(results, world, coins, name, BASELINE)
             label = METHODS[name].title if METHODS[name].title not in named else None
             named.add(METHODS[name].title)
-            marker = "s" if "trial" in name else "o"
-            axes.plot([low, high], [place, place], color=colours[name], linewidth=2)
-            axes.plot([middle], [place], marker, color=colours[name], markersize=6, label=label)
+            family, *how = name.split("-")
+            marker = "D" if len(how) > 1 else signs[how[0]] if how else "o"
+            axes.plot([low, high], [place, place], color=families[family], linewidth=2)
+            axes.plot([middle], [place], marker, color=families[family], markersize=6, label=label)
             place += 1
         place += 1.2
     axes.axvline(AIM, color="#d62728", linewidth=1, linestyle="--")

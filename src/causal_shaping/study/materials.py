@@ -22,7 +22,11 @@ from causal_shaping.worlds import World
 PAPER_BOUND = 0.0
 """The b behind the paper's results in the grid worlds. It is below what a coin pays: the bound is not guaranteed."""
 
+VALUE_MAX = 0.0
+"""What no state of the grid worlds is worth more than, without time limit: the optimism of a zero potential, said."""
+
 TRIAL, ADDED_TRIAL = "random", "trial"
+"""A randomised source: the demonstrator that acts at random where a world has one, else a trial that is added."""
 
 
 class Materials:
@@ -79,21 +83,40 @@ class Materials:
                 return value_ceilings(self.counts, horizon, high, support="any")
             if name == "joint-sure":
                 return value_ceilings(self.counts, horizon, high, confidence=CONFIDENCE)
+            if name == "joint-capped":
+                return value_ceilings(self.counts, horizon, high, stationary=True, value_max=VALUE_MAX)
             if name == "joint-trial":
-                return value_ceilings(self.counts, horizon, high, confounding={TRIAL: 1.0})
-            if name == "joint-added-trial":
-                return value_ceilings([self.counts, self._added], horizon, high, confounding={ADDED_TRIAL: 1.0})
+                return value_ceilings(self._with_trial, horizon, high, confounding=self._unconfounded)
+            if name == "joint-capped-trial":
+                return value_ceilings(
+                    self._with_trial,
+                    horizon,
+                    high,
+                    confounding=self._unconfounded,
+                    stationary=True,
+                    value_max=VALUE_MAX,
+                )
             for one in self.logs:
                 if name == f"alone-{one.source}":
                     return value_ceilings(count([one]), horizon, high)
         raise UnknownNameError(f"The study makes no potential {name!r}.")
 
+    def counts_of(self, name: str) -> Counts:
+        """Return the counts that a bound was computed from."""
+        return self._with_trial if name.endswith("-trial") else self.counts
+
+    @property
+    def _unconfounded(self) -> dict[str, float]:
+        return {TRIAL if TRIAL in self.world.demonstrators else ADDED_TRIAL: 1.0}
+
     @cached_property
-    def _added(self) -> Counts:
-        """A randomised trial of as many steps as each demonstrator has: actions at random, whatever the noise."""
-        model = self.world.model
-        shape = (*model.noise.shape, len(self.world.actions))
-        return count([self.world.collect(np.full(shape, 1 / shape[-1]), self.log_steps, self.seed, ADDED_TRIAL)])
+    def _with_trial(self) -> Counts:
+        """The counts with a randomised source: the world's own, or one of as many steps as each demonstrator has."""
+        if TRIAL in self.world.demonstrators:
+            return self.counts
+        shape = (*self.world.model.noise.shape, len(self.world.actions))
+        trial = self.world.collect(np.full(shape, 1 / shape[-1]), self.log_steps, self.seed, ADDED_TRIAL)
+        return count([*self.logs, trial])
 
     def _potential(self, name: str) -> Potential | Bounds:
         """Return what shapes rewards by name; bounds as they are, for their tables per action."""

@@ -87,7 +87,7 @@ def run_facts(world: World, run: Run) -> dict[str, Any]:
         "curve": run.step_regret[curve_points(run.steps) - 1].tolist(),
         "steps_until": steps_until(run.checkpoints, returns_of(world.model, run.policies, world.horizon), target),
         "mean_return": float(run.returns[-last:].mean()),
-        **policy_facts(world, run.policy),
+        **policy_facts(world, run.recommended),
     }
 
 
@@ -111,14 +111,17 @@ def deployed_facts(world: World, policy: IntArray, steps: int) -> dict[str, Any]
 def potential_facts(materials: Materials, name: str) -> dict[str, Any]:
     """Return how far a potential is from the optimum, where it lies on the wrong side, and what it says of itself.
 
-    Distances are to the first step's V*, over the states in which episodes can start. Violations are states where a
-    ceiling lies below it, or a floor above: at the first step, over all steps, and against V* without a horizon.
+    Distances are to the first step's V*, of a fixed point to V* without a horizon, over the states in which episodes
+    can start. Violations are states where a ceiling lies below it, or a floor above: at the first step, over all steps,
+    and against V* without a horizon.
     """
     world, found = materials.world, materials.potential(name)
     best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
     start = world.model.start > 0
     side = found.SIDE if isinstance(found, Bounds) else CEILING
     values = _in_order(found, world)
+    if isinstance(found, Bounds) and found.stationary:
+        best = materials.best.values[None]
     first = values[0]
     distance = np.abs(first - best[0])[start]
     flat = np.ptp(first[start]) < ROUNDING

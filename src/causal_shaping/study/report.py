@@ -217,7 +217,7 @@ def _zero_is_enough(results: Results) -> tuple[str, str] | None:
 
 def _earns(results: Results) -> tuple[str, str] | None:
     lines = []
-    for method in ("tight", "ucbvi"):
+    for method in ("tight", "ucbvi", "causal", "causal-capped"):
         met: list[str] = []
         missed: list[str] = []
         for world, coins in results.variants:

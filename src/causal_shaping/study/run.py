@@ -30,7 +30,7 @@ from causal_shaping.cmdp import whole
 from causal_shaping.data import FloatArray, LongArray
 from causal_shaping.errors import FileError
 from causal_shaping.files import PARQUET, SETTINGS, replacing, settle_folder
-from causal_shaping.learners import train
+from causal_shaping.learners import PRESETS, train
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.logs.parquet import METADATA_KEY
 from causal_shaping.potential import Potential, ShapingWarning
@@ -215,6 +215,7 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
             steps,
             unit.seed,
             episodes=budget if in_episodes else None,
+            counts=materials.counts_of(method.potential or "") if PRESETS[method.learner].proven else None,
             checkpoints=np.linspace(0, steps, CHECKPOINTS + 1, dtype=np.int64)[1:].tolist(),
             **method.changes,
         )
