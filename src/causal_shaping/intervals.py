@@ -66,7 +66,8 @@ def bootstrap_interval(
         >>> bootstrap_interval(mean, np.array([1.0, 2.0, 3.0]))
         (2.0, 1.0, 3.0)
     """
-    tables = [np.asarray(sample, dtype=np.float64).reshape(len(sample), -1) for sample in samples]
+    tables = [np.asarray(sample, dtype=np.float64) for sample in samples]
+    tables = [table[:, None] if table.ndim == 1 else table for table in tables]
     if any(table.size == 0 for table in tables) or (paired and len({table.shape for table in tables}) > 1):
         raise DataError(f"Samples of shapes {[table.shape for table in tables]} have no interval.")
     estimate = float(statistic(*tables))

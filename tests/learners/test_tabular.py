@@ -558,9 +558,10 @@ def test_counts_must_be_those_of_the_ceilings():
         cs.train(world, joint, "ucbvi-causal", 100, counts=logged(world, seed=1))
     with pytest.raises(cs.CausalShapingError, match="such as 'ucbvi-causal'"):
         cs.train(world, joint, "q-ucb-shaping-tight", 100, counts=counts)
-    for potential in (joint, joint.potential(step_indexed=False)):
-        with pytest.raises(cs.CausalShapingError, match="pass their ceilings, and counts="):
-            cs.train(world, potential, "ucbvi-causal", 100, counts=counts if potential is not joint else None)
+    with pytest.raises(cs.CausalShapingError, match="pass their ceilings, and counts="):
+        cs.train(world, joint, "ucbvi-causal", 100)
+    with pytest.raises(cs.CausalShapingError, match="pass their ceilings, and counts="):
+        cs.train(world, PHI, "ucbvi-causal", 100, counts=counts, initial="zero")
     paper = cs.value_ceilings(counts, world.horizon, 0.0, method="paper")
     with pytest.raises(cs.CausalShapingError, match="method='joint'"):
         cs.train(world, paper, cs.Rule(**{**asdict(PRESETS["ucbvi-causal"]), "initial": "zero"}), 100, counts=counts)

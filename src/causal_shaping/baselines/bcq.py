@@ -141,7 +141,7 @@ def train_bcq(
     Raises:
         CausalShapingError: torch is missing.
     """
-    torch = _torch()
+    torch = require_torch()
     steps, seed, width = whole("steps", steps, 1), whole("seed", seed), whole("width", width, 1)
     batch, target_every = whole("batch", batch, 1), whole("target_every", target_every, 1)
     check_discount(discount)
@@ -177,7 +177,8 @@ def train_bcq(
     )
 
 
-def _torch() -> Any:
+def require_torch() -> Any:
+    """Return torch, or say how to get it."""
     try:
         import torch
     except ImportError as error:

@@ -25,10 +25,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from causal_shaping.baselines.bcq import require_torch
 from causal_shaping.bounds import AssumptionWarning, Ceilings
 from causal_shaping.cmdp import whole
 from causal_shaping.data import FloatArray, LongArray
-from causal_shaping.errors import FileError
+from causal_shaping.errors import CausalShapingError, FileError
 from causal_shaping.files import PARQUET, SETTINGS, replacing, settle_folder
 from causal_shaping.learners import PRESETS, train
 from causal_shaping.learners.seeds import curve_points
@@ -154,6 +155,11 @@ def run_study(
     jobs = plan.jobs()
     total = sum(job.cost for job in jobs)
     left = [job for job in (_missing(job, path) for job in jobs) if job.units]
+    if any(job.deep for job in left):
+        try:
+            require_torch()
+        except CausalShapingError as error:
+            raise CausalShapingError(f"{error} Or leave BCQ out: --no-bcq.") from error
     done = total - sum(job.cost for job in left)
     running: list[str] = []
     progress(done, total, running)
