@@ -13,10 +13,10 @@ from causal_shaping.bounds import AssumptionWarning, Ceilings, Floors, value_cei
 from causal_shaping.bounds.results import Bounds
 from causal_shaping.cmdp import Values
 from causal_shaping.data import Counts, Logs
-from causal_shaping.errors import UnknownNameError
+from causal_shaping.errors import ContradictionError, UnknownNameError
 from causal_shaping.logs import count
 from causal_shaping.potential import Potential
-from causal_shaping.study.plan import BCQ_LIFTED, BCQ_THRESHOLDS, CONFIDENCE, LIFTED_TO
+from causal_shaping.study.plan import BCQ_LIFTED, BCQ_THRESHOLDS, CONFIDENCE, LIFTED_TO, MIN_VISITS
 from causal_shaping.worlds import World
 
 PAPER_BOUND = 0.0
@@ -82,7 +82,7 @@ class Materials:
             if name == "joint-any":
                 return value_ceilings(self.counts, horizon, high, support="any")
             if name == "joint-sure":
-                return value_ceilings(self.counts, horizon, high, confidence=CONFIDENCE)
+                return value_ceilings(self.counts, horizon, high, confidence=CONFIDENCE, min_visits=MIN_VISITS)
             if name == "joint-capped":
                 return value_ceilings(self.counts, horizon, high, stationary=True, value_max=VALUE_MAX)
             if name == "joint-trial":
@@ -100,6 +100,13 @@ class Materials:
                 if name == f"alone-{one.source}":
                     return value_ceilings(count([one]), horizon, high)
         raise UnknownNameError(f"The study makes no potential {name!r}.")
+
+    def bounded(self, gamma: float) -> Ceilings | None:
+        """Return joint ceilings if no source is more confounded than Gamma, None if the sources contradict that."""
+        try:
+            return value_ceilings(self.counts, self.world.horizon, self.world.model.reward_range[1], confounding=gamma)
+        except ContradictionError:
+            return None
 
     def counts_of(self, name: str) -> Counts:
         """Return the counts that a bound was computed from."""
@@ -126,6 +133,8 @@ class Materials:
             return Potential(self.best.values, self.world.space, origin="the optimum")
         if name in ("min", "max", "avg"):
             return behaviour_potential(self.logs, name)
+        if name == "max-without-better":
+            return behaviour_potential([one for one in self.logs if one.source != "better"], "max")
         if name in BCQ_THRESHOLDS:
             return self.bcq(name).potential()
         if name == BCQ_LIFTED:

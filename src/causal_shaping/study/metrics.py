@@ -1,7 +1,7 @@
 """What is measured of a run and of a potential, exactly, since the worlds are known.
 
 - `run_facts`: regret and its curve, optimal ratios, the greedy policy's return, steps until it is nearly optimal.
-- `potential_facts`: distance to V*, validity and verdict.
+- `potential_facts`, `bound_facts`: distance to V*, validity and verdict.
 - `returns_of`: exact returns of many policies at once.
 """
 
@@ -109,13 +109,18 @@ def deployed_facts(world: World, policy: IntArray, steps: int) -> dict[str, Any]
 
 
 def potential_facts(materials: Materials, name: str) -> dict[str, Any]:
+    """Return the facts of a potential by name: see `bound_facts`."""
+    return bound_facts(materials, materials.potential(name))
+
+
+def bound_facts(materials: Materials, found: Potential | Bounds) -> dict[str, Any]:
     """Return how far a potential is from the optimum, where it lies on the wrong side, and what it says of itself.
 
     Distances are to the first step's V*, of a fixed point to V* without a horizon, over the states in which episodes
     can start. Violations are states where a ceiling lies below it, or a floor above: at the first step, over all steps,
     and against V* without a horizon.
     """
-    world, found = materials.world, materials.potential(name)
+    world = materials.world
     best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
     start = world.model.start > 0
     side = found.SIDE if isinstance(found, Bounds) else CEILING

@@ -29,7 +29,8 @@ BUDGETS: Mapping[str, int] = {name: 100_000 if name == "windy-empty" else 20_000
 LOG_STEPS = 100_000
 SEEDS, DEEP_SEEDS = 20, 10
 """Seeds from 0; methods that train BCQ run the first ones only."""
-CONFIDENCE = 0.95
+CONFIDENCE, MIN_VISITS = 0.95, 30
+"""Of ceilings with confidence; states with fewer visits are not trusted to have shown all that can follow them."""
 COUNTED_IN = ("steps", "episodes")
 
 
@@ -64,6 +65,7 @@ class Method:
         learner: a preset; None if nothing is learned online, as with BCQ alone. One that plans with what the logs prove
             gets their counts.
         changes: constants of its rule that are changed.
+        worlds: where it is run.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Method:
     potential: str | None
     learner: str | None
     changes: Mapping[str, Any] = field(default_factory=dict)
+    worlds: Sequence[str] = WORLDS
 
     def __post_init__(self) -> None:
         assert self.potential is None or self.potential in POTENTIALS
@@ -83,6 +86,7 @@ POTENTIALS: Mapping[str, str] = {
     "min": "behaviour values, min",
     "max": "behaviour values, max",
     "avg": "behaviour values, avg",
+    "max-without-better": "behaviour values, max without the better demonstrator",
     **{name: f"BCQ's values, threshold {threshold:g}" for name, threshold in BCQ_THRESHOLDS.items()},
     BCQ_LIFTED: f"BCQ's values, moved up to {LIFTED_TO:g}",
     "optimum": "V* itself (oracle)",
@@ -109,6 +113,14 @@ PAPER_METHODS = (
     Method("shaping-bcq", "Shaping + BCQ", "paper", "bcq", "q-ucb-shaping"),
 )
 ADDED_METHODS = (
+    Method(
+        "max-without-better",
+        "Shaping + max value, without `better`",
+        "added",
+        "max-without-better",
+        "q-ucb-shaping",
+        worlds=("lavacross-maze",),
+    ),
     Method("bcq-tuned", "BCQ, threshold 0.05", "added", "bcq-tuned", None),
     Method("shaping-bcq-tuned", "Shaping + BCQ, threshold 0.05", "added", "bcq-tuned", "q-ucb-shaping"),
     Method("bcq-strict", "BCQ, threshold 0.5", "added", "bcq-strict", None),
@@ -314,6 +326,8 @@ class Plan:
             yield Unit(world.name, world.coins, seed, RUN, method.name)
 
     def _fits(self, method: Method, world: World) -> bool:
+        if world.name not in method.worlds:
+            return False
         if is_deep(method):
             return self.deep and world.coins == "standing"
         return method.group != "ablation" or world.coins == "standing"
