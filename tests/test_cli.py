@@ -319,3 +319,62 @@ def test_help_shows_an_example(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0
     assert f"Example: causal-shaping {command}" in " ".join(out.split())
+
+
+def test_the_study_is_run_from_the_command_line(run, tmp_path):
+    folder = tmp_path / "report"
+    chosen = ["--only", "world=lavacross-easy", "method=zero,causal", "coins=standing"]
+    code, out, _ = run("reproduce", "--quick", "--no-bcq", "--workers", 1, "-o", folder, *chosen)
+    assert code == 0
+    assert "4 runs and 4 potentials" in out
+    assert f"Report written to {folder / 'index.html'}" in out
+    assert (folder / "index.html").exists()
+    assert pq.read_table(folder / "results.parquet").num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "world=mars"], "There is no world 'mars'. There are windy-empty"),
+        (["--only", "zero"], "write it as world=NAME"),
+        (["world=lavacross-easy"], "Write --only world=lavacross-easy"),
+        (["--seeds", "0"], "seeds is 0"),
+        (["--counted-in", "days"], "counted in steps or episodes"),
+        (["--workers", "0"], "workers is 0"),
+    ],
+)
+def test_a_study_that_makes_no_sense_is_refused_before_it_starts(run, tmp_path, arguments, message):
+    code, _, errors = run("reproduce", "--quick", "--no-bcq", "-o", tmp_path / "report", *arguments)
+    assert code == 2
+    assert message in errors
+    assert not list(tmp_path.rglob("*.json.*"))
+
+
+def test_a_causal_model_is_trained_from_the_counts_of_its_ceilings(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("good", "random"):
+        assert (
+            run("collect", "lavacross-easy", "--demonstrator", name, "--steps", 20_000, "-o", f"{name}.parquet")[0] == 0
+        )
+    options = [
+        "--horizon",
+        20,
+        "--reward-max",
+        -0.1,
+        "--value-max",
+        0,
+        "-o",
+        "phi.parquet",
+        "--counts",
+        "counts.parquet",
+    ]
+    code, out, _ = run("ceilings", "good.parquet", "random.parquet", *options)
+    assert code == 0
+    assert "No state is worth more than 0, at any step." in out
+    assert "Counts written to counts.parquet." in out
+    learn = ["train", "lavacross-easy", "--potential", "phi.parquet", "--learner", "ucbvi-causal", "--steps", 500]
+    code, out, _ = run(*learn, "--seeds", 2, "--counts", "counts.parquet", "-o", "runs")
+    assert code == 0
+    code, _, errors = run(*learn, "--seeds", 2, "-o", "other")
+    assert code == 2
+    assert "counts=" in errors

@@ -36,7 +36,7 @@ from causal_shaping.errors import CausalShapingError, ModelError
 from causal_shaping.files import PARQUET, check_target
 from causal_shaping.inspection import draw_inspection, inspect_counts
 from causal_shaping.learners import PRESETS, train_seeds
-from causal_shaping.logs import DroppedEpisodes, check_logs, count
+from causal_shaping.logs import DroppedEpisodes, check_logs, count, read_counts
 from causal_shaping.logs.arguments import open_all
 from causal_shaping.logs.parquet import LOG_FILES
 from causal_shaping.logs.summary import summarise
@@ -357,6 +357,10 @@ def ceilings(
         float | None, typer.Option(help="What no state is worth more than, if you know it.  [default: nothing]")
     ] = None,
     by_step: ByStep = False,
+    counts_file: Annotated[
+        Path | None,
+        typer.Option("--counts", help="Write the counts, too, for `train --learner ucbvi-causal` (.parquet)."),
+    ] = None,
     png: Annotated[
         Path | None, typer.Option(help="Draw the first step's ceilings of a grid world (.png, .svg, .pdf).")
     ] = None,
@@ -370,8 +374,9 @@ def ceilings(
     from causal_shaping.bounds.picture import draw_values
     from causal_shaping.worlds.picture import FORMATS, save_picture
 
-    if output is not None:
-        check_target(output, PARQUET)
+    for target in (output, counts_file):
+        if target is not None:
+            check_target(target, PARQUET)
     if png is not None:
         check_target(png, FORMATS)
     gammas = _gammas(confounding)
@@ -395,6 +400,8 @@ def ceilings(
             )
     if output is not None:
         found.save(output)
+    if counts_file is not None:
+        counts.write(counts_file)
     if png is not None:
         save_picture(draw_values(found, [table.metadata for table in tables]), png)
     if as_json:
@@ -403,6 +410,8 @@ def ceilings(
     print(found)
     if output is not None:
         print(f"\nCeilings written to {output}.")
+    if counts_file is not None:
+        print(f"Counts written to {counts_file}.")
     if png is not None:
         print(f"Picture written to {png}.")
 
@@ -486,6 +495,9 @@ def train(
         Path | None, typer.Option(help="A file of ceilings or of a potential.  [default: phi = 0]")
     ] = None,
     learner: Annotated[str, typer.Option(help=f"One of {', '.join(PRESETS)}.")] = "q-ucb-shaping",
+    counts: Annotated[
+        Path | None, typer.Option(help="For ucbvi-causal, the counts that `ceilings --counts` wrote with the ceilings.")
+    ] = None,
     steps: Annotated[int, typer.Option(help="Environment steps of a seed.")] = 20_000,
     seeds: Annotated[int, typer.Option(help="How many seeds to run.")] = 10,
     first_seed: Annotated[int, typer.Option(help="The number of the first seed.")] = 0,
@@ -519,6 +531,7 @@ def train(
                 range(first_seed, first_seed + seeds),
                 output,
                 step_indexed=step_indexed,
+                counts=None if counts is None else read_counts(counts),
                 progress=lambda done, total: working.reached(done),
             )
     if png is not None:

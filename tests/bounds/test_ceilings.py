@@ -267,6 +267,8 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COU
         (COUNTS, {"discount": 1.1}, "discount is 1.1"),
         (COUNTS, {"discount": 0.0}, "discount is 0.0"),
         (COUNTS, {"min_visits": -1}, "min_visits is -1"),
+        (COUNTS, {"value_max": math.inf}, "value_max is inf; it must be a finite number"),
+        (COUNTS, {"value_max": 0.0, "method": "paper"}, "no value_max"),
         (COUNTS, {"min_visits": 5, "support": "any"}, "leave it out for any other"),
         (COUNTS, {"confounding": "high"}, "confounding is 'high'; give a number"),
         (COUNTS, {"method": "magic"}, "method is 'magic'; use 'joint' or 'paper'"),

@@ -18,7 +18,7 @@ from programs import (
 )
 
 import causal_shaping as cs
-from causal_shaping.errors import CausalShapingError
+from causal_shaping.errors import CausalShapingError, ModelError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")
 
@@ -106,6 +106,38 @@ def test_the_fixed_point_bounds_the_optimum_without_a_horizon(data, model, sourc
     # It is the limit of ever longer horizons.
     long, _ = bounds_of(model, observed(model, betas), 400, support="any", confounding=gammas, discount=discount)
     np.testing.assert_allclose(pair[0].values, long.values[0], atol=1e-9)
+
+
+@given(st.data(), cmdps(states=(1, 3), ending=True), several, st.booleans(), st.floats(0, 2))
+@settings(max_examples=150)
+def test_a_true_highest_value_keeps_ceilings_true_and_never_loosens_them(data, model, sources, stationary, slack):
+    betas = [data.draw(demonstrators(model)) for _ in range(sources)]
+    counts = observed(model, betas)
+    best = model.optimum() if stationary else model.optimum(HORIZON)
+    highest = float(best.values[..., ~model.terminal].max()) + slack
+    options = {"support": "any", "stationary": stationary}
+    capped = cs.value_ceilings(counts, HORIZON, model.reward_range[1], value_max=highest, **options)
+    alive = ~model.terminal
+    assert (capped.values - best.values)[..., alive].min() >= -1e-9
+    assert (capped.q_values - np.minimum(best.q_values, highest))[..., alive, :].min() >= -1e-9
+    assert capped.values[..., alive].max() <= highest + 1e-9
+    assert capped.vacuous_values.max() <= highest + 1e-9
+    if not stationary:  # without a highest value there may be no fixed point
+        free = cs.value_ceilings(counts, HORIZON, model.reward_range[1], **options)
+        assert (free.values - capped.values)[..., alive].min() >= -1e-9
+
+
+def test_a_highest_value_gives_standing_coins_a_fixed_point():
+    """Unproven mass may walk over coins for ever; with a highest value the sweeps end, above the optimum."""
+    world = cs.load_world("lavacross-hard")
+    counts = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
+    with pytest.raises(ModelError, match="no fixed point"):
+        cs.value_ceilings(counts, 20, 0.1, stationary=True, support="any")
+    fixed = cs.value_ceilings(counts, 20, 0.1, stationary=True, support="any", value_max=0.0)
+    best, alive = world.model.optimum(), ~world.model.terminal
+    assert (fixed.values - best.values)[alive].min() >= -1e-9
+    assert fixed.values.max() <= 0
+    assert "No state is worth more than 0." in fixed.assumptions
 
 
 def test_a_state_without_declared_end_is_no_end():

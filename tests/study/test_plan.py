@@ -17,7 +17,6 @@ from causal_shaping.study.plan import (
     POTENTIAL,
     PRINTED,
     RUN,
-    WORLDS,
     Plan,
     ablation_name,
     is_deep,
