@@ -581,18 +581,27 @@ def reproduce(
     if more and not only:
         raise ModelError(f"What is {more[0]!r}? Write --only {' '.join(more)}.")
     plan = Plan((QUICK.seeds if quick else SEEDS) if seeds is None else seeds, quick, counted_in, bcq, chosen)
+    tenths = 0
     with _working(1) as working:
 
         def running(done: float, total: float, jobs: Sequence[str]) -> None:
+            nonlocal tenths
             working.reached(done, total)
             working.on(" | ".join(jobs) or "Merging")
+            if not sys.stderr.isatty() and 10 * done >= (tenths + 1) * total > 0:  # a bar is for people
+                tenths = int(10 * done / total)
+                print(f"{tenths}0% done", file=sys.stderr, flush=True)
 
         def drawing(done: int, total: int, name: str) -> None:
             working.reached(done, total)
             working.on(f"Drawing {name}")
 
-        results = run_study(plan, output, workers, running)
-        page = write_report(results, workers=workers, progress=drawing)
+        try:
+            results = run_study(plan, output, workers, running)
+            page = write_report(results, workers=workers, progress=drawing)
+        except KeyboardInterrupt:
+            print(f"Stopped. What is done is kept in {output}; call again to go on.", file=sys.stderr)
+            raise
     print(f"{len(results.runs):,} runs and {len(results.potentials):,} potentials are in {output}.")
     print(f"Report written to {page}. Open it in a browser.")
 

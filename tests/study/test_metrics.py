@@ -13,7 +13,6 @@ from causal_shaping.study.metrics import (
     potential_facts,
     returns_of,
     run_facts,
-    scale_of,
     steps_until,
 )
 
@@ -37,35 +36,52 @@ def test_the_steps_until_are_the_first_from_which_on_all_reach(returns, target):
 
 
 def test_the_optimal_policy_scores_one_and_the_scale_starts_at_random():
+    materials = Materials(EASY, 100, seed=0)
     best = EASY.model.optimum().greedy()
-    facts = policy_facts(EASY, best)
+    facts = policy_facts(materials, best)
     assert (facts["argmax_match"], facts["optimal"], facts["score"]) == (1.0, 1.0, pytest.approx(1.0))
-    lowest, highest = scale_of(EASY)
+    lowest, highest = materials.scale
     logs = EASY.collect("random", 200_000, seed=1)
     assert np.bincount(logs.episode, logs.reward).mean() == pytest.approx(lowest, abs=0.02)
     assert highest > lowest
 
 
 def test_deploying_the_optimum_costs_nothing_and_standing_still_costs_its_gap():
-    assert deployed_facts(HARD, HARD.model.optimum().greedy(), 1000)["regret"] == pytest.approx(0, abs=1e-9)
+    materials = Materials(HARD, 100, seed=0)
+    best = HARD.model.optimum().greedy()
+    assert deployed_facts(materials, best, 1000, "steps")["regret"] == pytest.approx(0, abs=1e-9)
     still = HARD.actions.index("still")
     policy = np.full(len(HARD.states), still, dtype=np.int32)
-    facts = deployed_facts(HARD, policy, 1000)
+    facts = deployed_facts(materials, policy, 1000, "steps")
     assert facts["regret"] == pytest.approx(1000 * HARD.model.start @ HARD.model.gaps()[:, still])
     assert facts["episodes"] == 1000 // HARD.horizon
     assert facts["curve"][-1] == pytest.approx(facts["regret"])
+    episodes = deployed_facts(materials, policy, 1000, "episodes")
+    assert (episodes["episodes"], episodes["steps"]) == (1000, 1000 * HARD.horizon)
+    assert episodes["regret"] == pytest.approx(HARD.horizon * facts["regret"])
+
+
+def test_the_expected_regret_of_a_deployed_policy_is_what_episodes_come_to():
+    """The gaps along simulated episodes of a demonstrator that acts at random, on average over steps."""
+    policy = np.random.default_rng(4).integers(5, size=len(EASY.states)).astype(np.int32)
+    beta = np.broadcast_to(np.eye(5)[policy][:, None], (len(EASY.states), len(EASY.noises), 5))
+    logs = EASY.collect(beta, 200_000, source="policy")
+    mean_gap = EASY.model.gaps()[logs.state, logs.action].mean()
+    facts = deployed_facts(Materials(EASY, 100, seed=0), policy, 1000, "steps")
+    assert facts["regret"] == pytest.approx(1000 * mean_gap, rel=0.02)
 
 
 def test_the_facts_of_a_run_are_its_own():
     run = cs.train(EASY, None, "q-ucb-shaping", 4_000, 3, checkpoints=range(400, 4001, 400))
-    facts = run_facts(EASY, run)
+    facts = run_facts(Materials(EASY, 100, seed=0), run)
     assert facts["regret"] == run.step_regret[-1] == facts["curve"][-1]
     assert facts["policy"] == run.policy.tolist()
     best = EASY.model.optimum()
     alive = ~EASY.model.terminal
     chosen = best.q_values[np.arange(len(EASY.states)), run.policy]
     assert facts["optimal"] == np.mean(chosen[alive] >= best.values[alive] - 1e-3)
-    assert facts["mean_return"] == pytest.approx(run.returns[-len(run.returns) // 10 :].mean(), abs=0.05)
+    tenth = len(run.returns) // 10
+    assert facts["mean_return"] == pytest.approx(run.returns[-tenth:].mean())
 
 
 @pytest.mark.parametrize("name", ["zero", "paper", "avg", "joint", "joint-capped", "floor", "alone-bad", "optimum"])
@@ -75,6 +91,10 @@ def test_the_facts_of_a_potential_count_what_lies_on_the_wrong_side(name):
     best = HARD.model.optimum() if name == "joint-capped" else HARD.model.optimum(HARD.horizon)
     truth = dict(zip(HARD.states, best.values if name == "joint-capped" else best.values[0], strict=True))
     found = materials.potential(name)
+    if name == "paper":
+        assert facts["guaranteed"] is False
+        assert facts["verdict"]
+        assert facts["violations_all_steps"] is not None
     values = found.values if found.values.ndim == 1 else found.values[0]
     wrong, distances = 0, []
     for label, value in zip(found.space.states, values, strict=True):

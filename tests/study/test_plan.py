@@ -11,8 +11,8 @@ from causal_shaping.study import plan as plans
 from causal_shaping.study.materials import Materials
 from causal_shaping.study.plan import (
     BUDGETS,
-    DEEP_SEEDS,
     FACTORS,
+    FEWER_SEEDS,
     METHODS,
     POTENTIAL,
     PRINTED,
@@ -53,13 +53,13 @@ def test_every_potential_that_shapes_is_described_too():
     assert ("lavacross-easy", "standing", "alone-good") in described
 
 
-def test_bcq_runs_the_first_seeds_only():
-    units = units_of(Plan(seeds=DEEP_SEEDS + 3, only={"world": ["lavacross-easy"]}))
-    seeds = {
-        deep: {u.seed for u in units if u.kind == RUN and is_deep(METHODS[u.name]) == deep} for deep in (True, False)
-    }
-    assert seeds[True] == set(range(DEEP_SEEDS))
-    assert seeds[False] == set(range(DEEP_SEEDS + 3))
+def test_bcq_and_the_ablation_run_the_first_seeds_only():
+    units = units_of(Plan(seeds=FEWER_SEEDS + 3, only={"world": ["lavacross-easy"]}))
+    for name, method in METHODS.items():
+        fewer = is_deep(method) or method.group == "ablation"
+        seeds = {unit.seed for unit in units if (unit.kind, unit.name) == (RUN, name)}
+        if "lavacross-easy" in method.worlds:
+            assert seeds == set(range(FEWER_SEEDS if fewer else FEWER_SEEDS + 3))
     assert not [unit for unit in units_of(Plan(seeds=1, deep=False)) if "bcq" in unit.name]
 
 

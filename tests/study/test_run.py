@@ -13,7 +13,7 @@ import pytest
 from causal_shaping.errors import CausalShapingError, FileError
 from causal_shaping.study import run as runs
 from causal_shaping.study.plan import METHODS, Plan
-from causal_shaping.study.run import POTENTIALS, RESULTS, load_results, merge, run_study
+from causal_shaping.study.run import PART_FILES, POTENTIALS, RESULTS, load_results, merge, run_study
 
 TINY = {"world": ["lavacross-easy"], "method": ["zero", "causal-bound", "causal"]}
 
@@ -23,13 +23,12 @@ def tiny(folder, **options):
 
 
 def study(folder):
-    """The command of a quick run, with BCQ, in two worlds."""
-    command = [sys.executable, "-m", "causal_shaping", "reproduce", "--quick", "-o", str(folder), "--only"]
-    return [*command, "world=windy-empty,lavacross-easy"]
+    """The command of a quick run."""
+    return [sys.executable, "-m", "causal_shaping", "reproduce", "--quick", "-o", str(folder)]
 
 
 def parts_of(folder):
-    return sorted((folder / "parts").glob("*/*/*.json"))
+    return sorted(folder.glob(PART_FILES))
 
 
 @pytest.mark.xdist_group("processes")
@@ -44,11 +43,12 @@ def test_a_quick_run_that_is_killed_five_times_ends_in_the_same_results(tmp_path
         )
         while len(parts_of(killed)) == before and process.poll() is None:
             time.sleep(0.01)
-        time.sleep(rng.uniform(0, 1.5))
+        time.sleep(rng.uniform(0, 2))
+        assert process.poll() is None, "the run was over before it could be killed"
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         done.append(len(parts_of(killed)))
-    assert 0 < done[0] < len(parts_of(whole)), "no kill fell into the run"
+    assert 0 < done[0] < done[-1] < len(parts_of(whole))
     subprocess.run(study(killed), check=True, capture_output=True)
     for name in (RESULTS, POTENTIALS):
         assert (killed / name).read_bytes() == (whole / name).read_bytes()
@@ -103,6 +103,29 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
     assert tiny(tmp_path).runs == load_results(tmp_path).runs
     with pytest.raises(FileError, match="holds no results"):
         load_results(tmp_path / "nowhere")
+
+
+def test_what_a_kill_leaves_half_written_is_no_part(tmp_path):
+    before = tiny(tmp_path)
+    part = parts_of(tmp_path)[0]
+    (part.parent / f".0123456789ab.{part.name}").write_bytes(part.read_bytes())  # whole, but not yet renamed
+    (part.parent / f".ba9876543210.{part.name}").write_text('{"world":')
+    part.unlink()
+    assert tiny(tmp_path).runs == before.runs
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        {"world": ["windy-empty"], "coins": ["once"]},
+        {"world": ["windy-empty"], "method": ["max-without-better"]},
+        {"method": ["bcq"]},
+    ],
+)
+def test_a_plan_without_anything_to_run_says_so(tmp_path, only):
+    with pytest.raises(CausalShapingError, match="nothing to run"):
+        tiny(tmp_path / "new", only=only)
+    assert not (tmp_path / "new").exists()
 
 
 def test_timings_are_kept_apart(tmp_path):

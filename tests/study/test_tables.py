@@ -10,9 +10,11 @@ import pytest
 import causal_shaping as cs
 from causal_shaping.baselines import behaviour_values
 from causal_shaping.study import robot
+from causal_shaping.study.plan import ablation_name
 from causal_shaping.study.run import Results
 from causal_shaping.study.tables import (
     Table,
+    ablation_regret,
     all_tables,
     printed_table,
     regret_table,
@@ -61,6 +63,32 @@ def test_relative_regret_compares_means_by_pairs_of_seeds():
     assert (record["aim_met"], record["own_mean"]) == (True, pytest.approx(0.5))
 
 
+def test_regrets_of_different_seeds_are_paired_by_seed():
+    found = results(
+        *(row("zero", seed, regret=10.0 * (seed + 1)) for seed in (0, 1, 2)),
+        *(row("tight", seed, regret=5.0 * (seed + 1)) for seed in (1, 2, 3)),
+    )
+    assert relative_regret(found, "lavacross-easy", "standing", "tight", "zero") == pytest.approx((0.5, 0.5, 0.5))
+    apart = results(row("zero", 0, regret=10.0), row("tight", 1, regret=5.0))
+    assert relative_regret(apart, "lavacross-easy", "standing", "tight", "zero")[0] == 0.5
+
+
+def test_the_ablation_is_measured_by_the_zero_potential_itself():
+    """The combination that is the zero potential comes to 1, whatever the spread over seeds and worlds."""
+    levels = ("zero", "phi-max", "potential", "zero")
+    rows = [
+        row(name, seed, world=world, regret=scale * (seed + 1) ** 2)
+        for name in ("zero", ablation_name(*levels))
+        for world, scale in (("lavacross-easy", 1.0), ("windy-empty", 50.0))
+        for seed in range(4)
+    ]
+    extra = row("zero", 9, regret=1e6)  # a seed that the ablation does not have
+    found = ablation_regret(results(*rows, extra), *levels)
+    assert found.shape == (4, 2)
+    assert np.exp(np.log(found).mean()) == pytest.approx(1.0)
+    assert ablation_regret(results(*rows[:4]), *levels) is None
+
+
 def test_steps_until_nearly_optimal_are_a_median_where_most_seeds_get_there():
     some = [row("zero", 0, steps_until=10), row("zero", 1, steps_until=30), row("zero", 2)]
     assert return_table(results(*some)).records[0]["median_steps"] == 20
@@ -101,19 +129,21 @@ def robots():
 
 def test_the_robots_optimal_values_are_the_printed_ones(robots):
     for record in robots["robot-optimum"][5]:
-        assert record["behavioural, unstable"] == pytest.approx(record["printed, unstable"])
-        assert record["behavioural, stable"] == pytest.approx(record["printed, stable"])
-        assert record["interventional, unstable"] == pytest.approx(record["printed , unstable"])
-        assert record["interventional, stable"] == pytest.approx(record["printed , stable"])
+        assert record["behavioural, unstable"] == pytest.approx(record["behavioural, printed, unstable"])
+        assert record["behavioural, stable"] == pytest.approx(record["behavioural, printed, stable"])
+        assert record["interventional, unstable"] == pytest.approx(record["interventional, printed, unstable"])
+        assert record["interventional, stable"] == pytest.approx(record["interventional, printed, stable"])
 
 
 def test_the_incompetent_demonstrators_table_needs_a_larger_penalty(robots):
     """Printed -22.5 and -41.7 at place 0; -1 as the text has it gives two thirds of that."""
     records = robots["robot-behaviour"][5]
     for record in records[:4]:  # further on, few of the logged steps are left, here and in print
-        assert record["with -1.5, unstable"] == pytest.approx(record["printed , unstable"], abs=0.15)
-        assert record["with -1.5, stable"] == pytest.approx(record["printed , stable"], abs=0.7)
-        assert record["incompetent, unstable"] == pytest.approx(record["printed , unstable"] / 1.5, abs=0.15)
+        assert record["with -1.5, unstable"] == pytest.approx(record["incompetent, printed, unstable"], abs=0.15)
+        assert record["with -1.5, stable"] == pytest.approx(record["incompetent, printed, stable"], abs=0.7)
+        assert record["incompetent, unstable"] == pytest.approx(
+            record["incompetent, printed, unstable"] / 1.5, abs=0.15
+        )
 
 
 def test_a_whole_episode_ahead_even_the_incompetent_one_earns_more_when_stable():

@@ -38,7 +38,7 @@ BONUS_SCALES = ("horizon", "phi-max", "span")
 CLIPS = ("horizon", "potential", "zero", "none")
 INITIALS = ("horizon", "zero", "potential", "ceilings")
 TIME_LIMITS = ("bootstrap", "terminal")
-PLANNING_SWEEPS, PLANNING_TOLERANCE = 1000, 1e-6
+PLANNING_SWEEPS, PLANNING_TOLERANCE = 1000, 1e-5
 """Sweeps of a plan without step index end when nothing changes by more than this, or after so many; an episode changes
 little, so that sweeps from the last plan's values are few."""
 

@@ -39,7 +39,7 @@ from causal_shaping.potential import Potential
 from causal_shaping.state_table import write_state_table
 from causal_shaping.worlds import World
 
-RUN_VERSION = 1
+RUN_VERSION = 2
 POINTS = 200
 """Points of a regret curve that are kept and drawn."""
 

@@ -43,7 +43,6 @@ CURVES: Mapping[str, str] = {
 
 BOUNDS = ("joint", "floor", "paper")
 POLICIES = ("causal-bound", "avg", "tight", "causal")
-SEED_SHOWN = 0
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,13 @@ class Drawing:
         name: for files.
         caption: below it.
         draw: makes it.
-        command: what makes its numbers again.
+        only: what of the study makes its numbers again, as in `--only`; all of it if empty.
     """
 
     name: str
     caption: str
     draw: Callable[[], Figure]
-    command: str = "causal-shaping reproduce"
+    only: str = ""
 
 
 def save_figure(drawing: Drawing, folder: str | os.PathLike[str]) -> None:
@@ -94,7 +93,7 @@ def shown_values(results: Results, world: World) -> dict[str, Any]:
     for name in BOUNDS:
         rows = results.potentials_of(world.name, name)
         if rows:
-            shown[potential_title(name)] = np.array(rows[SEED_SHOWN]["values"])
+            shown[potential_title(name)] = np.array(rows[0]["values"])
     return shown
 
 
@@ -104,7 +103,7 @@ def shown_policies(results: Results, world: World) -> dict[str, Any]:
     for name in POLICIES:
         rows = results.runs_of(world.name, name)
         if rows:
-            shown[METHODS[name].title] = np.array(rows[SEED_SHOWN]["policy"], dtype=np.int32)
+            shown[METHODS[name].title] = np.array(rows[0]["policy"], dtype=np.int32)
     return shown
 
 
@@ -113,15 +112,11 @@ def _world_figures(results: Results, worlds: Mapping[str, World]) -> Iterator[Dr
         yield Drawing(f"map-{name}", f"{world.title}: map and winds.", partial(draw_world, world))
         values, policies = shown_values(results, world), shown_policies(results, world)
         if len(values) > 1:
-            caption = f"{world.title}: V*, ceilings and floors of the first step, one colour scale, seed {SEED_SHOWN}."
-            yield Drawing(f"values-{name}", caption, partial(_draw_values, world, values), f"{_only(name)}")
+            caption = f"{world.title}: V*, ceilings and floors of the first step, one colour scale, of the first seed."
+            yield Drawing(f"values-{name}", caption, partial(_draw_values, world, values), f"world={name}")
         if len(policies) > 1:
-            caption = f"{world.title}: the optimal policy and learned ones, seed {SEED_SHOWN}."
-            yield Drawing(f"policies-{name}", caption, partial(_draw_policies, world, policies), f"{_only(name)}")
-
-
-def _only(world: str) -> str:
-    return f"causal-shaping reproduce --only world={world}"
+            caption = f"{world.title}: the optimal policy and learned ones, of the first seed."
+            yield Drawing(f"policies-{name}", caption, partial(_draw_policies, world, policies), f"world={name}")
 
 
 def _panels(count: int, world: World) -> tuple[Figure, list[Axes]]:
@@ -164,7 +159,10 @@ def _regret_figures(results: Results) -> Iterator[Drawing]:
                 "comes to, and logarithmic."
             )
             yield Drawing(
-                f"regret-{world}-{coins}", caption, partial(_draw_regret, results, world, coins, methods), _only(world)
+                f"regret-{world}-{coins}",
+                caption,
+                partial(_draw_regret, results, world, coins, methods),
+                f"world={world}",
             )
 
 
@@ -187,7 +185,8 @@ def _draw_regret(results: Results, world: str, coins: str, methods: Sequence[str
 
 
 def _summary_figures(results: Results) -> Iterator[Drawing]:
-    if any(results.runs_of(world, method, coins) for world, coins in results.variants for method in INFORMED):
+    compared = [variant for variant in results.variants if results.runs_of(variant[0], BASELINE, variant[1])]
+    if any(results.runs_of(world, method, coins) for world, coins in compared for method in INFORMED):
         caption = f"Regret with ceilings over regret with a zero potential, 95% intervals; the line is the aim, {AIM}."
         yield Drawing("relative-regret", caption, partial(_draw_relative, results))
     if ablation_regret(results, *(levels[0] for levels in FACTORS.values())) is not None:

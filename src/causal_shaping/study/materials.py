@@ -16,14 +16,16 @@ from causal_shaping.data import Counts, Logs
 from causal_shaping.errors import ContradictionError, UnknownNameError
 from causal_shaping.logs import count
 from causal_shaping.potential import Potential
-from causal_shaping.study.plan import BCQ_LIFTED, BCQ_THRESHOLDS, CONFIDENCE, LIFTED_TO, MIN_VISITS
+from causal_shaping.study.plan import (
+    BCQ_LIFTED,
+    BCQ_THRESHOLDS,
+    CONFIDENCE,
+    LIFTED_TO,
+    MIN_VISITS,
+    PAPER_BOUND,
+    VALUE_MAX,
+)
 from causal_shaping.worlds import World
-
-PAPER_BOUND = 0.0
-"""The b behind the paper's results in the grid worlds. It is below what a coin pays: the bound is not guaranteed."""
-
-VALUE_MAX = 0.0
-"""What no state of the grid worlds is worth more than, without time limit: the optimism of a zero potential, said."""
 
 TRIAL, ADDED_TRIAL = "random", "trial"
 """A randomised source: the demonstrator that acts at random where a world has one, else a trial that is added."""
@@ -57,6 +59,14 @@ class Materials:
     def best(self) -> Values:
         """The optimum without a horizon."""
         return self.world.model.optimum()
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """What acting at random earns in an episode, and what the optimal policy without a horizon does."""
+        model, actions = self.world.model, len(self.world.actions)
+        policies = (np.full((len(self.world.states), actions), 1 / actions), self.best.greedy())
+        low, high = (float(model.evaluate(one, self.world.horizon).values[0] @ model.start) for one in policies)
+        return low, high
 
     def _bcq(self, name: str) -> BCQ:
         """Return BCQ with one of its thresholds, trained on the mixed logs."""

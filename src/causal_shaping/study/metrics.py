@@ -22,7 +22,6 @@ from causal_shaping.potential import Potential
 from causal_shaping.study.materials import Materials
 from causal_shaping.worlds import World
 
-CHECKPOINTS = 50
 NEARLY_OPTIMAL = 0.95
 """A policy is nearly optimal at this score, which is 0 for acting at random and 1 for the optimal policy."""
 
@@ -46,14 +45,6 @@ def returns_of(model: TabularCMDP, policies: IntArray, horizon: int) -> FloatArr
     return np.asarray(values @ model.start)
 
 
-def scale_of(world: World) -> tuple[float, float]:
-    """Return what acting at random earns in an episode, and what the optimal policy without a horizon does."""
-    uniform = np.full((len(world.states), len(world.actions)), 1 / len(world.actions))
-    lowest = world.model.evaluate(uniform, world.horizon).values[0] @ world.model.start
-    best = returns_of(world.model, world.model.optimum().greedy()[None], world.horizon)[0]
-    return float(lowest), float(best)
-
-
 def steps_until(checkpoints: LongArray, returns: FloatArray, target: float) -> int | None:
     """Return the first checkpoint from which on returns reach a target, None if the last one does not."""
     short = np.flatnonzero(returns < target)
@@ -61,10 +52,11 @@ def steps_until(checkpoints: LongArray, returns: FloatArray, target: float) -> i
     return int(checkpoints[first]) if first < len(checkpoints) else None
 
 
-def policy_facts(world: World, policy: IntArray) -> dict[str, Any]:
+def policy_facts(materials: Materials, policy: IntArray) -> dict[str, Any]:
     """Return what a policy is worth: optimal ratios in both countings, its exact return and score."""
+    world = materials.world
     match, optimal = optimal_ratios(world.model, policy)
-    lowest, best = scale_of(world)
+    lowest, best = materials.scale
     earned = float(returns_of(world.model, policy[None], world.horizon)[0])
     return {
         "argmax_match": match,
@@ -75,9 +67,10 @@ def policy_facts(world: World, policy: IntArray) -> dict[str, Any]:
     }
 
 
-def run_facts(world: World, run: Run) -> dict[str, Any]:
+def run_facts(materials: Materials, run: Run) -> dict[str, Any]:
     """Return what is kept of an online run, as plain values."""
-    lowest, best = scale_of(world)
+    world = materials.world
+    lowest, best = materials.scale
     target = lowest + NEARLY_OPTIMAL * (best - lowest)
     last = max(1, len(run.returns) // 10)
     return {
@@ -87,30 +80,33 @@ def run_facts(world: World, run: Run) -> dict[str, Any]:
         "curve": run.step_regret[curve_points(run.steps) - 1].tolist(),
         "steps_until": steps_until(run.checkpoints, returns_of(world.model, run.policies, world.horizon), target),
         "mean_return": float(run.returns[-last:].mean()),
-        **policy_facts(world, run.recommended),
+        **policy_facts(materials, run.recommended),
     }
 
 
-def deployed_facts(world: World, policy: IntArray, steps: int) -> dict[str, Any]:
+def deployed_facts(materials: Materials, policy: IntArray, budget: int, counted_in: str) -> dict[str, Any]:
     """Return the same of a policy that is followed for a budget without learning; its regret is the expected one."""
+    world = materials.world
     visits = world.model.occupancy(policy, world.horizon)
-    share = visits.sum(axis=0) / visits.sum()
-    a_step = float((share * world.model.gaps()).sum())
+    length = float(visits.sum())  # expected steps of an episode
+    a_step = float((visits.sum(axis=0) * materials.best.gaps()).sum()) / length
     earned = float(returns_of(world.model, policy[None], world.horizon)[0])
+    steps = budget if counted_in == "steps" else round(budget * length)
     return {
         "steps": steps,
-        "episodes": int(steps / visits.sum()),
+        "episodes": round(steps / length),
         "regret": a_step * steps,
         "curve": (a_step * curve_points(steps)).tolist(),
         "steps_until": None,
         "mean_return": earned,
-        **policy_facts(world, policy),
+        **policy_facts(materials, policy),
     }
 
 
 def potential_facts(materials: Materials, name: str) -> dict[str, Any]:
     """Return the facts of a potential by name: see `bound_facts`."""
-    return bound_facts(materials, materials.potential(name))
+    # The paper's potential has no steps; its bound, which has, says more of itself.
+    return bound_facts(materials, materials.bound(name) if name == "paper" else materials.potential(name))
 
 
 def bound_facts(materials: Materials, found: Potential | Bounds) -> dict[str, Any]:

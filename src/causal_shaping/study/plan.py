@@ -7,13 +7,17 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import signature
 from typing import Any, NamedTuple
 
 from causal_shaping import __version__
+from causal_shaping.baselines.bcq import train_bcq
 from causal_shaping.cmdp import whole
 from causal_shaping.data import checksum_of
 from causal_shaping.errors import ModelError, UnknownNameError
@@ -27,9 +31,9 @@ BUDGETS: Mapping[str, int] = {name: 100_000 if name == "windy-empty" else 20_000
 """Environment steps of a run, as the paper says; its released code counts the same numbers in episodes."""
 
 LOG_STEPS = 100_000
-SEEDS, DEEP_SEEDS = 20, 10
-"""Seeds from 0; methods that train BCQ run the first ones only."""
-CONFIDENCE, MIN_VISITS = 0.95, 30
+SEEDS, FEWER_SEEDS = 20, 10
+"""Seeds from 0; BCQ, which takes long, and the ablation, which is large, run the first ones only."""
+CONFIDENCE, MIN_VISITS = 0.95, 100
 """Of ceilings with confidence; states with fewer visits are not trusted to have shown all that can follow them."""
 COUNTED_IN = ("steps", "episodes")
 
@@ -43,6 +47,17 @@ class Quick(NamedTuple):
 
 
 QUICK = Quick()
+CHECKPOINTS = 50
+"""How often a run's policy is looked at."""
+
+PAPER_BOUND = 0.0
+"""The b behind the paper's results in the grid worlds. It is below what a coin pays: the bound is not guaranteed."""
+
+VALUE_MAX = 0.0
+"""What no state of the grid worlds is worth more than, without time limit: the optimism of a zero potential, said."""
+
+STUDY_VERSION = 1
+"""To be raised when the same plan gives other results."""
 
 RUN, POTENTIAL = "run", "potential"
 
@@ -150,7 +165,7 @@ ADDED_METHODS = (
 )
 FACTORS: Mapping[str, Sequence[Any]] = {
     "initial": ("horizon", "zero"),
-    "bonus": ("horizon", "phi-max"),
+    "bonus": ("horizon", "phi-max", 0.0),
     "clip": ("horizon", "potential", "zero"),
     "potential": ("zero", "paper", "joint"),
 }
@@ -158,7 +173,7 @@ FACTORS: Mapping[str, Sequence[Any]] = {
 levels with the paper's bound are the printed method."""
 
 
-def ablation_name(initial: str, bonus: str, clip: str, potential: str) -> str:
+def ablation_name(initial: str, bonus: str | float, clip: str, potential: str) -> str:
     """Return the name of a combination of `FACTORS`."""
     return f"initial-{initial}-bonus-{bonus}-clip-{clip}-potential-{potential}"
 
@@ -242,7 +257,7 @@ class Plan:
     """What to run.
 
     Attributes:
-        seeds: how many, from 0; seed k makes logs k and drives learner k. BCQ runs `DEEP_SEEDS` of them at most.
+        seeds: how many, from 0; seed k makes logs k and drives learner k. Some methods run the first ones only.
         quick: small budgets, to see that all works.
         counted_in: whether budgets are "steps" or "episodes".
         deep: with BCQ, which needs torch.
@@ -270,7 +285,10 @@ class Plan:
                 raise UnknownNameError(f"--only knows {', '.join(known)}, not {key!r}. Write --only world=NAME.")
             for value in values:
                 if value not in known[key]:
-                    raise UnknownNameError(f"There is no {key} {value!r}. There are {', '.join(known[key])}.")
+                    near = difflib.get_close_matches(value, known[key], n=3)
+                    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+                    named = [name for name in known[key] if key != "method" or METHODS[name].group != "ablation"]
+                    raise UnknownNameError(f"There is no {key} {value!r}.{hint} There are {', '.join(named)}.")
 
     @cached_property
     def bcq_steps(self) -> int | None:
@@ -291,8 +309,15 @@ class Plan:
             "version": __version__,
             "quick": self.quick,
             "counted_in": self.counted_in,
-            "methods": checksum_of(repr([list(METHODS.values()), dict(PRESETS), BUDGETS, LOG_STEPS, QUICK]), []),
+            "study": STUDY_VERSION,
+            "methods": checksum_of(repr(self._constants()), []),
         }
+
+    def _constants(self) -> list[Any]:
+        """Return every number that results depend on; titles do not matter."""
+        methods = [(m.name, m.potential, m.learner, dict(m.changes), m.worlds) for m in METHODS.values()]
+        bounds = [PAPER_BOUND, VALUE_MAX, CONFIDENCE, MIN_VISITS, BCQ_THRESHOLDS, LIFTED_TO]
+        return [methods, dict(PRESETS), BUDGETS, LOG_STEPS, QUICK, CHECKPOINTS, bounds, str(signature(train_bcq))]
 
     def jobs(self) -> list[Job]:
         """Return the work, longest first; units that share logs together, BCQ apart."""
@@ -305,9 +330,10 @@ class Plan:
             if coins == "once" and not has_coins(world):
                 continue  # the same world under both rules
             for seed, deep in itertools.product(range(self.seeds), (True, False)):
-                if not self._wanted("seed", str(seed)) or (deep and seed >= DEEP_SEEDS):
+                if not self._wanted("seed", str(seed)):
                     continue
-                units = tuple(self._units(world, seed, [method for method in chosen if is_deep(method) == deep]))
+                alike = [method for method in chosen if is_deep(method) == deep and seed < seeds_of(method)]
+                units = tuple(self._units(world, seed, alike))
                 if units:
                     result.append(Job(name, coins, seed, deep, units))
         return sorted(result, key=lambda job: -job.cost)
@@ -336,6 +362,11 @@ class Plan:
 def is_deep(method: Method) -> bool:
     """Return whether a method needs BCQ."""
     return method.potential in (*BCQ_THRESHOLDS, BCQ_LIFTED)
+
+
+def seeds_of(method: Method) -> int | float:
+    """Return how many seeds a method runs at most."""
+    return FEWER_SEEDS if is_deep(method) or method.group == "ablation" else math.inf
 
 
 def has_coins(world: World) -> bool:

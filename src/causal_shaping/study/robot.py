@@ -44,7 +44,7 @@ PRINTED_CEILINGS: Pairs = [
     *((8.0, 8.9), (7.9, 8.6), (7.6, 7.6), (5.3, 5.3), (0.0, 0.0)),
 ]
 
-Parts = tuple[str, str, str, list[str], list[list[str]], list[dict[str, Any]], str]
+Parts = tuple[str, str, str, list[str], list[list[str]], list[dict[str, Any]]]
 
 
 def seen_optimum(model: TabularCMDP, horizon: int) -> FloatArray:
@@ -94,7 +94,7 @@ def _table(name: str, title: str, caption: str, columns: dict[str, list[tuple[fl
         records.append(
             {"place": place} | dict(zip((head.replace("\n", ", ") for head in heads[1:]), numbers, strict=True))
         )
-    return name, title, caption, heads, rows, records, "causal-shaping reproduce"
+    return name, title, caption, heads, rows, records
 
 
 def _optimum_table(world: World) -> Parts:
@@ -105,9 +105,9 @@ def _optimum_table(world: World) -> Parts:
         "Of an agent that sees the noise (behavioural) and of one that does not (interventional), ours and printed.",
         {
             "behavioural": _by_place(world, seen),
-            "printed": list(PRINTED_SEEING),
+            "behavioural, printed": list(PRINTED_SEEING),
             "interventional": _by_place(world, best),
-            "printed ": list(PRINTED_OPTIMUM),
+            "interventional, printed": list(PRINTED_OPTIMUM),
         },
     )
 
@@ -135,9 +135,9 @@ def _behaviour_table(world: World, logs: dict[str, Any]) -> Parts:
         "dash: never left.",
         {
             "competent": _by_place(world, found["competent"]),
-            "printed": list(PRINTED_COMPETENT),
+            "competent, printed": list(PRINTED_COMPETENT),
             "incompetent": _by_place(world, found["incompetent"]),
-            "printed ": list(PRINTED_INCOMPETENT),
+            "incompetent, printed": list(PRINTED_INCOMPETENT),
             f"with {PRINTED_PENALTY:g}": _by_place(world, penalised),
         },
     )
@@ -205,5 +205,4 @@ def _examples(world: World, logs: dict[str, Any]) -> Parts:
         heads,
         rows,
         records,
-        "causal-shaping reproduce",
     )

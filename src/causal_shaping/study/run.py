@@ -29,19 +29,22 @@ from causal_shaping.baselines.bcq import require_torch
 from causal_shaping.bounds import AssumptionWarning, Ceilings
 from causal_shaping.cmdp import whole
 from causal_shaping.data import FloatArray, LongArray
-from causal_shaping.errors import CausalShapingError, FileError
+from causal_shaping.errors import CausalShapingError, FileError, ModelError
 from causal_shaping.files import PARQUET, SETTINGS, replacing, settle_folder
 from causal_shaping.learners import PRESETS, train
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.logs.parquet import METADATA_KEY
 from causal_shaping.potential import Potential, ShapingWarning
 from causal_shaping.study.materials import Materials
-from causal_shaping.study.metrics import CHECKPOINTS, deployed_facts, potential_facts, run_facts
-from causal_shaping.study.plan import BCQ_THRESHOLDS, METHODS, POTENTIAL, RUN, WORLDS, Job, Plan, Unit
+from causal_shaping.study.metrics import deployed_facts, potential_facts, run_facts
+from causal_shaping.study.plan import BCQ_THRESHOLDS, CHECKPOINTS, METHODS, POTENTIAL, RUN, WORLDS, Job, Plan, Unit
 from causal_shaping.worlds import load_world
 from causal_shaping.worlds.world import COINS
 
 RESULTS, POTENTIALS, TIMINGS, PARTS = "results.parquet", "potentials.parquet", "timings.csv", "parts"
+PART_FILES = f"{PARTS}/*/*/[!.]*.json"
+"""The parts that are whole: a kill can leave a temporary file, whose name begins with a dot."""
+
 ABOUT = ("world", "coins", "name", "seed")
 RUN_COLUMNS = pa.schema(
     [
@@ -151,8 +154,10 @@ def run_study(
         progress: told how far it is.
     """
     path = Path(folder)
-    settle_folder(path, plan.settings(), f"{PARTS}/*/*/*.json")
     jobs = plan.jobs()
+    if not jobs:
+        raise ModelError("There is nothing to run: no world that was chosen has these methods, coins and seeds.")
+    settle_folder(path, plan.settings(), PART_FILES)
     total = sum(job.cost for job in jobs)
     left = [job for job in (_missing(job, path) for job in jobs) if job.units]
     if any(job.deep for job in left):
@@ -207,7 +212,7 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
     steps = budget * world.horizon if in_episodes else budget
     if method.learner is None:
         assert method.potential is not None
-        return deployed_facts(world, materials.bcq(method.potential).policy, steps)
+        return deployed_facts(materials, materials.bcq(method.potential).policy, budget, plan.counted_in)
     potential = None if method.potential is None else materials.potential(method.potential)
     assert isinstance(potential, (Potential, Ceilings, type(None)))
     with warnings.catch_warnings():
@@ -225,13 +230,13 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
             checkpoints=np.linspace(0, steps, CHECKPOINTS + 1, dtype=np.int64)[1:].tolist(),
             **method.changes,
         )
-    return run_facts(world, run)
+    return run_facts(materials, run)
 
 
 def merge(folder: str | os.PathLike[str]) -> Results:
     """Merge all parts of a folder into its tables, in the order of the plan, and return them."""
     path = Path(folder)
-    parts = [_part(file) for file in sorted((path / PARTS).glob("*/*/*.json"))]
+    parts = [_part(file) for file in sorted(path.glob(PART_FILES))]
     names = {name: place for place, name in enumerate(METHODS)}
     parts.sort(
         key=lambda part: (

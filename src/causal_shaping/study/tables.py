@@ -1,6 +1,6 @@
 """The tables of the study, each a function of the results: for people, as CSV and as LaTeX.
 
-- `Table`: a table with its caption and the command that makes it again.
+- `Table`: a table with its caption and what makes it again.
 - `all_tables`: every table, by name.
 """
 
@@ -75,7 +75,7 @@ class Table:
         columns: their heads.
         rows: cells of text, the first one the row's head; lines within a cell are parted by newlines.
         records: the same numbers, a row each, for other programs.
-        command: what makes it again.
+        only: what of the study makes it again, as in `--only`; all of it if empty.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     records: Sequence[Row]
-    command: str = "causal-shaping reproduce"
+    only: str = ""
 
     def to_csv(self) -> str:
         """Return the records as CSV, heads first."""
@@ -115,13 +115,13 @@ def shown(interval: Interval, digits: int) -> str:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """Return a difference with its sign."""
-    return f"{value:+.{digits}f}"
+    """Return a difference with its sign; nothing is +0."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
 
 
 def variant_title(world: str, coins: str, results: Results) -> str:
     """Return a column's head: the world, and its coin rule if there are two."""
-    return world if (world, "once") not in results.variants else f"{world}\n{coins} coins"
+    return world if (world, "once") not in results.variants else f"{world}\ncoins {coins}"
 
 
 def _record(world: str, coins: str, method: str, interval: Interval, **more: Any) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def printed_table(results: Results) -> Table:
         "The share of states whose learned action is the first optimal one (argmax match): ours with the 95% interval "
         "of the mean over seeds, then the printed value and the difference. Standing coins.",
         *parts,
-        "causal-shaping reproduce --only coins=standing",
+        "coins=standing",
     )
 
 
@@ -210,19 +210,25 @@ def regret_table(results: Results, coins: str) -> Table:
     variants = _standing(results) if coins == "standing" else _once(results)
     return Table(
         f"regret-{coins}",
-        f"Regret at the budget, {coins} coins",
+        f"Regret at the budget, coins {coins}",
         "The sum over all steps of V*(s) - Q*(s, x): mean over seeds with its 95% interval, and the interquartile "
         "mean. Of BCQ, which does not learn online, the expected regret of following its policy. Every seed's regret "
         "is in the CSV.",
         *_grid(results, ROWS, variants, cell),
-        f"causal-shaping reproduce --only coins={coins}",
+        f"coins={coins}",
     )
 
 
 def relative_regret(results: Results, world: str, coins: str, method: str, baseline: str) -> Interval:
     """Return the mean regret of a method as a share of another's, by pairs of seeds, with its interval."""
-    one, other = (results.values(world, name, "regret", coins) for name in (method, baseline))
-    return bootstrap_interval(ratio_of_means, one, other, paired=len(one) == len(other))
+    one, other = (
+        {row["seed"]: row["regret"] for row in results.runs_of(world, name, coins)} for name in (method, baseline)
+    )
+    both = sorted(set(one) & set(other))
+    if not both:  # runs of other seeds
+        return bootstrap_interval(ratio_of_means, np.array([*one.values()]), np.array([*other.values()]))
+    pairs = (np.array([runs[seed] for seed in both]) for runs in (one, other))
+    return bootstrap_interval(ratio_of_means, *pairs, paired=True)
 
 
 def relative_table(results: Results) -> Table:
@@ -247,10 +253,10 @@ def relative_table(results: Results) -> Table:
         "Then (own) against the same learner, told nothing. In brackets the 95% interval over seeds. A randomised "
         "source is the demonstrator that acts at random, declared unconfounded, where a world has one; in the mazes, "
         "which have none, a trial of as many steps is added. Values up to 0: no state is worth more than 0, which is "
-        "true here and what a potential of zero takes for granted. The causal model plans with what was learned and "
-        "with what the logs prove of each step.",
+        "true here without time limit, and what a potential of zero takes for granted. The causal model plans with "
+        "what was learned and with what the logs prove of each step.",
         *_grid(results, INFORMED, results.variants, cell),
-        "causal-shaping reproduce --only method=zero,tight-zero,ucbvi-zero," + ",".join(INFORMED),
+        "method=zero,tight-zero,ucbvi-zero," + ",".join(INFORMED),
     )
 
 
@@ -290,9 +296,9 @@ def return_table(results: Results) -> Table:
     return Table(
         "returns",
         "Return of the learned policy",
-        "The exact expected return of an episode under the final greedy policy; its score, 0 for acting at random and "
-        f"1 for the optimal policy; and the median of the steps from which on the score stayed at {NEARLY_OPTIMAL} or "
-        "more, with the number of seeds that got there.",
+        "The exact expected return of an episode under the policy that a learner recommends in the end; its score, 0 "
+        "for acting at random and 1 for the optimal policy; and the median of the steps from which on the score "
+        f"stayed at {NEARLY_OPTIMAL} or more, with the number of seeds that got there.",
         *_grid(results, ROWS, results.variants, cell),
     )
 
@@ -361,16 +367,22 @@ def _verdict(informative: Sequence[bool | None], verdicts: Sequence[str]) -> str
     return f"help {helpful}, doubtful {doubtful}, no help {len(informative) - helpful - doubtful}"
 
 
-def ablation_regret(results: Results, *levels: str) -> FloatArray | None:
-    """Return the regret of a combination over the zero potential's: float64 [seeds, worlds], None if one is missing."""
-    columns = []
-    for world, coins in _standing(results):
-        values = results.values(world, ablation_name(*levels), "regret", coins)
-        zero = results.values(world, BASELINE, "regret", coins)
-        if not len(values) or len(values) != len(zero):
-            return None
-        columns.append(values / zero.mean())
-    return np.stack(columns, axis=1) if columns else None
+def ablation_regret(results: Results, *levels: Any) -> FloatArray | None:
+    """Return the regret of a combination over the zero potential's: float64 [seeds, worlds], None if one is missing.
+
+    Over the geometric mean of the zero potential's regret with the same seeds, those that all worlds have.
+    """
+    name = ablation_name(*levels)
+    tables = [
+        {what: {row["seed"]: row["regret"] for row in results.runs_of(world, what, coins)} for what in (name, BASELINE)}
+        for world, coins in _standing(results)
+    ]
+    seeds = sorted(set.intersection(*(set(runs) for table in tables for runs in table.values()))) if tables else []
+    if not seeds:
+        return None
+    regrets = np.array([[[table[what][seed] for table in tables] for seed in seeds] for what in (name, BASELINE)])
+    logs = np.log(np.maximum(regrets, 1e-12))
+    return np.asarray(np.exp(logs[0] - logs[1].mean(axis=0)))
 
 
 def ablation_table(results: Results) -> Table:
@@ -402,7 +414,7 @@ def ablation_table(results: Results) -> Table:
         ["", *(f"potential {name}" for name in FACTORS["potential"])],
         rows,
         records,
-        "causal-shaping reproduce --only coins=standing",
+        "coins=standing",
     )
 
 
@@ -421,7 +433,7 @@ def overall_table(results: Results) -> Table:
                 continue
             table = np.stack(columns, axis=1)
             middle, whole = bootstrap_interval(interquartile_mean, table), bootstrap_interval(mean, table)
-            rows.append([f"{METHODS[method].title}, {coins} coins", shown(middle, 2), shown(whole, 2)])
+            rows.append([f"{METHODS[method].title}, coins {coins}", shown(middle, 2), shown(whole, 2)])
             records.append(
                 {
                     "method": method,
@@ -447,29 +459,30 @@ def overall_table(results: Results) -> Table:
 
 def gamma_table(results: Results) -> Table:
     """What a finite confounding of all sources would buy, and whether it is true."""
-    rows, records = [], []
     worlds = [world for world, _ in _standing(results) if world in WORLDS]
-    for gamma in GAMMAS:
-        cells = [f"Gamma {gamma:g}"]
-        for name in worlds:
-            steps = LOG_STEPS // (QUICK.divisor if results.settings["quick"] else 1)
-            materials = Materials(load_world(name), steps, seed=0)
+    steps = LOG_STEPS // (QUICK.divisor if results.settings["quick"] else 1)
+    columns, records = [], []
+    for name in worlds:
+        materials = Materials(load_world(name), steps, seed=0)
+        cells = []
+        for gamma in GAMMAS:
             found = materials.bounded(gamma)
+            record = {"world": name, "gamma": gamma, "contradiction": found is None}
             if found is None:
                 cells.append("contradiction")
-                records.append({"world": name, "gamma": gamma, "contradiction": True})
-                continue
-            facts = bound_facts(materials, found)
-            cells.append(f"{facts['mean_distance']:.3f}\n{facts['violations']} violations")
-            numbers = {key: facts[key] for key in ("mean_distance", "violations", "states")}
-            records.append({"world": name, "gamma": gamma, "contradiction": False, **numbers})
-        rows.append(cells)
+            else:
+                facts = bound_facts(materials, found)
+                cells.append(f"{facts['mean_distance']:.3f}\n{facts['violations']} violations")
+                record |= {key: facts[key] for key in ("mean_distance", "violations", "states")}
+            records.append(record)
+        columns.append(cells)
+    rows = [[f"Gamma {gamma:g}", *cells] for gamma, *cells in zip(GAMMAS, *columns, strict=True)]
     return Table(
         "confounding",
         "What a finite confounding would buy, and whether it is true",
         "Joint ceilings if no source were more confounded than Gamma: mean distance to V* and the states where they "
-        "lie below it, or that the sources then contradict each other. The demonstrators act on the wind nearly "
-        "without chance, so that no small Gamma is true of them. Logs of seed 0, standing coins.",
+        "lie below it, or that the sources then contradict each other. The demonstrators leave little to chance in "
+        "what they do about the wind: a Gamma that is true of them is large. Logs of seed 0, standing coins.",
         ["", *worlds],
         rows if worlds else [],
         records,
