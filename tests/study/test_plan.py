@@ -1,5 +1,7 @@
 """What the study runs."""
 
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -92,8 +94,13 @@ def test_settings_change_with_what_is_run(monkeypatch):
     assert Plan(seeds=3, only={"seed": ["1"]}).settings() == before
     assert Plan(quick=True).settings() != before
     assert Plan(counted_in="episodes").settings() != before
-    monkeypatch.setattr(plans, "BUDGETS", {**BUDGETS, "windy-empty": 1})
-    assert Plan().settings() != before
+    for name, other in (("BUDGETS", {**BUDGETS, "windy-empty": 1}), ("MIN_VISITS", 3), ("VALUE_MAX", 1.0)):
+        with monkeypatch.context() as patched:
+            patched.setattr(plans, name, other)
+            assert Plan().settings() != before
+    script = "from causal_shaping.study import Plan; print(Plan().settings()['methods'])"
+    other_process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert other_process.stdout.strip() == before["methods"]
 
 
 def test_the_ablation_begins_with_q_ucb_and_holds_the_printed_method():

@@ -317,7 +317,8 @@ class Plan:
         """Return every number that results depend on; titles do not matter."""
         methods = [(m.name, m.potential, m.learner, dict(m.changes), m.worlds) for m in METHODS.values()]
         bounds = [PAPER_BOUND, VALUE_MAX, CONFIDENCE, MIN_VISITS, BCQ_THRESHOLDS, LIFTED_TO]
-        return [methods, dict(PRESETS), BUDGETS, LOG_STEPS, QUICK, CHECKPOINTS, bounds, str(signature(train_bcq))]
+        training = [(p.name, p.default) for p in signature(train_bcq).parameters.values() if p.name != "progress"]
+        return [methods, dict(PRESETS), BUDGETS, LOG_STEPS, QUICK, CHECKPOINTS, bounds, training]
 
     def jobs(self) -> list[Job]:
         """Return the work, longest first; units that share logs together, BCQ apart."""
