@@ -13,6 +13,7 @@ import numpy as np
 import causal_shaping as cs
 from causal_shaping.files import replacing
 from causal_shaping.learners import PRESETS
+from causal_shaping.learners.seeds import NEARLY
 
 HERE = Path(__file__).parent
 KINDS = [("walking-robot", "standing")] + [
@@ -242,7 +243,7 @@ def claims_of(world):
     """The numbers of `CLAIMS` in a world; regrets are means over `SEEDS`."""
     alive, best = ~world.model.terminal, world.model.optimum()
     bound = published(logged_counts(world), world.horizon, 0.0)[0][alive]
-    tied = (best.gaps() < ROUNDING).sum(axis=1)[alive] > 1
+    tied = (best.gaps() < NEARLY).sum(axis=1)[alive] > 1
     steps, truth = BUDGETS.get(world.name, BUDGET), cs.Potential(best.values, world.space)
     up = [(cs.train(world, None, "q-ucb", steps, seed).policy == 0)[alive].mean() for seed in SEEDS]
 
