@@ -87,10 +87,16 @@ def all_figures(results: Results, worlds: Mapping[str, World]) -> list[Drawing]:
     ]
 
 
-def shown_values(results: Results, world: World) -> dict[str, Any]:
-    """Return the value functions that are compared on a world's map, by title: float64 [states]."""
+def shown_values(results: Results, world: World, alone: bool = False) -> dict[str, Any]:
+    """Return the value functions that are compared on a world's map, by title: float64 [states].
+
+    Args:
+        results: what was run.
+        world: with standing coins.
+        alone: V* and what each source alone could prove, instead of what all of them do.
+    """
     shown: dict[str, Any] = {"V*": world.model.optimum(world.horizon).values[0]}
-    for name in BOUNDS:
+    for name in [f"alone-{source}" for source in world.demonstrators] if alone else BOUNDS:
         rows = results.potentials_of(world.name, name)
         if rows:
             shown[potential_title(name)] = np.array(rows[0]["values"])
@@ -111,9 +117,13 @@ def _world_figures(results: Results, worlds: Mapping[str, World]) -> Iterator[Dr
     for name, world in worlds.items():
         yield Drawing(f"map-{name}", f"{world.title}: map and winds.", partial(draw_world, world))
         values, policies = shown_values(results, world), shown_policies(results, world)
+        sources = shown_values(results, world, alone=True)
         if len(values) > 1:
             caption = f"{world.title}: V*, ceilings and floors of the first step, one colour scale, of the first seed."
             yield Drawing(f"values-{name}", caption, partial(_draw_values, world, values), f"world={name}")
+        if len(sources) > 1:
+            caption = f"{world.title}: V* and the ceilings that each source alone could prove, of the first seed."
+            yield Drawing(f"sources-{name}", caption, partial(_draw_values, world, sources), f"world={name}")
         if len(policies) > 1:
             caption = f"{world.title}: the optimal policy and learned ones, of the first seed."
             yield Drawing(f"policies-{name}", caption, partial(_draw_policies, world, policies), f"world={name}")

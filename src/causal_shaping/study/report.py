@@ -112,6 +112,7 @@ def render(results: Results, worlds: Mapping[str, World], tables: Mapping[str, T
             "title": world.title,
             "panels": [map_panel(world)],
             "values": value_panels(world, shown_values(results, world)),
+            "sources": value_panels(world, shown_values(results, world, alone=True))[1:],
             "policies": policy_panels(world, shown_policies(results, world)),
         }
         for name, world in worlds.items()
@@ -183,7 +184,6 @@ def _facts(results: Results) -> dict[str, Any]:
         "steps": sum(row["steps"] for row in results.runs),
         "log_steps": LOG_STEPS,
         "counted_in": results.settings["counted_in"],
-        "settings": dict(results.settings),
     }
 
 
