@@ -1,7 +1,7 @@
 """Learners: the printed algorithms step by step, equal on every path, and what the paper and its traps say of them."""
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import gymnasium as gym
 import numpy as np
@@ -567,3 +567,14 @@ def test_counts_must_be_those_of_the_ceilings():
         cs.train(world, paper, cs.Rule(**{**asdict(PRESETS["ucbvi-causal"]), "initial": "zero"}), 100, counts=counts)
     with pytest.raises(cs.CausalShapingError, match="Only a model-based rule"):
         cs.Rule(proven=True)
+
+
+def test_a_plan_with_rewards_that_are_not_told_apart_is_the_fixed_point_too():
+    rng = np.random.default_rng(0)
+    logs = [EASY.collect(name, 30_000) for name in EASY.demonstrators]
+    counts = cs.count([replace(one, reward=one.reward - 0.05 * rng.random(len(one))) for one in logs])
+    assert not any(counts.discrete_rewards)
+    fixed = cs.value_ceilings(counts, EASY.horizon, -0.1, stationary=True, value_max=2.0)
+    run = cs.train(EASY, fixed, "ucbvi-causal", 1, counts=counts, bonus=1e3, initial=2.0, clip="none")
+    alive = ~EASY.model.terminal
+    np.testing.assert_allclose(run.q_values[alive], fixed.q_values[alive], atol=1e-4)

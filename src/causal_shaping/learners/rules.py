@@ -38,9 +38,9 @@ BONUS_SCALES = ("horizon", "phi-max", "span")
 CLIPS = ("horizon", "potential", "zero", "none")
 INITIALS = ("horizon", "zero", "potential", "ceilings")
 TIME_LIMITS = ("bootstrap", "terminal")
-PLANNING_SWEEPS, PLANNING_TOLERANCE = 1000, 1e-5
+PLANNING_SWEEPS, PLANNING_TOLERANCE, RECOMMENDING_TOLERANCE = 1000, 1e-5, 1e-9
 """Sweeps of a plan without step index end when nothing changes by more than this, or after so many; an episode changes
-little, so that sweeps from the last plan's values are few."""
+little, so that sweeps from the last plan's values are few. The plan that is recommended in the end is more exact."""
 
 
 @dataclass(frozen=True)
@@ -438,5 +438,5 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
                 new = min(clip[layer, s], q_values[layer, s].max())
                 change = max(change, abs(new - values[layer, s]))
                 values[layer, s] = new
-        if change < PLANNING_TOLERANCE:
+        if change < (RECOMMENDING_TOLERANCE if recommending else PLANNING_TOLERANCE):
             break
