@@ -543,10 +543,11 @@ def test_a_plan_that_learned_nothing_is_the_fixed_point_of_the_ceilings(name, op
     unaware = {"bonus": 1e3, "initial": 2.0, "clip": "none", "steps": 1}
     run = cs.train(world, fixed, "ucbvi-causal", counts=counts, **unaware)
     alive = ~world.model.terminal
-    if "confounding" in options:  # the planner leaves upper limits of mass out
-        assert (run.values - fixed.values)[alive].min() > -1e-4
-    else:
-        np.testing.assert_allclose(run.q_values[alive], fixed.q_values[alive], atol=1e-4)
+    above = (run.q_values - fixed.q_values)[alive]
+    assert above.min() > -1e-7  # sweeps fall from 2, and do not fall through
+    if "confounding" not in options:  # the planner leaves upper limits of mass out
+        # It stops when a sweep changes less than 1e-5; the slowest world shrinks changes by 2% a sweep.
+        assert above.max() < 1e-3
     assert (run.values - world.model.optimum().values)[alive].min() > -0.01
 
 
