@@ -148,8 +148,8 @@ def _differences() -> str | None:
 
 
 def _page(text: str) -> str:
-    """Return a page without its title, its marks of generated tables, and links that lead out of the report."""
-    kept = (line for line in text.splitlines()[1:] if not line.startswith("<!--"))
+    """Return a page as a section: without its title and marks, headings one lower, links that stay in the report."""
+    kept = (f"#{line}" if line.startswith("## ") else line for line in text.splitlines()[1:] if line[:4] != "<!--")
     return "\n".join(kept).replace("](ceilings.md)", "](#potentials)").replace("](learners.md)", "](#regret)")
 
 
