@@ -84,7 +84,7 @@ def _complete_world(incomplete: str) -> list[str]:
 
 
 Coins = Annotated[str, typer.Option(help="Coins pay on every visit (standing) or once an episode (once).")]
-Horizon = Annotated[int | None, typer.Option(help="Steps after which an episode is cut.  [default: the world's]")]
+Horizon = Annotated[int | None, typer.Option(help="Steps after which an episode is cut.  (default: the world's)")]
 Wind = Annotated[
     str | None,
     typer.Option(metavar="E,S,W,N,NONE", help="Probabilities of the air pushing each way, for a map of your own."),
@@ -192,13 +192,13 @@ class LogArguments:
 def _log_arguments(
     logs: Annotated[list[str], typer.Argument(metavar="LOGS", help="Logs, one source each: [NAME=]FILE[,FILE...].")],
     state: Annotated[
-        str | None, typer.Option(help="State columns, commas between them.  [default: state]", rich_help_panel=COLUMNS)
+        str | None, typer.Option(help="State columns, commas between them.  (default: state)", rich_help_panel=COLUMNS)
     ] = None,
     action: Annotated[str, typer.Option(help="The action taken.", rich_help_panel=COLUMNS)] = "action",
     reward: Annotated[str, typer.Option(help="The reward.", rich_help_panel=COLUMNS)] = "reward",
     next_state: Annotated[
         str | None,
-        typer.Option(help="Columns of the state after.  [default: next_ and the state's]", rich_help_panel=COLUMNS),
+        typer.Option(help="Columns of the state after.  (default: next_ and the state's)", rich_help_panel=COLUMNS),
     ] = None,
     episode: Annotated[str, typer.Option(help="What tells episodes apart.", rich_help_panel=COLUMNS)] = "episode",
     step: Annotated[str, typer.Option(help="The number of the step.", rich_help_panel=COLUMNS)] = "step",
@@ -324,7 +324,7 @@ Supported = Annotated[
     typer.Option(help="What may follow a state: what was observed to follow it, or any state.", metavar="observed|any"),
 ]
 Confidence = Annotated[
-    float | None, typer.Option(help="That all bounds hold at once, such as 0.95.  [default: a plug-in estimate]")
+    float | None, typer.Option(help="That all bounds hold at once, such as 0.95.  (default: a plug-in estimate)")
 ]
 Discount = Annotated[float, typer.Option(help="The factor on future reward.")]
 MinVisits = Annotated[int, typer.Option(help="States with fewer visits get any support.")]
@@ -354,7 +354,7 @@ def ceilings(
     stationary: Annotated[bool, typer.Option("--stationary", help="The fixed point instead of a pass.")] = False,
     min_visits: MinVisits = 0,
     value_max: Annotated[
-        float | None, typer.Option(help="What no state is worth more than, if you know it.  [default: nothing]")
+        float | None, typer.Option(help="What no state is worth more than, if you know it.  (default: nothing)")
     ] = None,
     by_step: ByStep = False,
     counts_file: Annotated[
@@ -492,7 +492,7 @@ def train(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to keep the runs in.")],
     potential: Annotated[
-        Path | None, typer.Option(help="A file of ceilings or of a potential.  [default: phi = 0]")
+        Path | None, typer.Option(help="A file of ceilings or of a potential.  (default: phi = 0)")
     ] = None,
     learner: Annotated[str, typer.Option(help=f"One of {', '.join(PRESETS)}.")] = "q-ucb-shaping",
     counts: Annotated[
@@ -552,7 +552,7 @@ def reproduce(
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for results and report.")] = Path("report"),
     seeds: Annotated[
-        int | None, typer.Option(help=f"How many seeds to run.  [default: {SEEDS}, quick {QUICK.seeds}]")
+        int | None, typer.Option(help=f"How many seeds to run.  (default: {SEEDS}, quick {QUICK.seeds})")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of every budget, two seeds: about a minute.")] = False,
     only: Annotated[
@@ -566,7 +566,7 @@ def reproduce(
         str, typer.Option(help="Whether budgets count environment steps, as in the paper, or episodes.")
     ] = "steps",
     bcq: Annotated[bool, typer.Option("--bcq/--no-bcq", help="With BCQ, which needs the extra `deep`.")] = True,
-    workers: Annotated[int | None, typer.Option(help="Processes to use.  [default: one per core]")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes to use.  (default: one per core)")] = None,
 ) -> None:
     """Run the paper's study again, with what is missing there, and write one HTML report.
 
