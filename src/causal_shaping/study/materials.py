@@ -51,9 +51,15 @@ class Materials:
         return [self.world.collect(name, self.log_steps, self.seed) for name in self.world.demonstrators]
 
     @cached_property
+    def counts_by_source(self) -> dict[str, Counts]:
+        """What the logs of each source show."""
+        return {one.source: count([one]) for one in self.logs}
+
+    @cached_property
     def counts(self) -> Counts:
-        """What the logs show."""
-        return count(self.logs)
+        """What all logs show."""
+        first, *others = self.counts_by_source.values()
+        return first.merge(*others)
 
     @cached_property
     def best(self) -> Values:
@@ -106,9 +112,9 @@ class Materials:
                     stationary=True,
                     value_max=VALUE_MAX,
                 )
-            for one in self.logs:
-                if name == f"alone-{one.source}":
-                    return value_ceilings(count([one]), horizon, high)
+            for source, counts in self.counts_by_source.items():
+                if name == f"alone-{source}":
+                    return value_ceilings(counts, horizon, high)
         raise UnknownNameError(f"The study makes no potential {name!r}.")
 
     def bounded(self, gamma: float) -> Ceilings | None:
@@ -133,7 +139,7 @@ class Materials:
             return self.counts
         shape = (*self.world.model.noise.shape, len(self.world.actions))
         trial = self.world.collect(np.full(shape, 1 / shape[-1]), self.log_steps, self.seed, ADDED_TRIAL)
-        return count([*self.logs, trial])
+        return self.counts.merge(count([trial]))
 
     def _potential(self, name: str) -> Potential | Bounds:
         """Return what shapes rewards by name; bounds as they are, for their tables per action."""
