@@ -243,7 +243,7 @@ class Job:
     units: tuple[Unit, ...]
 
     def __str__(self) -> str:
-        return f"{self.world}, {self.coins} coins, seed {self.seed}{', BCQ' if self.deep else ''}"
+        return f"{self.world}, coins {self.coins}, seed {self.seed}{', BCQ' if self.deep else ''}"
 
     @property
     def cost(self) -> float:

@@ -15,7 +15,8 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,10 @@ RESULTS, POTENTIALS, TIMINGS, PARTS = "results.parquet", "potentials.parquet", "
 PART_FILES = f"{PARTS}/*/*/[!.]*.json"
 """The parts that are whole: a kill can leave a temporary file, whose name begins with a dot."""
 
-ABOUT = ("world", "coins", "name", "seed")
+ABOUT = [("world", pa.string()), ("coins", pa.string()), ("name", pa.string()), ("seed", pa.int64())]
 RUN_COLUMNS = pa.schema(
     [
-        ("world", pa.string()),
-        ("coins", pa.string()),
-        ("name", pa.string()),
-        ("seed", pa.int64()),
+        *ABOUT,
         ("steps", pa.int64()),
         ("episodes", pa.int64()),
         ("regret", pa.float64()),
@@ -67,10 +65,7 @@ RUN_COLUMNS = pa.schema(
 )
 POTENTIAL_COLUMNS = pa.schema(
     [
-        ("world", pa.string()),
-        ("coins", pa.string()),
-        ("name", pa.string()),
-        ("seed", pa.int64()),
+        *ABOUT,
         ("states", pa.int64()),
         ("mean_distance", pa.float64()),
         ("largest_distance", pa.float64()),
@@ -85,6 +80,8 @@ POTENTIAL_COLUMNS = pa.schema(
         ("training", pa.list_(pa.list_(pa.float64()))),
     ]
 )
+
+TIMING_COLUMNS = ("kind", *(name for name, _ in ABOUT), "seconds")
 
 Row = Mapping[str, Any]
 Progress = Callable[[float, float, Sequence[str]], None]
@@ -109,11 +106,19 @@ class Results:
 
     def runs_of(self, world: str, method: str, coins: str = "standing") -> list[Row]:
         """Return the runs of a method in a world, by seed."""
-        return _chosen(self.runs, world, coins, method)
+        return self._runs.get((world, coins, method), [])
 
     def potentials_of(self, world: str, name: str, coins: str = "standing") -> list[Row]:
         """Return the facts of a potential in a world, by seed."""
-        return _chosen(self.potentials, world, coins, name)
+        return self._potentials.get((world, coins, name), [])
+
+    @cached_property
+    def _runs(self) -> dict[tuple[str, str, str], list[Row]]:
+        return _by_name(self.runs)
+
+    @cached_property
+    def _potentials(self) -> dict[tuple[str, str, str], list[Row]]:
+        return _by_name(self.potentials)
 
     def values(self, world: str, method: str, what: str, coins: str = "standing") -> FloatArray:
         """Return one number of each seed: float64 [seeds]."""
@@ -135,8 +140,12 @@ class Results:
         return list(dict.fromkeys((row["world"], row["coins"]) for row in self.runs))
 
 
-def _chosen(rows: Sequence[Row], world: str, coins: str, name: str) -> list[Row]:
-    return [row for row in rows if (row["world"], row["coins"], row["name"]) == (world, coins, name)]
+def _by_name(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return rows by world, coin rule and name, in their order."""
+    result: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        result.setdefault((row["world"], row["coins"], row["name"]), []).append(row)
+    return result
 
 
 def run_study(
@@ -191,7 +200,7 @@ def run_job(plan: Plan, job: Job, folder: Path) -> tuple[str, float]:
     for unit in job.units:
         begin = time.perf_counter()
         facts = potential_unit(materials, unit) if unit.kind == POTENTIAL else run_unit(materials, unit, plan)
-        about = {"world": unit.world, "coins": unit.coins, "name": unit.name, "seed": unit.seed, "kind": unit.kind}
+        about = asdict(unit)
         target = folder / PARTS / unit.path
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target, [".json"]) as temporary:
@@ -253,7 +262,7 @@ def merge(folder: str | os.PathLike[str]) -> Results:
         rows = [{column: part.get(column) for column in schema.names} for part in parts if part["kind"] == kind]
         with replacing(path / name, PARQUET) as temporary:
             pq.write_table(pa.Table.from_pylist(rows, schema.with_metadata(metadata)), temporary)
-    timings = pa.Table.from_pylist([{key: part[key] for key in ("kind", *ABOUT, "seconds")} for part in parts])
+    timings = pa.Table.from_pylist([{key: part[key] for key in TIMING_COLUMNS} for part in parts])
     with replacing(path / TIMINGS, [".csv"]) as temporary:
         pa.csv.write_csv(timings, temporary)
     return load_results(path)
@@ -278,7 +287,7 @@ def _missing(job: Job, folder: Path) -> Job:
 def _part(file: Path) -> dict[str, Any]:
     try:
         part = dict(json.loads(file.read_text()))
-        if part["kind"] not in (RUN, POTENTIAL) or not all(key in part for key in (*ABOUT, "seconds")):
+        if part["kind"] not in (RUN, POTENTIAL) or not all(key in part for key in TIMING_COLUMNS):
             raise ValueError("something is missing")
     except (ValueError, TypeError, KeyError) as error:
         raise FileError(f"{file} is not a part of the study ({error}). Remove it to run that part again.") from error

@@ -297,8 +297,8 @@ def return_table(results: Results) -> Table:
         "returns",
         "Return of the learned policy",
         "The exact expected return of an episode under the policy that a learner recommends in the end; its score, 0 "
-        "for acting at random and 1 for the optimal policy; and the median of the steps from which on the score "
-        f"stayed at {NEARLY_OPTIMAL} or more, with the number of seeds that got there.",
+        "for acting at random and 1 for the optimal policy; and the median of the steps from which on the score of "
+        f"the policy that it acted by stayed at {NEARLY_OPTIMAL} or more, with the number of seeds that got there.",
         *_grid(results, ROWS, results.variants, cell),
     )
 
