@@ -25,7 +25,7 @@ from causal_shaping.cmdp import VALUE_TOLERANCE
 from causal_shaping.data import BoolArray, Counts, FloatArray
 
 
-class _Estimates:
+class Estimates:
     """The propensities, mean rewards and transitions of one source, at one step or pooled."""
 
     def __init__(self, counts: Counts, source: int, step: int | None = None) -> None:
@@ -70,7 +70,7 @@ def paper_ceilings(
     terminal = terminal_states(counts)
     ever_left = np.zeros((len(sources), n_states), dtype=bool)
     ever_left[counts.source, counts.state] = True
-    pooled = [_Estimates(counts, i) for i in sources] if counts.step is None else None
+    pooled = [Estimates(counts, i) for i in sources] if counts.step is None else None
     found: list[tuple[FloatArray, FloatArray]] = []
     sweeps, contraction, below_zero, clip_reached = 0, 0.0, False, False
 
@@ -80,7 +80,7 @@ def paper_ceilings(
         below_zero |= best < 0
         return min(best, omega) if np.isfinite(best) else omega
 
-    def values_of(source: _Estimates, q_values: FloatArray) -> FloatArray:
+    def values_of(source: Estimates, q_values: FloatArray) -> FloatArray:
         return np.where(source.tried.any(axis=1), q_values.max(axis=1), 0.0)
 
     if stationary:
@@ -88,7 +88,7 @@ def paper_ceilings(
         omega = (horizon - 1) * reward_max
         for i, source in enumerate(pooled):
 
-            def sweep(values: FloatArray, i: int = i, source: _Estimates = source) -> tuple[FloatArray, FloatArray]:
+            def sweep(values: FloatArray, i: int = i, source: Estimates = source) -> tuple[FloatArray, FloatArray]:
                 q_values = source.backup(values, clipped(i, values, omega), reward_max, discount)
                 return values_of(source, q_values), q_values
 
@@ -103,7 +103,7 @@ def paper_ceilings(
         for i in sources:
             values, q_values = np.zeros((horizon + 1, n_states)), np.empty((horizon, n_states, n_actions))
             for h in reversed(range(horizon)):
-                source = pooled[i] if pooled is not None else _Estimates(counts, i, h)
+                source = pooled[i] if pooled is not None else Estimates(counts, i, h)
                 best = clipped(i, values[h + 1], (horizon - 1 - h) * reward_max)
                 q_values[h] = source.backup(values[h + 1], best, reward_max, discount)
                 values[h] = values_of(source, q_values[h])

@@ -1,0 +1,49 @@
+"""Theory that runs: the paper's definitions, lemmas and theorems as functions, and what is true where print is not.
+
+- `learning_rates`, `clip`, `clip_lemma`, `clipped_sum`, `log_term`, `deviation`: the small lemmas.
+- `Shaped`, `conservative_optimism`: a model under a potential; Sub_Delta and what a potential settles.
+- `watch`, `proven_rule`: runs in which every inequality of the analysis is checked.
+- `visit_bound`, `printed_regret_bound`, `regret_bound`, `q_ucb`: bounds of visits and regret.
+- `CausalBellman`, `contraction`, `expected_times`: the causal Bellman operator.
+- `corrections`: printed and corrected, with counterexamples.
+- `examine`: all of it for one world.
+
+The arguments are written down in `docs/theory.md`.
+"""
+
+from causal_shaping.theory.contraction import CausalBellman, Contraction, contraction, expected_times
+from causal_shaping.theory.corrections import Correction, corrections
+from causal_shaping.theory.events import Watched, proven_rule, watch
+from causal_shaping.theory.examination import Examination, examine, usual_potentials
+from causal_shaping.theory.lemmas import clip, clip_lemma, clipped_sum, deviation, learning_rates, log_term
+from causal_shaping.theory.regret import RegretBound, printed_regret_bound, q_ucb, regret_bound, visit_bound
+from causal_shaping.theory.shaped import Optimism, Shaped, conservative_optimism
+
+__all__ = [
+    "CausalBellman",
+    "Contraction",
+    "Correction",
+    "Examination",
+    "Optimism",
+    "RegretBound",
+    "Shaped",
+    "Watched",
+    "clip",
+    "clip_lemma",
+    "clipped_sum",
+    "conservative_optimism",
+    "contraction",
+    "corrections",
+    "deviation",
+    "examine",
+    "expected_times",
+    "learning_rates",
+    "log_term",
+    "printed_regret_bound",
+    "proven_rule",
+    "q_ucb",
+    "regret_bound",
+    "usual_potentials",
+    "visit_bound",
+    "watch",
+]
