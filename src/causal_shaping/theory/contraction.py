@@ -125,8 +125,8 @@ def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> C
     """Return the sets, weights and modulus of the proposition for a source, or why it does not apply.
 
     S_1 is the end; S_k holds the states that are in no earlier set and from which every action may lead to one. With
-    q = epsilon delta and r = q / (1 - q), weights y_k with steps d_1 = 1, d_{k+1} = d_k min(1, r) / 2 (the recursion of
-    the appendix, solved) give
+    q = epsilon delta and r = q / (1 - q), weights y_k with steps d_1 = 1, d_2 = r / 2, d_{k+1} = d_k min(1, r) / 2 (the
+    recursion of the appendix, solved) give
 
         1 - modulus = min over k >= 2 of  ( q d_k - (1 - q) (y_m - y_k) ) / y_k  >  0.
 
@@ -161,8 +161,8 @@ def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> C
     delta = float(operator.share[~terminal].min()) if (~terminal).any() else 1.0
     epsilon = min(epsilon, 1.0)
     q, sets = epsilon * delta, int(level.max())
-    ratio = 0.5 * min(1.0, q / (1.0 - q)) if q < 1 else 1.0
-    step = ratio ** np.arange(sets)
+    ratio = 0.5 * q / (1.0 - q) if q < 1 else 1.0
+    step = np.append(1.0, ratio * min(ratio, 0.5 if q < 1 else 1.0) ** np.arange(sets - 1))
     weights = np.cumsum(step)
     above = np.append(np.cumsum(step[::-1])[::-1][1:], 0.0)  # y_m - y_k
     gains = (q * step - (1.0 - q) * above) / weights

@@ -172,7 +172,7 @@ class Examination:
         result.append(
             f"With a bonus of c = {max(breaks):g} or less, where c = 1 is proven, optimism breaks ({self.swept})."
             if breaks
-            else f"Optimism never broke, not even without a bonus ({self.swept}): what was visited has no noise."
+            else f"Optimism never broke, not even without a bonus ({self.swept})."
         )
         if not any(one.applies for one in self.contractions.values()):
             result.append("The proposition on convergence applies to none of the sources.")

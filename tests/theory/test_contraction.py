@@ -1,0 +1,162 @@
+"""The causal Bellman operator contracts where the proposition says so, and nowhere else."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from models import cmdps, demonstrators
+
+import causal_shaping as cs
+from causal_shaping.theory import CausalBellman, contraction, expected_times
+
+MODELS = cmdps(states=(1, 3), actions=(1, 3), noises=(1, 2), ending=True)
+
+
+def covering(data, model):
+    """A demonstrator that tries everything, and sees the noise."""
+    beta = data.draw(demonstrators(model))
+    return 0.7 * beta + 0.3 / beta.shape[-1]
+
+
+def operator_of(model, beta, reward_max=1.0):
+    return CausalBellman(model.observe(beta, "one"), reward_max)
+
+
+def slow_operator(model, beta, reward_max, values):
+    """T V by summing over the noise."""
+    result = np.zeros(len(model.terminal))
+    values = np.where(model.terminal, 0.0, values)
+    for s in np.flatnonzero(~model.terminal):
+        options = []
+        for x in range(len(model.actions)):
+            mass = model.noise[s] * beta[s, :, x]
+            seen = (mass * (model.reward[s, x] + values[model.next_state[s, x]])).sum()
+            options.append(seen + (1 - mass.sum()) * (reward_max + values.max()))
+        result[s] = max(options)
+    return result
+
+
+@given(st.data(), MODELS)
+def test_the_operator_is_that_of_the_equation(data, model):
+    beta = covering(data, model)
+    values = np.array(data.draw(st.lists(st.integers(-50, 50), min_size=5, max_size=5))[: len(model.terminal)]) / 7
+    values = np.resize(values, len(model.terminal))
+    assert operator_of(model, beta)(values) == pytest.approx(slow_operator(model, beta, 1.0, values))
+
+
+def norm(difference, weights, alive):
+    return (np.abs(difference)[alive] / weights[alive]).max()
+
+
+@settings(max_examples=150)
+@given(st.data(), MODELS)
+def test_it_shrinks_random_pairs_of_values_by_the_modulus(data, model):
+    operator = operator_of(model, covering(data, model))
+    found = contraction(operator)
+    assert found.applies  # every step may end the episode
+    alive = ~model.terminal
+    weights = np.append(0.0, found.weights)[found.level]
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    for _ in range(20):
+        one, other = rng.normal(size=(2, len(alive))) * rng.choice([0.1, 1, 30]) * alive
+        before, after = norm(one - other, weights, alive), norm(operator(one) - operator(other), weights, alive)
+        assert after <= found.modulus * before + 1e-12
+        times = expected_times(operator)
+        assert (
+            norm(operator(one) - operator(other), times, alive)
+            <= found.sharpest * norm(one - other, times, alive) + 1e-12
+        )
+
+
+@given(st.data(), MODELS)
+def test_the_sharpest_weights_are_reached(data, model):
+    """The weights are widened to themselves less 1, so that no smaller factor would do for them."""
+    operator = operator_of(model, covering(data, model))
+    times, alive = expected_times(operator), ~model.terminal
+    assert times[alive] == pytest.approx(1 + operator.widened(times)[alive])
+    assert operator.widened(times)[alive].max() == pytest.approx(contraction(operator).sharpest * times.max())
+
+
+@given(st.data(), MODELS)
+def test_the_propositions_weights_rise_and_satisfy_its_inequality(data, model):
+    found = contraction(operator_of(model, covering(data, model)))
+    y, q = found.weights, found.epsilon * found.delta
+    assert y[0] == 1
+    assert (np.diff(y) > 0).all()
+    for k in range(1, len(y)):
+        assert y[-1] / y[k] * (1 - q) + y[k - 1] / y[k] * q <= found.modulus + 1e-12 < 1 + 1e-12
+    assert found.shrinks > 0
+    assert found.sharpest <= found.modulus + 1e-12
+
+
+@given(st.data(), MODELS)
+def test_the_recursion_of_the_appendix_gives_these_weights(data, model):
+    found = contraction(operator_of(model, covering(data, model)))
+    q, y = found.epsilon * found.delta, [0.0, 1.0]
+    assume(q < 1)
+    while len(y) <= len(found.weights):
+        z = min(y[i] + q / (1 - q) * (y[i] - y[i - 1]) for i in range(1, len(y)))
+        y.append((y[-1] + z) / 2)
+    assert found.weights == pytest.approx(y[1:])
+
+
+@given(st.data(), MODELS)
+def test_it_has_one_fixed_point_above_the_optimum_from_any_start(data, model):
+    operator = operator_of(model, covering(data, model), max(model.reward_range[1], 0.0))
+    limits = []
+    for start in (0.0, 50.0, -50.0):
+        values = np.full(len(model.terminal), start)
+        for _ in range(3000):
+            values = operator(values)
+        limits.append(values)
+    assert limits[1] == pytest.approx(limits[0], abs=1e-6)
+    assert limits[2] == pytest.approx(limits[0], abs=1e-6)
+    assert (limits[0] >= model.optimum().values - 1e-6).all()
+
+
+def test_an_action_that_never_leaves_a_state_empties_the_sets():
+    world = cs.load_world("windy-empty")
+    found = contraction(operator_of(world.model, world.demonstrators["random"], -0.1))
+    assert not found.applies
+    assert "still in (1, 1) never leads closer to the end" in found.verdict
+    assert found.longest == math.inf
+    assert found.sharpest == found.modulus == 1
+
+
+def test_an_untried_action_is_named():
+    world = cs.load_world("walking-robot")
+    found = contraction(operator_of(world.model, world.demonstrators["competent"]))
+    assert "small-step was never tried in (0, 1) (10 such pairs)" in found.verdict
+
+
+def test_the_robot_contracts_under_a_random_demonstrator_but_hardly():
+    world = cs.load_world("walking-robot")
+    found = contraction(operator_of(world.model, np.full((22, 2, 2), 0.5)))
+    assert found.applies
+    assert len(found.weights) == 21
+    assert found.level[world.state_at(10, 1)] == 1
+    assert found.level[world.state_at(9, 0)] == 2
+    assert found.level[world.state_at(0, 1)] == 21
+    assert 0 < found.shrinks < 1e-15
+    assert 1e8 < found.longest < 2e8
+
+
+def test_sets_from_interventions_claim_too_much():
+    """The incompetent robot: do(x) may step forward, what its log shows never does, and T has many fixed points."""
+    world = cs.load_world("walking-robot")
+    operator = operator_of(world.model, world.demonstrators["incompetent"])
+    assert contraction(operator, world.model.transitions()).applies
+    assert not contraction(operator).applies
+    unstable = world.state_at(0, 0)
+    for level in (100.0, 200.0):
+        values = np.full(22, level)
+        assert operator(values)[unstable] == pytest.approx(level)
+
+
+def test_the_operator_is_of_one_source():
+    world = cs.load_world("walking-robot")
+    counts = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
+    with pytest.raises(cs.CausalShapingError, match="one source"):
+        CausalBellman(counts[0].merge(counts[1]), 1.0)

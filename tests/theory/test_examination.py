@@ -1,0 +1,72 @@
+"""All of the theory for one world, as people and programs get it."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.theory import Shaped, examine, printed_regret_bound, regret_bound, usual_potentials
+
+
+@pytest.fixture(scope="module")
+def easy():
+    return examine(cs.load_world("lavacross-easy"), episodes=200, seeds=4)
+
+
+def test_four_potentials_are_examined(easy):
+    assert [one.name for one in easy.potentials] == ["zero", "paper", "joint", "V*"]
+    assert all(one.optimism for one in easy.potentials)
+    assert [one.settled for one in easy.potentials] == [262, 715, 2456, 2482]
+    assert {one.suboptimal for one in easy.potentials} == {2482}
+    assert {(one.in_sub_delta, one.pairs) for one in easy.potentials} == {(154, 154)}
+
+
+def test_its_numbers_are_those_of_the_functions(easy):
+    world = cs.load_world("lavacross-easy")
+    shaped = Shaped(world.model, usual_potentials(world)["joint"], world.horizon)
+    moved, scale = shaped.nonnegative()
+    joint = easy.potentials[2]
+    assert joint.bound == regret_bound(shaped, 200)
+    assert joint.printed.total == pytest.approx(printed_regret_bound(moved, 200).total / scale)
+    assert joint.tightness == pytest.approx(joint.bound.total / joint.regret[0])
+    assert joint.regret[0] < joint.bound.trivial < joint.bound.total
+    assert 0 < joint.visits < 1
+
+
+def test_findings_say_what_breaks(easy):
+    text = " ".join(easy.findings())
+    assert "Rewards go down to -1.1" in text
+    assert "Every regret bound is vacuous at 200 episodes" in text
+    assert "optimism breaks (joint)" in text
+    assert "applies to none of the sources" in text
+    held = {sweep.c: sweep.held["optimism"] for sweep in easy.smaller}
+    assert held[1.0] == 1
+    assert held[0.0] == 0
+
+
+def test_potentials_below_the_optimum_get_no_bound():
+    found = examine(cs.load_world("lavacross-maze"), episodes=50, seeds=2)
+    zero = found.potentials[0]
+    assert zero.bound is None
+    assert zero.settled is None
+    assert math.isnan(zero.tightness)
+    assert "no theorem speaks of them: zero, paper" in " ".join(found.findings())
+
+
+def test_it_is_json_without_nan(easy):
+    plain = json.loads(json.dumps(easy.as_json(), allow_nan=False))
+    assert plain["potentials"][2]["potential"] == "joint"
+    assert plain["q_ucb_bound"]["vacuous"] is True
+    assert len(plain["potentials"][0]["distance"]) == 20
+    assert set(plain["contraction"]) == {"good", "bad", "random"}
+
+
+def test_a_potential_of_ones_own_is_examined():
+    world = cs.load_world("windy-empty")
+    found = examine(world, {"mine": np.full(len(world.states), 0.5)}, episodes=20, seeds=2)
+    assert [one.name for one in found.potentials] == ["mine"]
+    assert found.swept == "mine"
+    with pytest.raises(cs.CausalShapingError, match="no potential"):
+        examine(world, {})
