@@ -24,6 +24,7 @@ from causal_shaping.bounds.sensitivity import GAMMAS, TABLES, draw_sensitivity
 from causal_shaping.bounds.sensitivity import sensitivity as sensitivity_of
 from causal_shaping.console import (
     best_values,
+    print_examination,
     print_inspection,
     print_seeds,
     print_sensitivity,
@@ -541,6 +542,53 @@ def train(
         return
     print_seeds(found)
     print(f"Runs are kept in {output}.")
+    if png is not None:
+        print(f"Picture written to {png}.")
+
+
+@app.command()
+def theory(
+    world: Annotated[str, typer.Argument(help="A world, or a map.", autocompletion=_complete_world)],
+    potential: Annotated[
+        Path | None, typer.Option(help="A file of ceilings or of a potential to examine beside the usual four.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(help="Episodes of the runs and of the bounds.")] = 1_000,
+    seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 20,
+    coins: Coins = "standing",
+    horizon: Horizon = None,
+    wind: Wind = None,
+    png: Annotated[
+        Path | None, typer.Option(help="Draw the bounds over episodes into this file (.png, .svg, .pdf).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate the paper's definitions, lemmas and theorems for a world, as printed and corrected, beside what runs do.
+
+    Conservative optimism, Sub_Delta, bounds of visits and of regret, the events that proofs rest on and the bonus at
+    which they break, and the contraction of the causal Bellman operator of each source. Potentials come from the world
+    itself, without sampling error. docs/theory.md explains each number.
+
+    Example: causal-shaping theory lavacross-easy --potential phi.parquet
+    """
+    from causal_shaping.theory import examine, usual_potentials
+    from causal_shaping.theory.picture import draw_bounds
+    from causal_shaping.worlds.picture import FORMATS, save_picture
+
+    if png is not None:
+        check_target(png, FORMATS)
+    loaded = _load(world, coins, horizon, wind)
+    with _working(1) as working, _spoken_warnings():
+        working.on(f"Examining {world}")
+        given: dict[str, Any] = dict(usual_potentials(loaded))
+        if potential is not None:
+            given[potential.name] = _potential(potential)
+        found = examine(loaded, given, episodes, seeds)
+        if png is not None:
+            save_picture(draw_bounds(loaded, given), png)
+    if as_json:
+        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
+        return
+    print_examination(found)
     if png is not None:
         print(f"Picture written to {png}.")
 

@@ -16,7 +16,14 @@ from causal_shaping.theory.corrections import Correction, corrections
 from causal_shaping.theory.events import Watched, proven_rule, watch
 from causal_shaping.theory.examination import Examination, examine, usual_potentials
 from causal_shaping.theory.lemmas import clip, clip_lemma, clipped_sum, deviation, learning_rates, log_term
-from causal_shaping.theory.regret import RegretBound, printed_regret_bound, q_ucb, regret_bound, visit_bound
+from causal_shaping.theory.regret import (
+    RegretBound,
+    printed_regret_bound,
+    q_ucb,
+    regret_bound,
+    speaks_from,
+    visit_bound,
+)
 from causal_shaping.theory.shaped import Optimism, Shaped, conservative_optimism
 
 __all__ = [
@@ -43,6 +50,7 @@ __all__ = [
     "proven_rule",
     "q_ucb",
     "regret_bound",
+    "speaks_from",
     "usual_potentials",
     "visit_bound",
     "watch",

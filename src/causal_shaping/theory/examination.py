@@ -23,7 +23,14 @@ from causal_shaping.learners.rules import PRESETS, Rule, resolve
 from causal_shaping.potential import Potential
 from causal_shaping.theory.contraction import CausalBellman, Contraction, contraction
 from causal_shaping.theory.events import INEQUALITIES, Watched, iota_of, proven_rule, watch
-from causal_shaping.theory.regret import RegretBound, printed_regret_bound, q_ucb, regret_bound, visit_bound
+from causal_shaping.theory.regret import (
+    RegretBound,
+    printed_regret_bound,
+    q_ucb,
+    regret_bound,
+    speaks_from,
+    visit_bound,
+)
 from causal_shaping.theory.shaped import Optimism, Shaped
 from causal_shaping.worlds import World
 
@@ -63,9 +70,12 @@ class Examined:
         suboptimal: how many (h, s, x) have a positive gap.
         settled: how many of them the potential settles; None if it is no ceiling.
         visits: the most visits of a settled (h, s, x) over all runs, as a share of its bound; None without any.
-        printed: the printed bound of the regret, as read kindly.
+        printed_visits: the most visits of a pair in Sub_Delta at one step, as a share of the printed bound.
+        printed: the printed bound of the regret, as read kindly; None if the potential is no ceiling.
+        printed_from: from how many episodes on that says something; None without a bound.
         printed_regret: of the printed learner, for rewards from 0 to 1, over seeds.
         bound: the corrected bound; None if the potential is no ceiling.
+        bound_from: from how many episodes on that says something; None without a bound.
         regret: of the corrected learner, over seeds.
         held: the share of its runs in which each inequality held.
         printed_held: the same for the printed learner.
@@ -78,9 +88,12 @@ class Examined:
     suboptimal: int
     settled: int | None
     visits: float | None
-    printed: RegretBound
+    printed_visits: float
+    printed: RegretBound | None
+    printed_from: float | None
     printed_regret: Interval
     bound: RegretBound | None
+    bound_from: float | None
     regret: Interval
     held: Mapping[str, float]
     printed_held: Mapping[str, float]
@@ -88,16 +101,18 @@ class Examined:
     @property
     def tightness(self) -> float:
         """The corrected bound over measured regret; NaN without a bound, inf without regret."""
-        return _ratio(self.bound.total, self.regret[0]) if self.bound is not None else math.nan
+        return _ratio(self.bound, self.regret[0])
 
     @property
     def printed_tightness(self) -> float:
-        """The printed bound over the regret of the printed learner; inf without regret."""
-        return _ratio(self.printed.total, self.printed_regret[0])
+        """The same for the printed bound and learner."""
+        return _ratio(self.printed, self.printed_regret[0])
 
 
-def _ratio(bound: float, regret: float) -> float:
-    return bound / regret if regret > 0 else math.inf
+def _ratio(bound: RegretBound | None, regret: float) -> float:
+    if bound is None:
+        return math.nan
+    return bound.total / regret if regret > 0 else math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +132,7 @@ class Examination:
         smallest_gap: Delta_min.
         potentials: one answer each.
         q_ucb: the gap-dependent bound of Q-UCB, by the same theorem.
+        q_ucb_from: from how many episodes on that says something.
         swept: the potential whose bonus was made smaller.
         smaller: runs of the corrected learner with smaller bonuses.
         printed_smaller: the same of the printed one.
@@ -135,6 +151,7 @@ class Examination:
     smallest_gap: float
     potentials: tuple[Examined, ...]
     q_ucb: RegretBound
+    q_ucb_from: float
     swept: str
     smaller: tuple[Sweep, ...]
     printed_smaller: tuple[Sweep, ...]
@@ -160,8 +177,9 @@ class Examination:
         bounds = [one.bound for one in self.potentials if one.bound is not None]
         if bounds and all(bound.vacuous for bound in bounds) and self.q_ucb.vacuous:
             result.append(
-                f"Every regret bound is vacuous at {self.episodes:,} episodes: an episode cannot lose more than "
-                f"{bounds[0].trivial / self.episodes:.3g}."
+                f"Every regret bound is vacuous at {self.episodes:,} episodes, for none can lose more than "
+                f"{bounds[0].trivial / self.episodes:.3g}. The corrected one says something from "
+                f"{min(one.bound_from for one in self.potentials if one.bound_from is not None):.2g} episodes on."
             )
         worst = min((min(one.held.values()) for one in self.potentials if one.bound is not None), default=1.0)
         result.append(
@@ -206,10 +224,13 @@ class Examination:
                     "suboptimal": one.suboptimal,
                     "settled": one.settled,
                     "visits_over_bound": one.visits,
+                    "printed_visits_over_bound": one.printed_visits,
                     "printed_bound": bound(one.printed),
+                    "printed_speaks_from": number(one.printed_from),
                     "printed_regret": list(one.printed_regret),
                     "printed_tightness": number(one.printed_tightness),
                     "bound": bound(one.bound),
+                    "speaks_from": number(one.bound_from),
                     "regret": list(one.regret),
                     "tightness": number(one.tightness),
                     "held": dict(one.held),
@@ -218,6 +239,7 @@ class Examination:
                 for one in self.potentials
             ],
             "q_ucb_bound": bound(self.q_ucb),
+            "q_ucb_speaks_from": number(self.q_ucb_from),
             "smaller_bonus": [{"c": one.c, "regret": one.regret, **one.held} for one in self.smaller],
             "printed_smaller_bonus": [{"c": one.c, "regret": one.regret, **one.held} for one in self.printed_smaller],
             "contraction": {
@@ -290,7 +312,8 @@ def examine(
         value_span=first.span(best),
         smallest_gap=first.smallest_gap,
         potentials=tuple(_examined(name, shaped, episodes, seeds, p) for name, shaped in problems.items()),
-        q_ucb=_in_units(regret_bound(q_ucb(scaled), episodes, scale=horizon), scale),
+        q_ucb=in_units(regret_bound(q_ucb(scaled), episodes, scale=horizon), scale),
+        q_ucb_from=speaks_from(lambda k: regret_bound(q_ucb(scaled), k, scale=horizon)),
         swept=swept,
         smaller=tuple(
             _sweep(problems[swept], proven_rule(problems[swept], episodes, p, c), 1.0, episodes, seeds) for c in SMALLER
@@ -311,6 +334,10 @@ def _examined(name: str, shaped: Shaped, episodes: int, seeds: int, p: float) ->
     rule = proven_rule(shaped, episodes, p)
     runs = _runs(shaped, rule, episodes, seeds)
     printed = _runs(moved, resolve(PRINTED, p=p), episodes, seeds)
+    inside, iota = moved.pseudo_suboptimal(), iota_of(moved, episodes, p)
+    printed_limit = visit_bound(
+        PRINTED.c * float(moved.potential.max()), shaped.horizon, iota, moved.pair_gaps, printed=True
+    )
     ceiling = bool(shaped.optimism().holds.all())
     margins = shaped.margins()
     settled = (margins > 0) & (shaped.gaps > 0)
@@ -322,13 +349,16 @@ def _examined(name: str, shaped: Shaped, episodes: int, seeds: int, p: float) ->
         name=name,
         optimism=shaped.optimism(),
         pairs=int(np.isfinite(shaped.pair_gaps).sum()),
-        in_sub_delta=int(moved.pseudo_suboptimal().sum()),
+        in_sub_delta=int(inside.sum()),
         suboptimal=int((shaped.gaps > 0).sum()),
         settled=int(settled.sum()) if ceiling else None,
         visits=share,
-        printed=_in_units(printed_regret_bound(moved, episodes), scale),
+        printed_visits=max(float((run.visits[:, inside] / printed_limit[inside]).max(initial=0.0)) for run in printed),
+        printed=in_units(printed_regret_bound(moved, episodes), scale) if ceiling else None,
+        printed_from=speaks_from(lambda k: printed_regret_bound(moved, k)) if ceiling else None,
         printed_regret=mean_interval(_last(printed) / scale),
         bound=regret_bound(shaped, episodes) if ceiling else None,
+        bound_from=speaks_from(lambda k: regret_bound(shaped, k)) if ceiling else None,
         regret=mean_interval(_last(runs)),
         held=_held(runs),
         printed_held=_held(printed),
@@ -352,7 +382,7 @@ def _last(runs: Sequence[Watched]) -> FloatArray:
     return np.array([run.regret[-1] for run in runs])
 
 
-def _in_units(bound: RegretBound, scale: float) -> RegretBound:
+def in_units(bound: RegretBound, scale: float) -> RegretBound:
     """Return a bound for rewards from 0 to 1 in units of the world's own rewards."""
     parts = (bound.settled, bound.unsettled, bound.optimal, bound.first, bound.failure, bound.trivial)
     return RegretBound(*(part / scale for part in parts))

@@ -3,6 +3,7 @@
 - `visit_bound`: how often a settled (h, s, x) is visited at most.
 - `printed_regret_bound`: the main theorem's last line, 12 and 72 as printed, and with 24.
 - `regret_bound`: a bound with a proof, for a potential of any sign; with actual visits, a certificate of one run.
+- `speaks_from`: from how many episodes on a bound is not vacuous.
 - `q_ucb`: the process in which Q-UCB is Q-UCB Shaping, so that the same function bounds its regret.
 
 The proofs, and what is wrong in print, are in `docs/theory.md`.
@@ -11,6 +12,7 @@ The proofs, and what is wrong in print, are in `docs/theory.md`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -185,6 +187,23 @@ def regret_bound(
         failure=3.0 * chance * trivial if visits is None else 0.0,
         trivial=trivial,
     )
+
+
+def speaks_from(bound: Callable[[float], RegretBound], most: float = 1e30) -> float:
+    """Return from how many episodes on a bound says more than that no episode loses more than it can, to two digits.
+
+    Args:
+        bound: the bound after a number of episodes, such as `lambda k: regret_bound(shaped, k)`.
+        most: beyond this many episodes the answer is inf.
+    """
+    power = next((n for n in range(round(math.log10(most)) + 1) if not bound(10.0**n).vacuous), None)
+    if power is None:
+        return math.inf
+    low, high = 10.0 ** (power - 1), 10.0**power
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if bound(middle).vacuous else (low, middle)
+    return high
 
 
 def q_ucb(shaped: Shaped) -> Shaped:
