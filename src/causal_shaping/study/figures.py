@@ -24,6 +24,7 @@ from causal_shaping.learners.seeds import draw_curve
 from causal_shaping.study.plan import BASELINE, BCQ_THRESHOLDS, FACTORS, METHODS, ROBOT
 from causal_shaping.study.run import Results
 from causal_shaping.study.tables import AIM, INFORMED, ablation_regret, potential_title, relative_regret, variant_title
+from causal_shaping.study.theory import draw_theory
 from causal_shaping.worlds import World, load_world
 from causal_shaping.worlds.picture import FORMATS, draw_world
 
@@ -42,6 +43,11 @@ CURVES: Mapping[str, str] = {
 """The methods whose regret is drawn, and their colours."""
 
 BOUNDS = ("joint", "floor", "paper")
+THEORY = (
+    "Bounds of the regret over the number of episodes, standing coins: the printed theorem for the joint ceiling, "
+    "moved to rewards from 0 to 1; Q-UCB's; the corrected one for each ceiling; and the regret of runs of the "
+    "corrected learner. A bound above the dotted line is vacuous."
+)
 POLICIES = ("causal-bound", "avg", "tight", "causal")
 
 
@@ -84,6 +90,7 @@ def all_figures(results: Results, worlds: Mapping[str, World]) -> list[Drawing]:
         *_regret_figures(results),
         *_summary_figures(results),
         Drawing("map-walking-robot", "The walking robot with V*.", _draw_robot),
+        Drawing("theory", THEORY, partial(draw_theory, worlds)),
     ]
 
 

@@ -42,6 +42,7 @@ from causal_shaping.study.plan import (
 )
 from causal_shaping.study.robot import robot_tables
 from causal_shaping.study.run import Results, Row
+from causal_shaping.study.theory import theory_tables
 from causal_shaping.worlds import load_world
 
 NOTHING = "-"
@@ -521,5 +522,6 @@ def all_tables(results: Results) -> dict[str, Table]:
             alone=True,
         ),
         *(Table(*parts) for parts in robot_tables()),
+        *(Table(*parts) for parts in theory_tables(list(dict.fromkeys(world for world, _ in results.variants)))),
     ]
     return {table.name: table for table in tables if table.rows}
