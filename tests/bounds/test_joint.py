@@ -211,6 +211,26 @@ def test_combining_sources_earlier_is_never_looser(data, model, sources, discoun
         np.testing.assert_allclose(joint.values, at_end, atol=1e-9)
 
 
+@given(st.data(), small, st.integers(2, 3))
+@settings(max_examples=200)
+def test_a_backup_is_strictly_tighter_where_no_source_proves_the_most_of_every_outcome(data, model, sources):
+    """One step under `any`, against the best single source per (s, x): a minimum at the end cannot have more."""
+    betas = [data.draw(demonstrators(model)) for _ in range(sources)]
+    best = model.reward_range[1]
+    ceilings, _ = bounds_of(model, observed(model, betas), horizon=1, support="any")
+    for s in np.flatnonzero(~model.terminal):
+        for x in range(len(model.actions)):
+            lost = [
+                {o: mass * (best - o[1]) for (action, o), mass in shown(model, beta, s).items() if action == x}
+                for beta in betas
+            ]
+            most = {o: max(one.get(o, 0.0) for one in lost) for o in set().union(*lost)}
+            leads = any(all(one.get(o, 0.0) >= most[o] - 1e-12 for o in most) for one in lost)
+            alone = best - max(sum(one.values()) for one in lost)
+            assert ceilings.q_values[0, s, x] == pytest.approx(best - sum(most.values()), abs=1e-9)
+            assert (ceilings.q_values[0, s, x] < alone - 1e-9) == (not leads)
+
+
 @given(st.data(), small, discounts, st.booleans())
 @settings(max_examples=100)
 def test_more_sources_and_less_confounding_never_loosen(data, model, discount, given_support):

@@ -13,7 +13,7 @@ from walk import Walk
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.learners.proven import nothing_proven
-from causal_shaping.learners.rules import PRESETS, Constants, plan, record, update
+from causal_shaping.learners.rules import PRESETS, Constants, plan, prepare, record, update
 from causal_shaping.worlds.registration import ENVIRONMENTS
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
@@ -300,6 +300,12 @@ def test_the_span_scales_the_bonus():
     world = cs.load_world("lavacross-easy")
     counts = logged(world)
     joint, floors = cs.value_ceilings(counts, 20, -0.1), cs.value_floors(counts, 20, -1.1)
+    setting = prepare(
+        cs.Rule(bonus="span", c=2.0), world.space, world.model.terminal, 20, 500, joint, floors, step_indexed=True
+    )
+    iota = math.log((~world.model.terminal).sum() * 5 * 500 / 0.1)
+    assert joint.values.max() <= 0  # what follows an end is 0, and the highest of all
+    assert setting.constants.bonus == pytest.approx(2 * -floors.values.min() * math.sqrt(20 * iota))
     run = cs.train(world, joint, "q-ucb-shaping-tight", steps=500, bonus="span", c=0.01, floors=floors)
     assert run.visits.sum() == 500
     with pytest.raises(CausalShapingError, match="needs the ceilings and floors="):

@@ -4,8 +4,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis import strategies as st
 
 from causal_shaping.theory import learning_rates
+
+HORIZON, EPISODES = 3, 60
+ABOVE = st.lists(st.integers(0, 10), min_size=12, max_size=12).map(lambda draws: np.array(draws) / 10)
+
+
+def a_ceiling(model, draws):
+    """A potential above V*, at most 4 states."""
+    return model.optimum(HORIZON).values + np.resize(draws, (HORIZON, len(model.terminal)))
 
 
 @dataclass

@@ -7,18 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import cmdps
-from theory.runs import leftovers, remembered
+from runs import ABOVE, EPISODES, HORIZON, a_ceiling, leftovers, remembered
 
 import causal_shaping as cs
+from causal_shaping.learners.rules import prepare, update
 from causal_shaping.theory import Shaped, learning_rates, log_term, proven_rule, usual_potentials, watch
-
-HORIZON, EPISODES = 3, 60
-ABOVE = st.lists(st.integers(0, 10), min_size=12, max_size=12).map(lambda draws: np.array(draws) / 10)
-
-
-def a_ceiling(model, draws):
-    """A potential above V*, at most 4 states."""
-    return model.optimum(HORIZON).values + np.resize(draws, (HORIZON, len(model.terminal)))
 
 
 def world_problem(name="lavacross-easy", potential="V*"):
@@ -125,6 +118,23 @@ def test_deviations_are_those_of_the_weighted_mean():
     assert found.value_deviation == pytest.approx(max(below) / per)
     assert found.value_excess == pytest.approx(-min(below) / per)
     assert found.bonus_scale == pytest.approx(1.0)
+
+
+def test_a_cap_on_the_table_breaks_optimism():
+    """The tight rule's cap: once an entry is at the cap and its bonus is small, one bad draw takes it below Q*."""
+    model = cs.TabularCMDP(
+        [[[1, 1]], [[1, 1]]], [[[1.0, -1.0]], [[0.0, 0.0]]], [[0.5, 0.5], [1.0, 0.0]], [False, True], [1.0, 0.0]
+    )
+    shaped, episodes = Shaped(model, None, 1), 400
+    rule = proven_rule(shaped, episodes)
+    assert watch(shaped, episodes, learner=rule).held["optimism"]
+    capped = cs.Rule(clip="zero", bonus=rule.bonus, below_initial=True)
+    constants = prepare(capped, model.space, model.terminal, 1, episodes, step_indexed=True).constants
+    q_values, visits, lowest = np.zeros((1, 2, 1)), np.zeros((1, 2, 1), dtype=np.int64), 0.0
+    for draw in np.random.default_rng(0).integers(0, 2, episodes):
+        update((q_values, np.zeros((2, 2)), visits), 0, 1, 0, 0, 1.0 - 2.0 * draw, 1, False, constants)
+        lowest = min(lowest, q_values[0, 0, 0])
+    assert lowest < -0.001  # Q* is 0
 
 
 def test_only_the_learner_of_the_analysis_is_watched():

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import cmdps
-from theory.runs import leftovers, remembered, trees
-from theory.test_events import ABOVE, EPISODES, HORIZON, a_ceiling
+from runs import ABOVE, EPISODES, HORIZON, a_ceiling, leftovers, remembered, trees
 
 import causal_shaping as cs
 from causal_shaping.theory import (

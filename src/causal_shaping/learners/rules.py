@@ -56,7 +56,8 @@ class Rule:
             "potential", the potential of the state in place of that; or a number.
         bonus: its scale: "horizon", b_t = c sqrt(H^3 iota / t) as in Q-UCB; "phi-max", c sqrt(H phi_m^2 iota / t) as in
             Q-UCB Shaping, phi_m the largest potential, terminal states counting 0; "span", the same with the highest
-            ceiling minus the lowest floor in place of phi_m; a number B, b_t = B / sqrt(t).
+            ceiling minus the lowest floor in place of phi_m, 0 after the end among them, which keeps optimism for any
+            sign where rewards spread by at most c - 1 times that; a number B, b_t = B / sqrt(t).
         clip: the most that V can be: "horizon", H as in Q-UCB; "potential", phi as in Q-UCB Shaping; "zero", which is
             valid and tighter under a potential that is a ceiling; "none".
         below_initial: Q never rises above its initial value, so that no bonus can make a tried action look better than
@@ -328,8 +329,8 @@ def _scale(
         return float(max(table.max(), 0.0))  # as printed; a terminal state counts 0
     if ceilings is None or floors is None:
         raise ModelError("bonus='span' needs the ceilings and floors= of the optimal value.")
-    alive = ~ceilings.terminal
-    return float(ceilings.values[..., alive].max() - floors.values[..., ~floors.terminal].min())
+    # After the end, and after the last step, the value is 0.
+    return float(max(ceilings.values.max(), 0.0) - min(floors.values.min(), 0.0))
 
 
 @njit(cache=True, nogil=True)

@@ -90,7 +90,7 @@ def all_figures(results: Results, worlds: Mapping[str, World]) -> list[Drawing]:
         *_regret_figures(results),
         *_summary_figures(results),
         Drawing("map-walking-robot", "The walking robot with V*.", _draw_robot),
-        Drawing("theory", THEORY, partial(draw_theory, worlds)),
+        Drawing("theory", THEORY, partial(draw_theory, {ROBOT: load_world(ROBOT), **worlds})),
     ]
 
 

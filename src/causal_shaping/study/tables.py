@@ -37,6 +37,7 @@ from causal_shaping.study.plan import (
     POTENTIALS,
     PRINTED,
     QUICK,
+    ROBOT,
     WORLDS,
     ablation_name,
 )
@@ -492,6 +493,7 @@ def gamma_table(results: Results) -> Table:
 
 def all_tables(results: Results) -> dict[str, Table]:
     """Return every table that the results have anything for, by name."""
+    ran = {world for world, _ in results.variants}
     tables = [
         printed_table(results),
         optimal_table(results),
@@ -522,6 +524,6 @@ def all_tables(results: Results) -> dict[str, Table]:
             alone=True,
         ),
         *(Table(*parts) for parts in robot_tables()),
-        *(Table(*parts) for parts in theory_tables(list(dict.fromkeys(world for world, _ in results.variants)))),
+        *(Table(*parts) for parts in theory_tables([ROBOT, *(world for world in WORLDS if world in ran)])),
     ]
     return {table.name: table for table in tables if table.rows}
