@@ -378,3 +378,34 @@ def test_a_causal_model_is_trained_from_the_counts_of_its_ceilings(run, tmp_path
     code, _, errors = run(*learn, "--seeds", 2, "-o", "other")
     assert code == 2
     assert "counts=" in errors
+
+
+def test_theory_prints_all_of_it_for_one_world(run, tmp_path):
+    picture = tmp_path / "bounds.png"
+    code, out, err = run("theory", "lavacross-easy", "--episodes", 50, "--seeds", 2, "--png", picture)
+    assert code == 0, err
+    for text in ("conservatively optimistic", "154 of 154", "2,456 of 2,482", "vacuous", "never leaves it", "Q-UCB"):
+        assert text in out
+    assert picture.stat().st_size > 10_000
+
+
+def test_theory_takes_a_potential_of_ones_own_and_gives_json(run, tmp_path):
+    path = tmp_path / "mine.parquet"
+    cs.Potential.zero(cs.load_world("windy-empty")).save(path)
+    code, out, err = run("theory", "windy-empty", "--potential", path, "--episodes", 20, "--seeds", 1, "--json")
+    assert code == 0, err
+    found = json.loads(out)["potentials"]
+    assert found[-1]["potential"] == "mine.parquet"
+    for name in ("settled", "bound", "regret"):
+        assert found[-1][name] == found[0][name]
+
+
+def test_theory_refuses_what_it_cannot_examine(run, tmp_path):
+    path = tmp_path / "robot.parquet"
+    cs.Potential.zero(cs.load_world("walking-robot")).save(path)
+    code, _, err = run("theory", "windy-empty", "--potential", path)
+    assert code == 1
+    assert "The potential is of other states" in err
+    code, _, err = run("theory", "windy-empty", "--seeds", 0)
+    assert code == 1
+    assert "seeds is 0; it must be at least 1" in err

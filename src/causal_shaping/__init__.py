@@ -11,6 +11,7 @@ the optimal value from above all the same and shapes rewards with that ceiling.
   `sensitivity`: how all that moves with confounding.
 - `Potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium agent.
 - `train`, `train_seeds`: Q-UCB and Q-UCB Shaping, compiled over a world or plain over any discrete environment.
+- `causal_shaping.theory`: the paper's definitions, lemmas and theorems as functions, as printed and corrected.
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
 Importing the package registers the Gymnasium environments `causal_shaping/...`.

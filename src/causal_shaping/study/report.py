@@ -150,7 +150,12 @@ def _differences() -> str | None:
 def _page(text: str) -> str:
     """Return a page as a section: without its title and marks, headings one lower, links that stay in the report."""
     kept = (f"#{line}" if line.startswith("## ") else line for line in text.splitlines()[1:] if line[:4] != "<!--")
-    return "\n".join(kept).replace("](ceilings.md)", "](#potentials)").replace("](learners.md)", "](#regret)")
+    return (
+        "\n".join(kept)
+        .replace("](ceilings.md)", "](#potentials)")
+        .replace("](learners.md)", "](#regret)")
+        .replace("](theory.md)", "](#theory)")
+    )
 
 
 def _command(results: Results) -> str:

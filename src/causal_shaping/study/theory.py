@@ -45,6 +45,7 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
                     one.optimism.verdict.replace("conservatively optimistic, ", "holds: ").replace("; ", "\n"),
                     f"{one.in_sub_delta} of {one.pairs}",
                     bound_text(one.printed),
+                    number_text(one.printed_from),
                     f"{one.printed_regret[0]:.0f}",
                     number_text(one.printed_tightness),
                     "-" if one.settled is None else f"{one.settled:,} of {one.suboptimal:,}",
@@ -84,11 +85,12 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
         "conservative optimism",
         "printed\nin Sub_Delta",
         "printed\nbound",
+        "printed\nspeaks from",
         "printed\nregret",
         "printed\nbound / regret",
         "settled",
         "bound",
-        "speaks from\nepisodes",
+        "speaks from",
         "regret",
         "bound / regret",
         "event held",
@@ -99,10 +101,10 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
         f"After {EPISODES:,} episodes with a table per step, means over {SEEDS} runs, potentials from population "
         "counts. As printed: rewards moved to 0 to 1, c = 4, the sum over suboptimal pairs only; in units of the "
         "world's reward. Then the corrected theorem for any sign with c = 1: how many suboptimal (h, s, x) the "
-        "potential settles, the bound, from how many episodes on it says more than that no episode loses more than it "
-        "can, and in how many runs its event held. A dash: the potential is below V* somewhere, or there was no "
-        "regret. Both learners keep the first action that they try for longer than the whole run; a bonus that is "
-        "proven costs more than it earns here.",
+        "potential settles, the bound, and in how many runs its event held. A bound speaks from the number of "
+        "episodes from which it says more than that no episode loses more than it can. A dash: the potential is below "
+        "V* somewhere, or there was no regret. Both learners keep the first action that they try for longer than the "
+        "whole run; a bonus that is proven costs more than it earns here.",
         heads,
         rows,
         records,

@@ -152,10 +152,12 @@ def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> C
         closer = ends + follows[..., (level > 0) & ~terminal].sum(axis=-1)
         found = (level == 0) & (closer > 0).all(axis=1)
         if not found.any():
-            s = int(np.argmax(level == 0))
-            x = int(np.argmax(closer[s] <= 0))
-            away = f"{operator.actions[x]} in {operator.states[s]} never leads closer to the end"
-            return Contraction(False, f"{away}, so that {(level == 0).sum():,} states are in no set", *nothing)
+            left = (level == 0)[:, None] & (closer <= 0)
+            stays = left & (np.einsum("sxs->sx", follows) >= 1 - 1e-12)
+            s, x = np.argwhere(stays if stays.any() else left)[0]
+            what = "never leaves it" if stays.any() else "never leads closer to the end"
+            away = f"{operator.actions[x]} in {operator.states[s]} {what}"
+            return Contraction(False, f"{away}; {(level == 0).sum():,} states are in no set", *nothing)
         epsilon = min(epsilon, float(closer[found].min()))
         level[found] = level.max() + 1
     delta = float(operator.share[~terminal].min()) if (~terminal).any() else 1.0
