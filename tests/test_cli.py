@@ -404,8 +404,8 @@ def test_theory_refuses_what_it_cannot_examine(run, tmp_path):
     path = tmp_path / "robot.parquet"
     cs.Potential.zero(cs.load_world("walking-robot")).save(path)
     code, _, err = run("theory", "windy-empty", "--potential", path)
-    assert code == 1
+    assert code == 2
     assert "The potential is of other states" in err
     code, _, err = run("theory", "windy-empty", "--seeds", 0)
-    assert code == 1
+    assert code == 2
     assert "seeds is 0; it must be at least 1" in err

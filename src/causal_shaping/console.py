@@ -248,7 +248,7 @@ def print_seeds(found: Seeds) -> None:
 
 def print_examination(found: Examination) -> None:
     """Print the theory of one world."""
-    console = wide_console(width=124)
+    console = wide_console(width=132)
     low, high = found.reward_range
     console.print(
         f"{found.world}: {found.horizon} steps, rewards from {low:g} to {high:g}, V* from {found.value_range[0]:.3g} "
@@ -276,7 +276,7 @@ def print_examination(found: Examination) -> None:
             number_text(one.printed_tightness),
         )
     console.print(table)
-    heads = ("settled", "visits / bound", *measured, "event held")
+    heads = ("settled", "visits / bound", *measured, "event held", "at c from")
     table = Table("potential", *(Column(head, justify="right") for head in heads), title="Corrected, for any sign")
     for one in found.potentials:
         table.add_row(
@@ -288,8 +288,9 @@ def print_examination(found: Examination) -> None:
             f"{one.regret[0]:.4g}",
             number_text(one.tightness),
             f"{min(one.held.values()):.0%}",
+            f"{one.needed:.2g}",
         )
-    table.add_row("Q-UCB", "", "", bound_text(found.q_ucb), number_text(found.q_ucb_from), "", "", "")
+    table.add_row("Q-UCB", "", "", bound_text(found.q_ucb), number_text(found.q_ucb_from), "", "", "", "")
     console.print(table)
     for title, sweeps in (
         (f"Smaller bonuses: corrected learner, {found.swept}; c = 1 is proven", found.smaller),

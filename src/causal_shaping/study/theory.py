@@ -54,6 +54,7 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
                     f"{one.regret[0]:.0f}",
                     number_text(one.tightness),
                     f"{min(one.held.values()):.0%}",
+                    f"{one.needed:.2g}",
                 ]
             )
             records.append(
@@ -77,6 +78,7 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
                     "regret_high": one.regret[2],
                     "q_ucb_bound": world.q_ucb.total,
                     "q_ucb_speaks_from": world.q_ucb_from,
+                    "needed_c": one.needed,
                     **{f"held_{name}": share for name, share in one.held.items()},
                 }
             )
@@ -94,6 +96,7 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
         "regret",
         "bound / regret",
         "event held",
+        "at c from",
     ]
     return (
         "theory-bounds",
@@ -101,10 +104,11 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
         f"After {EPISODES:,} episodes with a table per step, means over {SEEDS} runs, potentials from population "
         "counts. As printed: rewards moved to 0 to 1, c = 4, the sum over suboptimal pairs only; in units of the "
         "world's reward. Then the corrected theorem for any sign with c = 1: how many suboptimal (h, s, x) the "
-        "potential settles, the bound, and in how many runs its event held. A bound speaks from the number of "
-        "episodes from which it says more than that no episode loses more than it can. A dash: the potential is below "
-        "V* somewhere, or there was no regret. Both learners keep the first action that they try for longer than the "
-        "whole run; a bonus that is proven costs more than it earns here.",
+        "potential settles, the bound, in how many runs its event held, and from which c on the concentration lemma "
+        "would have held in them. A bound speaks from the number of episodes from which it says more than that no "
+        "episode loses more than it can. A dash: the potential is below V* somewhere, or there was no regret. Both "
+        "learners keep the first action that they try for longer than the whole run; a bonus that is proven costs "
+        "more than it earns here.",
         heads,
         rows,
         records,

@@ -77,6 +77,7 @@ class Examined:
         bound: the corrected bound; None if the potential is no ceiling.
         bound_from: from how many episodes on that says something; None without a bound.
         regret: of the corrected learner, over seeds.
+        needed: the smallest c for which the concentration lemma held in all of its runs.
         held: the share of its runs in which each inequality held.
         printed_held: the same for the printed learner.
     """
@@ -95,6 +96,7 @@ class Examined:
     bound: RegretBound | None
     bound_from: float | None
     regret: Interval
+    needed: float
     held: Mapping[str, float]
     printed_held: Mapping[str, float]
 
@@ -233,6 +235,7 @@ class Examination:
                     "speaks_from": number(one.bound_from),
                     "regret": list(one.regret),
                     "tightness": number(one.tightness),
+                    "needed_c": one.needed,
                     "held": dict(one.held),
                     "printed_held": dict(one.printed_held),
                 }
@@ -360,6 +363,7 @@ def _examined(name: str, shaped: Shaped, episodes: int, seeds: int, p: float) ->
         bound=regret_bound(shaped, episodes) if ceiling else None,
         bound_from=speaks_from(lambda k: regret_bound(shaped, k)) if ceiling else None,
         regret=mean_interval(_last(runs)),
+        needed=_ratio_or_zero(max(max(run.value_deviation, run.value_excess) for run in runs), shaped.needed_span),
         held=_held(runs),
         printed_held=_held(printed),
     )
@@ -380,6 +384,10 @@ def _held(runs: Sequence[Watched]) -> dict[str, float]:
 
 def _last(runs: Sequence[Watched]) -> FloatArray:
     return np.array([run.regret[-1] for run in runs])
+
+
+def _ratio_or_zero(number: float, scale: float) -> float:
+    return number / scale if scale > 0 else 0.0
 
 
 def in_units(bound: RegretBound, scale: float) -> RegretBound:

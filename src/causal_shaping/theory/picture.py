@@ -80,13 +80,16 @@ def draw_bounds(
         if name != "episodes":
             label = name if name == TRIVIAL else f"bound, {name}"
             axes.plot(curves["episodes"], curve, label=label, **STYLES.get(name, {}))
-    for name in [name for name in given if name in curves][-2:]:
-        shaped = Shaped(world.model, given[name], world.horizon)
-        run = watch(shaped, measured, seed, proven_rule(shaped, measured))
-        at = np.unique(np.geomspace(1, measured, 60).astype(np.int64))
-        shown = run.regret[at - 1]
-        colour = STYLES.get(name, {}).get("color")
-        axes.plot(at[shown > 0], shown[shown > 0], "o", markersize=2.5, color=colour, label=f"regret of a run, {name}")
+    shaped = {name: Shaped(world.model, given[name], world.horizon) for name in given if name in curves}
+    runs = {name: (one, proven_rule(one, measured), 1.0) for name, one in list(shaped.items())[-2:]}
+    moved, scale = Shaped(world.model, None, world.horizon).nonnegative()
+    runs["Q-UCB"] = (q_ucb(moved), proven_rule(moved, measured, scale=world.horizon), scale)
+    at = np.unique(np.geomspace(1, measured, 60).astype(np.int64))
+    for name, (problem, rule, unit) in runs.items():
+        regret = watch(problem, measured, seed, rule).regret[at - 1] / unit
+        colour, marker = STYLES.get(name, {}).get("color"), "x" if name == "Q-UCB" else "o"
+        paid = regret > 0
+        axes.plot(at[paid], regret[paid], marker, markersize=2.5, color=colour, label=f"regret of a run, {name}")
     axes.set(xscale="log", yscale="log", xlabel="episodes", ylabel="regret", title=world.name)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
