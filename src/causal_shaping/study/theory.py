@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from causal_shaping.console import bound_text, number_text
+from causal_shaping.console import number_text
 from causal_shaping.study.robot import Parts
-from causal_shaping.theory import Examination, corrections, examine
+from causal_shaping.theory import Examination, Optimism, RegretBound, corrections, examine
 from causal_shaping.theory.picture import draw_bounds
 from causal_shaping.worlds import World, load_world
 
@@ -42,14 +43,14 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
             rows.append(
                 [
                     f"{world.world}\n{one.name}",
-                    one.optimism.verdict.replace("conservatively optimistic, ", "holds: ").replace("; ", "\n"),
+                    _distance(one.optimism),
                     f"{one.in_sub_delta} of {one.pairs}",
-                    bound_text(one.printed),
+                    _starred(one.printed),
                     number_text(one.printed_from),
                     f"{one.printed_regret[0]:.0f}",
                     number_text(one.printed_tightness),
                     "-" if one.settled is None else f"{one.settled:,} of {one.suboptimal:,}",
-                    bound_text(one.bound),
+                    _starred(one.bound),
                     number_text(one.bound_from),
                     f"{one.regret[0]:.0f}",
                     number_text(one.tightness),
@@ -84,7 +85,7 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
             )
     heads = [
         "potential",
-        "conservative optimism",
+        "phi - V*",
         "printed\nin Sub_Delta",
         "printed\nbound",
         "printed\nspeaks from",
@@ -102,17 +103,30 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
         "theory-bounds",
         "What the theorems promise, and what runs do",
         f"After {EPISODES:,} episodes with a table per step, means over {SEEDS} runs, potentials from population "
-        "counts. As printed: rewards moved to 0 to 1, c = 4, the sum over suboptimal pairs only; in units of the "
-        "world's reward. Then the corrected theorem for any sign with c = 1: how many suboptimal (h, s, x) the "
-        "potential settles, the bound, in how many runs its event held, and from which c on the concentration lemma "
-        "would have held in them. A bound speaks from the number of episodes from which it says more than that no "
-        "episode loses more than it can. A dash: the potential is below V* somewhere, or there was no regret. Both "
-        "learners keep the first action that they try for longer than the whole run; a bonus that is proven costs "
-        "more than it earns here.",
+        "counts; phi - V* is a mean over steps and states, or at how many of them phi is below. As printed: "
+        "rewards moved to 0 to 1, c = 4, the sum over suboptimal pairs only; in units of the world's reward. Then "
+        "the corrected theorem for any sign with c = 1: how many suboptimal (h, s, x) the potential settles, the "
+        "bound, in how many runs its event held, and from which c on the concentration lemma would have held in "
+        "them. A star: vacuous, an episode cannot lose so much. A bound speaks from the number of episodes from "
+        "which it is not. A dash: no ceiling, so that no theorem speaks of it, or no regret. Both learners keep "
+        "the first action that they try for longer than the whole run; a bonus that is proven costs more than it "
+        "earns here.",
         heads,
         rows,
         records,
     )
+
+
+def _distance(optimism: Optimism) -> str:
+    """Return how far a potential is above V* on average, or at how many steps and states it is below."""
+    if optimism.holds.all():
+        return f"{np.nanmean(optimism.distance):.3g}"
+    return f"below at {(~optimism.holds).sum()}"
+
+
+def _starred(bound: RegretBound | None) -> str:
+    """Return a bound, with a star if it is vacuous."""
+    return "-" if bound is None else f"{bound.total:.2g}{'*' if bound.vacuous else ''}"
 
 
 def _events_table(found: Sequence[Examination]) -> Parts:

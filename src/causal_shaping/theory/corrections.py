@@ -282,7 +282,7 @@ def below_its_image() -> Correction:
         0.0,
         "V* <= T V* is enough, since T is monotone",
         float((best - operator(best)).max()),
-        1e-9,
+        0.0,
     )
 
 
@@ -301,7 +301,7 @@ def negative_reward_bound() -> Correction:
         0.0,
         "ending is worth 0: max(0, .), as the joint ceiling has it",
         float((best - value_ceilings(counts, world.horizon, b).values).max()),
-        1e-9,
+        0.0,
     )
 
 
