@@ -96,6 +96,23 @@ def leftovers(shaped, episodes_of_nodes):
     return least
 
 
+def deviations(shaped, episodes_of_nodes):
+    """The widest weighted sums times sqrt(t): y + V* below its mean, above it, and y + phi above its mean."""
+    H, widest = shaped.horizon, np.full(3, -math.inf)
+    seen = {}
+    for node in (node for nodes in episodes_of_nodes for node in nodes):
+        past = seen.setdefault((node.h, node.s, node.x), [])
+        past.append(node)
+        weights = learning_rates(H, len(past))[1:] * math.sqrt(len(past))
+        strayed = []
+        for following in (shaped.values, shaped.potential):
+            mean = shaped.expected(following)[node.h, node.s, node.x]
+            paid = [one.paid + (following[node.h + 1, one.after] if one.after >= 0 else 0.0) for one in past]
+            strayed.append(float(weights @ (np.array(paid) - mean)))
+        widest = np.maximum(widest, [-strayed[0], strayed[0], strayed[1]])
+    return widest
+
+
 def trees(shaped, episodes_of_nodes):
     """For every node, the sum of clipped terms of the theorem's tree, by its own recursion."""
     H = shaped.horizon

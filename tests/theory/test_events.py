@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import cmdps
-from runs import ABOVE, EPISODES, HORIZON, a_ceiling, leftovers, remembered
+from runs import ABOVE, EPISODES, HORIZON, a_ceiling, deviations, leftovers, remembered
 
 import causal_shaping as cs
 from causal_shaping.learners.rules import prepare, update
@@ -45,6 +45,11 @@ def test_what_is_left_over_is_that_of_the_definitions(model, draws, c):
     assert found.upper <= slow["upper"] + 1e-9
     for name in ("chosen", "recursion"):
         assert getattr(found, name) == pytest.approx(slow[name], abs=1e-9)
+    iota = log_term(int((~model.terminal).sum()), 2, EPISODES * HORIZON, 0.1)
+    assert rule.bonus == pytest.approx(c * shaped.needed_span * math.sqrt(HORIZON * iota))
+    assert found.bonus_scale == pytest.approx(c * shaped.needed_span)
+    strayed = deviations(shaped, nodes) / math.sqrt(HORIZON * iota)
+    assert (found.value_deviation, found.value_excess, found.potential_excess) == pytest.approx(tuple(strayed))
 
 
 @settings(max_examples=40)
@@ -71,6 +76,15 @@ def test_without_noise_no_bonus_is_needed(model, draws):
 def test_the_printed_learner_is_optimistic_where_rewards_and_potential_are_not_negative(model, draws, seed):
     shaped, _ = Shaped(model, a_ceiling(model, draws), HORIZON).nonnegative()
     assert all(watch(shaped, EPISODES, seed).held.values())
+
+
+def test_a_potential_below_the_optimum_is_not_optimistic_before_anything_happened():
+    model = cs.TabularCMDP(
+        np.ones((2, 2, 1), dtype=int), [[[1.0], [3.0]], [[0.0], [0.0]]], np.ones((2, 1)), [False, True], [1.0, 0.0]
+    )
+    shaped = Shaped(model, [[2.0, 0.0]], 1)
+    # The first action looks worse than the untried one after a visit, so that both are tried; what counts is the start.
+    assert watch(shaped, 1, learner=proven_rule(shaped, 1)).optimism == pytest.approx(-1.0)
 
 
 def test_the_printed_learner_loses_optimism_where_the_potential_is_negative():

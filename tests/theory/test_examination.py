@@ -2,12 +2,24 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.theory import Shaped, examine, printed_regret_bound, regret_bound, usual_potentials
+from causal_shaping.theory import (
+    Shaped,
+    examine,
+    log_term,
+    printed_regret_bound,
+    proven_rule,
+    q_ucb,
+    regret_bound,
+    speaks_from,
+    usual_potentials,
+    watch,
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +47,51 @@ def test_its_numbers_are_those_of_the_functions(easy):
     assert 0 < joint.visits < 1
 
 
+def test_its_runs_are_those_of_the_learners(easy):
+    world = cs.load_world("lavacross-easy")
+    shaped = Shaped(world.model, usual_potentials(world)["joint"], world.horizon)
+    moved, scale = shaped.nonnegative()
+    joint, seeds = easy.potentials[2], range(4)
+    printed = [watch(moved, 200, seed) for seed in seeds]
+    ours = [watch(shaped, 200, seed, proven_rule(shaped, 200)) for seed in seeds]
+    assert joint.printed_regret[0] == pytest.approx(np.mean([run.regret[-1] for run in printed]) / scale)
+    assert easy.printed_smaller[0].regret == pytest.approx(joint.printed_regret[0])
+    assert joint.regret[0] == easy.smaller[0].regret == pytest.approx(np.mean([run.regret[-1] for run in ours]))
+    states = (~world.model.terminal).sum()
+    limit = 9 * shaped.needed_span**2 * 20 * log_term(states, 5, 200 * 20, 0.1)
+    margins, settled = shaped.margins(), (shaped.margins() > 0) & (shaped.gaps > 0)
+    shares = [(run.visits[settled] / (np.floor(limit / margins[settled] ** 2) + 1)).max() for run in ours]
+    assert joint.visits == pytest.approx(max(shares))
+    inside, highest = moved.pseudo_suboptimal(), moved.potential.max()
+    printed_limit = 16 * 4**2 * highest**2 * 20 * log_term(len(world.states), 5, 200 * 20, 0.1) / moved.pair_gaps**2
+    most = max((run.visits[:, inside] / printed_limit[inside]).max() for run in printed)
+    assert joint.printed_visits == pytest.approx(most)
+    widest = max(max(run.value_deviation, run.value_excess) for run in ours)
+    assert joint.needed == pytest.approx(widest / shaped.needed_span)
+
+
+def test_its_bounds_speak_where_the_functions_say(easy):
+    world = cs.load_world("lavacross-easy")
+    shaped = Shaped(world.model, usual_potentials(world)["joint"], world.horizon)
+    moved, scale = shaped.nonnegative()
+    joint = easy.potentials[2]
+    assert joint.bound_from == speaks_from(lambda k: regret_bound(shaped, k))
+    assert joint.printed_from == speaks_from(lambda k: printed_regret_bound(moved, k))
+    assert easy.q_ucb.total == pytest.approx(regret_bound(q_ucb(moved), 200, scale=20).total / scale)
+    assert easy.value_span == shaped.span(shaped.values)
+    assert easy.random_rewards
+    assert not examine(cs.load_world("windy-empty"), {"zero": None}, 5, 1).random_rewards
+
+
 def test_findings_say_what_breaks(easy):
     text = " ".join(easy.findings())
     assert "Rewards go down to -1.1" in text
     assert "Every regret bound is vacuous at 200 episodes" in text
     assert "optimism breaks (joint)" in text
     assert "applies to none of the sources" in text
+    assert "held in at least 100% of the runs for every ceiling; 80% are promised" in text
+    half = replace(easy.potentials[2], held={"optimism": 0.5, "upper": 1.0})
+    assert "at least 50% of the runs" in " ".join(replace(easy, potentials=(easy.potentials[3], half)).findings())
     held = {sweep.c: sweep.held["optimism"] for sweep in easy.smaller}
     assert held[1.0] == 1
     assert held[0.0] == 0

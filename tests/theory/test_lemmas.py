@@ -61,6 +61,8 @@ def test_the_clip_lemma_breaks_as_printed_and_with_a_larger_threshold():
     # Twice the threshold, x c: a just below it is clipped, and x b is not enough to make up for it.
     a, c, x = 0.19, 1.0, 0.2
     assert clip(a, x * c) + (1 + x) * (c - a) < c
+    assert clip_lemma(a, c - a, c, x) == pytest.approx(x * (c - a))
+    assert clip(2.0, 2.0) == 2
 
 
 def test_the_clip_lemma_refuses_what_it_is_not_about():
@@ -81,12 +83,18 @@ def test_clipped_sums_come_near_their_bound():
     assert terms.sum() > 0.99 * clipped_sum(50, 0.1)
     assert clip(50 / np.sqrt(np.arange(1, 101)), 0.0).sum() > 0.92 * clipped_sum(50, 0.0, 100)
     assert clipped_sum(0.0, 0.0) == 0
+    assert clipped_sum(3.0, 0.0, 4) == 12
+    assert clipped_sum(3.0, 1.0, 0) == 0
 
 
 def test_iota_is_the_logarithm_of_all_events_over_the_chance():
     assert log_term(3, 2, 100, 0.1) == pytest.approx(math.log(6000))
     with pytest.raises(CausalShapingError, match="p is 1"):
         log_term(3, 2, 100, 1.0)
+
+
+def test_the_radius_is_that_of_the_lemma():
+    assert deviation(3.0, 5, 2.0, 10) == pytest.approx(3.0 * math.sqrt(5 * 2.0 / 10))
 
 
 def exceeding(horizon, visits, chance, size):

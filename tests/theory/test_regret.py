@@ -13,12 +13,14 @@ from runs import ABOVE, EPISODES, HORIZON, a_ceiling, leftovers, remembered, tre
 
 import causal_shaping as cs
 from causal_shaping.theory import (
+    RegretBound,
     Shaped,
     log_term,
     printed_regret_bound,
     proven_rule,
     q_ucb,
     regret_bound,
+    speaks_from,
     usual_potentials,
     visit_bound,
     watch,
@@ -27,11 +29,10 @@ from causal_shaping.theory import (
 RANDOM = cmdps(states=(2, 3), actions=(2, 2), noises=(2, 3))
 
 
-def slow_bound(shaped, episodes, p, scale, visits=None):
-    """The corrected bound in loops, sums of clipped terms by adding them up."""
+def slow_bound(shaped, episodes, p, scale, clip="zero", visits=None, exact=False):
+    """The corrected bound in loops; `exact` adds up the clipped terms instead of bounding their sum."""
     H, model = shaped.horizon, shaped.model
-    alive = int((~model.terminal).sum())
-    iota = log_term(alive, len(model.actions), episodes * H, p)
+    iota = log_term(int((~model.terminal).sum()), len(model.actions), episodes * H, p)
     growth = 1 + 1 / H
     total = 0.0
     for h, s, x in itertools.product(range(H), range(len(model.terminal)), range(len(model.actions))):
@@ -39,40 +40,112 @@ def slow_bound(shaped, episodes, p, scale, visits=None):
             continue
         gap = shaped.gaps[h, s, x]
         threshold = gap / (2 * H) if gap > 0 else shaped.smallest_gap / (2 * sum(growth**j for j in range(H)))
-        margin = shaped.margins()[h, s, x]
-        if visits is None:
-            most = episodes
-            if gap > 0 and margin > 0:
-                most = min(most, math.floor(9 * scale**2 * H * iota / margin**2 + 1e-9) + 1)
+        margin = (
+            shaped.best.values[h, s] - shaped.expected((2 if clip == "potential" else 1) * shaped.potential)[h, s, x]
+        )
+        most = episodes if visits is None else visits[h, s, x]
+        if visits is None and gap > 0 and margin > 1e-9:
+            most = min(most, math.floor(9 * scale**2 * H * iota / margin**2 + 1e-9) + 1)
+        if most == 0:
+            continue
+        inside = shaped.potential[h, s] - shaped.best.q_values[h, s, x]
+        first = 3 * scale * math.sqrt(H * iota)
+        if exact:
+            inside += sum(first / math.sqrt(n) for n in range(1, int(most)) if first / math.sqrt(n) >= threshold)
         else:
-            most = visits[h, s, x]
-        inside = 0.0
-        if most > 0:
-            inside += shaped.potential[h, s] - shaped.best.q_values[h, s, x]
-        for n in range(1, int(most)):
-            width = 3 * scale * math.sqrt(H * iota / n)
-            inside += width if width >= threshold else 0.0
+            inside += 2 * first * min(math.sqrt(most - 1), first / threshold)
         total += 2 * sum(growth ** (2 * j) for j in range(h + 1)) * inside
     return total
 
 
 @settings(max_examples=40)
-@given(RANDOM, ABOVE, st.floats(0, 0.2))
-def test_the_bound_is_that_of_the_theorem_with_sums_in_closed_form(model, draws, more):
+@given(RANDOM, ABOVE, st.floats(0, 0.2), st.sampled_from([1, 2, EPISODES, 10**6, 10**12]))
+def test_the_bound_is_that_of_the_theorem(model, draws, more, episodes):
     shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
     scale = shaped.needed_span + more
-    found = regret_bound(shaped, EPISODES, p=0.05, scale=scale)
+    found = regret_bound(shaped, episodes, p=0.05, scale=scale)
+    assert found.failure == pytest.approx(3 * 0.05 * episodes * shaped.worst_regret)
+    assert found.trivial == pytest.approx(episodes * shaped.worst_regret)
+    assert found.vacuous == (found.total >= found.trivial)
     if math.isinf(shaped.smallest_gap):
         assert found.total == found.failure  # every action is optimal: there is no regret
-        return
-    slow = slow_bound(shaped, EPISODES, 0.05, scale)
-    closed = found.total - found.failure
-    assert slow <= closed + 1e-9
-    # In closed form, sums over n are 2 sqrt(N) instead of 1 + 1 / sqrt(2) + ...: less than twice as much.
-    assert closed <= 2 * slow + 1e-9
-    assert found.failure == pytest.approx(3 * 0.05 * EPISODES * shaped.worst_regret)
-    assert found.trivial == pytest.approx(EPISODES * shaped.worst_regret)
-    assert found.vacuous == (found.total >= found.trivial)
+    else:
+        assert found.total - found.failure == pytest.approx(slow_bound(shaped, episodes, 0.05, scale), rel=1e-9)
+        own = regret_bound(shaped, episodes, scale=scale)
+        assert own.total == pytest.approx(regret_bound(shaped, episodes, 1 / (3 * episodes * HORIZON), scale).total)
+
+
+@settings(max_examples=40)
+@given(RANDOM, ABOVE, st.data())
+def test_with_visits_it_is_the_bound_of_one_run(model, draws, data):
+    shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
+    size = shaped.gaps.size
+    drawn = data.draw(st.lists(st.sampled_from([0, 1, 2, 5, 40]), min_size=size, max_size=size))
+    visits = np.reshape(drawn, shaped.gaps.shape)
+    if math.isfinite(shaped.smallest_gap):
+        found = regret_bound(shaped, EPISODES, 0.05, 0.3, visits=visits)
+        assert found.failure == 0
+        assert found.total == pytest.approx(slow_bound(shaped, EPISODES, 0.05, 0.3, visits=visits))
+
+
+@settings(max_examples=40)
+@given(RANDOM, ABOVE)
+def test_the_printed_clip_needs_more_bonus_and_settles_less(model, draws):
+    shaped, _ = Shaped(model, a_ceiling(model, draws), HORIZON).nonnegative()
+    needed = max(shaped.span(shaped.values), shaped.span(2 * shaped.potential))
+    found = regret_bound(shaped, 10**9, 0.05, clip="potential")
+    if math.isfinite(shaped.smallest_gap):
+        slow = slow_bound(shaped, 10**9, 0.05, needed, clip="potential")
+        assert found.total - found.failure == pytest.approx(slow, rel=1e-9)
+    if needed > 0.1:
+        with pytest.raises(cs.CausalShapingError, match="optimism is proven from"):
+            regret_bound(shaped, 100, scale=needed - 0.01, clip="potential")
+
+
+@settings(max_examples=20)
+@given(RANDOM, ABOVE)
+def test_the_closed_form_is_above_the_sums_that_it_bounds(model, draws):
+    shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
+    if math.isfinite(shaped.smallest_gap):
+        sums = slow_bound(shaped, EPISODES, 0.05, shaped.needed_span, exact=True)
+        closed = slow_bound(shaped, EPISODES, 0.05, shaped.needed_span)
+        assert sums - 1e-9 <= closed <= 2 * sums + 1e-9  # 2 sqrt(N) against 1 + 1 / sqrt(2) + ...
+
+
+def slow_printed(shaped, episodes, p, c, constant):
+    """The printed line in loops, over pairs with a positive gap."""
+    H, model = shaped.horizon, shaped.model
+    T = episodes * H
+    iota = math.log(int((~model.terminal).sum()) * len(model.actions) * T / p)
+    highest = max(max(row) for row in shaped.potential.tolist())
+    total = 2 * p * T * H
+    for s, x in itertools.product(range(len(model.terminal)), range(len(model.actions))):
+        positive = [gap for gap in shaped.gaps[:, s, x] if gap > 0]
+        if positive:
+            unit = c**2 * math.e**2 * highest**2 * iota / min(positive)
+            total += constant * unit * H**3 if shaped.pseudo_suboptimal()[s, x] else 72 * unit * H**4
+    return total
+
+
+@settings(max_examples=40)
+@given(RANDOM, ABOVE, st.sampled_from([12.0, 24.0]))
+def test_the_printed_bound_is_the_printed_line(model, draws, constant):
+    shaped, _ = Shaped(model, a_ceiling(model, draws), HORIZON).nonnegative()
+    found = printed_regret_bound(shaped, 500, 0.02, 3.0, constant)
+    assert found.total == pytest.approx(slow_printed(shaped, 500, 0.02, 3.0, constant), rel=1e-9)
+    by_itself = printed_regret_bound(shaped, 500)
+    assert by_itself.total == pytest.approx(slow_printed(shaped, 500, 1 / (2 * 500 * HORIZON), 4.0, 12.0), rel=1e-9)
+
+
+def test_a_bound_speaks_where_it_stops_being_vacuous():
+    def bound(total, trivial):
+        return RegretBound(total, 0.0, 0.0, 0.0, 0.0, trivial)
+
+    assert 345 <= speaks_from(lambda k: bound(345.0, k)) <= 349
+    assert speaks_from(lambda k: bound(0.5, k)) <= 1
+    assert speaks_from(lambda k: bound(k, k)) == math.inf  # as much as can be lost anyway
+    assert bound(1.0, 1.0).vacuous
+    assert not bound(0.9, 1.0).vacuous
 
 
 @settings(max_examples=60)
@@ -151,25 +224,6 @@ def test_print_has_half_of_what_its_own_sum_comes_to():
     assert exact > 23.9 * unit
 
 
-def test_the_printed_bound_has_its_constants():
-    """One state, two actions, gap 1/2, H = 1: the printed line by hand."""
-    model = cs.TabularCMDP(
-        np.ones((2, 2, 1), dtype=int), [[[1.0], [0.5]], [[0.0], [0.0]]], np.ones((2, 1)), [False, True], [1.0, 0.0]
-    )
-    shaped = Shaped(model, [[1.0, 0.0]], 1)
-    K, c = 100, 4.0
-    iota = math.log(1 * 2 * K * (2 * K))  # p = 1 / (2 T)
-    unit = c**2 * math.e**2 * iota / 0.5
-    assert shaped.pseudo_suboptimal().tolist() == [[False, True], [False, False]]  # 0.5 - 1 + 0.5 <= 1
-    found = printed_regret_bound(shaped, K)
-    assert found.settled == pytest.approx(12 * unit)
-    assert found.failure == pytest.approx(1.0)
-    assert printed_regret_bound(shaped, K, constant=24).settled == pytest.approx(24 * unit)
-    low = printed_regret_bound(Shaped(model, [[1.0, 0.0]], 1), K, p=0.01, c=2.0)
-    assert low.settled == pytest.approx(12 * 4 * math.e**2 * math.log(2 * K / 0.01) / 0.5)
-    assert low.failure == pytest.approx(2 * 0.01 * K)
-
-
 def test_pairs_outside_sub_delta_cost_the_horizon_more():
     world = cs.load_world("windy-empty")
     shaped, _ = Shaped(world.model, usual_potentials(world)["joint"], world.horizon).nonnegative()
@@ -212,6 +266,15 @@ def test_q_ucb_is_q_ucb_shaping_with_the_horizon_as_potential():
     same = watch(other, 200, 1, rule)
     assert (plain.visits == same.visits).all()
     assert same.bonus_scale == pytest.approx(4 * world.horizon)
+    costs = cs.load_world("windy-empty")
+    assert (q_ucb(Shaped(costs.model, None, 15)).potential == 0).all()  # nothing is worth more than ending
+
+
+def test_the_visit_bound_counts_whole_visits():
+    assert visit_bound(1.0, 20, 10.0, 2.0) == 451
+    assert visit_bound(1.0, 2, 1.0, 4.0) == 2  # 18 / 16
+    assert visit_bound(1.0, 2, 1.0, 4.0, printed=True) == 2
+    assert visit_bound(1.0, 2, 1.0, 0.0) == math.inf
 
 
 def test_bounds_grow_with_the_logarithm_of_the_episodes_and_say_something_in_the_end():

@@ -111,6 +111,25 @@ def test_the_optimum_settles_every_suboptimal_action(model):
     assert ((shaped.margins() > 0) == (shaped.gaps > 0)).all()
 
 
+@given(cmdps(states=(1, 3)), TABLES)
+def test_under_the_printed_clip_margins_lose_the_potential_twice(model, draws):
+    shaped = Shaped(model, a_table(model, draws), HORIZON)
+    follows = np.einsum("sxt,ht->hsx", model.transitions(), shaped.potential[1:])
+    expected = shaped.best.values[..., None] - model.rewards() - 2 * follows
+    expected = np.where((expected > 1e-9) & ~model.terminal[:, None], expected, 0.0)
+    assert shaped.margins("potential") == pytest.approx(expected, abs=1e-12)
+
+
+@given(cmdps(states=(1, 3)), TABLES)
+def test_the_printed_shaping_has_one_index_and_nothing_at_the_last_step(model, draws):
+    phi = a_table(model, draws)
+    shaped = Shaped(model, phi, HORIZON).shaped_model(printed=True)
+    for h, s, x, u in itertools.product(range(HORIZON), *map(range, model.reward.shape)):
+        added = phi[h, model.next_state[s, x, u]] - phi[h, s] if h + 1 < HORIZON else 0.0
+        expected = 0.0 if model.terminal[s] else model.reward[s, x, u] + added
+        assert shaped.reward[h, s, x, u] == pytest.approx(expected)
+
+
 def test_better_ceilings_settle_more_in_lavacross_easy():
     world = cs.load_world("lavacross-easy")
     counts = [world.model.observe(beta, source) for source, beta in world.demonstrators.items()]
@@ -149,6 +168,36 @@ def test_the_span_is_the_widest_range_after_one_action(model):
         ]
         widest = max(widest, max(after) - min(after))
     assert shaped.span(best) == pytest.approx(widest)
+
+
+def test_a_bonus_must_cover_the_value_and_the_potential():
+    """One step to one of two states that are both worth nothing: V* has no span, a potential has."""
+    model = cs.TabularCMDP(
+        [[[1, 2]], [[3, 3]], [[3, 3]], [[3, 3]]],
+        np.zeros((4, 1, 2)),
+        [[0.5, 0.5]] * 4,
+        [False, False, False, True],
+        [1.0, 0.0, 0.0, 0.0],
+    )
+    shaped = Shaped(model, [[1.0, 0.0, 0.0, 0.0], [0.0, 0.2, 0.9, 0.0]], 2)
+    assert shaped.span(shaped.values) == 0
+    assert shaped.needed_span == pytest.approx(0.7)
+    assert shaped.optimism(reward_max=5).limit == 10
+
+
+def test_ties_by_rounding_are_no_gaps():
+    reward = np.array([[[0.1 + 0.2], [0.3]], [[0.0], [0.0]]])
+    model = cs.TabularCMDP(np.ones((2, 2, 1), dtype=int), reward, np.ones((2, 1)), [False, True], [1.0, 0.0])
+    shaped = Shaped(model, None, 1)
+    assert (shaped.gaps == 0).all()
+    assert np.isinf(shaped.smallest_gap)
+
+
+def test_only_states_in_which_episodes_start_can_lose_from_the_start():
+    reward = np.zeros((3, 2, 1))
+    reward[0, 0], reward[1, 0] = 1.0, 10.0
+    model = cs.TabularCMDP(np.full((3, 2, 1), 2), reward, np.ones((3, 1)), [False, False, True], [1.0, 0.0, 0.0])
+    assert Shaped(model, None, 1).worst_regret == 1
 
 
 @settings(max_examples=25)
