@@ -50,10 +50,8 @@ class CausalBellman:
         self.tried: BoolArray = self._estimates.tried
         self.share: FloatArray = self._estimates.share
         size = len(self.states)
-        follows = np.asarray(self._estimates.follows.todense()).reshape(size, -1, size)
-        self.ends = np.where(self.tried, 1.0 - follows.sum(axis=-1), 0.0) + follows[..., self.terminal].sum(axis=-1)
-        follows[..., self.terminal] = 0.0
-        self.follows = follows
+        self.follows: FloatArray = np.asarray(self._estimates.follows.todense()).reshape(size, -1, size)
+        self.ends = np.where(self.tried, 1.0 - self.follows.sum(axis=-1), 0.0)
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return T V: float64 [states]; the value of a terminal state is 0 before and after."""
@@ -176,8 +174,8 @@ def expected_times(operator: CausalBellman) -> FloatArray:
     """Return w = 1 + widened(w), the sharpest weights: float64 [states]; inf everywhere if there are none.
 
     T contracts by 1 - 1 / max w in the norm weighted with w, since widened(w) = w - 1. If there is no such w, some
-    choice of actions, with free mass sent to some state, is a nonnegative matrix whose spectral radius is 1 or more,
-    and `widened` shrinks no positive weights. By policy iteration: w > 0 can solve w = 1 + A w only if A has a smaller
+    choice of actions, with free mass sent to some state, is a nonnegative matrix whose spectral radius is 1, and
+    `widened` shrinks no positive weights. By policy iteration: w > 0 can solve w = 1 + A w only if A has a smaller
     one.
     """
     alive = np.flatnonzero(~operator.terminal)
