@@ -28,8 +28,8 @@ def test_a_watched_run_is_the_learners_own():
     assert found.regret == pytest.approx(run.regret)
 
 
-@settings(max_examples=30)
-@given(cmdps(states=(2, 3), actions=(2, 2), noises=(2, 3)), ABOVE, st.sampled_from([0.0, 0.02, 0.3]))
+@settings(max_examples=80)
+@given(cmdps(states=(2, 3), actions=(2, 2), noises=(2, 3)), ABOVE, st.sampled_from([0.0, 0.002, 0.005, 0.02, 0.3]))
 def test_what_is_left_over_is_that_of_the_definitions(model, draws, c):
     shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
     rule = proven_rule(shaped, EPISODES, c=c)
