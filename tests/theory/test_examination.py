@@ -80,7 +80,17 @@ def test_its_bounds_speak_where_the_functions_say(easy):
     assert easy.q_ucb.total == pytest.approx(regret_bound(q_ucb(moved), 200, scale=20).total / scale)
     assert easy.value_span == shaped.span(shaped.values)
     assert easy.random_rewards
-    assert not examine(cs.load_world("windy-empty"), {"zero": None}, 5, 1).random_rewards
+    robot = cs.load_world("walking-robot")
+    spread = Shaped(robot.model, None, robot.horizon)
+    assert examine(robot, {"zero": None}, 5, 1).value_span == spread.span(spread.values) > spread.span(spread.potential)
+
+
+def test_rewards_are_random_only_if_noise_that_happens_moves_them(tmp_path):
+    path = tmp_path / "calm.txt"
+    path.write_text("#####\n#.LG#\n#..c#\n#####")
+    calm, windy = ([0.0, 0.0, 0.0, 0.0, 1.0], [0.1, 0.1, 0.1, 0.1, 0.6])
+    found = [examine(cs.load_world(path, horizon=4, wind=wind), {"zero": None}, 5, 1) for wind in (calm, windy)]
+    assert [one.random_rewards for one in found] == [False, True]
 
 
 def test_findings_say_what_breaks(easy):
