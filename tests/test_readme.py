@@ -9,7 +9,7 @@ README = Path(__file__).parents[1] / "README.md"
 def test_the_snippets_of_the_readme_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     snippets = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(snippets) == 8
+    assert len(snippets) == 9
     names: dict[str, object] = {}
     for snippet in snippets:
         exec(compile(snippet, str(README), "exec"), names)

@@ -46,6 +46,7 @@ from causal_shaping.potential import Potential, ShapingWarning
 from causal_shaping.state_table import kind_of
 from causal_shaping.study.plan import QUICK, SEEDS, Plan, read_only
 from causal_shaping.worlds import World, list_worlds, load_world
+from causal_shaping.worlds.grid import WINDS
 
 app = typer.Typer(
     name="causal-shaping",
@@ -578,11 +579,15 @@ def theory(
         check_target(png, FORMATS)
     loaded = _load(world, coins, horizon, wind)
     with _working(1) as working, _spoken_warnings():
-        working.on(f"Examining {world}")
+
+        def watching(done: int, total: int, what: str) -> None:
+            working.reached(done, total)
+            working.on(f"Examining {world}: {what}")
+
         given: dict[str, Any] = dict(usual_potentials(loaded))
         if potential is not None:
             given[potential.name] = _potential(potential)
-        found = examine(loaded, given, episodes, seeds)
+        found = examine(loaded, given, episodes, seeds, progress=watching)
         if png is not None:
             save_picture(draw_bounds(loaded, given), png)
     if as_json:
@@ -701,6 +706,8 @@ def _load(name: str, coins: str, horizon: int | None, wind: str | None) -> World
         raise ModelError(
             f"--wind is {wind!r}; give five probabilities for east, south, west, north and none, such as 0,0.8,0,0,0.2."
         ) from None
+    if given is not None and len(given) != len(WINDS):
+        raise ModelError(f"--wind is {wind!r}; give {len(WINDS)} probabilities, for {', '.join(WINDS)}.")
     return load_world(name, coins=coins, horizon=horizon, wind=given)
 
 

@@ -259,7 +259,7 @@ def print_examination(found: Examination) -> None:
     for one in found.potentials:
         table.add_row(one.name, one.optimism.verdict)
     console.print(table)
-    measured = ("bound", "speaks from", "regret", "bound / regret")
+    measured = ("bound", "useful from", "regret", "bound / regret")
     table = Table(
         "potential",
         *(Column(head, justify="right") for head in ("in Sub_Delta", "visits / bound", *measured)),
@@ -276,7 +276,7 @@ def print_examination(found: Examination) -> None:
             number_text(one.printed_tightness),
         )
     console.print(table)
-    heads = ("settled", "visits / bound", *measured, "event held", "at c from")
+    heads = ("settled", "visits / bound", *measured, "events held", "smallest c")
     table = Table("potential", *(Column(head, justify="right") for head in heads), title="Corrected, for any sign")
     for one in found.potentials:
         table.add_row(

@@ -153,6 +153,8 @@ def test_a_cap_on_the_table_breaks_optimism():
 
 def test_only_the_learner_of_the_analysis_is_watched():
     _, shaped = world_problem()
-    for rule in ("q-ucb", "ucbvi", "q-ucb-shaping-tight"):
+    for rule in ("q-ucb", "ucbvi", "q-ucb-shaping-tight", cs.Rule(initial="horizon"), cs.Rule(clip="horizon")):
         with pytest.raises(cs.CausalShapingError, match="The analysis is of"):
             watch(shaped, 10, learner=rule)
+    with pytest.raises(cs.CausalShapingError, match="at most 10,000,000 are watched"):
+        watch(shaped, 10**9)

@@ -66,7 +66,7 @@ def test_the_bound_is_that_of_the_theorem(model, draws, more, episodes):
     found = regret_bound(shaped, episodes, p=0.05, scale=scale)
     assert found.failure == pytest.approx(3 * 0.05 * episodes * shaped.worst_regret)
     assert found.trivial == pytest.approx(episodes * shaped.worst_regret)
-    assert found.vacuous == (found.total >= found.trivial)
+    assert found.vacuous == (found.total >= found.trivial and found.total > 0)
     if math.isinf(shaped.smallest_gap):
         assert found.total == found.failure  # every action is optimal: there is no regret
     else:
@@ -250,6 +250,27 @@ def test_theorems_refuse_what_they_are_not_about():
         regret_bound(best, 100, scale=0.5)
     with pytest.raises(cs.CausalShapingError, match="clip='zero'"):
         regret_bound(best, 100, clip="potential")
+    with pytest.raises(cs.CausalShapingError, match="'zero' and 'potential'"):
+        regret_bound(best, 100, clip="none")
+    for episodes in (0, -1, math.inf, math.nan):
+        with pytest.raises(cs.CausalShapingError, match="a number from 1 up"):
+            regret_bound(best, episodes)
+
+
+def test_numbers_beyond_numbers_are_vacuous():
+    assert RegretBound(math.nan, 0.0, 0.0, 0.0, 0.0, 1.0).vacuous
+    assert not RegretBound(0.0, 0.0, 0.0, 0.0, 0.0, 0.0).vacuous  # nothing can be lost, and it says so
+
+
+@pytest.mark.parametrize("drawn", ["####\n#..#\n####", "#####\n#c.G#\n#####"])
+def test_rounding_makes_no_potential_negative(drawn, tmp_path):
+    path = tmp_path / "map.txt"
+    path.write_text(drawn)
+    for coins in ("standing", "once"):
+        world = cs.load_world(path, horizon=4, coins=coins)
+        for phi in usual_potentials(world).values():
+            moved, _ = Shaped(world.model, phi, 4).nonnegative()
+            assert printed_regret_bound(moved, 100).total >= 0
 
 
 def test_q_ucb_is_q_ucb_shaping_with_the_horizon_as_potential():

@@ -52,7 +52,7 @@ def test_optimism_is_told_step_by_step(model, draws):
 
 def test_the_verdict_names_the_worst_state():
     world = cs.load_world("lavacross-maze")
-    assert "below V* at 2 of 700 steps and states, by up to 0.06 (step 19" in str(
+    assert "below V* at 2 of 700 steps and states, by up to 0.06 (step 20 of 20" in str(
         conservative_optimism(world.model, None, world.horizon)
     )
     high = np.full((world.horizon, len(world.states)), 50.0)

@@ -14,8 +14,18 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from causal_shaping.console import number_text
+from causal_shaping.study.plan import ROBOT
 from causal_shaping.study.robot import Parts
-from causal_shaping.theory import Examination, Optimism, RegretBound, corrections, examine
+from causal_shaping.theory import (
+    CausalBellman,
+    Examination,
+    Optimism,
+    RegretBound,
+    contraction,
+    corrections,
+    examine,
+)
+from causal_shaping.theory.events import INEQUALITIES
 from causal_shaping.theory.picture import draw_bounds
 from causal_shaping.worlds import World, load_world
 
@@ -88,29 +98,28 @@ def _bounds_table(found: Sequence[Examination]) -> Parts:
         "phi - V*",
         "printed\nin Sub_Delta",
         "printed\nbound",
-        "printed\nspeaks from",
+        "printed\nuseful from",
         "printed\nregret",
         "printed\nbound / regret",
         "settled",
         "bound",
-        "speaks from",
+        "useful from",
         "regret",
         "bound / regret",
-        "event held",
-        "at c from",
+        "events held",
+        "smallest c",
     ]
     return (
         "theory-bounds",
         "What the theorems promise, and what runs do",
         f"After {EPISODES:,} episodes with a table per step, means over {SEEDS} runs, potentials from population "
-        "counts; phi - V* is a mean over steps and states, or at how many of them phi is below. As printed: "
-        "rewards moved to 0 to 1, c = 4, the sum over suboptimal pairs only; in units of the world's reward. Then "
-        "the corrected theorem for any sign with c = 1: how many suboptimal (h, s, x) the potential settles, the "
-        "bound, in how many runs its event held, and from which c on the concentration lemma would have held in "
-        "them. A star: vacuous, an episode cannot lose so much. A bound speaks from the number of episodes from "
-        "which it is not. A dash: no ceiling, so that no theorem speaks of it, or no regret. Both learners keep "
-        "the first action that they try for longer than the whole run; a bonus that is proven costs more than it "
-        "earns here.",
+        "counts; phi - V* is a mean over steps and states, or at how many of them phi is below. As printed: rewards "
+        "moved to 0 to 1, c = 4, the sum over suboptimal pairs only; in units of the world's reward. Then the "
+        "corrected theorem for any sign with c = 1: how many suboptimal (h, s, x) the potential settles, the bound, "
+        "in how many runs its events held, and the smallest c for which the concentration lemma would have held in "
+        "all of them. A star: vacuous, an episode cannot lose so much; useful from so many episodes on. A dash: no "
+        "ceiling, so that no theorem speaks of it, or no regret. Under a ceiling both learners keep the first action "
+        "that they try for longer than the whole run: a bonus that is proven costs more than it earns here.",
         heads,
         rows,
         records,
@@ -144,9 +153,10 @@ def _events_table(found: Sequence[Examination]) -> Parts:
         "theory-events",
         "At which bonus the proofs' events break",
         f"Share of {SEEDS} runs of {EPISODES:,} episodes in which each inequality held at every step: Q^k >= Q*; its "
-        "upper side; what is taken looks at least as good as its gap; the clipped recursion. c = 1 is proven for the "
-        "corrected learner, c = 4 is the paper's for the printed one.",
-        ["world", "c", "optimism", "upper", "chosen", "recursion", "regret"],
+        "upper side; what is taken looks at least as good as its gap; the clipped recursion; the concentration of y + "
+        "phi that settling rests on. c = 1 is proven for the corrected learner, c = 4 is the paper's for the printed "
+        "one.",
+        ["world", "c", *INEQUALITIES, "regret"],
         rows,
         records,
     )
@@ -158,10 +168,16 @@ def _contraction_table(found: Sequence[Examination]) -> Parts:
         for source, one in world.contractions.items():
             rows.append([f"{world.world}\n{source}", one.verdict])
             records.append({"world": world.world, "source": source, "applies": one.applies, "verdict": one.verdict})
+    robot = load_world(ROBOT)
+    by_chance = np.full((*robot.model.noise.shape, len(robot.actions)), 1 / len(robot.actions))
+    one = contraction(CausalBellman(robot.model.observe(by_chance, "by chance"), robot.model.reward_range[1]))
+    rows.append([f"{ROBOT}\nby chance", one.verdict])
+    records.append({"world": ROBOT, "source": "by chance", "applies": one.applies, "verdict": one.verdict})
     return (
         "theory-contraction",
         "Where the causal Bellman operator contracts",
-        "The sets of the appendix's proposition, from what each source shows, in population.",
+        "The sets of the appendix's proposition, from what each source shows, in population; and a robot that acts by "
+        "chance, which no log of the paper has.",
         ["source", "verdict"],
         rows,
         records,
@@ -186,9 +202,9 @@ def _corrections_table() -> Parts:
     return (
         "theory-corrections",
         "Printed and corrected",
-        "Statements that are false, or say nothing, as printed: a quantity in an example, what print says of it, and "
-        "the same for what is true instead.",
-        ["statement", "quantity", "found", "printed", "instead", "found", "corrected"],
+        "Statements that are false, or say nothing, as printed (the last one is not in print, but the next idea that "
+        "one has): a quantity in an example, what is claimed of it, and the same for what is true instead.",
+        ["statement", "quantity", "found", "claimed", "instead", "found", "true"],
         rows,
         records,
     )

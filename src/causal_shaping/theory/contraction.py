@@ -6,7 +6,7 @@ V = 0 at the end, with the propensities P, mean rewards R~ and transitions T~ of
 
 - `CausalBellman`: the operator of a source.
 - `contraction`: the sets S_k, the weights y_k and the modulus of the appendix's proposition, or why it does not apply;
-  and the sharpest answer, whether there is any weighted norm in which T contracts.
+  and whether there is any weighted norm in which T contracts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from causal_shaping.bounds.paper import Estimates
 from causal_shaping.bounds.support import terminal_states
+from causal_shaping.cmdp import PROBABILITY_TOLERANCE
 from causal_shaping.data import BoolArray, Counts, FloatArray, IntArray, Label
 from causal_shaping.errors import ModelError
 
@@ -51,7 +52,7 @@ class CausalBellman:
         self.share: FloatArray = self._estimates.share
         size = len(self.states)
         self.follows: FloatArray = np.asarray(self._estimates.follows.todense()).reshape(size, -1, size)
-        self.ends = np.where(self.tried, 1.0 - self.follows.sum(axis=-1), 0.0)
+        self.ends = np.where(self.tried, _rest(self.follows), 0.0)
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return T V: float64 [states]; the value of a terminal state is 0 before and after."""
@@ -82,8 +83,8 @@ class Contraction:
         delta: the least P(x | s).
         weights: float64 [sets], y_1 < y_2 < ...
         shrinks: 1 - modulus by the proposition's inequality, 0 if it does not apply.
-        longest: the largest of the sharpest weights, the expected time to the end when free mass goes to the worst
-            state; inf if there is no weighted norm in which T contracts.
+        longest: the largest expected time to the end when free mass goes to the worst state; inf if there is no
+            weighted norm in which T contracts.
     """
 
     applies: bool
@@ -101,7 +102,7 @@ class Contraction:
         return 1.0 - self.shrinks
 
     @property
-    def sharpest(self) -> float:
+    def modulus_by_times(self) -> float:
         """The factor in the norm weighted with expected times: 1 - 1 / longest; 1 if no weighted norm contracts."""
         return 1.0 - 1.0 / self.longest
 
@@ -134,7 +135,7 @@ def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> C
             under do(x), for which the proof does not go through. By default those that the source shows.
     """
     terminal, follows = operator.terminal, operator.follows if follows is None else follows
-    ends = operator.ends if follows is operator.follows else 1.0 - follows[..., ~terminal].sum(axis=-1)
+    ends = operator.ends if follows is operator.follows else _rest(follows[..., ~terminal])
     level = np.where(terminal, 1, 0).astype(np.int32)
     nothing = (level, 0.0, 0.0, np.ones(1), 0.0, _longest(operator))
     untried = ~operator.tried & ~terminal[:, None]
@@ -171,7 +172,7 @@ def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> C
 
 
 def expected_times(operator: CausalBellman) -> FloatArray:
-    """Return w = 1 + widened(w), the sharpest weights: float64 [states]; inf everywhere if there are none.
+    """Return w = 1 + widened(w), expected times to the end, as weights: float64 [states]; inf if there are none.
 
     T contracts by 1 - 1 / max w in the norm weighted with w, since widened(w) = w - 1. If there is no such w, some
     choice of actions, with free mass sent to some state, is a nonnegative matrix whose spectral radius is 1, and
@@ -200,6 +201,12 @@ def expected_times(operator: CausalBellman) -> FloatArray:
             result[alive] = weights
             return result
         action, worst = np.where(better, spread.argmax(axis=1), action), int(weights.argmax())
+
+
+def _rest(follows: FloatArray) -> FloatArray:
+    """Return the mass that is missing to 1, 0 if that is rounding: float64 [states, actions]."""
+    rest = 1.0 - follows.sum(axis=-1)
+    return np.where(rest < PROBABILITY_TOLERANCE, 0.0, rest)
 
 
 def _longest(operator: CausalBellman) -> float:

@@ -18,10 +18,12 @@ from causal_shaping.errors import ModelError
 from causal_shaping.learners.rules import Rule, greedy, prepare, resolve, update
 from causal_shaping.potential import Potential
 from causal_shaping.theory.lemmas import log_term
-from causal_shaping.theory.shaped import ROUNDING, Shaped
+from causal_shaping.theory.shaped import CLIPS, ROUNDING, Shaped
 from causal_shaping.worlds.simulate import cumulative, pick
 
-INEQUALITIES = ("optimism", "upper", "chosen", "recursion")
+INEQUALITIES = ("optimism", "upper", "chosen", "recursion", "settling")
+MOST_EPISODES = 10_000_000
+"""More than this are not watched: their regret is kept for each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class Watched:
         value_deviation: the widest sum_i alpha_t^i (E f - f_i), f = y + V*(s'), over sqrt(H iota / t): the
             concentration lemma holds in this run for a bonus whose c times its scale is at least this.
         value_excess: the same on the other side, f above its mean.
-        potential_excess: that of f = y + phi(s').
+        potential_excess: that of f = y + phi(s'), which the bound of visits rests on.
         bonus_scale: c times the scale of the bonus that the run had.
         visits: int64 [steps, states, actions].
         regret: float64 [episodes], so far.
@@ -52,6 +54,11 @@ class Watched:
     bonus_scale: float
     visits: LongArray
     regret: FloatArray
+
+    @property
+    def settling(self) -> float:
+        """What the bonus leaves over in the concentration of y + phi(s')."""
+        return self.bonus_scale - self.potential_excess
 
     @property
     def held(self) -> dict[str, bool]:
@@ -75,6 +82,8 @@ def proven_rule(shaped: Shaped, episodes: int, p: float = 0.1, c: float = 1.0, s
 
 def iota_of(shaped: Shaped, episodes: float, p: float) -> float:
     """Return iota = log(S A T / p) for a problem, S its states that are not terminal and T = K H."""
+    if not 1 <= episodes < math.inf:
+        raise ModelError(f"episodes is {episodes}; it must be a number from 1 up.")
     model = shaped.model
     return log_term(int((~model.terminal).sum()), len(model.actions), episodes * shaped.horizon, p)
 
@@ -93,12 +102,18 @@ def watch(shaped: Shaped, episodes: int, seed: int = 0, learner: str | Rule = "q
         >>> world = load_world("lavacross-easy")
         >>> shaped = Shaped(world.model, world.model.optimum(world.horizon).values, world.horizon)
         >>> watch(shaped, 100, learner=proven_rule(shaped, 100)).held
-        {'optimism': True, 'upper': True, 'chosen': True, 'recursion': True}
+        {'optimism': True, 'upper': True, 'chosen': True, 'recursion': True, 'settling': True}
     """
     rule = resolve(learner)
-    if rule.model_based or not rule.shaped or rule.below_initial or rule.memory is not None:
-        raise ModelError("The analysis is of a shaped table with the paper's learning rate, and no cap on its entries.")
+    other = rule.model_based or not rule.shaped or rule.below_initial or rule.memory is not None
+    if other or rule.initial != "zero" or rule.clip not in CLIPS:
+        raise ModelError(
+            "The analysis is of a shaped table that starts at 0, with the paper's learning rate, V clipped at 0 or at "
+            "the potential, and no cap on its entries."
+        )
     episodes, model = whole("episodes", episodes, least=1), shaped.model
+    if episodes > MOST_EPISODES:
+        raise ModelError(f"episodes is {episodes:,}; at most {MOST_EPISODES:,} are watched.")
     if model.steps is not None:
         raise ModelError("Learners need a world whose tables are the same at each step.")
     steps, iota = episodes * shaped.horizon, iota_of(shaped, episodes, rule.p)

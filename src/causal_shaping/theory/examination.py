@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -77,7 +77,7 @@ class Examined:
         bound: the corrected bound; None if the potential is no ceiling.
         bound_from: from how many episodes on that says something; None without a bound.
         regret: of the corrected learner, over seeds.
-        needed: the smallest c for which the concentration lemma held in all of its runs.
+        needed: the smallest c for which the concentration lemma, of y + V* and of y + phi, held in all of its runs.
         held: the share of its runs in which each inequality held.
         printed_held: the same for the printed learner.
     """
@@ -183,17 +183,19 @@ class Examination:
                 f"{bounds[0].trivial / self.episodes:.3g}. The corrected one says something from "
                 f"{min(one.bound_from for one in self.potentials if one.bound_from is not None):.2g} episodes on."
             )
-        worst = min((min(one.held.values()) for one in self.potentials if one.bound is not None), default=1.0)
-        result.append(
-            f"The proven event held in at least {worst:.0%} of the runs for every ceiling; {1 - 2 * self.p:.0%} are "
-            "promised."
-        )
-        breaks = [one.c for one in self.smaller if one.held["optimism"] < 1 - self.p]
-        result.append(
-            f"With a bonus of c = {max(breaks):g} or less, where c = 1 is proven, optimism breaks ({self.swept})."
-            if breaks
-            else f"Optimism never broke, not even without a bonus ({self.swept})."
-        )
+        if bounds:
+            worst = min(min(one.held.values()) for one in self.potentials if one.bound is not None)
+            result.append(
+                f"The proven events held in at least {worst:.0%} of the runs for every ceiling; "
+                f"{max(1 - 3 * self.p, 0.0):.0%} are promised."
+            )
+            breaks = [one.c for one in self.smaller if one.held["optimism"] < 1 - self.p]
+            smaller = f"With a bonus of c = {max(breaks):g} or less" if any(breaks) else "Without a bonus"
+            result.append(
+                f"{smaller}, where c = 1 is proven, optimism breaks ({self.swept})."
+                if breaks
+                else f"Optimism never broke, not even without a bonus ({self.swept})."
+            )
         if not any(one.applies for one in self.contractions.values()):
             result.append("The proposition on convergence applies to none of the sources.")
         return result
@@ -280,6 +282,7 @@ def examine(
     episodes: int = 1_000,
     seeds: int = 20,
     p: float = 0.1,
+    progress: Callable[[int, int, str], None] = lambda done, total, what: None,
 ) -> Examination:
     """Return what the theory says of a world, and what runs show.
 
@@ -289,6 +292,7 @@ def examine(
         episodes: K, of each run and of the bounds.
         seeds: how many runs of each learner.
         p: the chance of failure inside iota of the runs; the bounds choose their own, so that it costs little.
+        progress: called with the number of groups of runs that are done, of all, and what comes next.
     """
     episodes, seeds = whole("episodes", episodes, least=1), whole("seeds", seeds, least=1)
     model, horizon = world.model, world.horizon
@@ -303,6 +307,24 @@ def examine(
     best = first.values
     possible = np.broadcast_to((model.noise > 0)[:, None, :], model.reward.shape)
     spread = np.where(possible, model.reward, -np.inf).max(-1) - np.where(possible, model.reward, np.inf).min(-1)
+    examined: list[Examined] = []
+    smaller: list[Sweep] = []
+    printed_smaller: list[Sweep] = []
+    total = len(problems) + len(SMALLER) + len(PRINTED_SMALLER)
+
+    def next_is(what: str) -> None:
+        progress(len(examined) + len(smaller) + len(printed_smaller), total, what)
+
+    for name, shaped in problems.items():
+        next_is(f"potential {name}")
+        examined.append(_examined(name, shaped, episodes, seeds, p))
+    chosen, moved = problems[swept], problems[swept].nonnegative()[0]
+    for c in SMALLER:
+        next_is(f"corrected, c = {c:g}")
+        smaller.append(_sweep(chosen, proven_rule(chosen, episodes, p, c), 1.0, episodes, seeds))
+    for c in PRINTED_SMALLER:
+        next_is(f"printed, c = {c:g}")
+        printed_smaller.append(_sweep(moved, resolve(PRINTED, c=c, p=p), scale, episodes, seeds))
     return Examination(
         world=world.name,
         horizon=horizon,
@@ -314,17 +336,12 @@ def examine(
         value_range=(float(best.min()), float(best.max())),
         value_span=first.span(best),
         smallest_gap=first.smallest_gap,
-        potentials=tuple(_examined(name, shaped, episodes, seeds, p) for name, shaped in problems.items()),
+        potentials=tuple(examined),
         q_ucb=in_units(regret_bound(q_ucb(scaled), episodes, scale=horizon), scale),
         q_ucb_from=speaks_from(lambda k: regret_bound(q_ucb(scaled), k, scale=horizon)),
         swept=swept,
-        smaller=tuple(
-            _sweep(problems[swept], proven_rule(problems[swept], episodes, p, c), 1.0, episodes, seeds) for c in SMALLER
-        ),
-        printed_smaller=tuple(
-            _sweep(problems[swept].nonnegative()[0], resolve(PRINTED, c=c, p=p), scale, episodes, seeds)
-            for c in PRINTED_SMALLER
-        ),
+        smaller=tuple(smaller),
+        printed_smaller=tuple(printed_smaller),
         contractions={
             name: contraction(CausalBellman(model.observe(beta, name), model.reward_range[1]))
             for name, beta in world.demonstrators.items()
@@ -363,7 +380,9 @@ def _examined(name: str, shaped: Shaped, episodes: int, seeds: int, p: float) ->
         bound=regret_bound(shaped, episodes) if ceiling else None,
         bound_from=speaks_from(lambda k: regret_bound(shaped, k)) if ceiling else None,
         regret=mean_interval(_last(runs)),
-        needed=_ratio_or_zero(max(max(run.value_deviation, run.value_excess) for run in runs), shaped.needed_span),
+        needed=_ratio_or_zero(
+            max(max(run.value_deviation, run.value_excess, run.potential_excess) for run in runs), shaped.needed_span
+        ),
         held=_held(runs),
         printed_held=_held(printed),
     )

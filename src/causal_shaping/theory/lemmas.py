@@ -79,6 +79,8 @@ def clipped_sum(scale: npt.ArrayLike, threshold: npt.ArrayLike, most: npt.ArrayL
         (18.0, 14.11...)
     """
     scale, threshold, most = (np.asarray(number, dtype=np.float64) for number in (scale, threshold, most))
+    if (threshold < 0).any():
+        raise ModelError("A threshold below 0 clips nothing: pass 0 for that.")
     with np.errstate(divide="ignore", invalid="ignore"):
         last = np.minimum(np.sqrt(most), np.where(scale > 0, scale / threshold, 0.0))
         return np.where(last > 0, 2.0 * scale * last, 0.0)

@@ -32,10 +32,10 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
 
 
 def bound_curves(world: World, potentials: Mapping[str, Any] | None = None, points: int = 73) -> dict[str, Any]:
-    """Return the number of episodes and each bound there, in units of the world's reward; None stands for no ceiling.
+    """Return the number of episodes and each bound there, in units of the world's reward.
 
-    "printed" is the printed bound for the last potential but V*, "Q-UCB" its gap-dependent bound, and each ceiling has
-    the corrected bound under its own name.
+    "Q-UCB" is its gap-dependent bound, and each ceiling has the corrected bound under its own name; "printed" is the
+    printed bound for the joint ceiling, or for the last potential. What is no ceiling has no bound.
     """
     given = usual_potentials(world) if potentials is None else potentials
     episodes = np.geomspace(FEWEST, MOST, points)
@@ -46,9 +46,10 @@ def bound_curves(world: World, potentials: Mapping[str, Any] | None = None, poin
     curves: dict[str, Any] = {
         "episodes": episodes,
         TRIVIAL: episodes * last.worst_regret,
-        "printed": np.array([in_units(printed_regret_bound(moved, k), scale).total for k in episodes]),
         "Q-UCB": np.array([in_units(regret_bound(other, k, scale=world.horizon), scale).total for k in episodes]),
     }
+    if last.optimism().holds.all():
+        curves["printed"] = np.array([in_units(printed_regret_bound(moved, k), scale).total for k in episodes])
     for name, shaped in problems.items():
         if shaped.optimism().holds.all():
             curves[name] = np.array([regret_bound(shaped, k).total for k in episodes])

@@ -53,7 +53,7 @@ class RegretBound:
     @property
     def vacuous(self) -> bool:
         """Whether it says less than that no episode loses more than it can."""
-        return self.total >= self.trivial
+        return self.total != 0 and not self.total < self.trivial
 
     def __repr__(self) -> str:
         note = f"vacuous, for no episode can lose more: {self.trivial:.4g}" if self.vacuous else "not vacuous"
@@ -102,8 +102,8 @@ def printed_regret_bound(
         constant: 12 as printed; 24 with sum_{i <= N} 1 / sqrt(i) <= 2 sqrt(N).
     """
     steps = episodes * shaped.horizon
-    chance = 1.0 / (2.0 * steps) if p is None else p
-    if shaped.model.reward_range[0] < 0 or shaped.potential.min() < 0:
+    chance = 1.0 / (2.0 * max(steps, 1.0)) if p is None else p
+    if min(shaped.model.reward_range[0], shaped.potential.min()) < -ROUNDING:
         raise ModelError(
             "The printed theorem is for rewards and potentials that are never negative: use shaped.nonnegative()[0]."
         )
@@ -153,15 +153,16 @@ def regret_bound(
         ModelError: if the potential is below V* somewhere, or the bonus is smaller than proven.
     """
     H, model, phi = shaped.horizon, shaped.model, shaped.potential
+    margins = shaped.margins(clip)
     needed = shaped.needed_span if clip == "zero" else max(shaped.span(shaped.values), shaped.span(2 * phi))
     wide = needed if scale is None else float(scale)
     if not shaped.optimism().holds.all():
         raise ModelError(f"The theorem needs a ceiling, but the potential is {shaped.optimism().verdict}.")
     if visits is None and wide < needed - ROUNDING:
         raise ModelError(f"The bonus scales with {wide:g}, but optimism is proven from {needed:g} on.")
-    if clip == "potential" and phi.min() < 0:
+    if clip == "potential" and phi.min() < -ROUNDING:
         raise ModelError("The printed clip needs a potential that is never negative: pass clip='zero'.")
-    chance = 1.0 / (3.0 * episodes * H) if p is None else p
+    chance = 1.0 / (3.0 * max(episodes, 1.0) * H) if p is None else p
     iota = iota_of(shaped, episodes, chance)
     alive = np.broadcast_to(~model.terminal[None, :, None], shaped.gaps.shape)
     growth = 1.0 + 1.0 / H
@@ -169,9 +170,9 @@ def regret_bound(
     suboptimal = shaped.gaps > 0
     smallest = shaped.smallest_gap if math.isfinite(shaped.smallest_gap) else 0.0
     threshold = np.where(suboptimal, shaped.gaps / (2 * H), smallest / (2 * float((growth ** np.arange(H)).sum())))
-    settled = suboptimal & (shaped.margins(clip) > 0)
+    settled = suboptimal & (margins > 0)
     if visits is None:
-        most = np.where(settled, visit_bound(wide, H, iota, shaped.margins(clip)), np.inf)
+        most = np.where(settled, visit_bound(wide, H, iota, margins), np.inf)
         most, visited = np.minimum(most, episodes) - 1.0, alive
     else:
         taken = np.asarray(visits)

@@ -26,6 +26,9 @@ from causal_shaping.potential import Potential
 ROUNDING = 1e-9
 """Differences up to this are taken for rounding: gaps below it are 0."""
 
+CLIPS = ("zero", "potential")
+"""The clips that the analysis knows, as in `Rule`; the second one is the printed one."""
+
 
 @dataclass(frozen=True, eq=False)
 class Optimism:
@@ -51,15 +54,14 @@ class Optimism:
     @property
     def verdict(self) -> str:
         """The answer in words, with the worst step and state."""
-        shown = np.nanmean(self.distance)
         if self:
-            return f"conservatively optimistic, {shown:.3g} above V* on average"
+            return f"conservatively optimistic, {round(np.nanmean(self.distance), 9) + 0.0:.3g} above V* on average"
         parts = []
         if not self.holds.all():
             h, s = np.unravel_index(np.nanargmin(self.distance), self.distance.shape)
             parts.append(
                 f"below V* at {(~self.holds).sum():,} of {np.isfinite(self.distance).sum():,} steps and states, by up "
-                f"to {-self.distance[h, s]:.3g} (step {h}, state {self.states[s]})"
+                f"to {-self.distance[h, s]:.3g} (step {h + 1} of {len(self.distance)}, state {self.states[s]})"
             )
         if not self.within.all():
             parts.append(f"above H b = {self.limit:g} at {(~self.within).sum():,} steps and states")
@@ -204,7 +206,9 @@ class Shaped:
         Args:
             clip: "zero" or "potential", as in `Rule`.
         """
-        factor = {"zero": 1.0, "potential": 2.0}[clip]
+        if clip not in CLIPS:
+            raise ModelError(f"clip is {clip!r}; the analysis knows {' and '.join(map(repr, CLIPS))}.")
+        factor = 1.0 if clip == "zero" else 2.0
         margins = self.best.values[..., None] - self.expected(factor * self.potential)
         return np.where((margins > ROUNDING) & ~self.model.terminal[:, None], margins, 0.0)
 
@@ -245,7 +249,8 @@ class Shaped:
             model.next_state, reward, model.noise, nobody, model.start, model.states, model.actions, model.space.columns
         )
         left = np.arange(self.horizon, 0, -1.0)[:, None]
-        return Shaped(moved, (self.potential[:-1] - low * left) * scale, self.horizon), scale
+        potential = (self.potential[:-1] - low * left) * scale
+        return Shaped(moved, np.where(np.abs(potential) < ROUNDING, 0.0, potential), self.horizon), scale
 
     def __repr__(self) -> str:
         return f"Shaped({self.model!r}, {self.horizon} steps: {self.optimism().verdict})"
