@@ -707,7 +707,7 @@ def _load(name: str, coins: str, horizon: int | None, wind: str | None) -> World
             f"--wind is {wind!r}; give five probabilities for east, south, west, north and none, such as 0,0.8,0,0,0.2."
         ) from None
     if given is not None and len(given) != len(WINDS):
-        raise ModelError(f"--wind is {wind!r}; give {len(WINDS)} probabilities, for {', '.join(WINDS)}.")
+        raise ModelError(f"--wind is {wind!r}; it must be {len(WINDS)} probabilities, for {', '.join(WINDS)}.")
     return load_world(name, coins=coins, horizon=horizon, wind=given)
 
 
