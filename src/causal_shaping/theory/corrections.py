@@ -195,7 +195,7 @@ def zero_gaps() -> Correction:
     optimal_once = int((shaped.gaps.min(axis=0)[pairs] == 0).sum())
     return Correction(
         "Theorem 4.5, Delta(s, x) = min_h Delta_h(s, x)",
-        f"its bound over the trivial one, 1e20 episodes of lavacross-easy ({optimal_once} of {pairs.sum()} have Delta = 0)",
+        f"bound over the trivial one, lavacross-easy, 1e20 episodes ({optimal_once} of {pairs.sum()} have Delta = 0)",
         math.inf if optimal_once else 0.0,
         1.0,
         "sums over positive gaps, step by step; optimal actions count with the smallest gap of all",
