@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test format bench docs clean
+.PHONY: help setup reproduce test format bench docs docs-check tables clean
 
 help:  ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.package  ## install the package and its command into .venv
 
@@ -31,12 +31,23 @@ bench: $(VENV)/.package  ## measure speed: ratios, taken in one run
 	$(BIN)/python benchmarks/ceilings.py
 	$(BIN)/python benchmarks/learners.py
 
-docs: $(VENV)/.package  ## run again what the tables of docs/ report
+docs: $(VENV)/.docs  ## build the documentation into site/, without a network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+docs-check: $(VENV)/.docs  ## check links, spelling and the build of the documentation, run all examples and notebooks
+	$(BIN)/codespell
+	$(BIN)/python docs/check.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python docs/check.py --site site
+	$(BIN)/python examples/run.py
+
+tables: $(VENV)/.package  ## run again what the tables and figures of docs/ report
 	$(BIN)/python docs/tables.py
+	$(BIN)/python docs/figures.py
 
 clean:  ## remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis site
+	find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: a file in .venv says what is installed there, and is remade when the declarations change.
 $(VENV)/.venv:
@@ -50,6 +61,10 @@ $(VENV)/.package: $(VENV)/.venv pyproject.toml constraints.txt
 $(VENV)/.deep: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[deep]'
 	@touch $@ $(VENV)/.package
+
+$(VENV)/.docs: $(VENV)/.venv pyproject.toml constraints.txt
+	$(PIP) --editable '.[test,docs]'
+	@touch $@ $(VENV)/.package $(VENV)/.deep $(VENV)/.format $(VENV)/.test
 
 $(VENV)/.test: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'

@@ -1,4 +1,4 @@
-"""Regenerate the tables of the documentation: `make docs`, a minute or two.
+"""Regenerate the tables of the documentation: `make tables`, a minute or two.
 
 A table stands in a page between `<!-- begin NAME -->` and `<!-- end NAME -->`; what is between is replaced.
 """

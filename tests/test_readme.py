@@ -1,18 +1,41 @@
-"""The README's Python runs as it stands."""
+"""The Python of the README and of the tour runs as it stands."""
 
 import re
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+import pytest
+
+import causal_shaping as cs
+
+ROOT = Path(__file__).parents[1]
 
 
-def test_the_snippets_of_the_readme_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    snippets = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(snippets) == 9
+def run_snippets(page, count):
+    """Run the Python of a page, block after block."""
+    snippets = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    assert len(snippets) == count
     names: dict[str, object] = {}
     for snippet in snippets:
-        exec(compile(snippet, str(README), "exec"), names)
+        exec(compile(snippet, str(page), "exec"), names)
+    return names
+
+
+@pytest.mark.filterwarnings("ignore:The potential has steps")
+def test_the_ten_lines_of_the_readme_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    world = cs.load_world("lavacross-easy")
+    for name, file in (("bad", "night-shift"), ("random", "trial")):  # stand-ins for a user's files
+        world.collect(name, steps=100_000).write(f"{file}.parquet")
+    names = run_snippets(ROOT / "README.md", 1)
+    out = capsys.readouterr().out
+    assert "bad and random disagree on what right does in (3, 1)" in out  # the files name their source
+    assert "This assumes:" in out
+    assert names["run"].steps == 5_000
+
+
+def test_the_snippets_of_the_tour_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = run_snippets(ROOT / "docs" / "tour.md", 9)
     out = capsys.readouterr().out
     assert "bad and random disagree on what right does in (3, 1): it leads to (4, 1) in 97% against 19%" in out
     assert "confounding of 5.53 reconciles them" in out

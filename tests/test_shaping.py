@@ -179,6 +179,23 @@ def test_observations_of_other_environments_become_labels():
     assert with_label._before == with_label.potential(image.unwrapped.label())
 
 
+def test_a_label_of_ones_own_is_not_cut_into_bins_again():
+    space = cs.Space([(0, 1), (1, 1)], [0, 1, 2], ["position", "side"], {"position": cs.Bins(edges=(-0.5,))})
+    phi = cs.Potential([3.0, 7.0], space)
+    cut = space.bins["position"]
+    env = cs.ShapeReward(gym.make("MountainCar-v0"), phi, label=lambda seen: (int(cut(seen[0])), 1))
+    for seed in range(20):
+        observation, _ = env.reset(seed=seed)
+        assert env._before == (7.0 if observation[0] >= -0.5 else 3.0)
+
+
+def test_whole_numbers_that_come_as_real_ones_are_labels_and_others_name_their_column():
+    space = cs.Space([(0, 6), (1, 6)], ["go"], ["age", "stage"], {"age": cs.Bins(edges=(65.0,))})
+    assert space.label(np.array([80.0, 6.0], dtype=np.float32)) == (1, 6)
+    with pytest.raises(CausalShapingError, match=r"6.5 in column 'stage', which has no bins.*pass label="):
+        space.label([80.0, 6.5])
+
+
 def test_mismatches_are_told():
     with pytest.warns(ShapingWarning, match=r"discount of 0.9, but the potential was made for 1"):
         cs.ShapeReward(gym.make(ID), made_up(), discount=0.9)

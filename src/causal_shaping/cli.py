@@ -51,7 +51,7 @@ from causal_shaping.worlds.grid import WINDS
 app = typer.Typer(
     name="causal-shaping",
     help="Reward shaping from confounded logs: what somebody else's logs are worth, and how to use them.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -63,13 +63,33 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+JOBS = """\
+causal-shaping {version}: reward shaping from confounded logs. Three jobs, in the order that you meet them:
+
+  1. What are my logs worth?
+       causal-shaping inspect ward-3.parquet trial.csv --state age,stage --action drug
+  2. Turn them into a potential.
+       causal-shaping ceilings ward-3.parquet trial.csv --horizon 20 --reward-max 1 -o phi.parquet
+  3. Shape the reward of any Gymnasium agent with it, in Python,
+       env = causal_shaping.ShapeReward(env, causal_shaping.Potential.load("phi.parquet"))
+     or learn in a table.
+       causal-shaping train lavacross-easy --potential phi.parquet -o runs/
+
+No logs at hand? This makes some: causal-shaping collect lavacross-easy --demonstrator good -o good.parquet
+All commands: causal-shaping --help. One of them, with an example: causal-shaping COMMAND --help.
+"""
+"""What the command says if it is called alone."""
+
+
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        print(JOBS.format(version=__version__), end="")
 
 
 def main() -> None:
@@ -214,7 +234,8 @@ def _log_arguments(
         str | None,
         typer.Option(
             metavar="COLUMN=CUT,...",
-            help="Cut columns of real numbers: age=8 into 8 quantiles of the first log, age=18:65 at 18 and 65.",
+            help="Cut columns of real numbers: age=8 into 8 quantiles of the first log, age=18:65 at 18 and 65, and "
+            "age=65: at 65.",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -690,13 +711,16 @@ def _bins(text: str | None) -> dict[str, Bins]:
     """Read age=8,weight=50:70 as 8 quantiles of age and two edges of weight."""
 
     def cut(how: str) -> Bins:
-        return Bins(quantiles=int(how)) if how.isdigit() else Bins(edges=tuple(float(edge) for edge in how.split(":")))
+        edges = how.removesuffix(":").split(":")  # 65: is one edge
+        return Bins(quantiles=int(how)) if how.isdigit() else Bins(edges=tuple(float(edge) for edge in edges))
 
     try:
         pairs = [part.rsplit("=", 1) for part in text.split(",")] if text else []
         return {name: cut(how) for name, how in pairs}
     except ValueError:
-        raise ModelError(f"--bins is {text!r}; write it as age=8 for quantiles or age=18:65 for edges.") from None
+        raise ModelError(
+            f"--bins is {text!r}; write it as age=8 for quantiles, age=18:65 for edges, or age=65: for one."
+        ) from None
 
 
 def _load(name: str, coins: str, horizon: int | None, wind: str | None) -> World:

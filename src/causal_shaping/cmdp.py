@@ -82,7 +82,7 @@ class TabularCMDP:
         actions: names; 0, 1, ... by default.
         columns: the log columns that make a state label, see `Space`.
 
-    Example:
+    Examples:
         >>> model = TabularCMDP(  # a coin is tossed; guess it to be paid
         ...     next_state=[[[1, 1], [1, 1]], [[1, 1], [1, 1]]],
         ...     reward=[[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]],

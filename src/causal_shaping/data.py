@@ -141,7 +141,7 @@ class Bins:
         quantiles: in place of edges, how many bins of equal mass to cut the logs into; the edges are found when
             the logs are read, and are part of their space from then on.
 
-    Example:
+    Examples:
         >>> Bins(edges=(0.0, 1.5))([-3.0, 0.0, 1.0, 9.0]).tolist()
         [0, 1, 1, 2]
         >>> Bins(quantiles=2).found([1.0, 2.0, 3.0, 4.0]).edges
@@ -193,7 +193,7 @@ class Space:
         bins: the columns that hold real numbers, and the bins that turn them into parts of a label.
         terminal: the states that are known to end an episode, whether logs show it or not.
 
-    Example:
+    Examples:
         >>> space = Space(states=[(1, 1), (2, 1)], actions=["left", "right"], columns=("x", "y"))
         >>> space.state_position((2, 1))
         1
@@ -292,19 +292,37 @@ class Space:
                 f"{len(self.columns)}: {', '.join(self.columns)}."
             )
         cut = [
-            int(self.bins[name](part)) if name in self.bins else part
+            int(self.bins[name](part)) if name in self.bins else self._whole(name, part)
             for name, part in zip(self.columns, parts, strict=True)
         ]
         return plain(cut[0] if len(cut) == 1 else tuple(cut))
+
+    @staticmethod
+    def _whole(column: str, part: Any) -> Any:
+        """Return a part of an observation that is no bin: a whole number that came as a real one is that number."""
+        if isinstance(part, (float, np.floating)):
+            if not float(part).is_integer():
+                raise DataError(
+                    f"The observation has {part!r} in column {column!r}, which has no bins. Cut it when the logs are "
+                    f"read, bins={{{column!r}: Bins(...)}}, or pass label=, a function from observations to labels."
+                )
+            return int(part)
+        return part
 
     def merge(self, other: Space) -> Space:
         """Return a space that holds the labels of both: this one's order, then what the other adds."""
         if self == other:
             return self
-        if self.columns != other.columns or self.bins != other.bins:
+        if self.columns != other.columns:
             raise DataError(
-                "Two spaces cannot be merged: their states are made of different columns or bins "
+                "Two spaces cannot be merged: their states are made of different columns "
                 f"({', '.join(self.columns)} against {', '.join(other.columns)})."
+            )
+        if self.bins != other.bins:
+            names = [name for name in self.columns if self.bins.get(name) != other.bins.get(name)]
+            raise DataError(
+                f"Two spaces cannot be merged: {', '.join(names)} is cut into different bins. Quantiles differ from "
+                "file to file: read the others with the bins of the first one, bins=first.space.bins, or give edges."
             )
         return Space(
             dict.fromkeys((*self.states, *other.states)),

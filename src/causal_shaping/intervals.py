@@ -62,7 +62,7 @@ def bootstrap_interval(
         paired: run i of one sample belongs to run i of the others, and is drawn with them.
         resamples: how many times to draw.
 
-    Example:
+    Examples:
         >>> bootstrap_interval(mean, np.array([1.0, 2.0, 3.0]))
         (2.0, 1.0, 3.0)
     """

@@ -55,7 +55,7 @@ class Potential:
         origin: where it comes from, in words.
         assumptions: what it rests on, in sentences.
 
-    Example:
+    Examples:
         >>> phi = Potential([0.0, 1.0], Space(["a", "b"], ["go"]))
         >>> phi("b"), phi.at([0, 1, -1]).tolist()
         (1.0, [0.0, 1.0, 1.0])
@@ -140,7 +140,11 @@ class Potential:
 
     def position(self, observation: Any) -> int:
         """Return where a live observation stands in `values`, `UNSEEN` if nowhere; real numbers go into their bins."""
-        return self._positions.get(self.space.label(observation), UNSEEN)
+        return self.position_of(self.space.label(observation))
+
+    def position_of(self, label: Any) -> int:
+        """Return where a state's label, cut into bins already, stands in `values`, `UNSEEN` if nowhere."""
+        return self._positions.get(plain(label), UNSEEN)
 
     def locate(self, space: Space) -> LongArray:
         """Return where the states of another space stand in `values`, `UNSEEN` for those that it does not hold."""

@@ -61,7 +61,7 @@ class _Shaper:
                 f"Rewards are shaped with a discount of {self.discount:g}, but the potential was made for "
                 f"{potential.discount:g}.",
                 ShapingWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         limit = time_limit_of(env)
         if potential.horizon is not None and limit is not None and limit != potential.horizon:
@@ -69,7 +69,7 @@ class _Shaper:
                 f"The potential has {potential.horizon} steps, but an episode lasts up to {limit}. Compute it for that "
                 "horizon, or use one without steps: ceilings.potential(step_indexed=False).",
                 ShapingWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         self._label = label
         self._by_number = self._numbers(env, observations) if label is None else None
@@ -101,7 +101,7 @@ class _Shaper:
                 f"The potential does not know {len(missing)} of the environment's states, {missing[0]} among them; "
                 "they count as unseen.",
                 ShapingWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return found
 
@@ -121,7 +121,9 @@ class _Shaper:
         """Return where an observation stands in the potential."""
         if self._number_list is not None:
             return int(self._number_list[observation - self._start])
-        return self.potential.position(observation if self._label is None else self._label(observation))
+        if self._label is not None:
+            return self.potential.position_of(self._label(observation))
+        return self.potential.position(observation)
 
     def phi(self, position: int, h: int) -> float:
         """Return the potential of one state; 0 beyond the horizon."""
@@ -153,9 +155,10 @@ class ShapeReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         time_limit: what phi is where an episode is cut: "bootstrap" keeps phi(s'), for a learner that bootstraps there;
             "terminal" takes 0. A step-indexed potential is 0 after its last step in any case.
         discount: the agent's; by default the potential's.
-        label: a function from an observation to a state's label.
+        label: a function from an observation to a state's label, one of `potential.space.states`: for a binned column
+            the number of the bin, which `potential.space.bins[column]` gives.
 
-    Example:
+    Examples:
         >>> import gymnasium as gym
         >>> import causal_shaping as cs
         >>> world = cs.load_world("lavacross-easy")

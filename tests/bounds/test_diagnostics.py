@@ -85,6 +85,28 @@ def test_bad_and_random_contradict_each_other_where_bad_waits_for_calm():
     assert "At least one of them is confounded there; a confounding of" in text
 
 
+def test_counts_that_keep_steps_apart_are_compared_step_by_step():
+    """A world that changes: `go` leads to b at first and to c later; the sources stood in a at different times."""
+    times = {"p": (900, 100), "q": (100, 900)}
+
+    def counts(swapped):
+        columns = {name: [] for name in ("source", "step", "state", "action", "next_state", "terminated", "n")}
+        for source, (early, late) in enumerate(times.values()):
+            for step, n in ((0, early), (1, late)):
+                after = 1 + step if not (swapped and source == 1) else 2 - step
+                for name, value in zip(columns, (source, step, 0, 0, after, False, n), strict=True):
+                    columns[name].append(value)
+        paid = {name: [0.0] * 4 for name in ("reward_sum", "reward_min", "reward_max")}
+        space = cs.Space(["a", "b", "c"], ["go"])
+        arrays = {name: np.array(values) for name, values in (columns | paid).items()}
+        return cs.Counts.combined(space, list(times), [True, True], arrays)
+
+    assert cs.contradictions(counts(swapped=False)) == []
+    found = cs.contradictions(counts(swapped=True))
+    assert [item.step for item in sorted(found, key=lambda item: item.step)] == [0, 1]
+    assert "does in a at step 0: it leads to b in 100% against 0%" in str(min(found, key=lambda item: item.step))
+
+
 @pytest.mark.parametrize("name", ["lavacross-easy", "windy-empty"])
 def test_unconfounded_sources_are_rarely_accused(name):
     """At level 5%, no more than 10 of 100 trials name anything: two policies that are blind to the wind."""

@@ -25,7 +25,7 @@ def behaviour_values(logs: Logs) -> FloatArray:
 
     Every-visit Monte Carlo, undiscounted; episodes that were cut count as they are.
 
-    Example:
+    Examples:
         >>> from causal_shaping import load_world
         >>> world = load_world("walking-robot")
         >>> behaviour_values(world.collect("competent", 3000)).round(1)[world.state_at(9, 0)]

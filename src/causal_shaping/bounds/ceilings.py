@@ -89,7 +89,7 @@ def value_ceilings(
     Returns:
         `Ceilings`: `values` [steps, states], `q_values` [steps, states, actions], assumptions, a verdict.
 
-    Example:
+    Examples:
         >>> from causal_shaping import count, load_world
         >>> world = load_world("lavacross-easy")
         >>> counts = count([world.collect(name, 20_000) for name in world.demonstrators])

@@ -85,6 +85,7 @@ class Contradiction:
         second_share: how often it follows in the second.
         confounding: the smallest Gamma at which both sources are possible, sampling error allowed for at 95%; inf if
             only unlimited confounding reconciles them, None if nothing does.
+        step: at which step, counted from 0, if the counts keep steps apart; None if they are pooled.
     """
 
     first: str
@@ -96,6 +97,7 @@ class Contradiction:
     first_share: float
     second_share: float
     confounding: float | None
+    step: int | None = None
 
     def __str__(self) -> str:
         if self.confounding is None:
@@ -108,9 +110,10 @@ class Contradiction:
             reconciled = (
                 f"At least one of them is confounded there; a confounding of {self.confounding:.3g} reconciles them."
             )
+        when = "" if self.step is None else f" at step {self.step}"
         return (
-            f"{self.first} and {self.second} disagree on what {self.action} does in {self.state}: it {self.outcome} in "
-            f"{self.first_share:.0%} against {self.second_share:.0%}. {reconciled}"
+            f"{self.first} and {self.second} disagree on what {self.action} does in {self.state}{when}: it "
+            f"{self.outcome} in {self.first_share:.0%} against {self.second_share:.0%}. {reconciled}"
         )
 
 
@@ -189,7 +192,8 @@ def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[
     until enough deals are as extreme. P-values are corrected for the number of tests by Holm's method, so the chance
     of any false report is at most `level`.
 
-    A (s, x) with unknown outcomes is left out: whether an outcome is known can depend on what it was.
+    Counts that keep steps apart are compared step by step. A (s, x) with unknown outcomes is left out: whether an
+    outcome is known can depend on what it was.
 
     Args:
         counts: of a sample, two or more sources.
@@ -216,36 +220,39 @@ def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[
 
 @dataclass(frozen=True)
 class _Cell:
-    """Outcomes of two sources after one (state, action)."""
+    """Outcomes of two sources after one (state, action), at one step if steps are kept apart."""
 
+    step: int | None
     state: int
     action: int
     outcomes: list[tuple[int, bool, float]]
     table: FloatArray  # [2, outcomes]
-    visits: tuple[float, float]  # of the state, all actions
+    visits: tuple[float, float]  # of the state at that step, all actions
 
 
 def _cells(counts: Counts, first: int, second: int) -> Iterator[_Cell]:
-    """Yield the (state, action) that both sources hold outcomes of."""
+    """Yield the (state, action), or (step, state, action), that both sources hold outcomes of."""
     rewards = counts.discrete_rewards[first] and counts.discrete_rewards[second]
-    visits = np.zeros((2, len(counts.space.states)))
-    found: dict[tuple[int, int], dict[tuple[int, bool, float], list[float]]] = {}
+    step = np.zeros(len(counts), dtype=np.int64) if counts.step is None else counts.step.astype(np.int64)
+    visits = np.zeros((2, int(step.max(initial=0)) + 1, len(counts.space.states)))
+    found: dict[tuple[int, int, int], dict[tuple[int, bool, float], list[float]]] = {}
     pair = np.isin(counts.source, (first, second))
     hidden = pair & ~counts.outcome_known
-    unknown = set(zip(counts.state[hidden].tolist(), counts.action[hidden].tolist(), strict=True))
+    unknown = set(zip(*(column[hidden].tolist() for column in (step, counts.state, counts.action)), strict=True))
     led = _where_it_led(counts)
     for row, source in enumerate((first, second)):
         here = counts.source == source
-        np.add.at(visits[row], counts.state[here], counts.n[here])
+        np.add.at(visits[row], (step[here], counts.state[here]), counts.n[here])
         here &= counts.outcome_known
-        columns = (counts.state, counts.action, led, counts.terminated, counts.reward_min, counts.n)
-        for s, x, after, ended, reward, n in zip(*(column[here].tolist() for column in columns), strict=True):
-            outcomes = found.setdefault((s, x), {})
+        columns = (step, counts.state, counts.action, led, counts.terminated, counts.reward_min, counts.n)
+        for h, s, x, after, ended, reward, n in zip(*(column[here].tolist() for column in columns), strict=True):
+            outcomes = found.setdefault((h, s, x), {})
             outcomes.setdefault((after, ended, reward if rewards else 0.0), [0.0, 0.0])[row] += n
-    for (s, x), outcomes in found.items():
+    for (h, s, x), outcomes in found.items():
         table = np.array(list(outcomes.values())).T
-        if (table.sum(axis=1) > 0).all() and (s, x) not in unknown:
-            yield _Cell(s, x, list(outcomes), table, (visits[0, s], visits[1, s]))
+        if (table.sum(axis=1) > 0).all() and (h, s, x) not in unknown:
+            at = None if counts.step is None else h
+            yield _Cell(at, s, x, list(outcomes), table, (visits[0, h, s], visits[1, h, s]))
 
 
 def _statistic(first: npt.NDArray[Any], totals: FloatArray, share: float) -> Any:
@@ -291,6 +298,7 @@ def _contradiction(counts: Counts, pair: tuple[int, int], cell: _Cell, p_value: 
         first_share=float(shares[0, most]),
         second_share=float(shares[1, most]),
         confounding=reconciling(cell.table, cell.visits),
+        step=cell.step,
     )
 
 

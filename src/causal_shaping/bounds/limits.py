@@ -54,7 +54,7 @@ class Sampling:
 def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: bool = True) -> FloatArray:
     """Return lower limits of probabilities, each wrong with a chance of at most alpha.
 
-    Example:
+    Examples:
         >>> lower_limit(10, 10, 0.05).round(4), lower_limit(10, 10, 0.05, exact=False).round(4)
         (np.float64(0.7411), np.float64(0.623))
     """

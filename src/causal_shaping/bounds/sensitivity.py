@@ -186,7 +186,7 @@ def sensitivity(
         progress: called after each Gamma that was computed, also those on the way to the breakdown.
         options: support, confidence, discount, min_visits: see `value_ceilings`.
 
-    Example:
+    Examples:
         >>> from causal_shaping import count, load_world
         >>> world = load_world("lavacross-easy")
         >>> counts = count([world.collect(name, 20_000) for name in world.demonstrators])

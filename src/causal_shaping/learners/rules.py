@@ -311,7 +311,10 @@ def _initial(
     if rule.initial != "ceilings":
         return np.full(shape, float(rule.initial))
     if ceilings is None:
-        raise ModelError("This learner starts from ceilings per action: pass the ceilings, not their potential alone.")
+        raise ModelError(
+            "This learner starts from ceilings per action: pass the ceilings. Without any, or with a potential alone, "
+            "say where to start: initial='zero' where nothing is worth more than 0, or initial='potential'."
+        )
     q_values = ceilings.q_values[None] if ceilings.stationary else ceilings.q_values[:layers]
     states, names = ceilings.space.positions(space)
     moved = q_values[:, states][:, :, names]

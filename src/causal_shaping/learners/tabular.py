@@ -132,7 +132,7 @@ def train(
         compiled: learn a world in compiled code; False steps through its environment, with equal results.
         changes: constants of the rule to change, such as c=2.0; see `Rule`.
 
-    Example:
+    Examples:
         >>> import causal_shaping as cs
         >>> world = cs.load_world("lavacross-easy")
         >>> cs.train(world, steps=2_000, seed=1)

@@ -78,7 +78,11 @@ def _problems(rows: ibis.Table, logs: LogTable) -> list[Problem]:
         ),
         Problem(rows.terminated.isnull(), "terminated", "the flag must be true or false (or 1 or 0)"),
         Problem(rows.truncated.isnull(), "truncated", "the flag must be true or false (or 1 or 0)"),
-        Problem(~goes_on & (rows.step != 0), "step", "the episode does not begin with its first step"),
+        Problem(
+            ~goes_on & (rows.step != 0),
+            "step",
+            "the episode does not begin with its first step (first_step=1 if steps count from 1)",
+        ),
         Problem(steps == 0, "step", "the step stands twice in its episode"),
         Problem(steps > 1, "step", "steps are missing before this one"),
         Problem(goes_on & rows.last_ended, "step", "the episode goes on after it was terminated or truncated"),

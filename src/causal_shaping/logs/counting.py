@@ -61,7 +61,7 @@ def count(
         memory_limit: for files, the most memory that DuckDB may use, such as "2GB".
         scratch: a folder that a cluster can write to and this process can read; by default a temporary one.
 
-    Example:
+    Examples:
         >>> from causal_shaping import load_world
         >>> world = load_world("lavacross-easy")
         >>> counts = count([world.collect(name, 1000) for name in world.demonstrators])

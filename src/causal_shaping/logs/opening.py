@@ -29,7 +29,7 @@ def read_logs(where: Where, source: str | None = None, *, skip_bad_episodes: boo
         skip_bad_episodes: leave out whole episodes that hold a bad row instead of refusing the file.
         columns: what the file calls its columns, declared states and actions, bins: see `open_logs`.
 
-    Example:
+    Examples:
         >>> logs = read_logs("ward.csv", source="ward-3", state=["age", "stage"], action="drug")  # doctest: +SKIP
     """
     return check_logs(open_logs(where, source, **columns), skip_bad_episodes=skip_bad_episodes).load()

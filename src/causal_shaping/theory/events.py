@@ -97,7 +97,7 @@ def watch(shaped: Shaped, episodes: int, seed: int = 0, learner: str | Rule = "q
         seed: the run draws as `train` does.
         learner: "q-ucb-shaping", as printed, or a rule such as `proven_rule`.
 
-    Example:
+    Examples:
         >>> from causal_shaping import load_world
         >>> world = load_world("lavacross-easy")
         >>> shaped = Shaped(world.model, world.model.optimum(world.horizon).values, world.horizon)

@@ -28,7 +28,7 @@ def learning_rates(horizon: int, visits: int) -> FloatArray:
         1 / sqrt(t) <= sum_i alpha_t^i / sqrt(i) <= 2 / sqrt(t),    max_i alpha_t^i <= 2 H / t,
         sum_i (alpha_t^i)^2 <= 2 H / t,                             sum_{t >= i} alpha_t^i = 1 + 1 / H for every i >= 1.
 
-    Example:
+    Examples:
         >>> learning_rates(2, 2).tolist()
         [0.0, 0.25, 0.75]
     """
@@ -42,7 +42,7 @@ def learning_rates(horizon: int, visits: int) -> FloatArray:
 def clip(x: npt.ArrayLike, threshold: npt.ArrayLike) -> FloatArray:
     """Return clip[x | threshold] = x where x >= threshold, else 0 (Simchowitz and Jamieson 2019).
 
-    Example:
+    Examples:
         >>> clip([1.0, 3.0], 2.0).tolist()
         [0.0, 3.0]
     """
@@ -58,7 +58,7 @@ def clip_lemma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, x: npt.Arra
     For if a < x c / 2, then b > c - x c / 2 >= c / 2, and x b > x c / 2 > a. In print the threshold is a c / 2, with
     which it is false: a = 1, b = 3, c = 4, x = 0.1 leave 3.3 on the right.
 
-    Example:
+    Examples:
         >>> [round(float(clip_lemma(1, 3, 4, 0.1, printed)), 9) for printed in (False, True)]
         [0.3, -0.7]
     """
@@ -74,7 +74,7 @@ def clipped_sum(scale: npt.ArrayLike, threshold: npt.ArrayLike, most: npt.ArrayL
     Terms are 0 from n > (scale / threshold)^2 on, and sum_{n=1..N} 1 / sqrt(n) <= 2 sqrt(N). The paper's lemma has
     4 scale^2 / threshold, which is true, and twice as much as needed.
 
-    Example:
+    Examples:
         >>> float(clipped_sum(3.0, 1.0)), float(clip([3 / n**0.5 for n in range(1, 100)], 1.0).sum())
         (18.0, 14.11...)
     """
@@ -89,7 +89,7 @@ def clipped_sum(scale: npt.ArrayLike, threshold: npt.ArrayLike, most: npt.ArrayL
 def log_term(states: int, actions: int, steps: float, p: float) -> float:
     """Return iota = log(S A T / p), T = K H the steps of all episodes.
 
-    Example:
+    Examples:
         >>> round(log_term(30, 5, 20_000, 0.1), 3)
         17.217
     """

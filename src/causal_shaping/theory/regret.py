@@ -73,7 +73,7 @@ def visit_bound(scale: float, horizon: int, iota: float, margin: npt.ArrayLike, 
         margin: see `Shaped.margins`; Delta(s, x) in print.
         printed: 16 scale^2 H iota / margin^2, as in lemma 4.4, which lacks the first visit.
 
-    Example:
+    Examples:
         >>> visit_bound(0.0, 20, 10.0, 0.5).item(), visit_bound(1.0, 20, 10.0, 2.0).item()
         (1.0, 451.0)
     """

@@ -264,7 +264,7 @@ def conservative_optimism(
 ) -> Optimism:
     """Return whether a potential is conservatively optimistic, per step and state: V*_h(s) <= phi_h(s) <= H b.
 
-    Example:
+    Examples:
         >>> from causal_shaping import load_world
         >>> world = load_world("lavacross-easy")
         >>> conservative_optimism(world.model, None, world.horizon)

@@ -42,7 +42,7 @@ Wind = Sequence[float] | Callable[[int, int], Sequence[float]]
 class GridMap:
     r"""A map: rows of text, checked.
 
-    Example:
+    Examples:
         >>> grid = GridMap.parse("####\n#cG#\n####")
         >>> grid.coins, grid[2, 1]
         (((1, 1),), 'G')

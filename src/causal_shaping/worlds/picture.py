@@ -54,7 +54,7 @@ def draw_world(
         title: the text above, by default the world's title.
         axes: where to draw; by default a figure of its own.
 
-    Example:
+    Examples:
         >>> from causal_shaping import load_world
         >>> world = load_world("lavacross-easy")
         >>> best = world.model.optimum()

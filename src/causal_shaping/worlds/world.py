@@ -93,7 +93,7 @@ class World:
             seed: any non-negative integer.
             source: the name of the logs' origin, the demonstrator's by default.
 
-        Example:
+        Examples:
             >>> load_world("lavacross-easy").collect("good", steps=1000, seed=0)
             Logs(source='good', 1,000 steps in ... episodes, Space(...))
         """
@@ -161,7 +161,7 @@ def load_world(
         demonstrators: rules by name, beside or in place of the world's own. "random" is always there for a
             map of one's own.
 
-    Example:
+    Examples:
         >>> world = load_world("lavacross-easy")
         >>> round(float(world.model.optimum().values @ world.model.start), 4)
         -0.4588

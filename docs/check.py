@@ -1,0 +1,149 @@
+"""Check the documentation: links, names of tests, tutorials against their scripts; with --site the built pages, too.
+
+- `links`: every relative link and picture of every page leads to a file, and its anchor to a heading.
+- `tutorials`: every Python block of a tutorial is a piece of its script, in order.
+- `promises`: every test that a page names exists.
+- `built`: in the built site, every address leads to a file of it, and nothing is loaded from a network.
+"""
+
+import argparse
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").rglob("*.md")
+)
+TUTORIALS = {
+    "own-logs": "own_logs.py",
+    "is-my-data-confounded": "is_my_data_confounded.py",
+    "stable-baselines3": "stable_baselines.py",
+    "spark": "spark.py",
+    "sensitivity": "sensitivity.py",
+    "your-own-world": "your_own_world.py",
+    "real-use": "real_use.py",
+}
+
+
+def without_code(text):
+    """The text without code blocks and code spans."""
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def anchors(path):
+    """The anchors of a page's headings, as they are made from their words."""
+    headings = re.findall(
+        r"^#+ +(.*)$", re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE), re.M
+    )
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+def links():
+    """Say which relative links lead nowhere."""
+    for page in PAGES:
+        for target in re.findall(r"!?\[[^\]]*\]\(([^)\s]+)\)", without_code(page.read_text())):
+            parts = urlsplit(target)
+            if parts.scheme:
+                if parts.scheme != "https":
+                    yield f"{page.relative_to(ROOT)}: {target} is not https"
+                continue
+            path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            if not path.exists():
+                yield f"{page.relative_to(ROOT)}: {target} does not exist"
+            elif parts.fragment and path.suffix == ".md" and parts.fragment not in anchors(path):
+                yield f"{page.relative_to(ROOT)}: {target} has no such heading"
+
+
+def lines_of(code):
+    """The lines of some code, without indentation and empty ones."""
+    return [line.strip() for line in code.splitlines() if line.strip()]
+
+
+def tutorials():
+    """Say which Python blocks of a tutorial are not pieces of its script, in order."""
+    for page, script in TUTORIALS.items():
+        path = ROOT / "docs" / "tutorials" / f"{page}.md"
+        held = lines_of((ROOT / "examples" / script).read_text())
+        blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+        if not blocks:
+            yield f"{path.relative_to(ROOT)} has no Python"
+        start = 0
+        for block in blocks:
+            wanted = lines_of(block)
+            place = next((i for i in range(start, len(held)) if held[i : i + len(wanted)] == wanted), None)
+            if place is None:
+                yield f"{path.relative_to(ROOT)}: this is not in examples/{script}, or not in this order:\n{block}"
+            else:
+                start = place + len(wanted)
+
+
+def promises():
+    """Say which tests a page names that do not exist."""
+    defined = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    for page in PAGES:
+        for name in sorted(set(re.findall(r"\btest_\w+(?=`)", page.read_text()))):
+            if f"def {name}(" not in defined:
+                yield f"{page.relative_to(ROOT)}: there is no test {name}"
+
+
+class Addresses(HTMLParser):
+    """Collects what a page links to, what it loads, and its anchors."""
+
+    def __init__(self):
+        super().__init__()
+        self.links, self.loaded, self.ids = set(), set(), set()
+
+    def handle_starttag(self, tag, attributes):
+        """Keep the addresses of a tag."""
+        given = dict(attributes)
+        self.ids |= {given[name] for name in ("id", "name") if given.get(name)}
+        if tag == "a" and given.get("href"):
+            self.links.add(given["href"])
+        elif tag == "link" and given.get("rel") not in ("canonical", "prev", "next") and given.get("href"):
+            self.loaded.add(given["href"])
+        elif tag in ("script", "img", "iframe", "source") and given.get("src"):
+            self.loaded.add(given["src"])
+
+
+def built(site):
+    """Say which addresses of the built pages lead nowhere, or load from a network."""
+    pages = {path.resolve(): Addresses() for path in site.rglob("*.html")}
+    for path, page in pages.items():
+        page.feed(path.read_text())
+    for path, page in pages.items():
+        if path.name == "404.html":  # its addresses are those of a server's root
+            continue
+        shown = path.relative_to(site.resolve())
+        yield from (
+            f"{shown} loads {address}"
+            for address in sorted(page.loaded)
+            if urlsplit(address).scheme in ("http", "https")
+        )
+        for address in sorted(page.links | page.loaded):
+            parts = urlsplit(address)
+            if parts.scheme or address.startswith("//"):
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            if not target.exists():
+                yield f"{shown}: {address} does not exist"
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].ids:
+                yield f"{shown}: {address} has no such place"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--site", type=Path, help="the folder of the built site; without it the sources are checked")
+    site = parser.parse_args().site
+    found = [*built(site)] if site else [*links(), *tutorials(), *promises()]
+    for problem in found:
+        print(problem, file=sys.stderr)
+    print(f"{len(found)} problems in {'the built site' if site else f'{len(PAGES)} pages'}")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

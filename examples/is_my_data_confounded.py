@@ -1,0 +1,69 @@
+"""Is my data confounded? What sources say about each other. See docs/tutorials/is-my-data-confounded.md."""
+
+import argparse
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import causal_shaping as cs
+
+
+def blind(x, y, wind):
+    """Walk down and then right, whatever the wind: this demonstrator does not look."""
+    return "right" if y == 7 or x == 4 else "down"
+
+
+def collect(world, folder, name, steps=100_000, seed=0, source=None):
+    """Watch a demonstrator, and return the file with what was written down of it."""
+    path = folder / f"{source or name}.parquet"
+    world.collect(name, steps=steps, seed=seed, source=source).write(path)
+    return path
+
+
+def gamma(contradiction):
+    """Return the confounding that reconciles two sources, infinite if nothing does."""
+    return math.inf if contradiction.confounding is None else contradiction.confounding
+
+
+def main():
+    """Run the tutorial."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=None, help="a folder to write to; by default a temporary one")
+    folder = parser.parse_args().output or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+
+    world = cs.load_world("lavacross-easy", demonstrators={"blind": cs.Demonstrator(blind)})
+    good, bad, random = (collect(world, folder, name) for name in ("good", "bad", "random"))
+    counts = cs.count([good, bad, random])
+    print(counts)
+
+    for found in cs.coverage(counts):
+        print(
+            f"{found.source}: left {found.states} states, {len(found.few)} of them fewer than 10 times; never tried "
+            f"{len(found.untried)} (state, action); takes its most frequent action in {found.action_share:.0%}"
+        )
+
+    few = cs.count(collect(world, folder, "good", steps=1_000, source="few"))
+    for name, held in (("all three sources", counts), ("1,000 steps of good", few)):
+        unseen = cs.unseen_mass(held)
+        worst = int(np.nanargmax(unseen))
+        print(f"{name}: {np.nanmean(unseen):.1%} unseen, at worst {unseen[worst]:.0%} in {held.space.states[worst]}")
+
+    contradictions = sorted(cs.contradictions(counts), key=gamma, reverse=True)
+    for contradiction in contradictions:
+        print("-", contradiction)
+
+    print(f"Smallest Gamma for all pairs of sources: {max(map(gamma, contradictions)):.2f}")
+    for first, second in (("good", "bad"), ("good", "random"), ("bad", "random")):
+        between = [gamma(found) for found in contradictions if {found.first, found.second} == {first, second}]
+        print(f"{first} and {second}: {len(between)} contradictions, Gamma {max(between, default=1.0):.2f}")
+
+    print(cs.contradictions(cs.count([random, collect(world, folder, "blind")])))
+
+    print(cs.contradictions(cs.count([bad, collect(world, folder, "bad", seed=1, source="bad-again")])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Your own logs: from two CSV files to a shaped agent. See docs/tutorials/own-logs.md."""
+
+import argparse
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+
+import causal_shaping as cs
+
+DRUGS, DAYS, WORST = ("mild", "strong"), 20, 8
+
+
+def next_stage(age, stage, drug, slept_well):
+    """Return the stage of the illness on the next morning; 0 is recovered."""
+    if slept_well:
+        return max(stage - (2 if drug == "strong" else 1), 0)
+    return min(stage + (0 if drug == "mild" else 3 if age >= 65 else 1), WORST)
+
+
+def write_ward(path, strong_if_slept_well, columns, seed, patients=3000):
+    """Write the record of a ward whose doctors ask how the night was, and do not write it down."""
+    names = ["patient", "day", "age", "stage", "drug", "score", "recovered", "next_age", "next_stage", "study_over"]
+    rng = np.random.default_rng(seed)
+    with open(path, "w") as file:
+        print(*names[:columns], sep=",", file=file)
+        for patient in range(patients):
+            age, stage, day = round(rng.uniform(30, 90), 1), int(rng.integers(3, WORST + 1)), 1
+            while stage > 0 and day <= DAYS:
+                slept_well = rng.random() < 0.6
+                drug = DRUGS[slept_well == strong_if_slept_well] if rng.random() < 0.95 else rng.choice(DRUGS)
+                after = next_stage(age, stage, drug, slept_well)
+                row = [patient, day, age, stage, drug, -stage, after == 0, age, after, day == DAYS and after > 0]
+                print(*row[:columns], sep=",", file=file)
+                stage, day = after, day + 1
+
+
+class Patient(gym.Env):
+    """The user's own environment: it shows age and stage, and nobody tells it how the night was."""
+
+    observation_space = gym.spaces.Box(0.0, 100.0, (2,), dtype=np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        """Admit a patient."""
+        super().reset(seed=seed)
+        self.age, self.stage, self.day = self.np_random.uniform(30, 90), int(self.np_random.integers(3, WORST + 1)), 0
+        return np.array([self.age, self.stage]), {}
+
+    def step(self, action):
+        """Give a drug and wait for the morning."""
+        score, slept_well = -self.stage, self.np_random.random() < 0.6
+        self.stage, self.day = next_stage(self.age, self.stage, DRUGS[action], slept_well), self.day + 1
+        return np.array([self.age, self.stage]), score, self.stage == 0, self.day >= DAYS, {}
+
+
+def q_learning(env, episodes, seed):
+    """Return the unshaped return of each episode of a plain agent that learns from whatever `env` pays."""
+    rng, table, returns = np.random.default_rng(seed), defaultdict(lambda: np.zeros(2)), []
+    for episode in range(episodes):
+        observation, _ = env.reset(seed=seed if episode == 0 else None)
+        state, over = (observation[0] >= 65, int(observation[1])), False
+        while not over:
+            action = int(rng.integers(2) if rng.random() < 0.05 else table[state].argmax())
+            observation, reward, terminated, truncated, info = env.step(action)
+            after, over = (observation[0] >= 65, int(observation[1])), terminated or truncated
+            target = reward + (0.0 if terminated else table[after].max())
+            table[state][action] += 0.1 * (target - table[state][action])
+            state = after
+        returns.append(info["unshaped_return"])
+    return returns
+
+
+def main():
+    """Run the tutorial."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=None, help="a folder to write to; by default a temporary one")
+    folder = parser.parse_args().output or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+    write_ward(folder / "ward-3.csv", strong_if_slept_well=True, columns=7, seed=1)
+    write_ward(folder / "ward-7.csv", strong_if_slept_well=False, columns=10, seed=2)
+    columns = {"episode": "patient", "step": "day", "state": ["age", "stage"], "action": "drug", "reward": "score"}
+    columns |= {"first_step": 1, "terminated": "recovered", "actions": DRUGS}
+    columns |= {"bins": {"age": cs.Bins(edges=(65,)), "stage": cs.Bins(edges=tuple(range(1, WORST + 1)))}}
+    ward_3 = cs.open_logs(folder / "ward-3.csv", **columns)
+    ward_7 = cs.open_logs(folder / "ward-7.csv", truncated="study_over", **columns)
+    counts = cs.count([ward_3, ward_7])
+    print(counts)
+    for ward in cs.coverage(counts):
+        print(f"{ward.source}: {ward.steps:,} days, {ward.states} states, {len(ward.untried)} drugs untried there")
+    print(f"Never seen: {np.nanmax(cs.unseen_mass(counts)):.2%} of what follows a state, at most.")
+    print(len(found := cs.contradictions(counts)), "contradictions.", found[0])
+
+    ceilings = cs.value_ceilings(counts, horizon=DAYS, reward_max=-1, confidence=0.95)
+    print(ceilings)
+    ceilings.potential(step_indexed=False).save(folder / "phi.parquet")
+
+    phi = cs.Potential.load(folder / "phi.parquet")
+    for observation in ([64.9, 8.0], [81.3, 8.0], [81.3, 2.0]):
+        print(observation, "is", label := phi.space.label(observation), f"and worth {phi(label):.1f} at most")
+    print(cs.check_potential(Patient(), phi))
+    for name, potential in (("phi = 0", cs.Potential.zero(phi.space)), ("shaped", phi)):
+        returns = np.mean([q_learning(cs.ShapeReward(Patient(), potential), 300, seed) for seed in range(20)], axis=0)
+        print(f"{name:>7}:", *(f"{part.mean():6.1f}" for part in np.split(returns, 6)))
+
+
+if __name__ == "__main__":
+    main()

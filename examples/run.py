@@ -1,0 +1,50 @@
+"""Run every example and notebook in an empty folder, and say how long each took: `python examples/run.py [NAME...]`."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+NO_EXAMPLES = ("run.py", "windy_cliff.py")
+"""This one, and a world that an example imports."""
+
+EXECUTE = (
+    "import sys, nbformat, nbclient; "
+    "nbclient.NotebookClient(nbformat.read(sys.argv[1], as_version=4), timeout=600, kernel_name='python3').execute()"
+)
+
+
+def examples():
+    """Every script, then every notebook."""
+    scripts = [path for path in sorted(HERE.glob("*.py")) if path.name not in NO_EXAMPLES]
+    return [*scripts, *sorted(HERE.glob("notebooks/*.ipynb"))]
+
+
+def run(path):
+    """Run one in a folder of its own; return whether it went well, and how long it took."""
+    command = [sys.executable, "-c", EXECUTE, str(path)] if path.suffix == ".ipynb" else [sys.executable, str(path)]
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        print(done.stdout[-2000:], done.stderr[-4000:], sep="\n", file=sys.stderr)
+    return done.returncode == 0, time.perf_counter() - begin
+
+
+def main():
+    """Run those that were named, or all."""
+    wanted, well = sys.argv[1:], True
+    for path in examples():
+        if not wanted or path.stem in wanted:
+            ran, seconds = run(path)
+            well &= ran
+            print(f"{path.relative_to(HERE)}: {'ran' if ran else 'FAILED'} in {seconds:.1f} s", flush=True)
+    sys.exit(not well)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""How much hidden cause would it take? Bounds over the confounding Gamma. See docs/tutorials/sensitivity.md."""
+
+import argparse
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import causal_shaping as cs
+from causal_shaping.bounds.sensitivity import draw_sensitivity
+
+
+def show(found):
+    """Print a line per Gamma, and the findings."""
+    print("Gamma   ceiling    floor  provably suboptimal  best action singled out")
+    for row in found.rows():
+        if row["contradiction"]:
+            print(f"{row['confounding']:5g}  impossible: the sources contradict each other")
+        else:
+            print(
+                f"{row['confounding']:5g}  {row['ceiling']:8.3f} {row['floor']:8.3f} {row['suboptimal']:20.0%}"
+                f"  {row['singled_out']:14d} states"
+            )
+    for sentence in found.findings():
+        print("-", sentence)
+
+
+def main():
+    """Run the tutorial."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=None, help="a folder to write to; by default a temporary one")
+    folder = parser.parse_args().output or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+
+    world = cs.load_world("lavacross-easy")
+    good, bad, random = (world.collect(name, steps=100_000) for name in ("good", "bad", "random"))
+    counts = cs.count([good, random])
+    known = {"horizon": 20, "reward_max": -0.1, "reward_min": -1.1, "confidence": 0.95}
+    gammas = (1, 1.5, 2, 5, math.inf)
+    doubtful = cs.sensitivity(counts, confounding=gammas, **known)
+    show(doubtful)
+
+    space = doubtful.space
+    for s in np.flatnonzero(doubtful.breakdown >= 1):
+        print(f"{space.actions[doubtful.best_action[s]]:>5} in {space.states[s]}: {doubtful.breakdown[s]:.3g}")
+
+    trial = cs.sensitivity(counts, confounding=gammas, fixed={"random": 1.0}, **known)
+    show(trial)
+    ceilings = cs.value_ceilings(counts, 20, reward_max=-0.1, confidence=0.95, confounding={"random": 1.0})
+    print(ceilings)
+
+    draw_sensitivity(doubtful).savefig(folder / "doubtful.png", dpi=80)
+    draw_sensitivity(trial).savefig(folder / "trial.png", dpi=80)
+    trial.write(folder / "trial.csv")
+
+    everybody = cs.count([good, bad, random])
+    contradicted = cs.sensitivity(everybody, confounding=gammas, **known)
+    show(contradicted)
+    print(contradicted.contradictions[0])
+    print(max(cs.contradictions(everybody), key=lambda found: found.confounding))
+
+
+if __name__ == "__main__":
+    main()
