@@ -409,3 +409,26 @@ def test_theory_refuses_what_it_cannot_examine(run, tmp_path):
     code, _, err = run("theory", "windy-empty", "--seeds", 0)
     assert code == 2
     assert "seeds is 0; it must be at least 1" in err
+
+
+def test_the_command_alone_shows_the_three_jobs(run):
+    code, out, _ = run()
+    assert code == 0
+    for job in ("causal-shaping inspect", "causal-shaping ceilings", "ShapeReward", "causal-shaping train"):
+        assert job in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+COMMANDS = ("worlds", "collect", "inspect", "ceilings", "sensitivity", "train", "theory", "reproduce", "diagram")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_an_example_in_its_help(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"Example: causal-shaping {command}" in out
+
+
+def test_every_command_is_known(run):
+    _, out, _ = run("--help")
+    assert all(command in out for command in COMMANDS)

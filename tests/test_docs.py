@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import check
 import pytest
 from tables import HERE, TABLES, theory_table, world_table
 
@@ -62,3 +63,35 @@ def test_the_corrections_are_those_of_the_page():
     assert len(rows) == 17
     for row in rows:
         assert row in page
+
+
+def test_the_checks_find_what_is_broken(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("# Here\n\n[a](missing.md) [b](#nowhere) [c](#here) [d](http://plain) `test_that_is_not_there`\n")
+    monkeypatch.setattr(check, "PAGES", [page])
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    found = list(check.links())
+    assert [problem.split(": ")[1] for problem in found] == [
+        "missing.md does not exist",
+        "#nowhere has no such heading",
+        "http://plain is not https",
+    ]
+    (tmp_path / "tests").mkdir()
+    assert list(check.promises()) == ["page.md: there is no test test_that_is_not_there"]
+    (tmp_path / "index.html").write_text(
+        '<p id="a"></p><a href="b.html">b</a><script src="https://far/away.js"></script>'
+    )
+    assert list(check.built(tmp_path)) == ["index.html loads https://far/away.js", "index.html: b.html does not exist"]
+
+
+def test_tutorials_are_held_against_their_scripts(tmp_path, monkeypatch):
+    (tmp_path / "docs" / "tutorials").mkdir(parents=True)
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "own_logs.py").write_text("def main():\n    one()\n    two()\n")
+    page = tmp_path / "docs" / "tutorials" / "own-logs.md"
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "TUTORIALS", {"own-logs": "own_logs.py"})
+    page.write_text("```python\none()\n```\n\n```python\ntwo()\n```\n")
+    assert list(check.tutorials()) == []
+    page.write_text("```python\ntwo()\n```\n\n```python\none()\n```\n")
+    assert len(list(check.tutorials())) == 1
