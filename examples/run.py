@@ -1,6 +1,7 @@
 """Run every example and notebook in an empty folder, and say how long each took: `python examples/run.py [NAME...]`."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NO_EXAMPLES = ("run.py", "windy_cliff.py")
 """This one, and a world that an example imports."""
+
+DIFFER = ("real_use", "spark")
+"""What these print depends on the machine: networks are trained, and Spark may be missing."""
 
 EXECUTE = (
     "import sys, nbformat, nbclient; "
@@ -23,6 +27,26 @@ def examples():
     return [*scripts, *sorted(HERE.glob("notebooks/*.ipynb"))]
 
 
+def shown(path):
+    """What the page of an example says that it prints: blocks of text."""
+    page = HERE.parent / "docs" / "tutorials" / f"{path.stem.replace('_', '-')}.md"
+    return re.findall(r"^```text\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE) if page.exists() else []
+
+
+def differences(path, printed):
+    """Say which lines of a page's output the example did not print; blocks of which it printed nothing are input."""
+    if path.stem in DIFFER:
+        return []
+    blocks = [block.splitlines() for block in shown(path)]
+    return [
+        line
+        for block in blocks
+        if any(line.strip() and line in printed for line in block)
+        for line in block
+        if line.strip() and line not in printed
+    ]
+
+
 def run(path):
     """Run one in a folder of its own; return whether it went well, and how long it took."""
     command = [sys.executable, "-c", EXECUTE, str(path)] if path.suffix == ".ipynb" else [sys.executable, str(path)]
@@ -32,7 +56,10 @@ def run(path):
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         print(done.stdout[-2000:], done.stderr[-4000:], sep="\n", file=sys.stderr)
-    return done.returncode == 0, time.perf_counter() - begin
+    other = differences(path, done.stdout) if done.returncode == 0 else []
+    for line in other:
+        print(f"The page of {path.name} shows what was not printed: {line}", file=sys.stderr)
+    return done.returncode == 0 and not other, time.perf_counter() - begin
 
 
 def main():

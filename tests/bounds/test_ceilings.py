@@ -56,8 +56,10 @@ def test_states_that_seem_terminal_are_an_assumption_unless_they_are_declared():
     moved = [cs.Logs(plain, one.source, **{name: getattr(one, name) for name in one.COLUMNS}) for one in LOGS]
     found = cs.value_ceilings(cs.count(moved), 20, -0.1)
     assert found.inferred_terminal == 6
-    assert any("always end it" in sentence for sentence in found.assumptions)
-    assert not any("always end it" in sentence for sentence in cs.value_ceilings(COUNTS, 20, -0.1).assumptions)
+    assert any("always ends it (6 states)" in sentence for sentence in found.assumptions)
+    ends = [label for label, ends in zip(EASY.states, EASY.model.terminal, strict=True) if ends]
+    for declared in (COUNTS, cs.count(moved, terminal=ends)):
+        assert not any("always ends it" in sentence for sentence in cs.value_ceilings(declared, 20, -0.1).assumptions)
     assert np.array_equal(found.values, cs.value_ceilings(COUNTS, 20, -0.1).values)
 
 

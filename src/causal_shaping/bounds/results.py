@@ -297,8 +297,8 @@ def _assumptions(bounds: Bounds) -> list[str]:
         )
     if bounds.inferred_terminal:
         result.append(
-            f"{bounds.inferred_terminal} states in which every visit ended the episode always end it. Declare terminal "
-            "states in the space to have this said by you."
+            f"What always ended an episode always ends it ({bounds.inferred_terminal} states). Declare terminal "
+            "states, count(..., terminal=[...]), to have this said by you."
         )
     if bounds.confidence is not None:
         if bounds.step_indexed:

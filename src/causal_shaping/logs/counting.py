@@ -37,6 +37,7 @@ def count(
     actions: Iterable[Any] | None = None,
     step_indexed: bool = False,
     *,
+    terminal: Iterable[Any] | None = None,
     max_rewards: int = MAX_REWARDS,
     check: bool = True,
     skip_bad_episodes: bool = False,
@@ -54,6 +55,7 @@ def count(
         states: all state labels, in the order that tables shall have; by default those that the logs declare or show.
         actions: all actions, tried or not; by default those that the logs declare or show.
         step_indexed: keep the steps of an episode apart.
+        terminal: the states that end every episode; by default those that the logs declare.
         max_rewards: the most distinct rewards of a source that are told apart.
         check: look for bad rows first. This needs the rows of an episode in order, and so takes longer than the
             counting; leave it out only for files that have been checked before.
@@ -90,13 +92,13 @@ def count(
             origins[name] = table.origin
         parts.append(part)
     counts = parts[0].merge(*parts[1:], max_rewards=max_rewards)
-    if states is None and actions is None:
+    if states is None and actions is None and terminal is None:
         return counts
     space = counts.space
     states = space.states if states is None else states
     actions = space.actions if actions is None else actions
-    terminal = space.terminal.intersection(states)
-    return counts.to_space(Space(states, actions, space.columns, space.bins, terminal))
+    ends = space.terminal.intersection(states) if terminal is None else [plain(label) for label in terminal]
+    return counts.to_space(Space(states, actions, space.columns, space.bins, ends))
 
 
 def _opened(item: Item, states: Any, actions: Any, memory_limit: str | None) -> LogTable:
