@@ -4,6 +4,7 @@
 - `masses`: what each source proves of one action, and what is left.
 - `data`: how far ceilings are from the truth, by the length of the logs.
 - `diagram`: what confounds what.
+- `flow`: what is handed from module to module.
 """
 
 import warnings
@@ -132,11 +133,37 @@ def data():
     return figure
 
 
+def flow():
+    """The flow of the package: what is handed on, and which module does each step."""
+    stages = {
+        "logs": "your Parquet, CSV,\nMinari, Spark;\nor collect",
+        "counts": "logs/\ncount",
+        "ceilings": "bounds/\nvalue_ceilings",
+        "potential": "potential.py",
+        "reward": "shaping.py\nShapeReward",
+        "policy": "learners/\nor any agent",
+        "report": "study/",
+    }
+    figure = Figure(figsize=(11, 2.2), layout="constrained")
+    axes = figure.add_subplot()
+    for i, (name, module) in enumerate(stages.items()):
+        box = {"boxstyle": "round,pad=0.5", "facecolor": "#e8f1fa", "edgecolor": "#1f77b4"}
+        axes.text(i, 0.5, name, ha="center", va="center", fontsize=11, bbox=box)
+        axes.text(i, -0.05, module, ha="center", va="top", fontsize=8, color="#57606a")
+        if i:
+            arrow = {"arrowstyle": "-|>", "color": "#57606a", "shrinkA": 34, "shrinkB": 34}
+            axes.annotate("", (i, 0.5), (i - 1, 0.5), arrowprops=arrow)
+    axes.set(xlim=(-0.5, len(stages) - 0.5), ylim=(-0.6, 1))
+    axes.axis("off")
+    return figure
+
+
 FIGURES = {
     "overview": (overview, ".png"),
     "masses": (masses, ".svg"),
     "data": (data, ".svg"),
     "diagram": (draw_diagram, ".svg"),
+    "flow": (flow, ".svg"),
 }
 
 

@@ -108,12 +108,12 @@ class Sensitivity:
             weakest = int(np.argmin(np.where(np.isnan(self.breakdown) | ~self.bounded, np.inf, self.breakdown)))
             action, state = self.space.actions[self.best_action[weakest]], self.space.states[weakest]
             result.append(
-                f"{len(finite)} of these break at a finite confounding, half of them at {np.median(finite):.3g} or "
-                f"less; the first is {action} in {state} at {self.breakdown[weakest]:.3g}."
+                f"Break at a finite confounding: {len(finite)}, half of them at {np.median(finite):.3g} or less; the "
+                f"first is {action} in {state} at {self.breakdown[weakest]:.3g}."
             )
         result.append(
-            f"{len(known) - len(finite) - np.isinf(known).sum()} hold at any finite confounding, which takes outcomes "
-            f"that never followed an action for impossible; {np.isinf(known).sum()} hold even without that."
+            "Hold at any finite confounding, which takes what never followed an action for impossible or rare: "
+            f"{len(known) - len(finite) - np.isinf(known).sum()}; hold even without that: {np.isinf(known).sum()}."
         )
         return result
 
