@@ -1,6 +1,7 @@
 """The joint bound: valid whatever the model, equal to a linear program, never looser than less information."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -361,6 +362,38 @@ def steps_of(after, rewards, terminated, source="d0"):
     truncated = ~np.array(terminated)
     space = cs.Space(["a", "b", "end"], ["go"])
     return cs.count(cs.Logs(space, source, range(n), [0] * n, [0] * n, [0] * n, rewards, after, terminated, truncated))
+
+
+@given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 3), ending=True), several)
+@settings(max_examples=100)
+@pytest.mark.filterwarnings("ignore:No episode of")
+def test_logs_that_never_tell_an_end_give_valid_bounds(data, model, sources):
+    """Flags are missing: every step that ended an episode has an unknown outcome."""
+    betas = [0.9 * data.draw(demonstrators(model)) + 0.1 / len(model.actions) for _ in range(sources)]
+
+    def without_flags(counts):
+        columns = {name: getattr(counts, name) for name in counts.COLUMNS}
+        columns["next_state"] = np.where(counts.terminated, -1, counts.next_state)
+        columns["terminated"] = np.zeros(len(counts), dtype=bool)
+        return cs.Counts.combined(counts.space, counts.sources, counts.discrete_rewards, columns, population=True)
+
+    space = cs.Space(model.states, model.actions)  # nothing is declared to be terminal
+    counts = [without_flags(one).to_space(space) for one in observed(model, betas)]
+    ceilings, floors = bounds_of(model, counts)
+    best, alive = model.optimum(HORIZON).values, ~model.terminal
+    assert (ceilings.values - best)[:, alive].min() >= -1e-9
+    assert (best - floors.values)[:, alive].min() >= -1e-9
+
+
+def test_logs_without_flags_are_warned_of():
+    world = cs.load_world("lavacross-easy")
+    logs = [world.collect(name, 5_000) for name in ("good", "random")]
+    silent = [
+        replace(one, terminated=np.zeros(len(one), bool), next_state=np.where(one.terminated, -1, one.next_state))
+        for one in logs
+    ]
+    with pytest.warns(cs.AssumptionWarning, match="No episode of good, random is known to have ended, and .* steps"):
+        cs.value_ceilings(cs.count(silent, check=False), 20, -0.1)
 
 
 def test_unknown_outcomes_may_have_been_anything():

@@ -18,7 +18,7 @@ from causal_shaping.bounds.joint import Progress, joint_bounds
 from causal_shaping.bounds.masses import source_confounding
 from causal_shaping.bounds.paper import paper_ceilings
 from causal_shaping.bounds.results import AssumptionWarning, Bounds, Ceilings, Floors
-from causal_shaping.bounds.support import Support
+from causal_shaping.bounds.support import Support, silent_sources
 from causal_shaping.bounds.sweeps import Solution
 from causal_shaping.cmdp import check_discount, whole
 from causal_shaping.data import BoolArray, Counts, FloatArray
@@ -256,6 +256,16 @@ def _joint(kind: type[Kind], counts: Counts, options: _Options, progress: Progre
         warnings.warn(
             f"Only {counts.sources[0]!r} is there to show what can follow a state. Support 'observed' takes all else "
             "for impossible; with one source it is better to pass support='any'.",
+            AssumptionWarning,
+            stacklevel=3,
+        )
+    silent = silent_sources(counts)
+    if silent and options.support == "observed":
+        stopped = counts.n[~counts.outcome_known & np.isin(counts.source, silent)].sum()
+        warnings.warn(
+            f"No episode of {', '.join(counts.sources[i] for i in silent)} is known to have ended, and {stopped:,.0f} "
+            "steps do not tell what followed them: anything may have. Pass the column that says whether an episode "
+            "ended (terminated=, --terminated), or those of the next state.",
             AssumptionWarning,
             stacklevel=3,
         )

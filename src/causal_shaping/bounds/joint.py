@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from causal_shaping.bounds.masses import Evidence, Masses, sampling_of
-from causal_shaping.bounds.support import Support, given_support, terminal_states
+from causal_shaping.bounds.support import Support, anything_follows, given_support, terminal_states
 from causal_shaping.bounds.sweeps import Solution, fixed_point
 from causal_shaping.data import BoolArray, Counts, FloatArray
 from causal_shaping.errors import ContradictionError
@@ -82,7 +82,7 @@ def joint_bounds(
     def layer(step: int | None) -> _Layer:
         proven = evidence.masses(step)
         _refuse_contradiction(evidence, proven, step)
-        return _Layer(proven, anything=np.full(shape[0], support == "any") | (proven.visits < min_visits))
+        return _Layer(proven, anything=anything_follows(counts, proven.visits, support, min_visits))
 
     def backup(current: _Layer, values: FloatArray) -> FloatArray:
         following = np.append(values, 0.0)  # and after the end

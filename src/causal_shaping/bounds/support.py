@@ -2,7 +2,7 @@
 
 - `any`: anything. No assumption beyond the largest reward.
 - `observed`: what was seen to follow the state in any source, after any action. An action that nobody tried in a
-  state may do anything, and so may all in a state with few visits.
+  state may do anything, and so may all in a state with few visits, and where a source stopped that never tells an end.
 - a table or function of one's own: the states that can follow.
 """
 
@@ -40,6 +40,28 @@ def ended_in(counts: Counts) -> BoolArray:
     ends = np.zeros(len(counts.space.states), dtype=bool)
     ends[counts.next_state[(counts.next_state != UNKNOWN) & counts.terminated]] = True
     return ends
+
+
+def silent_sources(counts: Counts) -> list[int]:
+    """Return the sources of which no episode is known to have ended, though some stop without a known outcome.
+
+    Such logs may lack the flag that says so; what their last steps led to may have been an end.
+    """
+    sources = range(len(counts.sources))
+    ended, unknown = counts.terminated, ~counts.outcome_known
+    return [i for i in sources if (unknown & (counts.source == i)).any() and not (ended & (counts.source == i)).any()]
+
+
+def anything_follows(counts: Counts, visits: FloatArray, support: Support, min_visits: float) -> BoolArray:
+    """Return in which states anything is allowed to follow: bool [states].
+
+    All of them under `any`. Under `observed`, those with few visits, and those in which a silent source stopped.
+    """
+    result = np.full(len(counts.space.states), support == "any") | (visits < min_visits)
+    if support == "observed":
+        stopped = ~counts.outcome_known & np.isin(counts.source, silent_sources(counts))
+        result[counts.state[stopped]] = True
+    return result
 
 
 @dataclass(frozen=True, eq=False)

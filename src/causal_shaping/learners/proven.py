@@ -19,6 +19,7 @@ import numpy as np
 
 from causal_shaping.bounds.masses import Evidence, sampling_of, source_confounding
 from causal_shaping.bounds.results import Ceilings
+from causal_shaping.bounds.support import anything_follows
 from causal_shaping.data import BoolArray, Counts, FloatArray, IntArray, LongArray, Space
 from causal_shaping.errors import ModelError
 
@@ -99,6 +100,6 @@ def proven_by(counts: Counts, ceilings: Ceilings, space: Space) -> Proven:
         free=np.maximum(0.0, 1 - total),
         scale=np.maximum(1.0, total),
         deficit=np.add.reduceat(lacking, masses.first[:-1]),
-        anything=((masses.visits < ceilings.min_visits) | (ceilings.support == "any"))[states],
+        anything=anything_follows(counts, masses.visits, ceilings.support, ceilings.min_visits)[states],
         reward_max=float(ceilings.reward_bound),
     )

@@ -50,8 +50,9 @@ def count(
     streamed by DuckDB, which spills to disk; tables of another Ibis backend are counted by that backend.
 
     Args:
-        logs: one or several of: `Logs`, what `open_logs` returned, a file, an Ibis table. Each must hold sources that
-            the others do not; parts of one source go together, as in `open_logs(["day1.csv", "day2.csv"], "ward")`.
+        logs: one or several of: `Logs`, what `open_logs` returned, a file, a data frame, an Ibis table. Each must hold
+            sources that the others do not; parts of one source go together, as in
+            `open_logs(["day1.csv", "day2.csv"], "ward")`.
         states: all state labels, in the order that tables shall have; by default those that the logs declare or show.
         actions: all actions, tried or not; by default those that the logs declare or show.
         step_indexed: keep the steps of an episode apart.
@@ -70,7 +71,7 @@ def count(
         >>> counts.sources, counts.n.sum()
         (('good', 'bad', 'random'), np.float64(3000.0))
     """
-    single = isinstance(logs, (Logs, LogTable, str, os.PathLike, ibis.Table, pa.Table))
+    single = isinstance(logs, (Logs, LogTable, str, os.PathLike, ibis.Table)) or hasattr(logs, "__arrow_c_stream__")
     items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
     if not items:
         raise DataError("There are no logs to count.")

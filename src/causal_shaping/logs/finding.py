@@ -66,6 +66,8 @@ def find(where: Where, memory_limit: str | None) -> Found:
     if isinstance(where, ibis.Table):
         name = _table_name(where)
         return Found(where, f"table {name}" if name else "the Ibis table", name)
+    if hasattr(where, "__arrow_c_stream__"):  # a data frame of pandas or Polars, or an Arrow table
+        where = pa.table(where)
     if isinstance(where, pa.Table):
         return Found(_with_numbers(ibis.memtable(where)), "the Arrow table", "", row=ROW)
     if isinstance(where, str) and where.startswith(MINARI):
