@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.cli import main
+from causal_shaping.cli import JOBS, main
 
 
 @pytest.fixture
@@ -417,6 +417,17 @@ def test_the_command_alone_shows_the_three_jobs(run):
     for job in ("causal-shaping inspect", "causal-shaping ceilings", "ShapeReward", "causal-shaping train"):
         assert job in out
     assert max(map(len, out.splitlines())) <= 120
+
+
+def test_the_three_jobs_run_as_they_stand(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [line.split()[1:] for line in JOBS.splitlines() if line.startswith("       causal-shaping ")]
+    lines = [line for line in lines if "ward-3.csv" not in line]
+    lines.sort(key=lambda line: line[0] != "collect")
+    assert [line[0] for line in lines] == ["collect", "collect", "inspect", "ceilings", "train"]
+    for line in lines:
+        code, _, err = run(*line)
+        assert code == 0, err
 
 
 COMMANDS = ("worlds", "collect", "inspect", "ceilings", "sensitivity", "train", "theory", "reproduce", "diagram")

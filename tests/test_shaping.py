@@ -196,6 +196,22 @@ def test_whole_numbers_that_come_as_real_ones_are_labels_and_others_name_their_c
         space.label([80.0, 6.5])
 
 
+def test_the_first_state_that_the_potential_does_not_know_is_told_once():
+    env = cs.ShapeReward(gym.make("FrozenLake-v1", is_slippery=False), cs.Potential([1.0], cs.Space([0], range(4))))
+    env.reset(seed=0)
+    with pytest.warns(cs.ShapingWarning, match="does not know the state of observation 1") as told:
+        for action in (2, 2, 0):
+            env.step(action)
+    assert len(told) == 1
+
+
+def test_a_time_limit_is_found_among_the_wrappers():
+    env = gym.wrappers.TimeLimit(gym.make("FrozenLake-v1").unwrapped, 14)
+    phi = cs.Potential(np.zeros((3, 16)), cs.Space(range(16), range(4)))
+    with pytest.warns(cs.ShapingWarning, match="The potential has 3 steps, but an episode lasts up to 14"):
+        cs.ShapeReward(env, phi)
+
+
 def test_mismatches_are_told():
     with pytest.warns(ShapingWarning, match=r"discount of 0.9, but the potential was made for 1"):
         cs.ShapeReward(gym.make(ID), made_up(), discount=0.9)

@@ -67,15 +67,21 @@ JOBS = """\
 causal-shaping {version}: reward shaping from confounded logs. Three jobs, in the order that you meet them:
 
   1. What are my logs worth?
-       causal-shaping inspect ward-3.parquet trial.csv --state age,stage --action drug
+       causal-shaping inspect good.parquet random.parquet
   2. Turn them into a potential.
-       causal-shaping ceilings ward-3.parquet trial.csv --horizon 20 --reward-max 1 -o phi.parquet
+       causal-shaping ceilings good.parquet random.parquet --horizon 20 --reward-max -0.1 -o phi.parquet
   3. Shape the reward of any Gymnasium agent with it, in Python,
        env = causal_shaping.ShapeReward(env, causal_shaping.Potential.load("phi.parquet"))
      or learn in a table.
-       causal-shaping train lavacross-easy --potential phi.parquet -o runs/
+       causal-shaping train lavacross-easy --potential phi.parquet --learner q-ucb-shaping-tight -o runs/
 
-No logs at hand? This makes some: causal-shaping collect lavacross-easy --demonstrator good -o good.parquet
+These lines run as they stand after
+       causal-shaping collect lavacross-easy --demonstrator good -o good.parquet
+       causal-shaping collect lavacross-easy --demonstrator random -o random.parquet
+For files of your own, say what their columns are:
+       causal-shaping inspect ward-3.csv ward-7.csv --episode patient --step day --first-step 1 --state age,stage
+                      --bins age=65: --action drug --reward score --terminated died --truncated discharged
+
 All commands: causal-shaping --help. One of them, with an example: causal-shaping COMMAND --help.
 """
 """What the command says if it is called alone."""

@@ -21,6 +21,7 @@ from causal_shaping.bounds.diagnostics import (
     coverage,
     unseen_mass,
 )
+from causal_shaping.bounds.support import silent_sources
 from causal_shaping.data import Counts, FloatArray
 from causal_shaping.logs.summary import Summary
 from causal_shaping.logs.table import Dropped
@@ -76,6 +77,13 @@ class Inspection:
             for summary in self.summaries
             if summary.unknown
         ]
+        silent = silent_sources(self.counts)
+        if silent:
+            result.append(
+                f"No episode of {', '.join(self.counts.sources[i] for i in silent)} is known to have ended: wherever "
+                "one stops, anything may have followed. Pass the column that says whether it ended, --terminated "
+                "COLUMN."
+            )
         if len(self.counts.sources) == 1:
             result.append("With one source there is nothing to compare: confounding cannot be tested for.")
         elif not self.contradictions:

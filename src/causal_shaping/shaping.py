@@ -71,7 +71,7 @@ class _Shaper:
                 ShapingWarning,
                 stacklevel=3,
             )
-        self._label = label
+        self._label, self._told = label, False
         self._by_number = self._numbers(env, observations) if label is None else None
         # Plain lists: an environment steps one by one, and NumPy takes longer for one number than a list.
         self._number_list = None if self._by_number is None else self._by_number.tolist()
@@ -124,6 +124,20 @@ class _Shaper:
         if self._label is not None:
             return self.potential.position_of(self._label(observation))
         return self.potential.position(observation)
+
+    def met(self, observation: Any) -> int:
+        """Return where an observation that was met stands; the first one that is not known is told."""
+        found = self.position(observation)
+        if found == UNSEEN and not self._told:
+            self._told = True
+            warnings.warn(
+                f"The potential does not know the state of observation {observation!r}; it counts as unseen, and so "
+                "will others, without a word. If many do, look at the columns and bins of potential.space, or pass "
+                "label=.",
+                ShapingWarning,
+                stacklevel=3,
+            )
+        return found
 
     def phi(self, position: int, h: int) -> float:
         """Return the potential of one state; 0 beyond the horizon."""
@@ -210,7 +224,7 @@ class ShapeReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._h, self._returns = 0, (0.0, 0.0)
-        self._before = self._shaper.phi(self._shaper.position(observation), 0)
+        self._before = self._shaper.phi(self._shaper.met(observation), 0)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -222,7 +236,7 @@ class ShapeReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if terminated or (truncated and not self._shaper.bootstrap):
             after = 0.0
         else:
-            after = self._shaper.phi(self._shaper.position(observation), self._h)
+            after = self._shaper.phi(self._shaper.met(observation), self._h)
         shaping = self._shaper.discount * after - self._before
         shaped = float(reward) + shaping
         self._before = after
@@ -327,6 +341,10 @@ def time_limit_of(env: Any) -> int | None:
     """Return the steps after which an episode is cut, as far as an environment tells."""
     limits = [getattr(env.unwrapped, "horizon", None)]
     limits.append(None if env.spec is None else env.spec.max_episode_steps)
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, gym.wrappers.TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
     known = [int(limit) for limit in limits if isinstance(limit, (int, np.integer))]
     return min(known, default=None)
 

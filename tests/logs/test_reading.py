@@ -501,3 +501,25 @@ def test_bins_that_make_no_sense_are_refused(file):
         cs.Bins(quantiles=2)([1.0])
     with pytest.raises(DataError, match="NaN"):
         cs.Bins(edges=(1.0,))([float("nan")])
+
+
+def test_a_data_frame_is_a_table_like_any_other():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "patient": [1, 1, 2, 2],
+            "day": [1, 2, 1, 2],
+            "stage": [3, 2, 4, 3],
+            "drug": ["a", "b", "a", "a"],
+            "score": [-1.0, -2.0, -1.0, -3.0],
+            "ended": [False, True, False, True],
+        }
+    )
+    columns = {"episode": "patient", "step": "day", "first_step": 1, "state": "stage", "action": "drug"}
+    counts = cs.count(cs.open_logs(frame, "ward", reward="score", terminated="ended", **columns))
+    assert counts.n.sum() == 4
+    assert counts.sources == ("ward",)
+    with pytest.raises(DataError, match=r"has no column 'scor'. Did you mean 'score'\?.*--reward r"):
+        cs.open_logs(frame, "ward", reward="scor", **columns)
+    with pytest.raises(DataError, match="pass source="):
+        cs.count(frame)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import ibis
 from causal_shaping.data import NEXT, Bins, Label, Logs, plain
 from causal_shaping.errors import DataError
 from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.finding import Found, Where, find
+from causal_shaping.logs.finding import ROW, Found, Where, find
 from causal_shaping.logs.parquet import logs_table
 from causal_shaping.logs.table import LogTable, fetch, look_at_rows
 
@@ -203,9 +204,13 @@ def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
 
 def _column(raw: ibis.Table, name: str, origin: str) -> ibis.Column:
     if name not in raw.columns:
+        shown = [column for column in raw.columns if column != ROW]
+        near = difflib.get_close_matches(str(name), shown, n=1)
         raise DataError(
-            f"{origin} has no column {name!r}. Its columns are {', '.join(raw.columns)}. Say which one it is, for "
-            "example read_logs(..., state=['x', 'y'], action='a', reward='r', episode='id', step='t')."
+            f"{origin} has no column {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} Its columns are "
+            f"{', '.join(shown)}. Say which one it is, for example read_logs(..., state=['x', 'y'], action='a', "
+            "reward='r', episode='id', step='t'); on the command line --state x,y --action a --reward r --episode id "
+            "--step t."
         )
     return raw[name]
 
