@@ -1,6 +1,7 @@
 """How bounds move with confounding, and where the best action breaks down."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -51,6 +52,13 @@ def test_the_breakdown_is_where_the_floor_of_the_best_meets_the_ceiling_of_the_n
     assert found.breakdown[0] <= breakdown(share) * (1 + 1e-9)
     for gamma, singled in zip(found.confounding, found.singled_out[:, 0], strict=True):
         assert singled == (gamma < breakdown(share))
+
+
+def test_bounds_that_tighten_as_confounding_grows_are_told():
+    found = cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0)
+    assert "sampling error" not in " ".join(found.findings())
+    odd = replace(found, floors=found.floors[::-1])
+    assert "Some bounds tighten as confounding grows, which only sampling error can do" in odd.findings()[0]
 
 
 def test_bounds_widen_and_less_is_excluded_as_confounding_grows():

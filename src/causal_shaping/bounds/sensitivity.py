@@ -98,6 +98,13 @@ class Sensitivity:
         if impossible:
             shown = ", ".join(f"{gamma:g}" for gamma in impossible)
             result.append(f"At a confounding of {shown} the sources contradict each other.")
+        possible = [why is None for why in self.contradictions]
+        ceilings, floors = self.ceilings[possible][:, self.bounded], self.floors[possible][:, self.bounded]
+        if (np.diff(ceilings, axis=0) < -TIE).any() or (np.diff(floors, axis=0) > TIE).any():
+            result.append(
+                "Some bounds tighten as confounding grows, which only sampling error can do: at small confounding the "
+                "sources differ within it, and were scaled to agree. Use confidence=0.95 (--confidence 0.95)."
+            )
         if not len(known):
             return [*result, f"In none of {states} states do the logs single out a best action."]
         result.append(
