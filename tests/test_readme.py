@@ -24,11 +24,11 @@ def run_snippets(page, count):
 def test_the_ten_lines_of_the_readme_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     world = cs.load_world("lavacross-easy")
-    for name, file in (("bad", "night-shift"), ("random", "trial")):  # stand-ins for a user's files
-        world.collect(name, steps=100_000).write(f"{file}.parquet")
+    for name in ("bad", "random"):  # as the text says to make them
+        world.collect(name, steps=100_000).write(f"{name}.parquet")
     names = run_snippets(ROOT / "README.md", 1)
     out = capsys.readouterr().out
-    assert "bad and random disagree on what right does in (3, 1)" in out  # the files name their source
+    assert "bad and random disagree on what right does in (3, 1)" in out
     assert "This assumes:" in out
     assert names["run"].steps == 5_000
 

@@ -64,7 +64,12 @@ def _version(wanted: bool) -> None:
 
 
 JOBS = """\
-causal-shaping {version}: reward shaping from confounded logs. Three jobs, in the order that you meet them:
+causal-shaping {version}: reward shaping from confounded logs. Logs to try it with:
+
+       causal-shaping collect lavacross-easy --demonstrator good -o good.parquet
+       causal-shaping collect lavacross-easy --demonstrator random -o random.parquet
+
+Three jobs, in the order that you meet them:
 
   1. What are my logs worth?
        causal-shaping inspect good.parquet random.parquet
@@ -75,9 +80,6 @@ causal-shaping {version}: reward shaping from confounded logs. Three jobs, in th
      or learn in a table.
        causal-shaping train lavacross-easy --potential phi.parquet --learner q-ucb-shaping-tight -o runs/
 
-These lines run as they stand after
-       causal-shaping collect lavacross-easy --demonstrator good -o good.parquet
-       causal-shaping collect lavacross-easy --demonstrator random -o random.parquet
 For files of your own, say what their columns are:
        causal-shaping inspect ward-3.csv ward-7.csv --episode patient --step day --first-step 1 --state age,stage
                       --bins age=65: --action drug --reward score --terminated died --truncated discharged
@@ -397,7 +399,7 @@ def ceilings(
 ) -> None:
     """Bound the optimal value from above, whatever the demonstrators saw: a potential for reward shaping.
 
-    Example: causal-shaping ceilings good.parquet trial=random.parquet --horizon 20 --reward-max 0.1 --confounding
+    Example: causal-shaping ceilings good.parquet trial=random.parquet --horizon 20 --reward-max -0.1 --confounding
     trial=1 --confidence 0.95 -o phi.parquet
     """
     from causal_shaping.bounds.picture import draw_values

@@ -17,6 +17,7 @@ from causal_shaping.bounds.diagnostics import (
     Contradiction,
     Coverage,
     actions_taken,
+    comparable,
     contradictions,
     coverage,
     unseen_mass,
@@ -87,7 +88,16 @@ class Inspection:
         if len(self.counts.sources) == 1:
             result.append("With one source there is nothing to compare: confounding cannot be tested for.")
         elif not self.contradictions:
-            result.append("No two sources contradict each other. That does not prove that they are unconfounded.")
+            compared, both = comparable(self.counts)
+            left_out = (
+                f" Compared were {compared} of {both} state-actions that two sources took; the others hold rows that "
+                "do not tell what followed."
+                if compared < both
+                else ""
+            )
+            result.append(
+                f"No two sources contradict each other. That does not prove that they are unconfounded.{left_out}"
+            )
         else:
             result.append(f"{len(self.contradictions)} contradictions between sources:")
             result += [str(item) for item in self.contradictions]

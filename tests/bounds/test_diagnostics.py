@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
 import causal_shaping as cs
-from causal_shaping.bounds.diagnostics import _p_value, reconciling
+from causal_shaping.bounds.diagnostics import _p_value, comparable, reconciling
 from causal_shaping.errors import DataError
 
 
@@ -263,3 +264,15 @@ def test_population_counts_are_refused():
     for ask in (cs.contradictions, cs.unseen_mass):
         with pytest.raises(DataError, match=r"[Pp]opulation"):
             ask(masses)
+
+
+def test_what_could_not_be_compared_is_counted():
+    world = cs.load_world("lavacross-easy")
+    logs = [world.collect(name, 3000) for name in ("good", "random")]
+    full = cs.count(logs)
+    compared, both = comparable(full)
+    assert 0 < compared == both
+    unknown = [replace(one, next_state=np.where(one.truncated, -1, one.next_state)) for one in logs]
+    fewer, same = comparable(cs.count(unknown, check=False))
+    assert same == both
+    assert 0 < fewer < both

@@ -1,6 +1,7 @@
 """The joint bound: valid whatever the model, equal to a linear program, never looser than less information."""
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -383,6 +384,37 @@ def test_logs_that_never_tell_an_end_give_valid_bounds(data, model, sources):
     best, alive = model.optimum(HORIZON).values, ~model.terminal
     assert (ceilings.values - best)[:, alive].min() >= -1e-9
     assert (best - floors.values)[:, alive].min() >= -1e-9
+
+
+@given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 3), ending=True), several)
+@settings(max_examples=100)
+def test_ends_that_are_told_only_in_part_give_valid_bounds_where_rewards_give_them_away(data, model, sources):
+    """A state may end well or badly, and only the bad ends are flagged; good ends pay 2, which nothing else does."""
+    reward = np.where(model.terminal[model.next_state], 2.0, model.reward) * ~model.terminal[:, None, None]
+    model = cs.TabularCMDP(model.next_state, reward, model.noise, model.terminal, model.start)
+    betas = [0.9 * data.draw(demonstrators(model)) + 0.1 / len(model.actions) for _ in range(sources)]
+    flagged = np.zeros(len(model.states) + 1, dtype=bool)
+    flagged[np.flatnonzero(model.terminal)[0]] = True  # ends in this state are told, ends in others are not
+
+    def in_part(counts):
+        hidden = counts.terminated & ~flagged[counts.next_state]
+        columns = {name: getattr(counts, name) for name in counts.COLUMNS}
+        columns["next_state"] = np.where(hidden, -1, counts.next_state)
+        columns["terminated"] = counts.terminated & ~hidden
+        told = counts.terminated & ~hidden
+        columns["reward_sum"] = np.where(told, 1.0 * counts.n, counts.reward_sum)  # told ends pay 1
+        for name in ("reward_min", "reward_max"):
+            columns[name] = np.where(told, 1.0, columns[name])
+        return cs.Counts.combined(counts.space, counts.sources, counts.discrete_rewards, columns, population=True)
+
+    told_pay = np.where(flagged[model.next_state] & ~model.terminal[:, None, None], 1.0, reward)
+    model = cs.TabularCMDP(model.next_state, told_pay, model.noise, model.terminal, model.start)
+    space = cs.Space(model.states, model.actions)
+    counts = [in_part(one).to_space(space) for one in observed(model, betas)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.AssumptionWarning)
+        ceilings = cs.value_ceilings(counts, HORIZON, 2.0)
+    assert (ceilings.values - model.optimum(HORIZON).values)[:, ~model.terminal].min() >= -1e-9
 
 
 def test_logs_without_flags_are_warned_of():

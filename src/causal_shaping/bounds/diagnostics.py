@@ -218,6 +218,20 @@ def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[
     return [_contradiction(counts, cells[position][0], cells[position][1], p) for position, p in adjusted.items()]
 
 
+def comparable(counts: Counts) -> tuple[int, int]:
+    """Return how many (pair of sources, state, action) `contradictions` can compare, and how many both sources took."""
+    both = compared = 0
+    step = np.zeros(len(counts), dtype=np.int64) if counts.step is None else counts.step.astype(np.int64)
+    keys = [
+        set(zip(*(column[counts.source == i].tolist() for column in (step, counts.state, counts.action)), strict=True))
+        for i in range(len(counts.sources))
+    ]
+    for first, second in itertools.combinations(range(len(counts.sources)), 2):
+        both += len(keys[first] & keys[second])
+        compared += sum(1 for _ in _cells(counts, first, second))
+    return compared, both
+
+
 @dataclass(frozen=True)
 class _Cell:
     """Outcomes of two sources after one (state, action), at one step if steps are kept apart."""
