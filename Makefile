@@ -39,6 +39,7 @@ docs-check: $(VENV)/.docs  ## check links, spelling and the build of the documen
 	$(BIN)/python docs/check.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/python docs/check.py --site site
+	$(BIN)/pytest tests/test_readme.py tests/test_docs.py
 	$(BIN)/python examples/run.py
 
 tables: $(VENV)/.package  ## run again what the tables and figures of docs/ report

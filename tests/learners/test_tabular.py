@@ -490,7 +490,7 @@ def test_a_clip_below_what_is_earned_is_told():
         (lambda: cs.train(EASY, cs.Potential(np.zeros((20, 49)), EASY)), "has steps and the learner has not"),
         (lambda: cs.train(EASY, cs.Potential(np.zeros((7, 49)), EASY), step_indexed=True), "has 7 steps, but"),
         (lambda: cs.train(gym.make("Pendulum-v1")), "a table needs discrete ones"),
-        (lambda: cs.train(gym.make("CartPole-v1")), "are not numbers: pass a potential"),
+        (lambda: cs.train(gym.make("CartPole-v1")), "are not numbers of states: pass ceilings"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(make, message):

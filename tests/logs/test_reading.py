@@ -523,3 +523,6 @@ def test_a_data_frame_is_a_table_like_any_other():
         cs.open_logs(frame, "ward", reward="scor", **columns)
     with pytest.raises(DataError, match="pass source="):
         cs.count(frame)
+    frame["outcome"] = ["", "cured", "", "died"]
+    with pytest.raises(DataError, match=r"holds string: '', 'cured', 'died'. Which of these end an episode\?"):
+        cs.open_logs(frame, "ward", reward="score", terminated="outcome", **columns)

@@ -256,7 +256,10 @@ class _Problem:
             return potential.space  # type: ignore[no-any-return]
         if isinstance(self.env.observation_space, gym.spaces.Discrete):
             return Space(_numbers(self.env.observation_space), _numbers(self.env.action_space))
-        raise ModelError(f"The observations of {self.name} are not numbers: pass a potential whose space knows them.")
+        raise ModelError(
+            f"The observations of {self.name} are not numbers of states: pass ceilings, or a potential whose space "
+            "knows them, such as Potential.zero(counts) to learn without."
+        )
 
     def _actions(self, actions: Any) -> Sequence[int]:
         """Return the environment's number of each action of the space: by label if that is a number, else in order."""

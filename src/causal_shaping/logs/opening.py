@@ -19,6 +19,9 @@ from causal_shaping.logs.finding import ROW, Found, Where, find
 from causal_shaping.logs.parquet import logs_table
 from causal_shaping.logs.table import LogTable, fetch, look_at_rows
 
+SHOWN_VALUES = 12
+"""So many values of a column of text are shown, where flags are wanted."""
+
 
 def read_logs(where: Where, source: str | None = None, *, skip_bad_episodes: bool = False, **columns: Any) -> Logs:
     """Read the logs of one source into memory, checked.
@@ -295,7 +298,11 @@ def _label(column: ibis.Column, name: str, cut: Bins | None, kind: type | None, 
         return column.cast("string") if kind is str else column.cast("int64")
     if held.is_string():
         return column.try_cast("int64") if kind is int else column
-    hint = f"Cut it: bins={{{name!r}: Bins(quantiles=8)}}." if held.is_numeric() else "Turn it into one of those."
+    hint = (
+        f"Cut it: bins={{{name!r}: Bins(quantiles=8)}}, or --bins {name}=8."
+        if held.is_numeric()
+        else "Turn it into one of those."
+    )
     raise DataError(f"{origin}, column {name!r} holds {held}; a label must be an integer or a string. {hint}")
 
 
@@ -303,6 +310,14 @@ def _flag(column: ibis.Column, origin: str) -> ibis.Column:
     """Return a flag as a boolean, null where it is neither true nor false."""
     if column.type().is_boolean():
         return column
+    if column.type().is_string():
+        name = column.get_name()
+        values = column.as_table().distinct().order_by(name).limit(SHOWN_VALUES)
+        found = ", ".join(repr(value) for value in fetch(values, origin)[name].to_pylist() if value is not None)
+        raise DataError(
+            f"{origin}, column {name!r} holds string: {found}. Which of these end an episode? Make a column of true and "
+            f"false of it, such as frame['ended'] = frame[{name!r}].isin([...]), and pass that one."
+        )
     number = _typed(column, origin, "true and false, or 1 and 0", "is_integer")
     return ibis.cases((number == 1, True), (number == 0, False), else_=ibis.null("boolean"))
 
