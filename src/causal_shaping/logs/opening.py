@@ -315,8 +315,8 @@ def _flag(column: ibis.Column, origin: str) -> ibis.Column:
         values = column.as_table().distinct().order_by(name).limit(SHOWN_VALUES)
         found = ", ".join(repr(value) for value in fetch(values, origin)[name].to_pylist() if value is not None)
         raise DataError(
-            f"{origin}, column {name!r} holds string: {found}. Which of these end an episode? Make a column of true and "
-            f"false of it, such as frame['ended'] = frame[{name!r}].isin([...]), and pass that one."
+            f"{origin}, column {name!r} holds string: {found}. Which of these end an episode? Make a column of true "
+            f"and false of it, such as frame['ended'] = frame[{name!r}].isin([...]), and pass that one."
         )
     number = _typed(column, origin, "true and false, or 1 and 0", "is_integer")
     return ibis.cases((number == 1, True), (number == 0, False), else_=ibis.null("boolean"))
