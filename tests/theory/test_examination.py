@@ -16,7 +16,7 @@ from causal_shaping.theory import (
     proven_rule,
     q_ucb,
     regret_bound,
-    speaks_from,
+    useful_from,
     usual_potentials,
     watch,
 )
@@ -75,8 +75,8 @@ def test_its_bounds_speak_where_the_functions_say(easy):
     shaped = Shaped(world.model, usual_potentials(world)["joint"], world.horizon)
     moved, scale = shaped.nonnegative()
     joint = easy.potentials[2]
-    assert joint.bound_from == speaks_from(lambda k: regret_bound(shaped, k))
-    assert joint.printed_from == speaks_from(lambda k: printed_regret_bound(moved, k))
+    assert joint.bound_from == useful_from(lambda k: regret_bound(shaped, k))
+    assert joint.printed_from == useful_from(lambda k: printed_regret_bound(moved, k))
     assert easy.q_ucb.total == pytest.approx(regret_bound(q_ucb(moved), 200, scale=20).total / scale)
     assert easy.value_span == shaped.span(shaped.values)
     assert easy.random_rewards

@@ -20,7 +20,7 @@ from causal_shaping.theory import (
     proven_rule,
     q_ucb,
     regret_bound,
-    speaks_from,
+    useful_from,
     usual_potentials,
     visit_bound,
     watch,
@@ -141,9 +141,9 @@ def test_a_bound_speaks_where_it_stops_being_vacuous():
     def bound(total, trivial):
         return RegretBound(total, 0.0, 0.0, 0.0, 0.0, trivial)
 
-    assert 345 <= speaks_from(lambda k: bound(345.0, k)) <= 349
-    assert speaks_from(lambda k: bound(0.5, k)) <= 1
-    assert speaks_from(lambda k: bound(k, k)) == math.inf  # as much as can be lost anyway
+    assert 345 <= useful_from(lambda k: bound(345.0, k)) <= 349
+    assert useful_from(lambda k: bound(0.5, k)) <= 1
+    assert useful_from(lambda k: bound(k, k)) == math.inf  # as much as can be lost anyway
     assert bound(1.0, 1.0).vacuous
     assert not bound(0.9, 1.0).vacuous
 

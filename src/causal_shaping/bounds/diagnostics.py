@@ -221,7 +221,7 @@ def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[
 def comparable(counts: Counts) -> tuple[int, int]:
     """Return how many (pair of sources, state, action) `contradictions` can compare, and how many both sources took."""
     both = compared = 0
-    step = np.zeros(len(counts), dtype=np.int64) if counts.step is None else counts.step.astype(np.int64)
+    step = _steps(counts)
     keys = [
         set(zip(*(column[counts.source == i].tolist() for column in (step, counts.state, counts.action)), strict=True))
         for i in range(len(counts.sources))
@@ -244,10 +244,15 @@ class _Cell:
     visits: tuple[float, float]  # of the state at that step, all actions
 
 
+def _steps(counts: Counts) -> npt.NDArray[np.int64]:
+    """Return the step of each entry, 0 if steps are pooled."""
+    return np.zeros(len(counts), dtype=np.int64) if counts.step is None else counts.step.astype(np.int64)
+
+
 def _cells(counts: Counts, first: int, second: int) -> Iterator[_Cell]:
     """Yield the (state, action), or (step, state, action), that both sources hold outcomes of."""
     rewards = counts.discrete_rewards[first] and counts.discrete_rewards[second]
-    step = np.zeros(len(counts), dtype=np.int64) if counts.step is None else counts.step.astype(np.int64)
+    step = _steps(counts)
     visits = np.zeros((2, int(step.max(initial=0)) + 1, len(counts.space.states)))
     found: dict[tuple[int, int, int], dict[tuple[int, bool, float], list[float]]] = {}
     pair = np.isin(counts.source, (first, second))

@@ -77,12 +77,13 @@ def joint_bounds(
     evidence = Evidence(counts, gammas, extreme, side, sampling)
     terminal = terminal_states(counts)
     highest = np.inf if value_max is None else value_max
+    anywhere = anything_follows(counts, support)
     shape = (len(counts.space.states), len(counts.space.actions))
 
     def layer(step: int | None) -> _Layer:
         proven = evidence.masses(step)
         _refuse_contradiction(evidence, proven, step)
-        return _Layer(proven, anything=anything_follows(counts, proven.visits, support, min_visits))
+        return _Layer(proven, anything=anywhere | (proven.visits < min_visits))
 
     def backup(current: _Layer, values: FloatArray) -> FloatArray:
         following = np.append(values, 0.0)  # and after the end

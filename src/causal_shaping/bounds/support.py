@@ -52,13 +52,13 @@ def silent_sources(counts: Counts) -> list[int]:
     return [i for i in sources if (unknown & (counts.source == i)).any() and not (ended & (counts.source == i)).any()]
 
 
-def anything_follows(counts: Counts, visits: FloatArray, support: Support, min_visits: float) -> BoolArray:
+def anything_follows(counts: Counts, support: Support) -> BoolArray:
     """Return in which states anything is allowed to follow: bool [states].
 
-    All of them under `any`. Under `observed`, those with few visits, those in which a silent source stopped, and those
-    in which a step with an unknown outcome paid what no step with a known one did: that outcome was never seen.
+    All of them under `any`. Under `observed`, those in which a silent source stopped, and those in which a step with an
+    unknown outcome paid what no step with a known one did: that outcome was never seen.
     """
-    result = np.full(len(counts.space.states), support == "any") | (visits < min_visits)
+    result = np.full(len(counts.space.states), support == "any")
     if support == "observed":
         stopped = ~counts.outcome_known & np.isin(counts.source, silent_sources(counts))
         result[counts.state[stopped]] = True
@@ -69,12 +69,15 @@ def anything_follows(counts: Counts, visits: FloatArray, support: Support, min_v
 def _paid_otherwise(counts: Counts) -> BoolArray:
     """Return which entries with an unknown outcome paid what no known outcome of their state did: bool [entries]."""
     known = counts.outcome_known
-    result = np.zeros(len(counts), dtype=bool)
+    result, doubtful = np.zeros(len(counts), dtype=bool), np.zeros(len(counts.space.states), dtype=bool)
+    doubtful[counts.state[~known]] = True
+    unknown = np.flatnonzero(~known)
+    known = known & doubtful[counts.state]  # most counts know all, and may hold millions of entries
     told = set(zip(counts.state[known].tolist(), counts.reward_min[known].tolist(), strict=True))
     lowest, highest = (np.full(len(counts.space.states), value) for value in (np.inf, -np.inf))
     np.minimum.at(lowest, counts.state[known], counts.reward_min[known])
     np.maximum.at(highest, counts.state[known], counts.reward_max[known])
-    for i in np.flatnonzero(~known):
+    for i in unknown:
         s, low, high = int(counts.state[i]), float(counts.reward_min[i]), float(counts.reward_max[i])
         apart = counts.discrete_rewards[int(counts.source[i])]
         result[i] = (s, low) not in told if apart else low < lowest[s] or high > highest[s]

@@ -100,6 +100,6 @@ def proven_by(counts: Counts, ceilings: Ceilings, space: Space) -> Proven:
         free=np.maximum(0.0, 1 - total),
         scale=np.maximum(1.0, total),
         deficit=np.add.reduceat(lacking, masses.first[:-1]),
-        anything=anything_follows(counts, masses.visits, ceilings.support, ceilings.min_visits)[states],
+        anything=(anything_follows(counts, ceilings.support) | (masses.visits < ceilings.min_visits))[states],
         reward_max=float(ceilings.reward_bound),
     )

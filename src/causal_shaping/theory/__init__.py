@@ -21,7 +21,7 @@ from causal_shaping.theory.regret import (
     printed_regret_bound,
     q_ucb,
     regret_bound,
-    speaks_from,
+    useful_from,
     visit_bound,
 )
 from causal_shaping.theory.shaped import Optimism, Shaped, conservative_optimism
@@ -50,7 +50,7 @@ __all__ = [
     "proven_rule",
     "q_ucb",
     "regret_bound",
-    "speaks_from",
+    "useful_from",
     "usual_potentials",
     "visit_bound",
     "watch",

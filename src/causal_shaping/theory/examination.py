@@ -28,7 +28,7 @@ from causal_shaping.theory.regret import (
     printed_regret_bound,
     q_ucb,
     regret_bound,
-    speaks_from,
+    useful_from,
     visit_bound,
 )
 from causal_shaping.theory.shaped import Optimism, Shaped
@@ -230,11 +230,11 @@ class Examination:
                     "visits_over_bound": one.visits,
                     "printed_visits_over_bound": one.printed_visits,
                     "printed_bound": bound(one.printed),
-                    "printed_speaks_from": number(one.printed_from),
+                    "printed_useful_from": number(one.printed_from),
                     "printed_regret": list(one.printed_regret),
                     "printed_tightness": number(one.printed_tightness),
                     "bound": bound(one.bound),
-                    "speaks_from": number(one.bound_from),
+                    "useful_from": number(one.bound_from),
                     "regret": list(one.regret),
                     "tightness": number(one.tightness),
                     "needed_c": one.needed,
@@ -244,7 +244,7 @@ class Examination:
                 for one in self.potentials
             ],
             "q_ucb_bound": bound(self.q_ucb),
-            "q_ucb_speaks_from": number(self.q_ucb_from),
+            "q_ucb_useful_from": number(self.q_ucb_from),
             "smaller_bonus": [{"c": one.c, "regret": one.regret, **one.held} for one in self.smaller],
             "printed_smaller_bonus": [{"c": one.c, "regret": one.regret, **one.held} for one in self.printed_smaller],
             "contraction": {
@@ -305,8 +305,6 @@ def examine(
     first = next(iter(problems.values()))
     scaled, scale = first.nonnegative()
     best = first.values
-    possible = np.broadcast_to((model.noise > 0)[:, None, :], model.reward.shape)
-    spread = np.where(possible, model.reward, -np.inf).max(-1) - np.where(possible, model.reward, np.inf).min(-1)
     examined: list[Examined] = []
     smaller: list[Sweep] = []
     printed_smaller: list[Sweep] = []
@@ -332,13 +330,13 @@ def examine(
         seeds=seeds,
         p=p,
         reward_range=model.reward_range,
-        random_rewards=bool((spread > 0).any()),
+        random_rewards=first.span(np.zeros_like(best)) > 0,
         value_range=(float(best.min()), float(best.max())),
         value_span=first.span(best),
         smallest_gap=first.smallest_gap,
         potentials=tuple(examined),
         q_ucb=in_units(regret_bound(q_ucb(scaled), episodes, scale=horizon), scale),
-        q_ucb_from=speaks_from(lambda k: regret_bound(q_ucb(scaled), k, scale=horizon)),
+        q_ucb_from=useful_from(lambda k: regret_bound(q_ucb(scaled), k, scale=horizon)),
         swept=swept,
         smaller=tuple(smaller),
         printed_smaller=tuple(printed_smaller),
@@ -375,10 +373,10 @@ def _examined(name: str, shaped: Shaped, episodes: int, seeds: int, p: float) ->
         visits=share,
         printed_visits=max(float((run.visits[:, inside] / printed_limit[inside]).max(initial=0.0)) for run in printed),
         printed=in_units(printed_regret_bound(moved, episodes), scale) if ceiling else None,
-        printed_from=speaks_from(lambda k: printed_regret_bound(moved, k)) if ceiling else None,
+        printed_from=useful_from(lambda k: printed_regret_bound(moved, k)) if ceiling else None,
         printed_regret=mean_interval(_last(printed) / scale),
         bound=regret_bound(shaped, episodes) if ceiling else None,
-        bound_from=speaks_from(lambda k: regret_bound(shaped, k)) if ceiling else None,
+        bound_from=useful_from(lambda k: regret_bound(shaped, k)) if ceiling else None,
         regret=mean_interval(_last(runs)),
         needed=_ratio_or_zero(
             max(max(run.value_deviation, run.value_excess, run.potential_excess) for run in runs), shaped.needed_span

@@ -3,7 +3,7 @@
 - `visit_bound`: how often a settled (h, s, x) is visited at most.
 - `printed_regret_bound`: the main theorem's last line, 12 and 72 as printed, and with 24.
 - `regret_bound`: a bound with a proof, for a potential of any sign; with actual visits, a certificate of one run.
-- `speaks_from`: from how many episodes on a bound is not vacuous.
+- `useful_from`: from how many episodes on a bound is not vacuous.
 - `q_ucb`: the process in which Q-UCB is Q-UCB Shaping, so that the same function bounds its regret.
 
 The proofs, and what is wrong in print, are in `docs/theory.md`.
@@ -138,8 +138,7 @@ def regret_bound(
 
     G_h = sum_{j < h} (1 + 1/H)^{2j} for h = 1 .. H; theta is Delta_h(s, x) / (2 H), and where that gap is 0,
     Delta_min / (2 E) with E = sum_{j < H} (1 + 1/H)^j. N_h(s, x) is at most K, and at most `visit_bound` where the
-    potential settles it. For the expectation the chance of failure costs 3 p
-    times the trivial bound.
+    potential settles it. For the expectation the chance of failure costs 3 p times the trivial bound.
 
     Args:
         shaped: the problem; its potential must be a ceiling.
@@ -190,7 +189,7 @@ def regret_bound(
     )
 
 
-def speaks_from(bound: Callable[[float], RegretBound], most: float = 1e30) -> float:
+def useful_from(bound: Callable[[float], RegretBound], most: float = 1e30) -> float:
     """Return from how many episodes on a bound says more than that no episode loses more than it can, to two digits.
 
     Args:
