@@ -17,8 +17,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from causal_shaping import Counts, Space, value_ceilings
-from causal_shaping.bounds.joint import CEILING, _Layer
-from causal_shaping.bounds.masses import Evidence
+from causal_shaping.bounds._joint import CEILING, _Layer
+from causal_shaping.bounds._masses import Evidence
 
 ACTIONS, SUCCESSORS, SOURCES, REPEATS = 5, 3, 3, 15
 

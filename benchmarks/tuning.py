@@ -1,4 +1,4 @@
-"""How the presets were chosen: one bonus and one memory for all grid worlds, and one bonus of the causal model.
+"""How the presets were chosen: one bonus and one rate_offset for all grid worlds, and one bonus of the causal model.
 
 Regret at the paper's budgets as a share of the printed method's on the same logs and seeds, and the geometric mean over
 the worlds; for the causal model also the share of states in which the recommended action is optimal. Logs (seed 77) and
@@ -36,14 +36,17 @@ def main():
         problems.append((world, joint, counts, mean_regret(world, paper, "q-ucb-shaping")))
     print("tuning:", ", ".join(world.name for world, *_ in problems))
     for bonus in BONUSES:
-        for memory in MEMORIES:
+        for rate_offset in MEMORIES:
             shares = [
-                mean_regret(world, joint, "q-ucb-shaping-tight", bonus=bonus, memory=memory) / printed
+                mean_regret(world, joint, "q-ucb-shaping-tight", bonus=bonus, rate_offset=rate_offset) / printed
                 for world, joint, _, printed in problems
             ]
             shown = " ".join(f"{share:6.2f}" for share in shares)
             mean = np.exp(np.mean(np.log(shares)))
-            print(f"  bonus {bonus:4} memory {memory or 'H':>4}: {shown}   geometric mean {mean:.3f}", flush=True)
+            print(
+                f"  bonus {bonus:4} offset {rate_offset or 'H':>4}: {shown}   geometric mean {mean:.3f}",
+                flush=True,
+            )
     for bonus in CAUSAL_BONUSES:
         cells = []
         for world, joint, counts, printed in problems:

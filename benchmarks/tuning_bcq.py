@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.baselines.bcq import train_bcq
+from causal_shaping.paper.baselines.bcq import train_bcq
 
 LOG_SEED, SEEDS = 77, range(10_000, 10_001)
 BASE = {

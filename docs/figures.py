@@ -15,10 +15,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import causal_shaping as cs
-from causal_shaping.diagram import draw_diagram
-from causal_shaping.files import replacing
-from causal_shaping.learners.seeds import curve_points, draw_curve
-from causal_shaping.worlds.picture import draw_world
+from causal_shaping.io.files import replacing
+from causal_shaping.learners.seeds import curve_points
+from causal_shaping.paper.diagram import draw_diagram
+from causal_shaping.plot.regret import draw_curve
+from causal_shaping.plot.worlds import draw_world
 
 FOLDER = Path(__file__).parent / "figures"
 WORLD, BUDGET, SEEDS = "lavacross-easy", 20_000, 10

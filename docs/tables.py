@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.files import replacing
+from causal_shaping.io.files import replacing
 from causal_shaping.learners import PRESETS
 from causal_shaping.learners.seeds import NEARLY, optimal_ratios
-from causal_shaping.study.theory import theory_tables
-from causal_shaping.theory import Shaped, regret_bound, usual_potentials
+from causal_shaping.paper.baselines import behaviour_potential
+from causal_shaping.paper.study.theory import theory_tables
+from causal_shaping.paper.theory import Shaped, regret_bound, usual_potentials
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "tests" / "bounds"))  # the linear programs that bounds are tested against
@@ -196,7 +197,7 @@ def learners_of(world):
     return {
         "Q-UCB, no shaping": (None, "q-ucb"),
         "as printed, phi = 0": (cs.Potential.zero(world), "q-ucb-shaping"),
-        "as printed, behaviour values (avg)": (cs.behaviour_potential(logs, "avg"), "q-ucb-shaping"),
+        "as printed, behaviour values (avg)": (behaviour_potential(logs, "avg"), "q-ucb-shaping"),
         "as printed, the paper's bound": (paper, "q-ucb-shaping"),
         "as printed, joint ceilings": (joint, "q-ucb-shaping"),
         "tight, joint ceilings": (joint, "q-ucb-shaping-tight"),
@@ -217,7 +218,7 @@ def learners_table():
         lines += ["| | regret | states with an optimal action | first optimal action |", "| --- | ---: | ---: | ---: |"]
         compared, counts = learners_of(world)
         for label, (potential, learner) in compared.items():
-            used = counts if PRESETS[learner].proven else None
+            used = counts if PRESETS[learner].use_log_masses else None
             with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
                 warnings.simplefilter("ignore", cs.AssumptionWarning)
                 found = cs.train_seeds(world, potential, learner, steps, SEEDS, folder, counts=used)
@@ -292,7 +293,7 @@ def maze_table(seeds=range(6)):
         found = []
         for seed in seeds:
             logs = [world.collect(name, log_steps, seed) for name in world.demonstrators if name != without]
-            phi = cs.behaviour_potential(logs, "max")
+            phi = behaviour_potential(logs, "max")
             phi = cs.Potential(phi.values.round(1), phi.space) if rounded else phi
             run = cs.train(world, phi, steps=budget, seed=seed, **options)
             found.append(optimal_ratios(world.model, run.policy)[0])

@@ -18,7 +18,7 @@ def blind(x, y, wind):
 def collect(world, folder, name, steps=100_000, seed=0, source=None):
     """Watch a demonstrator, and return the file with what was written down of it."""
     path = folder / f"{source or name}.parquet"
-    world.collect(name, steps=steps, seed=seed, source=source).write(path)
+    world.collect(name, steps=steps, seed=seed, source=source).save(path)
     return path
 
 

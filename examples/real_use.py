@@ -26,7 +26,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from windy_cliff import ACTIONS, COLUMNS, HORIZON, REWARD_MAX, ROWS, fly, make_world, model_of, novice, pilot
 
 import causal_shaping as cs
-from causal_shaping.intervals import mean_interval
+from causal_shaping.learners.intervals import mean_interval
+from causal_shaping.paper.baselines import behaviour_potential
 
 LOGGED = 20_000  # steps per source
 STATES = range(ROWS * COLUMNS)
@@ -145,7 +146,7 @@ def main() -> None:
         print(f"{name:38}{values[START]:13.1f}{followed:>13}{abs(distance).mean():21.2f}{(distance < -1e-9).sum():10}")
 
     print(f"\n5. Learning: {arguments.steps:,} steps, {arguments.seeds} seeds, means and 95% intervals")
-    zero, earned = cs.Potential.zero(counts), cs.behaviour_potential(sources[0])
+    zero, earned = cs.Potential.zero(counts), behaviour_potential(sources[0])
     tight, causal = "q-ucb-shaping-tight", "ucbvi-causal"
     learners: dict[str, Callable[..., Trained]] = {
         "tight, zero": partial(train_table, zero, tight, initial="zero"),

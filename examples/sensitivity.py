@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.bounds.sensitivity import draw_sensitivity
+from causal_shaping.plot.sensitivity import draw_sensitivity
 
 
 def show(found):
@@ -52,7 +52,7 @@ def main():
 
     draw_sensitivity(doubtful).savefig(folder / "doubtful.png", dpi=80)
     draw_sensitivity(trial).savefig(folder / "trial.png", dpi=80)
-    trial.write(folder / "trial.csv")
+    trial.save(folder / "trial.csv")
 
     everybody = cs.count([good, bad, random])
     contradicted = cs.sensitivity(everybody, confounding=gammas, **known)

@@ -55,7 +55,7 @@ session.sparkContext.setLogLevel("ERROR")
 world = cs.load_world("lavacross-easy")
 files = [output / f"{name}.parquet" for name in world.demonstrators]
 for name, file in zip(world.demonstrators, files, strict=True):
-    world.collect(name, steps=20_000, seed=0).write(file)
+    world.collect(name, steps=20_000, seed=0).save(file)
 rows = session.read.parquet(*map(str, files))
 rows.write.mode("overwrite").partitionBy("source").saveAsTable("episodes")
 session.sql(
@@ -75,9 +75,9 @@ equal = [np.array_equal(getattr(counts, column), getattr(ours, column)) for colu
 print(f"sources: {', '.join(counts.sources)}; equal to DuckDB in {sum(equal)} of {len(equal)} columns")
 
 # 6. From here on it does not matter who counted
-counts.write(output / "counts.parquet")
+counts.save(output / "counts.parquet")
 session.stop()
-ceilings = cs.value_ceilings(cs.read_counts(output / "counts.parquet"), horizon=20, reward_max=-0.1, confidence=0.95)
+ceilings = cs.value_ceilings(cs.Counts.load(output / "counts.parquet"), horizon=20, reward_max=-0.1, confidence=0.95)
 print(ceilings.verdict)
 ceilings.save(output / "phi.parquet")
 print(f"Written to {output.name}: {', '.join(sorted(path.name for path in output.iterdir()))}")

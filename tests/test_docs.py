@@ -8,7 +8,7 @@ import pytest
 from tables import HERE, TABLES, theory_table, world_table
 
 import causal_shaping
-from causal_shaping import theory
+from causal_shaping.paper import theory
 
 
 @pytest.mark.parametrize(("name", "coins"), [("walking-robot", "standing"), ("lavacross-easy", "standing")])

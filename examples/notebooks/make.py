@@ -18,8 +18,8 @@ import gymnasium as gym
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.learners.seeds import draw_regret
-from causal_shaping.worlds.picture import draw_world
+from causal_shaping.plot.regret import draw_regret
+from causal_shaping.plot.worlds import draw_world
 
 folder = Path(tempfile.mkdtemp())
 %%
@@ -37,7 +37,7 @@ reward.
 files = []
 for name in world.demonstrators:
     files.append(folder / f"{name}.parquet")
-    world.collect(name, steps=100_000, seed=0).write(files[-1])
+    world.collect(name, steps=100_000, seed=0).save(files[-1])
 
 cs.read_logs(files[0])
 %%
@@ -110,9 +110,9 @@ conclusions stand. Takes half a minute.
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.bounds.sensitivity import draw_sensitivity
-from causal_shaping.diagram import draw_diagram
-from causal_shaping.worlds.picture import draw_world
+from causal_shaping.plot.sensitivity import draw_sensitivity
+from causal_shaping.paper.diagram import draw_diagram
+from causal_shaping.plot.worlds import draw_world
 
 draw_diagram()
 %%

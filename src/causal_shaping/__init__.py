@@ -11,72 +11,47 @@ the optimal value from above all the same and shapes rewards with that ceiling.
   `sensitivity`: how all that moves with confounding.
 - `Potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium agent.
 - `train`, `train_seeds`: Q-UCB and Q-UCB Shaping, compiled over a world or plain over any discrete environment.
-- `causal_shaping.theory`: the paper's definitions, lemmas and theorems as functions, as printed and corrected.
+- `causal_shaping.paper`: the paper reproduced, its theory, study and baselines (extra `paper`).
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
-Importing the package registers the Gymnasium environments `causal_shaping/...`.
+Names are loaded when they are first used, so that importing the package costs little more than NumPy. Importing it
+registers the Gymnasium environments `causal_shaping/...`.
 """
 
-from causal_shaping.baselines import behaviour_potential
-from causal_shaping.bounds import (
-    AssumptionWarning,
-    Ceilings,
-    Floors,
-    contradictions,
-    coverage,
-    provably_suboptimal,
-    sensitivity,
-    unseen_mass,
-    value_ceilings,
-    value_floors,
-)
-from causal_shaping.cmdp import TabularCMDP, Values
-from causal_shaping.data import Bins, Counts, Logs, Space
-from causal_shaping.errors import CausalShapingError
-from causal_shaping.learners import Rule, Run, train, train_seeds
-from causal_shaping.logs import LogTable, count, export_minari, open_logs, read_counts, read_logs
-from causal_shaping.potential import Potential, ShapingWarning
-from causal_shaping.shaping import ShapeReward, VectorShapeReward, check_potential
-from causal_shaping.worlds import Demonstrator, World, list_worlds, load_world
+from __future__ import annotations
 
-__version__ = "0.1.0"
+import ast
+import importlib
+from pathlib import Path
+from typing import Any
 
-__all__ = [
-    "AssumptionWarning",
-    "Bins",
-    "CausalShapingError",
-    "Ceilings",
-    "Counts",
-    "Demonstrator",
-    "Floors",
-    "LogTable",
-    "Logs",
-    "Potential",
-    "Rule",
-    "Run",
-    "ShapeReward",
-    "ShapingWarning",
-    "Space",
-    "TabularCMDP",
-    "Values",
-    "VectorShapeReward",
-    "World",
-    "behaviour_potential",
-    "check_potential",
-    "contradictions",
-    "count",
-    "coverage",
-    "export_minari",
-    "list_worlds",
-    "load_world",
-    "open_logs",
-    "provably_suboptimal",
-    "read_counts",
-    "read_logs",
-    "sensitivity",
-    "train",
-    "train_seeds",
-    "unseen_mass",
-    "value_ceilings",
-    "value_floors",
-]
+from causal_shaping._registration import register_environments
+
+_HOMES = {
+    name.name: line.module
+    for line in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(line, ast.ImportFrom)
+    for name in line.names
+}
+"""Public name to the module that defines it, as the stub beside this file lists them."""
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("causal-shaping")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'causal_shaping' has no attribute {name!r}")
+    value = getattr(importlib.import_module(str(_HOMES[name])), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+register_environments()

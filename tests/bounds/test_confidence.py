@@ -5,8 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from models import cmdps, demonstrators
 from programs import support_holds
 from scipy.special import betaln
@@ -14,8 +13,8 @@ from scipy.stats import binom
 from tables import counted, held_at_once
 
 import causal_shaping as cs
-from causal_shaping.bounds.limits import lower_limit, upper_limit
-from causal_shaping.bounds.masses import sampling_of
+from causal_shaping.bounds._limits import lower_limit, upper_limit
+from causal_shaping.bounds._masses import sampling_of
 from causal_shaping.errors import CausalShapingError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")

@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.bounds.sensitivity import PRECISION, draw_sensitivity
+from causal_shaping.bounds.sensitivity import PRECISION
 from causal_shaping.errors import CausalShapingError, ContradictionError
+from causal_shaping.plot.sensitivity import draw_sensitivity
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'random' is there")
 
@@ -99,7 +100,7 @@ def test_sources_that_contradict_each_other_are_told_and_a_known_one_stays():
 
 def test_the_table_holds_a_row_per_gamma_and_state(tmp_path):
     found = cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, (1, 2, math.inf))
-    found.write(tmp_path / "gamma.parquet")
+    found.save(tmp_path / "gamma.parquet")
     table = pq.read_table(tmp_path / "gamma.parquet").to_pandas()
     assert table["confounding"].tolist() == [1.0, 1.0, 2.0, 2.0, math.inf, math.inf]
     assert table["ceiling"].tolist() == found.ceilings.ravel().tolist()

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.errors import FileError, ModelError
-from causal_shaping.intervals import mean_interval
-from causal_shaping.learners.seeds import draw_regret
+from causal_shaping.errors import ArgumentError, FileError
+from causal_shaping.learners.intervals import mean_interval
+from causal_shaping.plot.regret import draw_regret
 
 EASY = cs.load_world("lavacross-easy")
 PHI = cs.Potential.zero(EASY)
@@ -73,12 +73,12 @@ def test_a_folder_with_other_runs_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="is a file"):
         seeds_of(tmp_path / "file")
-    with pytest.raises(ModelError, match="no seeds"):
+    with pytest.raises(ArgumentError, match="no seeds"):
         seeds_of(tmp_path / "none", [])
 
 
 def test_a_call_that_fails_does_not_lock_the_folder(tmp_path):
-    with pytest.raises(ModelError, match="starts from ceilings"):
+    with pytest.raises(ArgumentError, match="starts from ceilings"):
         cs.train_seeds(EASY, PHI, "q-ucb-shaping-tight", 500, range(2), tmp_path)
     assert len(seeds_of(tmp_path).results) == 4
 
@@ -132,7 +132,7 @@ def test_environments_run_too_and_regret_is_not_made_up(tmp_path):
     found = cs.train_seeds(lake, None, "q-ucb-shaping", 300, range(2), tmp_path)
     assert found.interval("regret") is None
     assert found.interval("mean_return") is not None
-    with pytest.raises(ModelError, match="is not known"):
+    with pytest.raises(ArgumentError, match="is not known"):
         draw_regret({"lake": found})
 
 

@@ -6,15 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from models import KINDS
 from reference import by_label, counted
 from scipy.stats import norm
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.logs.parquet import logs_table
+from causal_shaping.io.parquet import logs_table
 
 XY = {"state": ["x", "y"]}
 
@@ -29,7 +28,7 @@ def test_counting_in_memory_and_from_every_file_equals_counting_by_hand(tmp_path
     expected = counted(logs, step_indexed)
     assert by_label(cs.count(logs, step_indexed=step_indexed)) == expected
     for name, columns in (("a.parquet", {}), ("a.csv", XY), ("a.csv.gz", XY), ("a.csv.zst", XY)):
-        logs.write(tmp_path / name)
+        logs.save(tmp_path / name)
         opened = cs.open_logs(tmp_path / name, **columns)
         assert by_label(cs.count(opened, step_indexed=step_indexed)) == expected, name
         assert by_label(cs.count(cs.read_logs(tmp_path / name, **columns), step_indexed=step_indexed)) == expected, name
@@ -39,7 +38,7 @@ def test_counting_in_memory_and_from_every_file_equals_counting_by_hand(tmp_path
 def test_every_world_survives_parquet(tmp_path, name, coins):
     world = cs.load_world(name, coins=coins)
     logs = world.collect(next(iter(world.demonstrators)), 2000)
-    logs.write(tmp_path / "a.parquet")
+    logs.save(tmp_path / "a.parquet")
     again = cs.read_logs(tmp_path / "a.parquet")
     assert again.checksum == logs.checksum
     assert again.metadata == logs.metadata
@@ -134,7 +133,7 @@ def test_rewards_are_in_the_key_exactly_where_they_take_few_values(parts, limit)
 def test_continuous_rewards_are_aggregated(tmp_path):
     values = np.random.default_rng(0).normal(size=500) / 10
     logs = chain(values)
-    logs.write(tmp_path / "a.parquet")
+    logs.save(tmp_path / "a.parquet")
     for counts in (cs.count(logs), cs.count(tmp_path / "a.parquet")):
         assert counts.discrete_rewards == (False,)
         assert len(counts) == 1
@@ -193,8 +192,8 @@ def test_counts_survive_a_file(tmp_path, logs):
                 cs.count(noisy, step_indexed=step_indexed)  # another source, with continuous rewards
             )
         )
-        counts.write(tmp_path / "counts.parquet")
-        again = cs.read_counts(tmp_path / "counts.parquet")
+        counts.save(tmp_path / "counts.parquet")
+        again = cs.Counts.load(tmp_path / "counts.parquet")
         assert (again.space, again.sources, again.population) == (counts.space, counts.sources, counts.population)
         assert again.discrete_rewards == counts.discrete_rewards == ((True,) if population else (True, False))
         for name in cs.Counts.COLUMNS:
@@ -235,7 +234,7 @@ def test_zero_and_minus_zero_are_one_reward():
 
 
 def test_a_memory_limit_is_respected_by_the_engine(tmp_path, logs):
-    logs.write(tmp_path / "a.parquet")
+    logs.save(tmp_path / "a.parquet")
     opened = cs.open_logs(tmp_path / "a.parquet", memory_limit="300MB")
     limit = opened.rows.get_backend().raw_sql("select current_setting('memory_limit')").fetchall()[0][0]
     assert limit.startswith("286")  # MiB
@@ -267,11 +266,11 @@ def test_population_masses_are_not_mixed_with_samples(logs):
 
 
 def test_a_file_of_another_kind_is_no_counts_file(tmp_path, logs):
-    logs.write(tmp_path / "logs.parquet")
+    logs.save(tmp_path / "logs.parquet")
     with pytest.raises(CausalShapingError, match="holds logs, not counts"):
-        cs.read_counts(tmp_path / "logs.parquet")
+        cs.Counts.load(tmp_path / "logs.parquet")
     with pytest.raises(CausalShapingError, match="does not exist"):
-        cs.read_counts(tmp_path / "nothing.parquet")
+        cs.Counts.load(tmp_path / "nothing.parquet")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
     with pytest.raises(CausalShapingError, match="no counts of this package"):
-        cs.read_counts(tmp_path / "other.parquet")
+        cs.Counts.load(tmp_path / "other.parquet")

@@ -13,9 +13,8 @@ from reference import counted
 
 import causal_shaping as cs
 from causal_shaping.cli import main
-from causal_shaping.errors import CausalShapingError, DataError, FileError
-from causal_shaping.logs import DroppedEpisodes
-from causal_shaping.logs.parquet import logs_table
+from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, DroppedEpisodesWarning, FileError
+from causal_shaping.io.parquet import logs_table
 
 # Two episodes: a, b, end; and a, a, cut by a time limit.
 ROWS = {
@@ -136,7 +135,7 @@ def test_real_numbers_are_binned_alike_in_the_logs_and_online(file):
     assert [logs.space.states[s] for s in logs.state] == [1, 2, 0, 1]
     assert [logs.space.label(value) for value in values] == [1, 2, 0, 1]
     assert logs.space.label(np.array([99.0])) == 3
-    logs.write(file)
+    logs.save(file)
     again = cs.read_logs(file)  # bins are part of the space that the file keeps
     assert again.checksum == logs.checksum
     assert again.space.label(0.2) == 1
@@ -268,7 +267,7 @@ def test_the_command_line_refuses_the_same_with_exit_code_2(tmp_path, name, monk
 def test_two_sources_of_one_name_are_refused(tmp_path):
     first = write(tmp_path / "a.parquet", source=["s"] * 4)
     second = write(tmp_path / "b.parquet", source=["s"] * 4)
-    with pytest.raises(DataError, match=r"Two logs are called 's': .*a.parquet and .*b.parquet"):
+    with pytest.raises(ArgumentError, match=r"Two logs are called 's': .*a.parquet and .*b.parquet"):
         cs.count([first, second])
     shifted = write(tmp_path / "b.parquet", source=["s"] * 4, episode=[7, 7, 8, 8])
     assert cs.count(cs.open_logs([first, shifted], "s")).n.sum() == 8
@@ -285,10 +284,12 @@ def test_parts_that_hold_the_same_episode_are_refused(tmp_path):
 
 def test_bad_episodes_can_be_left_out_and_are_reported(tmp_path):
     path = write(tmp_path / "a.parquet", reward=[0.1, float("nan"), 0.3, 0.3])
-    with pytest.warns(DroppedEpisodes, match=r"1 episodes with 2 of 4 rows.*must be finite.*selects on outcomes"):
+    with pytest.warns(
+        DroppedEpisodesWarning, match=r"1 episodes with 2 of 4 rows.*must be finite.*selects on outcomes"
+    ):
         logs = cs.read_logs(path, skip_bad_episodes=True)
     assert logs.episode.tolist() == [1, 1]
-    with pytest.warns(DroppedEpisodes):
+    with pytest.warns(DroppedEpisodesWarning):
         assert cs.count(path, skip_bad_episodes=True).n.sum() == 2
     write(path, reward=[float("nan")] * 4)
     with pytest.raises(DataError, match="every episode holds a bad row"):
@@ -305,14 +306,14 @@ def test_a_bad_row_in_one_of_several_files_is_named_by_its_file(tmp_path):
 
 def test_declaring_states_of_a_file_of_ours(tmp_path):
     logs = cs.load_world("walking-robot").collect("competent", 50)
-    logs.write(tmp_path / "a.parquet")
+    logs.save(tmp_path / "a.parquet")
     order = logs.space.states[::-1]
     assert cs.read_logs(tmp_path / "a.parquet", states=order).space.states == order
     assert cs.count(tmp_path / "a.parquet", states=order).space.states == order
 
 
 def test_a_changed_file_of_ours_is_refused(tmp_path):
-    cs.load_world("walking-robot").collect("competent", 50).write(tmp_path / "a.parquet")
+    cs.load_world("walking-robot").collect("competent", 50).save(tmp_path / "a.parquet")
     table = pq.read_table(tmp_path / "a.parquet")
     reward = table["reward"].to_numpy().copy()
     reward[3] = 0.25
@@ -324,7 +325,7 @@ def test_a_changed_file_of_ours_is_refused(tmp_path):
 
 def test_a_table_without_a_name_needs_a_source(file):
     table = pa.table(ROWS)
-    with pytest.raises(DataError, match="pass source="):
+    with pytest.raises(ArgumentError, match="pass source="):
         cs.read_logs(table)
     assert cs.read_logs(table, "s").source == "s"
     warehouse = ibis.duckdb.connect()
@@ -341,7 +342,7 @@ def test_nan_is_found_whatever_the_statistics_of_the_file_say(tmp_path):
         pq.write_table(table, tmp_path / "a.parquet", row_group_size=size)
         with pytest.raises(DataError, match=r"row 2, column 'reward'.*must be finite"):
             cs.read_logs(tmp_path / "a.parquet")
-        with pytest.warns(DroppedEpisodes, match="2,000 episodes"):
+        with pytest.warns(DroppedEpisodesWarning, match="2,000 episodes"):
             assert cs.count(tmp_path / "a.parquet", skip_bad_episodes=True).n.sum() == n / 2
         with pytest.raises(DataError, match="must be finite"):
             cs.count(tmp_path / "a.parquet", check=False)  # found all the same, if less precisely
@@ -380,9 +381,9 @@ def test_a_file_that_is_binned_is_not_binned_again(file):
     write(file, state=[0.2, 1.7, -0.5, 0.9], next_state=[1.7, 3.0, 0.9, 0.9])
     bins = {"state": cs.Bins(edges=(0.0, 1.0))}
     logs = cs.read_logs(file, bins=bins)
-    logs.write(file)
+    logs.save(file)
     assert cs.read_logs(file, state="state").space.bins == bins
-    with pytest.raises(DataError, match="was binned before the file was written"):
+    with pytest.raises(ArgumentError, match="was binned before the file was written"):
         cs.read_logs(file, bins=bins)
 
 
@@ -391,7 +392,7 @@ def test_rows_of_another_source_than_the_file_claims_are_refused(tmp_path):
     first, second = world.collect("good", 100), world.collect("bad", 100)
     shifted = {name: getattr(second, name) for name in cs.Logs.COLUMNS} | {"episode": second.episode + 1000}
     tables = [logs_table(first), logs_table(cs.Logs(second.space, "bad", **shifted))]
-    first.write(tmp_path / "a.parquet")
+    first.save(tmp_path / "a.parquet")
     metadata = pq.read_schema(tmp_path / "a.parquet").metadata
     mixed = pa.concat_tables(tables).unify_dictionaries().replace_schema_metadata(metadata)
     pq.write_table(mixed, tmp_path / "a.parquet")
@@ -449,7 +450,7 @@ def test_columns_that_are_called_like_ours(file):
 
 def test_a_next_state_that_is_there_in_part_is_refused(file):
     write(file, p=[1] * 4, q=[1] * 4, next_p=[1] * 4, without=["state", "next_state"])
-    with pytest.raises(DataError, match="no column 'next_q'"):
+    with pytest.raises(ArgumentError, match="no column 'next_q'"):
         cs.read_logs(file, state=["p", "q"])
 
 
@@ -477,7 +478,7 @@ def test_one_of_many_sources(file):
 
 def test_a_newer_file_is_refused(tmp_path):
     logs = cs.load_world("walking-robot").collect("competent", 10)
-    logs.write(tmp_path / "a.parquet")
+    logs.save(tmp_path / "a.parquet")
     table = pq.read_table(tmp_path / "a.parquet")
     about = json.loads(table.schema.metadata[b"causal_shaping"]) | {"version": 99}
     pq.write_table(table.replace_schema_metadata({"causal_shaping": json.dumps(about)}), tmp_path / "a.parquet")
@@ -493,11 +494,11 @@ def test_bins_that_make_no_sense_are_refused(file):
         ({"edges": (1.0, 1.0)}, "must be finite and rise"),
         ({"edges": (1.0, float("nan"))}, "must be finite and rise"),
     ):
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(ArgumentError, match=message):
             cs.Bins(**arguments)
-    with pytest.raises(DataError, match="'weight', which is not a state column"):
+    with pytest.raises(ArgumentError, match="'weight', which is not a state column"):
         cs.read_logs(write(file), bins={"weight": cs.Bins(quantiles=2)})
-    with pytest.raises(DataError, match="call found"):
+    with pytest.raises(ArgumentError, match="call fit"):
         cs.Bins(quantiles=2)([1.0])
     with pytest.raises(DataError, match="NaN"):
         cs.Bins(edges=(1.0,))([float("nan")])
@@ -519,9 +520,9 @@ def test_a_data_frame_is_a_table_like_any_other():
     counts = cs.count(cs.open_logs(frame, "ward", reward="score", terminated="ended", **columns))
     assert counts.n.sum() == 4
     assert counts.sources == ("ward",)
-    with pytest.raises(DataError, match=r"has no column 'scor'. Did you mean 'score'\?.*--reward r"):
+    with pytest.raises(ArgumentError, match=r"has no column 'scor'. Did you mean 'score'\?.*--reward r"):
         cs.open_logs(frame, "ward", reward="scor", **columns)
-    with pytest.raises(DataError, match="pass source="):
+    with pytest.raises(ArgumentError, match="pass source="):
         cs.count(frame)
     frame["outcome"] = ["", "cured", "", "died"]
     with pytest.raises(DataError, match=r"holds string: '', 'cured', 'died'. Which of these end an episode\?"):

@@ -10,8 +10,8 @@ from reference import by_label, counted
 
 import causal_shaping as cs
 from causal_shaping.errors import DataError
+from causal_shaping.io.parquet import logs_table
 from causal_shaping.logs import check_logs
-from causal_shaping.logs.parquet import logs_table
 from causal_shaping.logs.summary import summarise
 
 pytestmark = [
@@ -85,7 +85,7 @@ def test_sums_of_rewards_agree_to_the_last_bits(spark, tmp_path):
     state = np.arange(n) % 2
     flags = {"terminated": np.zeros(n, bool), "truncated": np.arange(n) == n - 1}
     logs = cs.Logs(space, "s", np.zeros(n), np.arange(n), state, np.zeros(n), rewards, 1 - state, **flags)
-    logs.write(tmp_path / "a.parquet")
+    logs.save(tmp_path / "a.parquet")
     ours = cs.count(tmp_path / "a.parquet")
     theirs = cs.count(cs.open_logs(spark.read_parquet(str(tmp_path / "a.parquet")), "s"))
     assert ours.discrete_rewards == theirs.discrete_rewards == (False,)

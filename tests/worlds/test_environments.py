@@ -11,9 +11,9 @@ from minigrid.minigrid_env import MiniGridEnv
 from models import KINDS
 
 import causal_shaping as cs
+from causal_shaping._registration import ENVIRONMENTS
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.worlds.environments import WindyGridEnv
-from causal_shaping.worlds.registration import ENVIRONMENTS
 from causal_shaping.worlds.simulate import cumulative, pick
 
 

@@ -9,8 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from models import KINDS
 from scipy.stats import binom, norm
 

@@ -14,15 +14,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from causal_shaping.bounds.joint import Progress, joint_bounds
-from causal_shaping.bounds.masses import source_confounding
-from causal_shaping.bounds.paper import paper_ceilings
-from causal_shaping.bounds.results import AssumptionWarning, Bounds, Ceilings, Floors
-from causal_shaping.bounds.support import Support, silent_sources
-from causal_shaping.bounds.sweeps import Solution
-from causal_shaping.cmdp import check_discount, whole
-from causal_shaping.data import BoolArray, Counts, FloatArray
-from causal_shaping.errors import DataError
+from causal_shaping._checks import check_discount, check_integer
+from causal_shaping.bounds._joint import Progress, joint_bounds
+from causal_shaping.bounds._masses import source_confounding
+from causal_shaping.bounds._published import paper_ceilings
+from causal_shaping.bounds._sweeps import Solution
+from causal_shaping.bounds.results import Bounds, Ceilings, Floors
+from causal_shaping.bounds.support import Support, sources_without_terminations
+from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.data.counts import Counts
+from causal_shaping.errors import ArgumentError, AssumptionWarning, ContradictionError, DataError
 
 METHODS = ("joint", "paper")
 
@@ -50,18 +51,18 @@ def value_ceilings(
     """Return upper bounds of the optimal interventional value, for every step, state and action.
 
     Fix a step, a state s and an action x. Source i proves a mass L_i(o) of each outcome o under do(x) (see
-    `causal_shaping.bounds.masses`), and all sources watch the same world, so
+    `causal_shaping.bounds._masses`), and all sources watch the same world, so
 
         Qbar_h(s, x) = w - sum over o of  max_i L_i(o) * (w - r(o) - discount * Vbar_{h+1}(s'(o)))
         Vbar_h(s)    = max over all declared x of Qbar_h(s, x),
 
     where w is the best allowed outcome: what mass that nobody has proven could do. `method="paper"` is equation (5) and
     algorithm 2 of the paper instead, one source at a time with the minimum at the end; see
-    `causal_shaping.bounds.paper`. It ignores `support`.
+    `causal_shaping.bounds._published`. It ignores `support`.
 
     **Finite samples.** With `confidence`, masses are replaced by confidence limits that all hold at once: a union bound
     over every source x state x action x outcome (x step), seen or not, each limit with its share (1 - confidence) / K.
-    The number K and what it counts: `causal_shaping.bounds.masses.sampling_of`. Exact: counts by step (binomial limits,
+    The number K and what it counts: `bounds._masses.sampling_of`. Exact: counts by step (binomial limits,
     for a number of episodes that was fixed beforehand) and pooled counts (time-uniform limits, whatever ended the
     logs). Approximate: mean rewards, where rewards take too many values to tell apart, are limited as if no reward lay
     beyond those seen on the far side. Not covered: the assumption behind `support`.
@@ -98,12 +99,12 @@ def value_ceilings(
     """
     merged = merge_counts(counts)
     if method not in METHODS:
-        raise DataError(f"method is {method!r}; use {' or '.join(map(repr, METHODS))}.")
+        raise ArgumentError(f"method is {method!r}; use {' or '.join(map(repr, METHODS))}.")
     highest = float(merged.reward_max.max())
     _refuse_infinite("reward_max", reward_max)
     if method == "joint" and reward_max < highest:
         source = merged.sources[merged.source[merged.reward_max.argmax()]]
-        raise DataError(
+        raise ArgumentError(
             f"reward_max is {reward_max}, but source {source!r} holds a reward of {highest}. A ceiling needs a true "
             f"upper bound of the reward: pass reward_max={highest} or more."
         )
@@ -114,7 +115,7 @@ def value_ceilings(
     if method == "joint":
         return _joint(Ceilings, merged, options, progress)
     if confidence is not None or value_max is not None or not np.isinf(options.gammas(merged)).all():
-        raise DataError(
+        raise ArgumentError(
             "The paper's method has no confidence, no finite confounding and no value_max. Use method='joint' for them."
         )
     solution = paper_ceilings(merged, horizon, reward_max, discount=discount, stationary=stationary)
@@ -149,7 +150,7 @@ def value_floors(
     _refuse_infinite("reward_min", reward_min)
     if reward_min > lowest:
         source = merged.sources[merged.source[merged.reward_min.argmin()]]
-        raise DataError(
+        raise ArgumentError(
             f"reward_min is {reward_min}, but source {source!r} holds a reward of {lowest}. A floor needs a true "
             f"lower bound of the reward: pass reward_min={lowest} or less."
         )
@@ -165,16 +166,17 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors) -> BoolArray:
     assumptions of both bounds. As a mask of what not to try it leaves every state an action.
 
     Raises:
-        DataError: if the two bounds are not of the same problem, or contradict each other.
+        ArgumentError: if the two bounds are not of the same problem.
+        ContradictionError: if a ceiling lies below its floor.
     """
     for name in ("horizon", "discount", "stationary"):
         ours, theirs = getattr(ceilings, name), getattr(floors, name)
         if ours != theirs:
-            raise DataError(f"The ceilings have {name} {ours}, the floors {theirs}. Compute both alike.")
+            raise ArgumentError(f"The ceilings have {name} {ours}, the floors {theirs}. Compute both alike.")
     if set(ceilings.space.states) != set(floors.space.states) or set(ceilings.space.actions) != set(
         floors.space.actions
     ):
-        raise DataError("The ceilings and the floors are not of the same states and actions.")
+        raise ArgumentError("The ceilings and the floors are not of the same states and actions.")
     order, _ = floors.space.positions(ceilings.space)
     floor = floors.values[..., order]
     margin = BEYOND_ROUNDING * np.maximum(1.0, np.abs(floor))
@@ -183,7 +185,7 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors) -> BoolArray:
     nothing_left = result.all(axis=-1)
     if nothing_left.any():
         *step, state = np.argwhere(nothing_left)[0].tolist()
-        raise DataError(
+        raise ContradictionError(
             f"The ceiling of {ceilings.space.states[state]!r}{f' at step {step[0]}' if step else ''} lies below its "
             "floor: the two were computed from different counts or assumptions that contradict each other."
         )
@@ -208,27 +210,27 @@ class _Options:
         return source_confounding(counts, self.confounding)
 
     def check(self, counts: Counts) -> None:
-        whole("horizon", self.horizon, least=1)
+        check_integer("horizon", self.horizon, least=1)
         check_discount(self.discount)
         self.gammas(counts)
         if self.value_max is not None:
             _refuse_infinite("value_max", self.value_max)
         if not self.min_visits >= 0:
-            raise DataError(f"min_visits is {self.min_visits}; it must be 0 or more.")
+            raise ArgumentError(f"min_visits is {self.min_visits}; it must be 0 or more.")
         if self.min_visits and self.support != "observed":
-            raise DataError(
+            raise ArgumentError(
                 "min_visits says where support 'observed' is not to be trusted; leave it out for any other."
             )
         if self.confidence is not None and not 0 < self.confidence < 1:
-            raise DataError(f"confidence is {self.confidence}; it must be between 0 and 1, such as 0.95.")
+            raise ArgumentError(f"confidence is {self.confidence}; it must be between 0 and 1, such as 0.95.")
         if self.confidence is not None and counts.population:
-            raise DataError("Population counts are exact: there is no sampling error to be confident about.")
+            raise ArgumentError("Population counts are exact: there is no sampling error to be confident about.")
         if counts.step is not None:
             if self.stationary:
-                raise DataError("A fixed point needs steps pooled, but these counts are kept apart by step.")
+                raise ArgumentError("A fixed point needs steps pooled, but these counts are kept apart by step.")
             longest = int(counts.step.max()) + 1
             if longest > self.horizon:
-                raise DataError(
+                raise ArgumentError(
                     f"horizon is {self.horizon}, but the logs hold episodes of {longest} steps. Pass horizon={longest} "
                     "or more, or pool the steps."
                 )
@@ -236,14 +238,14 @@ class _Options:
 
 def _refuse_infinite(name: str, bound: float) -> None:
     if not math.isfinite(bound):
-        raise DataError(f"{name} is {bound}; it must be a finite number.")
+        raise ArgumentError(f"{name} is {bound}; it must be a finite number.")
 
 
 def merge_counts(counts: Counts | Sequence[Counts]) -> Counts:
     """Return one or several counts as one that is not empty."""
     parts = [counts] if isinstance(counts, Counts) else list(counts)
     if not parts:
-        raise DataError("There are no counts to bound values with.")
+        raise ArgumentError("There are no counts to bound values with.")
     most = np.iinfo(np.int64).max  # whether rewards are told apart was decided when the parts were counted
     merged = parts[0].merge(*parts[1:], max_rewards=most) if len(parts) > 1 else parts[0]
     if not len(merged):
@@ -259,7 +261,7 @@ def _joint(kind: type[Kind], counts: Counts, options: _Options, progress: Progre
             AssumptionWarning,
             stacklevel=3,
         )
-    silent = silent_sources(counts)
+    silent = sources_without_terminations(counts)
     if silent and options.support == "observed":
         stopped = counts.n[~counts.outcome_known & np.isin(counts.source, silent)].sum()
         warnings.warn(
@@ -307,7 +309,7 @@ def _bounds(
         support=support if isinstance(support, str) else "given",
         confidence=None if options.confidence is None else float(options.confidence),
         min_visits=float(options.min_visits),
-        rewards_told_apart=all(counts.discrete_rewards),
+        discrete_rewards=all(counts.discrete_rewards),
         rewards_seen=(float(counts.reward_min.min()), float(counts.reward_max.max())),
         population=counts.population,
         step_indexed=counts.step_indexed,

@@ -15,21 +15,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from causal_shaping.bounds.joint import CEILING, FLOOR
-from causal_shaping.data import BoolArray, FloatArray, Space, checksum_of, frozen
+from causal_shaping.bounds._joint import CEILING, FLOOR
+from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of, frozen
+from causal_shaping.data.space import Space
+from causal_shaping.errors import AssumptionWarning
 
 if TYPE_CHECKING:
-    from causal_shaping.potential import Potential
+    from causal_shaping.data.potential import Potential
 
 FLAT = 0.1
 """A ceiling whose spread over states is a smaller share of its distance to zero than this is called flat."""
 
 HARDLY = 0.5
 """A ceiling that takes a smaller share than this off the vacuous bound is called weak."""
-
-
-class AssumptionWarning(UserWarning):
-    """Something that a bound rests on is doubtful, or fails."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +50,7 @@ class Bounds:
         support: "any", "observed", or "given" for a user's own.
         confidence: that all bounds hold at once; None for a plug-in estimate, or for population counts.
         min_visits: states with fewer visits had `any` support.
-        rewards_told_apart: rewards were part of the outcome.
+        discrete_rewards: rewards were part of the outcome.
         rewards_seen: the lowest and the highest reward of a step.
         population: the counts were exact masses, not a sample.
         step_indexed: the counts were kept apart by step.
@@ -79,7 +77,7 @@ class Bounds:
     support: str
     confidence: float | None
     min_visits: float
-    rewards_told_apart: bool
+    discrete_rewards: bool
     rewards_seen: tuple[float, float]
     population: bool
     step_indexed: bool
@@ -157,14 +155,14 @@ class Bounds:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bounds to a Parquet file: a row per step and state, all else in the metadata."""
-        from causal_shaping.bounds.files import save_bounds
+        from causal_shaping.bounds._files import save_bounds
 
         save_bounds(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the bounds that `save` wrote, checked against their checksum."""
-        from causal_shaping.bounds.files import load_bounds
+        from causal_shaping.bounds._files import load_bounds
 
         return load_bounds(cls, path)
 
@@ -191,7 +189,7 @@ class Ceilings(Bounds):
                 rewards are costs, and every step's optimum where they are never negative; elsewhere it warns.
             shift: a constant to add.
         """
-        from causal_shaping.potential import Potential  # the stage to the right: a method people look for
+        from causal_shaping.data.potential import Potential  # the stage to the right: a method people look for
 
         mixed = self.reward_bound > 0 and self.rewards_seen[0] < 0
         if not step_indexed and not self.stationary and mixed:
@@ -303,7 +301,7 @@ def _assumptions(bounds: Bounds) -> list[str]:
     if bounds.confidence is not None:
         if bounds.step_indexed:
             result.append("The number of episodes was fixed before they were logged.")
-        if not bounds.rewards_told_apart:
+        if not bounds.discrete_rewards:
             far = "below the lowest" if ceiling else "above the highest"
             result.append(f"No reward lies {far} one that was seen, for their means were limited by that.")
         result.append(

@@ -14,8 +14,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from causal_shaping.data import UNKNOWN, BoolArray, Counts, FloatArray, IntArray, Label, LongArray
-from causal_shaping.errors import DataError
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
+from causal_shaping.data.counts import Counts
+from causal_shaping.data.logs import UNKNOWN
+from causal_shaping.data.space import Label
+from causal_shaping.errors import ArgumentError
 
 SUPPORTS = ("any", "observed")
 Successors: TypeAlias = Iterable[Label | None]
@@ -42,7 +45,7 @@ def ended_in(counts: Counts) -> BoolArray:
     return ends
 
 
-def silent_sources(counts: Counts) -> list[int]:
+def sources_without_terminations(counts: Counts) -> list[int]:
     """Return the sources of which no episode is known to have ended, though some stop without a known outcome.
 
     Such logs may lack the flag that says so; what their last steps led to may have been an end.
@@ -52,7 +55,7 @@ def silent_sources(counts: Counts) -> list[int]:
     return [i for i in sources if (unknown & (counts.source == i)).any() and not (ended & (counts.source == i)).any()]
 
 
-def anything_follows(counts: Counts, support: Support) -> BoolArray:
+def unrestricted_states(counts: Counts, support: Support) -> BoolArray:
     """Return in which states anything is allowed to follow: bool [states].
 
     All of them under `any`. Under `observed`, those in which a silent source stopped, and those in which a step with an
@@ -60,7 +63,7 @@ def anything_follows(counts: Counts, support: Support) -> BoolArray:
     """
     result = np.full(len(counts.space.states), support == "any")
     if support == "observed":
-        stopped = ~counts.outcome_known & np.isin(counts.source, silent_sources(counts))
+        stopped = ~counts.outcome_known & np.isin(counts.source, sources_without_terminations(counts))
         result[counts.state[stopped]] = True
         result[counts.state[_paid_otherwise(counts)]] = True
     return result
@@ -110,7 +113,7 @@ def given_support(counts: Counts, support: Support) -> Given | None:
     """Return a user's support as arrays; None if it is one of `SUPPORTS`."""
     if isinstance(support, str):
         if support not in SUPPORTS:
-            raise DataError(
+            raise ArgumentError(
                 f"support is {support!r}; use {' or '.join(map(repr, SUPPORTS))}, a table {{state: successors}} or a "
                 "function of state and action."
             )
@@ -120,12 +123,12 @@ def given_support(counts: Counts, support: Support) -> Given | None:
         if successors is None:
             continue
         if isinstance(successors, str):
-            raise DataError(
+            raise ArgumentError(
                 f"support gives the string {successors!r} after {space.states[s]!r}. Give a list of states."
             )
         allowed = {len(space.states) if label is None else space.state_position(label) for label in successors}
         if not allowed:
-            raise DataError(
+            raise ArgumentError(
                 f"support allows nothing after {space.actions[x]!r} in {space.states[s]!r}. Name at least one state, "
                 "None for an end, or leave the state out to allow anything."
             )
@@ -160,7 +163,7 @@ def _listed(counts: Counts, support: Support) -> Iterable[tuple[int, int, Succes
         for s, state in enumerate(space.states):
             yield from ((s, x, support(state, action)) for x, action in enumerate(space.actions))
     else:
-        raise DataError(f"support is {support!r}; it must be a name, a table {{state: successors}} or a function.")
+        raise ArgumentError(f"support is {support!r}; it must be a name, a table {{state: successors}} or a function.")
 
 
 def _refuse_excluded(counts: Counts, table: Mapping[int, set[int]]) -> None:
@@ -175,7 +178,7 @@ def _refuse_excluded(counts: Counts, table: Mapping[int, set[int]]) -> None:
         entry = int(np.argmax(excluded))
         s, x, after_it = counts.state[entry], counts.action[entry], counts.next_state[entry]
         what = "an end (None)" if after_it == UNKNOWN else f"state {space.states[after_it]!r}"
-        raise DataError(
+        raise ArgumentError(
             f"support leaves out {what} after {space.actions[x]!r} in {space.states[s]!r}, but source "
             f"{counts.sources[counts.source[entry]]!r} saw it. Allow it there."
         )

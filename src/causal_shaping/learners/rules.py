@@ -9,7 +9,7 @@ The rule, for a step from s by x with reward y to s' (algorithms 1 and 3 of the 
 
 A model-based rule counts what followed instead, and after each episode plans with it, optimistically (UCBVI, Azar et
 al. 2017): Q_h(s, x) = min(initial, mean reward + discount * mean V_{h+1} + b_t), with V clipped as above. It can also
-plan with what logs prove of one step, a third bound in that minimum: see `causal_shaping.learners.proven`.
+plan with what logs prove of one step, a third bound in that minimum: see `causal_shaping.learners._log_masses`.
 
 - `Rule`: every constant, with its default and where it comes from.
 - `PRESETS`: the rules by name.
@@ -26,13 +26,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from causal_shaping._compile import njit
 from causal_shaping.bounds.ceilings import provably_suboptimal
 from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.data import BoolArray, FloatArray, Space
-from causal_shaping.errors import ModelError
-from causal_shaping.potential import UNSEEN, Potential, ShapingWarning
+from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.data.potential import UNSEEN, Potential
+from causal_shaping.data.space import Space
+from causal_shaping.errors import ArgumentError, ShapingWarning
 
 BONUS_SCALES = ("horizon", "phi-max", "span")
 CLIPS = ("horizon", "potential", "zero", "none")
@@ -60,16 +61,16 @@ class Rule:
             sign where rewards spread by at most c - 1 times that; a number B, b_t = B / sqrt(t).
         clip: the most that V can be: "horizon", H as in Q-UCB; "potential", phi as in Q-UCB Shaping; "zero", which is
             valid and tighter under a potential that is a ceiling; "none".
-        below_initial: Q never rises above its initial value, so that no bonus can make a tried action look better than
+        cap_at_initial: Q never rises above its initial value, so that no bonus can make a tried action look better than
             an untried one; and of equally good actions the one that was tried least is taken, otherwise the first.
-        memory: the k of the learning rate alpha_t = (k + 1) / (k + t): how long a table remembers, from 0 for plain
-            averages up. None for H, as in Jin et al. (2018).
+        rate_offset: the k of the learning rate alpha_t = (k + 1) / (k + t), from 0 for plain averages up.
+            None for H, as in Jin et al. (2018).
         time_limit: what follows a cut without step index: "bootstrap" takes V and phi of the state where it was cut,
             "terminal" takes 0. With step index nothing follows the last step.
         shaped: whether the potential shapes the reward.
         model_based: plan with what was counted instead of learning Q from each step.
         prune: never try an action that ceilings and floors prove to be suboptimal, where both are given.
-        proven: plan also with what the logs prove of one step (see `causal_shaping.learners.proven`): needs the counts
+        use_log_masses: plan also with what the logs prove of one step (see `learners._log_masses`): needs the counts
             that the ceilings were computed from.
     """
 
@@ -78,22 +79,22 @@ class Rule:
     initial: str | float = "zero"
     bonus: str | float = "phi-max"
     clip: str = "potential"
-    below_initial: bool = False
-    memory: float | None = None
+    cap_at_initial: bool = False
+    rate_offset: float | None = None
     time_limit: str = "bootstrap"
     shaped: bool = True
     model_based: bool = False
     prune: bool = False
-    proven: bool = False
+    use_log_masses: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("c", "p", "initial", "bonus", "memory"):
+        for name in ("c", "p", "initial", "bonus", "rate_offset"):
             value: Any = getattr(self, name)
             words = name in ("initial", "bonus") and isinstance(value, str)
             if type(value) is not bool and isinstance(value, numbers.Real):
                 object.__setattr__(self, name, float(value))
-            elif not words and not (name == "memory" and value is None):
-                raise ModelError(f"{name} is {value!r}; it must be a number.")
+            elif not words and not (name == "rate_offset" and value is None):
+                raise ArgumentError(f"{name} is {value!r}; it must be a number.")
         for name, value, known in (
             ("initial", self.initial, INITIALS),
             ("bonus", self.bonus, BONUS_SCALES),
@@ -103,24 +104,24 @@ class Rule:
             number = name in ("initial", "bonus") and isinstance(value, float) and math.isfinite(value)
             if value not in known and not number:
                 more = ", or a number" if name in ("initial", "bonus") else ""
-                raise ModelError(f"{name} is {value!r}; use {' or '.join(map(repr, known))}{more}.")
+                raise ArgumentError(f"{name} is {value!r}; use {' or '.join(map(repr, known))}{more}.")
         if not (0 <= self.c < math.inf and 0 < self.p < 1):
-            raise ModelError(f"c is {self.c} and p is {self.p}; c must be 0 or more, and p between 0 and 1.")
+            raise ArgumentError(f"c is {self.c} and p is {self.p}; c must be 0 or more, and p between 0 and 1.")
         if isinstance(self.bonus, float) and self.bonus < 0:
-            raise ModelError(f"bonus is {self.bonus}; it must be 0 or more.")
-        if self.memory is not None and not 0 <= self.memory < math.inf:
-            raise ModelError(f"memory is {self.memory}; it must be 0 or more.")
+            raise ArgumentError(f"bonus is {self.bonus}; it must be 0 or more.")
+        if self.rate_offset is not None and not 0 <= self.rate_offset < math.inf:
+            raise ArgumentError(f"rate_offset is {self.rate_offset}; it must be 0 or more.")
         if self.model_based and self.shaped:
-            raise ModelError("A model-based rule plans with the reward as it is: pass shaped=False.")
-        if self.proven and not self.model_based:
-            raise ModelError("Only a model-based rule can plan with what the logs prove: pass model_based=True.")
+            raise ArgumentError("A model-based rule plans with the reward as it is: pass shaped=False.")
+        if self.use_log_masses and not self.model_based:
+            raise ArgumentError("Only a model-based rule can plan with what the logs prove: pass model_based=True.")
 
 
 MODEL_BONUS, CAUSAL_BONUS = 0.1, 0.15
 """The bonuses of the model-based presets, chosen on the same seeds and logs as that of the tight one: the first by its
 regret, the second as the smallest whose recommended policy is optimal in 95% of the states of every grid world."""
 
-TIGHT_BONUS, TIGHT_MEMORY = 0.05, 10.0
+TIGHT_BONUS, TIGHT_RATE_OFFSET = 0.05, 10.0
 """The bonus B / sqrt(t) and the memory of the tight preset, one for all worlds: chosen on tuning seeds and logs that no
 report uses, by the geometric mean over the grid worlds of its regret as a share of the printed method's."""
 
@@ -138,10 +139,10 @@ PRESETS = MappingProxyType(
             shaped=False,
             model_based=True,
             prune=True,
-            proven=True,
+            use_log_masses=True,
         ),
         "q-ucb-shaping-tight": Rule(
-            initial="ceilings", bonus=TIGHT_BONUS, clip="zero", below_initial=True, memory=TIGHT_MEMORY
+            initial="ceilings", bonus=TIGHT_BONUS, clip="zero", cap_at_initial=True, rate_offset=TIGHT_RATE_OFFSET
         ),
     }
 )
@@ -157,8 +158,8 @@ class Constants(NamedTuple):
         initial: float64 [steps, states, actions].
         clip: float64 [steps, states].
         bonus: B of b_t = B / sqrt(t).
-        memory: the k of the learning rate (k + 1) / (k + t).
-        below_initial: see `Rule`.
+        rate_offset: the k of the learning rate (k + 1) / (k + t).
+        cap_at_initial: see `Rule`.
     """
 
     discount: float
@@ -166,8 +167,8 @@ class Constants(NamedTuple):
     initial: FloatArray
     clip: FloatArray
     bonus: float
-    memory: float
-    below_initial: bool
+    rate_offset: float
+    cap_at_initial: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +196,10 @@ def resolve(learner: str | Rule, **changes: Any) -> Rule:
     """Return a rule by name, or as given, with some constants changed."""
     if isinstance(learner, str):
         if learner not in PRESETS:
-            raise ModelError(f"There is no learner {learner!r}. Learners are {', '.join(PRESETS)}.")
+            raise ArgumentError(f"There is no learner {learner!r}. Learners are {', '.join(PRESETS)}.")
         learner = PRESETS[learner]
     if unknown := set(changes) - {field.name for field in fields(Rule)}:
-        raise ModelError(
+        raise ArgumentError(
             f"A rule has no {', '.join(sorted(unknown))}. It has {', '.join(f.name for f in fields(Rule))}."
         )
     return replace(learner, **changes) if changes else learner
@@ -228,23 +229,23 @@ def prepare(
     """
     ceilings = potential if isinstance(potential, Ceilings) else None
     if ceilings is not None and not ceilings.stationary and ceilings.horizon != horizon:
-        raise ModelError(f"The ceilings are of {ceilings.horizon} steps, but episodes last {horizon}.")
+        raise ArgumentError(f"The ceilings are of {ceilings.horizon} steps, but episodes last {horizon}.")
     if not isinstance(potential, (Ceilings, Potential, type(None))):
-        raise ModelError(f"{potential!r} is no potential. Use Potential(values, space), or ceilings.")
+        raise ArgumentError(f"{potential!r} is no potential. Use Potential(values, space), or ceilings.")
     if not isinstance(floors, (Floors, type(None))):
-        raise ModelError("floors must come from value_floors.")
+        raise ArgumentError("floors must come from value_floors.")
     phi = potential.potential(step_indexed=step_indexed) if isinstance(potential, Ceilings) else potential
     layers, states, actions = horizon if step_indexed else 1, len(space.states), len(space.actions)
     table = np.zeros((layers + 1, states))
     if phi is not None:
         if phi.step_indexed and not step_indexed:
-            raise ModelError("The potential has steps and the learner has not: use potential(step_indexed=False).")
+            raise ArgumentError("The potential has steps and the learner has not: use potential(step_indexed=False).")
         if phi.horizon is not None and phi.horizon != horizon:
-            raise ModelError(f"The potential has {phi.horizon} steps, but episodes last {horizon}.")
+            raise ArgumentError(f"The potential has {phi.horizon} steps, but episodes last {horizon}.")
         places = phi.locate(space)
         unknown = (places == UNSEEN) & ~terminal
         if phi.space.columns != space.columns or unknown[~terminal].all():
-            raise ModelError(f"The potential is of other states: it has {phi.space!r}, the learner {space!r}.")
+            raise ArgumentError(f"The potential is of other states: it has {phi.space!r}, the learner {space!r}.")
         if unknown.any():
             warnings.warn(
                 f"The potential does not know {unknown.sum()} states, {space.states[int(np.argmax(unknown))]} among "
@@ -280,8 +281,8 @@ def prepare(
         initial=initial,
         clip=np.ascontiguousarray(clip),
         bonus=bonus,
-        memory=float(horizon if rule.memory is None else rule.memory),
-        below_initial=rule.below_initial,
+        rate_offset=float(horizon if rule.rate_offset is None else rule.rate_offset),
+        cap_at_initial=rule.cap_at_initial,
     )
     return Setting(horizon, constants, first, rule.time_limit == "bootstrap", step_indexed, rule.model_based)
 
@@ -289,7 +290,7 @@ def prepare(
 def _pruned(ceilings: Ceilings, floors: Floors, space: Space, step_indexed: bool) -> BoolArray:
     """Return which actions are provably suboptimal: bool [steps, states, actions], one step without step index."""
     if step_indexed == ceilings.stationary:
-        raise ModelError(
+        raise ArgumentError(
             "A table without steps is pruned by ceilings and floors without a time limit (stationary=True), a table "
             "with steps by those of the horizon."
         )
@@ -311,7 +312,7 @@ def _initial(
     if rule.initial != "ceilings":
         return np.full(shape, float(rule.initial))
     if ceilings is None:
-        raise ModelError(
+        raise ArgumentError(
             "This learner starts from ceilings per action: pass the ceilings. Without any, or with a potential alone, "
             "say where to start: initial='zero' where nothing is worth more than 0, or initial='potential'."
         )
@@ -319,7 +320,7 @@ def _initial(
     states, names = ceilings.space.positions(space)
     moved = q_values[:, states][:, :, names]
     if np.isnan(moved).any():
-        raise ModelError("The ceilings skip actions (method='paper'); use method='joint' for a table per action.")
+        raise ArgumentError("The ceilings skip actions (method='paper'); use method='joint' for a table per action.")
     return np.broadcast_to(moved - (table[:layers, :, None] if rule.shaped else 0.0), shape).copy()
 
 
@@ -331,12 +332,12 @@ def _scale(
     if name == "phi-max":
         return float(max(table.max(), 0.0))  # as printed; a terminal state counts 0
     if ceilings is None or floors is None:
-        raise ModelError("bonus='span' needs the ceilings and floors= of the optimal value.")
+        raise ArgumentError("bonus='span' needs the ceilings and floors= of the optimal value.")
     # After the end, and after the last step, the value is 0.
     return float(max(ceilings.values.max(), 0.0) - min(floors.values.min(), 0.0))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def update(learned, layer, below, s, x, reward, after, going_on, constants):  # type: ignore[no-untyped-def]
     """Learn from one step.
 
@@ -344,23 +345,23 @@ def update(learned, layer, below, s, x, reward, after, going_on, constants):  # 
     whether anything follows s': not after the end, and not at a time limit that counts as one.
     """
     q_values, values, visits = learned
-    discount, potential, initial, clip, bonus, memory, below_initial = constants
+    discount, potential, initial, clip, bonus, rate_offset, cap_at_initial = constants
     visits[layer, s, x] += 1
     t = visits[layer, s, x]
-    alpha = (memory + 1.0) / (memory + t)
+    alpha = (rate_offset + 1.0) / (rate_offset + t)
     shaped = reward - potential[layer, s]
     following = 0.0
     if going_on:
         shaped += discount * potential[below, after]
         following = discount * values[below, after]
     new = (1.0 - alpha) * q_values[layer, s, x] + alpha * (shaped + following + bonus / math.sqrt(t))
-    if below_initial:
+    if cap_at_initial:
         new = min(new, initial[layer, s, x])
     q_values[layer, s, x] = new
     values[layer, s] = min(clip[layer, s], q_values[layer, s].max())
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def greedy(q_values, visits, least_tried):  # type: ignore[no-untyped-def]
     """Return the best action: among equals the one that was tried least, or else the lowest number."""
     best = 0
@@ -370,7 +371,7 @@ def greedy(q_values, visits, least_tried):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def record(counted, visits, layer, s, x, reward, after):  # type: ignore[no-untyped-def]
     """Count a step for a model-based rule; `after` is the number of states if it ended. False if there is no room."""
     paid, successors, times = counted
@@ -384,7 +385,7 @@ def record(counted, visits, layer, s, x, reward, after):  # type: ignore[no-unty
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def plan(learned, counted, proven, terminal, step_indexed, constants, recommending):  # type: ignore[no-untyped-def]
     """Plan optimistically with what was counted: backwards over the steps, or sweeps that start from the last plan.
 

@@ -23,20 +23,20 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from causal_shaping._checks import check_integer
 from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.cmdp import TabularCMDP, whole
-from causal_shaping.data import Counts, FloatArray, IntArray, LongArray, checksum_of
-from causal_shaping.errors import FileError, ModelError
-from causal_shaping.files import PARQUET, replacing, settle_folder
-from causal_shaping.intervals import Interval, curve_intervals, mean_interval
+from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of
+from causal_shaping.data.counts import Counts
+from causal_shaping.data.potential import Potential
+from causal_shaping.errors import ArgumentError, FileError
+from causal_shaping.io.files import PARQUET, claim_run_folder, replacing
+from causal_shaping.io.parquet import METADATA_KEY
+from causal_shaping.io.state_table import write_state_table
+from causal_shaping.learners.intervals import Interval, mean_interval
 from causal_shaping.learners.rules import Rule, resolve
-from causal_shaping.learners.tabular import Run, train
-from causal_shaping.logs.parquet import METADATA_KEY
-from causal_shaping.potential import Potential
-from causal_shaping.state_table import write_state_table
+from causal_shaping.learners.training import Run, train
+from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds import World
 
 RUN_VERSION = 2
@@ -126,10 +126,10 @@ def train_seeds(
         progress: called with the number of seeds done and in all.
         changes: constants of the rule.
     """
-    wanted = sorted({whole("a seed", seed) for seed in seeds})
-    steps = whole("steps", steps, least=1)
+    wanted = sorted({check_integer("a seed", seed) for seed in seeds})
+    steps = check_integer("steps", steps, least=1)
     if not wanted:
-        raise ModelError("There are no seeds to run.")
+        raise ArgumentError("There are no seeds to run.")
     rule = resolve(learner, **changes)
     name = world.name if isinstance(world, World) else (world.spec.id if world.spec else type(world.unwrapped).__name__)
     settings = {
@@ -145,7 +145,7 @@ def train_seeds(
         "potential": None if potential is None else potential.checksum,
     }
     path = Path(folder)
-    settle_folder(path, settings, "seed-*.parquet")
+    claim_run_folder(path, settings, "seed-*.parquet")
     missing = [seed for seed in wanted if not _file(path, seed).exists()]
     progress(len(wanted) - len(missing), len(wanted))
 
@@ -238,27 +238,3 @@ def _read(path: Path) -> SeedResult:
         return SeedResult(**held | {"curve": tuple(held["curve"])})
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise FileError(f"{path} is not the run of a seed ({error!r}). Remove it to run that seed again.") from error
-
-
-def draw_curve(axes: Axes, steps: LongArray, curves: FloatArray, label: str, **style: Any) -> None:
-    """Draw the mean of curves [seeds, points] with its 95% interval."""
-    middle, low, high = curve_intervals(curves)
-    (line,) = axes.plot(steps, middle, label=label, **style)
-    axes.fill_between(steps, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
-
-
-def draw_regret(found: Mapping[str, Seeds]) -> Figure:
-    """Draw the regret of one or several learners: mean over seeds, with its 95% interval."""
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot()
-    for label, seeds in found.items():
-        steps, curves = seeds.curves()
-        if curves.size == 0:
-            raise ModelError(f"The optimum of {seeds.settings['world']} is not known: there is no regret to draw.")
-        draw_curve(axes, steps, curves, label)
-    axes.set(xlabel="environment steps", ylabel="regret", title="Regret: mean over seeds, 95% interval")
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure

@@ -8,12 +8,8 @@ from typing import Any
 
 import ibis
 
-from causal_shaping.errors import DataError
+from causal_shaping.errors import DataError, DroppedEpisodesWarning
 from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows
-
-
-class DroppedEpisodes(UserWarning):
-    """Bad episodes were left out, which selects on outcomes."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,7 @@ def _without(bad: ibis.Table, episode: list[str], problems: list[Problem], logs:
     warnings.warn(
         f"{logs.origin}: {gone.num_rows:,} episodes with {dropped.rows:,} of {total:,} rows were left out: {words}. "
         "Leaving episodes out selects on outcomes: where bad rows follow some outcomes more often, bounds can fail.",
-        DroppedEpisodes,
+        DroppedEpisodesWarning,
         stacklevel=3,
     )
     return replace(logs, rows=kept, sound=True, dropped=dropped)

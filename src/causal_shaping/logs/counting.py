@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from causal_shaping.data import MAX_REWARDS, Counts, Logs, Space, plain
-from causal_shaping.errors import DataError, UnknownLabelError
+from causal_shaping.data.counts import MAX_REWARDS, Counts
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.space import Space, plain
+from causal_shaping.errors import ArgumentError, DataError, UnknownLabelError
+from causal_shaping.io.labels import positions
+from causal_shaping.logs._finding import Where
 from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.finding import Where
-from causal_shaping.logs.labels import positions
 from causal_shaping.logs.opening import open_logs, table_of
 from causal_shaping.logs.table import LogTable, fetch, reading
 
@@ -74,7 +76,7 @@ def count(
     single = isinstance(logs, (Logs, LogTable, str, os.PathLike, ibis.Table)) or hasattr(logs, "__arrow_c_stream__")
     items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
     if not items:
-        raise DataError("There are no logs to count.")
+        raise ArgumentError("There are no logs to count.")
     states = None if states is None else [plain(label) for label in states]
     actions = None if actions is None else [plain(label) for label in actions]
     parts: list[Counts] = []
@@ -86,7 +88,7 @@ def count(
         part = count_table(table, step_indexed, max_rewards, scratch)
         for name in part.sources:
             if name in origins:
-                raise DataError(
+                raise ArgumentError(
                     f"Two logs are called {name!r}: {origins[name]} and {table.origin}. Give each a name of its own "
                     "with source=, or open them together if they are parts of one source."
                 )

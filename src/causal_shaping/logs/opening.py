@@ -12,11 +12,12 @@ from typing import Any
 
 import ibis
 
-from causal_shaping.data import NEXT, Bins, Label, Logs, plain
-from causal_shaping.errors import DataError
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.space import NEXT, Bins, Label, plain
+from causal_shaping.errors import ArgumentError, DataError
+from causal_shaping.io.parquet import logs_table
+from causal_shaping.logs._finding import ROW, RawLogs, Where, find
 from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.finding import ROW, Found, Where, find
-from causal_shaping.logs.parquet import logs_table
 from causal_shaping.logs.table import LogTable, fetch, look_at_rows
 
 SHOWN_VALUES = 12
@@ -94,7 +95,9 @@ def open_logs(
     held = found.space if found.space and found.space.columns == tuple(parts) else None
     for name in bins or ():
         if held and name in held.bins:
-            raise DataError(f"{origin}, column {name!r} was binned before the file was written: leave its bins out.")
+            raise ArgumentError(
+                f"{origin}, column {name!r} was binned before the file was written: leave its bins out."
+            )
     followers = _listed(next_state) if next_state is not None else tuple(NEXT + name for name in wanted)
     has_next = next_state is not None or any(name in raw.columns for name in followers)
     next_parts = _parts(raw, followers, origin) if has_next else {}
@@ -176,14 +179,14 @@ def table_of(logs: Logs) -> LogTable:
     )
 
 
-def _named(found: Found, source: str | None) -> tuple[ibis.Table, str | None]:
+def _named(found: RawLogs, source: str | None) -> tuple[ibis.Table, str | None]:
     """Return the rows of the wanted source and its name; None as name for all that the column `source` holds."""
     rows = found.rows
     if found.source is not None:
         return rows, source or found.source
     if "source" not in rows.columns:
         if not (source or found.name):
-            raise DataError(f"{found.origin} does not say where its rows come from: pass source=.")
+            raise ArgumentError(f"{found.origin} does not say where its rows come from: pass source=.")
         return rows, source or found.name
     if source is None:
         return rows, None
@@ -195,7 +198,7 @@ def _named(found: Found, source: str | None) -> tuple[ibis.Table, str | None]:
     if len(names) <= 1:
         return rows, source
     shown = ", ".join(map(str, names[:8]))
-    raise DataError(f"{found.origin} holds no rows of source {source!r}. Its sources are {shown}.")
+    raise ArgumentError(f"{found.origin} holds no rows of source {source!r}. Its sources are {shown}.")
 
 
 # What the columns mean -----------------------------------------------------------------------------------------------
@@ -209,7 +212,7 @@ def _column(raw: ibis.Table, name: str, origin: str) -> ibis.Column:
     if name not in raw.columns:
         shown = [column for column in raw.columns if column != ROW]
         near = difflib.get_close_matches(str(name), shown, n=1)
-        raise DataError(
+        raise ArgumentError(
             f"{origin} has no column {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} Its columns are "
             f"{', '.join(shown)}. Say which one it is, for example read_logs(..., state=['x', 'y'], action='a', "
             "reward='r', episode='id', step='t'); on the command line --state x,y --action a --reward r --episode id "
@@ -258,14 +261,14 @@ def _kinds(labels: Sequence[Label], width: int) -> list[type | None]:
     """Return whether each part of the declared labels is an int or a str."""
     first = labels[0] if isinstance(labels[0], tuple) else (labels[0],)
     if len(first) != width:
-        raise DataError(f"The declared label {labels[0]!r} has {len(first)} part(s), but the columns make {width}.")
+        raise ArgumentError(f"The declared label {labels[0]!r} has {len(first)} part(s), but the columns make {width}.")
     return [type(part) for part in first]
 
 
 def _found(raw: ibis.Table, parts: Mapping[str, ibis.Column], name: str, cut: Bins, origin: str) -> Bins:
     """Return bins with edges, taken from the logs where they are quantiles."""
     if name not in parts:
-        raise DataError(f"{origin}: bins are given for {name!r}, which is not a state column ({', '.join(parts)}).")
+        raise ArgumentError(f"{origin}: bins are given for {name!r}, which is not a state column ({', '.join(parts)}).")
     if cut.quantiles is None:
         return cut
     column = _typed(parts[name], origin, "numbers", "is_numeric").cast("float64")

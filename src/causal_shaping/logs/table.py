@@ -16,9 +16,10 @@ import ibis
 import numpy as np
 import pyarrow as pa
 
-from causal_shaping.data import Bins, Label, Logs, Space
-from causal_shaping.errors import CausalShapingError, DataError, FileError
-from causal_shaping.logs.labels import positions, read_off
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.space import Bins, Label, Space
+from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
+from causal_shaping.io.labels import positions, read_off
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class LogTable:
     def _one_source(self, table: pa.Table) -> str:
         names = table["source"].unique().to_pylist()
         if len(names) > 1:
-            raise DataError(
+            raise ArgumentError(
                 f"{self.origin} holds {len(names)} sources ({', '.join(map(str, names[:8]))}). Logs are of one: pass "
                 "source= to choose, or hand the file to count() as it is."
             )

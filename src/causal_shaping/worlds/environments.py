@@ -26,9 +26,9 @@ from minigrid.core.world_object import Ball, Goal, Lava, Wall, WorldObj
 from minigrid.minigrid_env import MiniGridEnv
 from minigrid.utils.rendering import downsample, fill_coords, point_in_circle, point_in_line, point_in_triangle
 
-from causal_shaping.cmdp import whole
-from causal_shaping.data import Label, Space
-from causal_shaping.errors import CausalShapingError, ModelError
+from causal_shaping._checks import check_integer
+from causal_shaping.data.space import Label, Space
+from causal_shaping.errors import ArgumentError, CausalShapingError
 from causal_shaping.worlds.simulate import cumulative, pick
 from causal_shaping.worlds.world import World, load_world
 
@@ -78,9 +78,9 @@ class WorldEnv(MiniGridEnv):
         **options: Any,
     ) -> None:
         if observation not in OBSERVATIONS:
-            raise ModelError(f"observation is {observation!r}; use {' or '.join(map(repr, OBSERVATIONS))}.")
+            raise ArgumentError(f"observation is {observation!r}; use {' or '.join(map(repr, OBSERVATIONS))}.")
         if isinstance(world, World) and options:
-            raise ModelError(f"{', '.join(options)} can be set when a world is loaded, not beside a World.")
+            raise ArgumentError(f"{', '.join(options)} can be set when a world is loaded, not beside a World.")
         self.world = world if isinstance(world, World) else load_world(world, **options)
         width, height = self.size()
         super().__init__(
@@ -164,7 +164,7 @@ class WorldEnv(MiniGridEnv):
         if options and "state" in options:
             position = self.world.space.state_position(options["state"])
             if self.world.model.terminal[position]:
-                raise ModelError(f"An episode cannot start in {options['state']!r}: that state is terminal.")
+                raise ArgumentError(f"An episode cannot start in {options['state']!r}: that state is terminal.")
             self._wanted = self.world.states[position]
         self._over, self._noise = False, None
         super().reset(seed=seed)
@@ -174,9 +174,9 @@ class WorldEnv(MiniGridEnv):
         """Act as an agent that does not see the noise: do(action)."""
         if self._over:
             raise EpisodeOverError("The episode is over: call reset() before the next step.")
-        number = whole("action", action)
+        number = check_integer("action", action)
         if number >= len(self.world.actions):
-            raise ModelError(f"There is no action {number}. Actions are 0 .. {len(self.world.actions) - 1}.")
+            raise ArgumentError(f"There is no action {number}. Actions are 0 .. {len(self.world.actions) - 1}.")
         noise = self._draw_noise(self.np_random) if self._noise is None else self._noise
         self._noise = None
         self.step_count += 1
@@ -267,7 +267,7 @@ class WindyGridEnv(WorldEnv):
     def size(self) -> tuple[int, int]:
         """Return width and height of the map."""
         if self.world.grid is None:
-            raise ModelError(f"{self.world.name} is not a grid world. Use WalkingRobotEnv.")
+            raise ArgumentError(f"{self.world.name} is not a grid world. Use WalkingRobotEnv.")
         return self.world.grid.width, self.world.grid.height
 
     def label(self) -> Label:

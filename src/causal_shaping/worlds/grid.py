@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from causal_shaping.cmdp import PROBABILITY_TOLERANCE, TabularCMDP
-from causal_shaping.errors import MapError, ModelError
+from causal_shaping.errors import ArgumentError, MapError
+from causal_shaping.models.cmdp import PROBABILITY_TOLERANCE, TabularCMDP
 from causal_shaping.worlds.tables import Step, tabulate
 
 WALL, FREE, LAVA, COIN, GOAL = "#.LcG"
@@ -181,7 +181,7 @@ def grid_model(grid: GridMap, wind: Callable[[int, int], Sequence[float]], coins
         return (*cell, *left), round(reward, 10)  # two coins pay 0.3, not 0.30000000000000004
 
     if once and len(grid.coins) > MOST_COINS:
-        raise ModelError(f"{len(grid.coins)} coins that pay once make too many states; the most is {MOST_COINS}.")
+        raise ArgumentError(f"{len(grid.coins)} coins that pay once make too many states; the most is {MOST_COINS}.")
     starts: list[State] = [(*cell, grid.all_left) if once else cell for cell in grid.starts]
     return tabulate(
         _in_reach(starts, step, terminal) if once else grid.cells,
@@ -213,9 +213,9 @@ def wind_rule(wind: Wind) -> Callable[[int, int], Sequence[float]]:
     def checked(x: int, y: int) -> Sequence[float]:
         given = wind(x, y) if callable(wind) else wind
         if not isinstance(given, Sequence) or not all(isinstance(p, (int, float)) for p in given):
-            raise ModelError(f"The wind at cell ({x}, {y}) is {given!r}; it must be {len(WINDS)} probabilities.")
+            raise ArgumentError(f"The wind at cell ({x}, {y}) is {given!r}; it must be {len(WINDS)} probabilities.")
         if len(given) != len(WINDS) or min(given) < 0 or abs(sum(given) - 1) > PROBABILITY_TOLERANCE:
-            raise ModelError(
+            raise ArgumentError(
                 f"The wind at cell ({x}, {y}) is {tuple(given)}. It must be {len(WINDS)} probabilities that add "
                 f"up to 1, for {', '.join(WINDS)}."
             )

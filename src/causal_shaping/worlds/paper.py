@@ -31,7 +31,6 @@ class GridWorld:
     """A grid world of the paper."""
 
     title: str
-    environment: str
     horizon: int
     map: str
     wind: Wind
@@ -67,7 +66,6 @@ def _empty_good(x: int, y: int, wind: str) -> str | Sequence[str]:
 
 WINDY_EMPTY = GridWorld(
     title="Windy Empty World",
-    environment="WindyEmpty",
     horizon=15,
     map="""\
 ########
@@ -108,7 +106,6 @@ def _easy_bad(x: int, y: int, wind: str) -> str:
 
 LAVACROSS_EASY = GridWorld(
     title="LavaCross (easy)",
-    environment="LavaCrossEasy",
     horizon=20,
     map="""\
 #########
@@ -142,7 +139,6 @@ def _along_the_coins(first: int) -> GridRule:
 
 LAVACROSS_HARD = GridWorld(
     title="LavaCross (hard)",
-    environment="LavaCrossHard",
     horizon=20,
     map="""\
 #########
@@ -205,7 +201,6 @@ def _maze_bad(x: int, y: int, wind: str) -> str | Sequence[str]:
 
 LAVACROSS_MAZE = GridWorld(
     title="LavaCross (maze)",
-    environment="LavaCrossMaze",
     horizon=20,
     map="""\
 #########
@@ -259,7 +254,6 @@ def _far_coin(x: int, y: int, wind: str) -> str | Sequence[str]:
 
 LAVACROSS_MAZE_FEWER_COINS = GridWorld(
     title="LavaCross (maze, fewer coins)",
-    environment="LavaCrossMazeFewerCoins",
     horizon=20,
     map="""\
 #########

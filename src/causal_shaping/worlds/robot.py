@@ -6,7 +6,7 @@ stable; an unstable one must take the step that the hidden noise asks for.
 
 from __future__ import annotations
 
-from causal_shaping.cmdp import TabularCMDP
+from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds.tables import Rule, tabulate
 
 LENGTH = 10

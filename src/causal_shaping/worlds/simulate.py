@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from causal_shaping.data import FloatArray
+from causal_shaping._compile import njit
+from causal_shaping.data.arrays import FloatArray
 
 
 def cumulative(probabilities: FloatArray) -> FloatArray:
@@ -20,7 +20,7 @@ def cumulative(probabilities: FloatArray) -> FloatArray:
     return np.asarray(sums / sums[..., -1:])
 
 
-@njit(cache=True)
+@njit()
 def pick(sums: FloatArray, uniform: float) -> int:
     """Return the first position whose running sum exceeds a uniform number in [0, 1)."""
     position = 0
@@ -29,7 +29,7 @@ def pick(sums: FloatArray, uniform: float) -> int:
     return position
 
 
-@njit(cache=True)
+@njit()
 def watch(
     rng: np.random.Generator,
     steps: int,

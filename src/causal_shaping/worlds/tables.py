@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from causal_shaping.cmdp import TabularCMDP
-from causal_shaping.data import FloatArray
+from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import UnknownNameError
+from causal_shaping.models.cmdp import TabularCMDP
 
 Step = Callable[[Any, str, str], tuple[Any, float]]
 """A world's rule: (state label, action, noise) to (next state label, reward)."""

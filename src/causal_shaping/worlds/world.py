@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping.cmdp import TabularCMDP, whole
-from causal_shaping.data import FloatArray, Label, Logs, Space, frozen
-from causal_shaping.errors import FileError, ModelError, UnknownNameError
-from causal_shaping.worlds import grid as grids
-from causal_shaping.worlds import robot
+from causal_shaping._checks import check_integer
+from causal_shaping.data.arrays import FloatArray, frozen
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.space import Label, Space
+from causal_shaping.errors import ArgumentError, FileError, UnknownNameError
+from causal_shaping.models.cmdp import TabularCMDP
+from causal_shaping.worlds import grid as grids, robot
 from causal_shaping.worlds.grid import GridMap, Wind, grid_model, wind_rule
 from causal_shaping.worlds.paper import GRID_WORLDS, UNIFORM, Demonstrator
 from causal_shaping.worlds.simulate import cumulative, watch
@@ -99,9 +101,9 @@ class World:
         """
         if source is None:
             if not isinstance(demonstrator, str):
-                raise ModelError("Logs of a demonstrator of one's own need a name: pass source=.")
+                raise ArgumentError("Logs of a demonstrator of one's own need a name: pass source=.")
             source = demonstrator
-        steps, seed = whole("steps", steps, least=1), whole("seed", seed)
+        steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
         model = self.model
         try:
             rows = watch(
@@ -116,7 +118,7 @@ class World:
                 cumulative(self.demonstrator(demonstrator)),
             )
         except MemoryError:
-            raise ModelError(f"{steps:,} steps do not fit into memory. Collect fewer at a time.") from None
+            raise ArgumentError(f"{steps:,} steps do not fit into memory. Collect fewer at a time.") from None
         for column in rows:
             column.flags.writeable = False  # handed on without a copy
         metadata = {
@@ -168,10 +170,10 @@ def load_world(
     """
     if coins not in COINS:
         raise UnknownNameError(f"There is no coin rule {coins!r}. Use {' or '.join(map(repr, COINS))}.")
-    horizon = None if horizon is None else whole("horizon", horizon, least=1)
+    horizon = None if horizon is None else check_integer("horizon", horizon, least=1)
     if name == "walking-robot":
         if coins != "standing" or wind is not None or demonstrators is not None:
-            raise ModelError("walking-robot has no coins, no wind and no grid rules: only horizon can be set.")
+            raise ArgumentError("walking-robot has no coins, no wind and no grid rules: only horizon can be set.")
         return _robot(horizon or robot.HORIZON)
     if isinstance(name, str) and name in GRID_WORLDS:
         spec = GRID_WORLDS[name]
@@ -206,7 +208,7 @@ def _robot(horizon: int) -> World:
 def _tables(rules: Mapping[str, Demonstrator], model: TabularCMDP) -> Mapping[str, FloatArray]:
     def table(name: str, given: Demonstrator) -> FloatArray:
         if not isinstance(given, Demonstrator):
-            raise ModelError(f"Demonstrator {name!r} is {given!r}; wrap its rule: Demonstrator(rule, random=0.05).")
+            raise ArgumentError(f"Demonstrator {name!r} is {given!r}; wrap its rule: Demonstrator(rule, random=0.05).")
 
         def rule(state: Any, wind: str) -> Any:
             return given.rule(state[0], state[1], wind)

@@ -1,0 +1,51 @@
+"""The public names and where they live; `__init__.py` loads them from here when they are first used."""
+
+from causal_shaping.bounds import (
+    Ceilings as Ceilings,
+    Floors as Floors,
+    Sensitivity as Sensitivity,
+    provably_suboptimal as provably_suboptimal,
+    sensitivity as sensitivity,
+    value_ceilings as value_ceilings,
+    value_floors as value_floors,
+)
+from causal_shaping.data import Bins as Bins, Counts as Counts, Logs as Logs, Potential as Potential, Space as Space
+from causal_shaping.diagnose import (
+    Contradiction as Contradiction,
+    Coverage as Coverage,
+    contradictions as contradictions,
+    coverage as coverage,
+    unseen_mass as unseen_mass,
+)
+from causal_shaping.errors import (
+    ArgumentError as ArgumentError,
+    AssumptionWarning as AssumptionWarning,
+    CausalShapingError as CausalShapingError,
+    ContradictionError as ContradictionError,
+    DataError as DataError,
+    DroppedEpisodesWarning as DroppedEpisodesWarning,
+    FileError as FileError,
+    MapError as MapError,
+    MissingExtraError as MissingExtraError,
+    ModelError as ModelError,
+    ShapingWarning as ShapingWarning,
+    UnknownLabelError as UnknownLabelError,
+    UnknownNameError as UnknownNameError,
+)
+from causal_shaping.io.minari import export_minari as export_minari
+from causal_shaping.learners import Rule as Rule, Run as Run, Seeds as Seeds, train as train, train_seeds as train_seeds
+from causal_shaping.logs import LogTable as LogTable, count as count, open_logs as open_logs, read_logs as read_logs
+from causal_shaping.models import TabularCMDP as TabularCMDP, Values as Values
+from causal_shaping.shaping import (
+    ShapeReward as ShapeReward,
+    VectorShapeReward as VectorShapeReward,
+    check_potential as check_potential,
+)
+from causal_shaping.worlds import (
+    Demonstrator as Demonstrator,
+    World as World,
+    list_worlds as list_worlds,
+    load_world as load_world,
+)
+
+__version__: str

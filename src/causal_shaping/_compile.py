@@ -1,0 +1,44 @@
+"""Compiled functions: Numba's, kept on disk where a folder can be written to.
+
+- `njit`, `vectorize`: Numba's decorators of these names with a cache; without one, and one warning, where no folder
+  can be written to, so that everything still starts.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+
+def njit(**options: Any) -> Callable[[Any], Any]:
+    """Return a decorator that compiles a function, without Python objects."""
+    return functools.partial(_compile, numba.njit, (), options)
+
+
+def vectorize(signatures: list[Any]) -> Callable[[Any], Any]:
+    """Return a decorator that makes a NumPy ufunc of a function of numbers."""
+    return functools.partial(_compile, numba.vectorize, (signatures,), {})
+
+
+def _compile(how: Any, arguments: tuple[Any, ...], options: dict[str, Any], function: Any) -> Any:
+    try:
+        return how(*arguments, cache=True, **options)(function)
+    except RuntimeError as error:
+        if "cannot cache" not in str(error):
+            raise
+        _warn_once()
+        return how(*arguments, **options)(function)
+
+
+@functools.cache
+def _warn_once() -> None:
+    warnings.warn(
+        "No folder can be written to for compiled code, so that every start compiles anew. Set NUMBA_CACHE_DIR to a "
+        "folder that can.",
+        RuntimeWarning,
+        stacklevel=2,
+    )

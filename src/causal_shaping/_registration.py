@@ -1,0 +1,33 @@
+"""The Gymnasium ids of the worlds; what an environment needs is imported when it is made."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+
+NAMESPACE = "causal_shaping"
+VERSION = 0
+"""Raised by any change that could alter learning."""
+
+ENVIRONMENTS = {
+    world: f"{NAMESPACE}/{name}-v{VERSION}"
+    for world, name in {
+        "walking-robot": "WalkingRobot",
+        "windy-empty": "WindyEmpty",
+        "lavacross-easy": "LavaCrossEasy",
+        "lavacross-hard": "LavaCrossHard",
+        "lavacross-maze": "LavaCrossMaze",
+        "lavacross-maze-fewer-coins": "LavaCrossMazeFewerCoins",
+    }.items()
+}
+"""World name to environment id."""
+
+
+def register_environments() -> None:
+    """Make the worlds known to `gymnasium.make`."""
+    for world, identity in ENVIRONMENTS.items():
+        robot = world == "walking-robot"
+        gym.register(
+            identity,
+            entry_point=f"causal_shaping.worlds.environments:{'WalkingRobotEnv' if robot else 'WindyGridEnv'}",
+            kwargs={} if robot else {"world": world},
+        )

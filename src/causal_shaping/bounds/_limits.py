@@ -1,0 +1,93 @@
+"""Confidence limits of a probability, from how often something happened.
+
+- `lower_limit`, `upper_limit`: one-sided limits, wrong with a chance of at most alpha.
+- `Sampling`: which kind of limit, and the alpha that makes all of them hold at once.
+
+Two kinds. *Exact* (Clopper and Pearson 1934) is for a number of trials that was fixed beforehand. *Time-uniform* holds
+for all numbers of trials at once, so also where what happened decides how many trials there are, as with visits to a
+state. It is the beta-binomial mixture of Robbins (1970): for the true p, with k of n trials,
+
+    M_n = B(k + 1/2, n - k + 1/2) / B(1/2, 1/2) / (p^k (1 - p)^(n - k))
+
+is a martingale that starts at 1, so by Ville's inequality it ever reaches 1 / alpha with chance alpha at most; the
+limits are the smallest and largest p with M_n < 1 / alpha. Trials may also lie anywhere in [0, 1]: since a^z b^(1 - z)
+is convex in z, M_n is then a supermartingale, and k is the sum of the trials.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numba import float64
+from scipy.stats import beta
+
+from causal_shaping._compile import vectorize
+from causal_shaping.data.arrays import FloatArray
+
+NOTHING = 1e-100
+"""A sum of trials below this is 0, so that nothing overflows."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How limits are taken.
+
+    Attributes:
+        alpha: the chance of each limit to be wrong.
+        exact: for numbers of trials fixed beforehand; otherwise time-uniform.
+    """
+
+    alpha: float
+    exact: bool
+
+    def lower(self, count: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
+        """Return lower limits of probabilities, given how often it happened in n trials."""
+        return lower_limit(count, n, self.alpha, self.exact)
+
+    def upper(self, count: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
+        """Return upper limits."""
+        return upper_limit(count, n, self.alpha, self.exact)
+
+
+def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: bool = True) -> FloatArray:
+    """Return lower limits of probabilities, each wrong with a chance of at most alpha.
+
+    Examples:
+        >>> lower_limit(10, 10, 0.05).round(4), lower_limit(10, 10, 0.05, exact=False).round(4)
+        (np.float64(0.7411), np.float64(0.623))
+    """
+    count, n = np.asarray(count, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    if exact:
+        return np.where(count > 0, beta.ppf(alpha, np.maximum(count, 1), n - count + 1), 0.0)[()]
+    return np.asarray(_uniform_lower(count, n, -math.log(alpha)))[()]
+
+
+def upper_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: bool = True) -> FloatArray:
+    """Return upper limits: what happens is limited from above as what does not happen is from below."""
+    return 1.0 - lower_limit(np.asarray(n) - np.asarray(count), n, alpha, exact)
+
+
+@vectorize([float64(float64, float64, float64)])
+def _uniform_lower(k, n, evidence):  # type: ignore[no-untyped-def]
+    """Return the p below k / n at which log M_n is `evidence`, by Newton's method in t = log p.
+
+    The log-likelihood k t + (n - k) log(1 - e^t) is concave and rises up to k / n. From a point left of the solution,
+    Newton's steps rise towards it and never pass it, so that stopping early errs to the safe side.
+    """
+    if k < NOTHING:
+        return 0.0
+    mixture = math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1.0) - math.log(math.pi)
+    wanted = mixture - evidence
+    t = wanted / k  # the first term alone: the second is negative
+    for _ in range(100):
+        p = math.exp(t)
+        if p >= 1.0 or n * p >= k:
+            break
+        step = (wanted - k * t - (n - k) * math.log1p(-p)) / (k - (n - k) * p / (1.0 - p))
+        if step <= 1e-13:
+            break
+        t += step
+    return math.exp(t)

@@ -1,0 +1,171 @@
+"""The published bound, exactly as printed, flaws included.
+
+Per source i, with P(x | s), the mean reward R~(s, x) and the transitions T~(s, x, s') of its data (equation 5 of the
+paper, the clipped form of the Causal Bellman Optimal Equation; its h counts from 1):
+
+    Qbar_h(s, x) = P(not x | s) (b + min(max over s* of V_{h+1}(s*), omega_h))
+                 + P(x | s) (R~(s, x) + sum over s' of T~(s, x, s') V_{h+1}(s')),      omega_h = (H - h) b
+    Vbar_h(s)    = max over the x that i tried in s of Qbar_h(s, x),
+
+and then the minimum over the sources that left s (corollary 3.2, algorithm 2). Pairs that a source never visited are
+skipped; s* runs over the states that it ever left; a state that it never left keeps the value 0 inside its own pass;
+one that no source left gets (H - h) b, as the footnote says. `caveats` names each way in which that can fall below
+the optimum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from causal_shaping.bounds._masses import parts_of
+from causal_shaping.bounds._sweeps import Solution, fixed_point
+from causal_shaping.bounds.support import terminal_states
+from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.data.counts import Counts
+from causal_shaping.models.cmdp import VALUE_TOLERANCE
+
+
+class Estimates:
+    """The propensities, mean rewards and transitions of one source, at one step or pooled."""
+
+    def __init__(self, counts: Counts, source: int, step: int | None = None) -> None:
+        here = parts_of(counts, step)[source]
+        states, actions = len(counts.space.states), len(counts.space.actions)
+        self.shape = (states, actions)
+        pair = counts.state[here].astype(np.int64) * actions + counts.action[here]
+        n, size = counts.n[here], states * actions
+        taken = np.bincount(pair, n, minlength=size)
+        self.tried = (taken > 0).reshape(self.shape)
+        divisor = np.where(taken > 0, taken, 1.0)
+        self.reward = (np.bincount(pair, counts.reward_sum[here], minlength=size) / divisor).reshape(self.shape)
+        taken = taken.reshape(self.shape)
+        visits = taken.sum(axis=1, keepdims=True)
+        self.share = taken / np.where(visits > 0, visits, 1.0)
+        goes_on = ~counts.terminated[here] & (counts.next_state[here] >= 0)  # nothing is earned after the end
+        known = np.bincount(pair, n * (goes_on | counts.terminated[here]), minlength=size)
+        mass = n[goes_on] / known[pair[goes_on]]
+        self.follows = csr_array((mass, (pair[goes_on], counts.next_state[here][goes_on])), shape=(size, states))
+
+    def backup(self, following: FloatArray, best: float, reward_max: float, discount: float) -> FloatArray:
+        """Return Qbar, -inf for pairs that were never tried; `best` is the clipped value of the best state."""
+        seen = self.reward + discount * (self.follows @ following).reshape(self.shape)
+        q_values = (1 - self.share) * (reward_max + discount * best) + self.share * seen
+        return np.where(self.tried, q_values, -np.inf)
+
+
+def paper_ceilings(
+    counts: Counts, horizon: int, reward_max: float, *, discount: float = 1.0, stationary: bool = False
+) -> Solution:
+    """Return the published bound of the optimal interventional values.
+
+    Args:
+        counts: of one or several sources, steps pooled or kept apart.
+        horizon: the paper's H.
+        reward_max: the paper's b.
+        discount: the factor on future reward; the paper has none.
+        stationary: sweep to the fixed point, with omega = (H - 1) b, instead of backwards over the horizon.
+    """
+    sources = range(len(counts.sources))
+    n_states, n_actions = len(counts.space.states), len(counts.space.actions)
+    terminal = terminal_states(counts)
+    ever_left = np.zeros((len(sources), n_states), dtype=bool)
+    ever_left[counts.source, counts.state] = True
+    pooled = [Estimates(counts, i) for i in sources] if counts.step is None else None
+    found: list[tuple[FloatArray, FloatArray]] = []
+    sweeps, contraction, below_zero, clip_reached = 0, 0.0, False, False
+
+    def clipped(i: int, following: FloatArray, omega: float) -> float:
+        nonlocal below_zero
+        best = following[ever_left[i]].max(initial=-np.inf)
+        below_zero |= best < 0
+        return min(best, omega) if np.isfinite(best) else omega
+
+    def values_of(source: Estimates, q_values: FloatArray) -> FloatArray:
+        return np.where(source.tried.any(axis=1), q_values.max(axis=1), 0.0)
+
+    if stationary:
+        assert pooled is not None
+        omega = (horizon - 1) * reward_max
+        for i, source in enumerate(pooled):
+
+            def sweep(values: FloatArray, i: int = i, source: Estimates = source) -> tuple[FloatArray, FloatArray]:
+                q_values = source.backup(values, clipped(i, values, omega), reward_max, discount)
+                return values_of(source, q_values), q_values
+
+            values, q_values, done, shrunk, _ = fixed_point(sweep, np.zeros(n_states), counts.space.states, discount)
+            clip_reached |= bool(values[ever_left[i]].max(initial=omega) > omega + VALUE_TOLERANCE)
+            found.append((values, q_values))
+            sweeps, contraction = max(sweeps, done), max(contraction, shrunk)
+        tried = np.array([source.tried for source in pooled])
+        unvisited = np.full(n_states, omega)
+    else:
+        tried = np.empty((len(sources), horizon, n_states, n_actions), dtype=bool)
+        for i in sources:
+            values, q_values = np.zeros((horizon + 1, n_states)), np.empty((horizon, n_states, n_actions))
+            for h in reversed(range(horizon)):
+                source = pooled[i] if pooled is not None else Estimates(counts, i, h)
+                best = clipped(i, values[h + 1], (horizon - 1 - h) * reward_max)
+                q_values[h] = source.backup(values[h + 1], best, reward_max, discount)
+                values[h] = values_of(source, q_values[h])
+                tried[i, h] = source.tried
+            found.append((values[:-1], q_values))
+        unvisited = np.broadcast_to((horizon - 1 - np.arange(horizon))[:, None] * reward_max, (horizon, n_states))
+
+    left: BoolArray = np.asarray(tried.any(axis=-1))
+    values = np.min([np.where(here, v, np.inf) for (v, _), here in zip(found, left, strict=True)], axis=0)
+    q_values = np.min([np.where(here, q, np.inf) for (_, q), here in zip(found, tried, strict=True)], axis=0)
+    vacuous = np.isinf(values) & ~terminal
+    values = np.where(np.isinf(values), np.where(terminal, 0.0, unvisited), values)
+    q_values[np.isinf(q_values)] = np.nan
+    q_values[..., terminal, :] = 0.0
+    return Solution(
+        values,
+        q_values,
+        vacuous,
+        terminal,
+        sweeps if stationary else None,
+        contraction if stationary else None,
+        _caveats(counts, reward_max, tried, left, vacuous, below_zero, clip_reached),
+    )
+
+
+def _caveats(
+    counts: Counts,
+    reward_max: float,
+    tried: BoolArray,
+    left: BoolArray,
+    vacuous: BoolArray,
+    below_zero: bool,
+    clip_reached: bool,
+) -> tuple[str, ...]:
+    """Return why the bound is not guaranteed."""
+    result = []
+    highest = counts.reward_max.max()
+    if reward_max < highest:
+        result.append(
+            f"b is {reward_max:g}, below a reward of {highest:g} that was seen: it is no bound of the reward."
+        )
+    untried = left[..., None] & ~tried
+    skipped = int(untried.sum() if counts.step_indexed or untried.ndim == 3 else untried[:, 0].sum())
+    if skipped:
+        result.append(f"{skipped:,} untried actions of states that a source left were skipped; one may be the best.")
+    ends = bool(counts.terminated.any())
+    if reward_max < 0 and ends:
+        result.append("b is negative and episodes can end early: (H - h) b is no bound of what follows.")
+    if below_zero and ends:
+        result.append(
+            "The best state that a source left is worth less than 0, and ending, worth 0, was not considered."
+        )
+    if clip_reached:
+        result.append("The clip (H - 1) b was reached: without a time limit more than that can follow.")
+    if vacuous.any():
+        result.append("Some states were left by no source: (H - h) b leaves out one of the rewards that they can have.")
+    entered = counts.next_state[(counts.next_state >= 0) & ~counts.terminated]
+    from_source = counts.source[(counts.next_state >= 0) & ~counts.terminated]
+    left_at_all = np.asarray(left if left.ndim == 2 else left.any(axis=1))
+    if (~left_at_all[from_source, entered]).any():
+        result.append("A source entered states that it never left; inside its own pass they are worth 0.")
+    if (~counts.outcome_known).any():
+        result.append("Some outcomes are unknown; they were taken to be like the known ones.")
+    return tuple(result)

@@ -1,0 +1,75 @@
+"""Arrays: their types, freezing, grouping, checksums."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping.errors import DataError
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int32]
+LongArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, what: str = "an array") -> npt.NDArray[Any]:
+    """Return `values` as a contiguous array of `dtype` that nobody can write to.
+
+    An array that is read-only already is taken as it is; anything else is copied. Numbers must survive the change of
+    type: 1.5 is no integer, 2 no boolean.
+
+    Raises:
+        DataError: names `what` and the first entry that does not fit.
+    """
+    try:
+        given = np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"{what} is not a table: its rows have different lengths.") from error
+    if given.dtype.kind not in "biuf":
+        raise DataError(f"{what} must hold {np.dtype(dtype).name} numbers, but holds {_sample(given)}.")
+    if given.dtype == dtype and given.flags.c_contiguous and _is_read_only(given):
+        return given
+    with np.errstate(invalid="ignore", over="ignore"):
+        result = np.array(given, dtype=dtype, order="C")
+    if result.dtype.kind != "f" and given.dtype != result.dtype and not np.array_equal(result, given):
+        raise DataError(f"{what} must hold {result.dtype.name} numbers, but holds {_sample(given[result != given])}.")
+    result.flags.writeable = False
+    return result
+
+
+def _is_read_only(array: Any) -> bool:
+    """Whether nobody holds a writable view of an array's memory, as far as NumPy knows."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    return True
+
+
+def _sample(values: npt.NDArray[Any]) -> str:
+    return (
+        repr(values.flat[0].item() if hasattr(values.flat[0], "item") else values.flat[0]) if values.size else "nothing"
+    )
+
+
+def checksum_of(text: str, arrays: Iterable[npt.NDArray[Any]]) -> str:
+    """Return a SHA-256 of a text and of arrays, the same on every machine."""
+    digest = hashlib.sha256(text.encode())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).data)
+    return digest.hexdigest()
+
+
+def groups(key: Sequence[npt.NDArray[Any]]) -> tuple[LongArray, LongArray]:
+    """Return the order that sorts rows by a key of several columns, and where in it each distinct key begins."""
+    order = np.lexsort(key[::-1])
+    begins = np.zeros(len(order), dtype=bool)
+    begins[:1] = True
+    for column in key:
+        begins[1:] |= column[order][1:] != column[order][:-1]
+    return order, np.flatnonzero(begins)

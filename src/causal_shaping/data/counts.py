@@ -1,0 +1,278 @@
+"""What the logs of one or several sources show, counted."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
+from causal_shaping.data.logs import UNKNOWN, Table
+from causal_shaping.data.space import Space
+from causal_shaping.errors import DataError
+
+MAX_REWARDS = 64
+"""Rewards of a source are told apart, as part of the outcome, if they take no more values than this."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts(Table):
+    """What the logs of one or several sources show, counted per distinct outcome.
+
+    One entry per (source, [step,] state, action, next state, terminated) and, for a source whose
+    rewards take few values, reward. Entries are brought into the order of that key. `UNKNOWN` as next
+    state means what it means in `Logs`.
+
+    Attributes:
+        space: the states and actions.
+        sources: the sources' names.
+        discrete_rewards: per source, whether the reward is part of the key. If so, `reward_min` and
+            `reward_max` of an entry are both that reward.
+        source: int32 [entries], position in `sources`.
+        step: int32 [entries], or None where steps are pooled.
+        state: int32 [entries].
+        action: int32 [entries].
+        next_state: int32 [entries], or `UNKNOWN`.
+        terminated: bool [entries].
+        n: float64 [entries], how often: whole numbers, or masses if `population`.
+        reward_sum: float64 [entries].
+        reward_min: float64 [entries].
+        reward_max: float64 [entries].
+        population: the entries are exact masses of a known model, not a sample.
+    """
+
+    space: Space
+    sources: tuple[str, ...]
+    discrete_rewards: tuple[bool, ...]
+    source: IntArray
+    step: IntArray | None
+    state: IntArray
+    action: IntArray
+    next_state: IntArray
+    terminated: BoolArray
+    n: FloatArray
+    reward_sum: FloatArray
+    reward_min: FloatArray
+    reward_max: FloatArray
+    population: bool = False
+
+    COLUMNS = MappingProxyType(
+        {
+            "source": np.int32,
+            "step": np.int32,
+            "state": np.int32,
+            "action": np.int32,
+            "next_state": np.int32,
+            "terminated": np.bool_,
+            "n": np.float64,
+            "reward_sum": np.float64,
+            "reward_min": np.float64,
+            "reward_max": np.float64,
+        }
+    )
+    KEY = ("source", "step", "state", "action", "next_state", "terminated", "reward_min")
+
+    @classmethod
+    def combined(
+        cls,
+        space: Space,
+        sources: Sequence[str],
+        discrete_rewards: Sequence[bool],
+        columns: Mapping[str, npt.ArrayLike | None],
+        *,
+        population: bool = False,
+        max_rewards: int = MAX_REWARDS,
+    ) -> Counts:
+        """Return counts of rows that may repeat: equal outcomes are added up.
+
+        Args:
+            space: the states and actions.
+            sources: the sources' names.
+            discrete_rewards: per source, whether each row has one reward (`reward_min` is `reward_max`). The reward
+                then becomes part of the key, unless the source has more than `max_rewards` distinct ones.
+            columns: those of `COLUMNS`; step may be None.
+            population: whether `n` are masses of a known model.
+            max_rewards: the most distinct rewards that are told apart.
+        """
+        table: dict[str, npt.NDArray[Any]] = {
+            name: np.asarray(columns[name], dtype) for name, dtype in cls.COLUMNS.items() if columns[name] is not None
+        }
+        table["reward_min"] = table["reward_min"] + 0.0  # -0 and 0 are one reward
+        table["reward_max"] = table["reward_max"] + 0.0
+        discrete = np.array(discrete_rewards, dtype=bool)
+        for i in np.flatnonzero(discrete):
+            discrete[i] = len(np.unique(table["reward_min"][table["source"] == i])) <= max_rewards
+        in_key = discrete[table["source"]]
+        reward = np.where(in_key, table["reward_min"], 0.0)
+        key = [reward if name == "reward_min" else table[name] for name in cls.KEY if name in table]
+        order, first = groups(key)
+
+        def grouped(how: np.ufunc, name: str) -> npt.NDArray[Any]:
+            return np.asarray(how.reduceat(table[name][order], first)) if len(first) else table[name]
+
+        result: dict[str, Any] = {name: column[order][first] for name, column in table.items()}
+        result["n"] = grouped(np.add, "n")
+        result["reward_min"], result["reward_max"] = (
+            grouped(np.minimum, "reward_min"),
+            grouped(np.maximum, "reward_max"),
+        )
+        sums = grouped(np.add, "reward_sum")
+        result["reward_sum"] = np.where(in_key[order][first], result["n"] * result["reward_min"], sums)
+        result.setdefault("step", None)
+        return cls(space, tuple(sources), tuple(discrete), **result, population=population)
+
+    def merge(self, *others: Counts, max_rewards: int = MAX_REWARDS) -> Counts:
+        """Return these counts and others as one: by label and source, added up where they overlap.
+
+        Merging is associative: parts of a source may come in any grouping. Counts are exact; sums of rewards that
+        are not part of the key depend on the order in the last bits.
+        """
+        parts = (self, *others)
+        if len({part.step_indexed for part in parts}) > 1:
+            raise DataError("Counts by step and counts with steps pooled cannot be merged. Count again in one way.")
+        if len({part.population for part in parts}) > 1:
+            raise DataError("Population masses and counts of a sample cannot be merged: their n mean different things.")
+        space = self.space
+        for part in others:
+            space = space.merge(part.space)
+        sources = tuple(dict.fromkeys(name for part in parts for name in part.sources))
+        if self.population and len(sources) < sum(len(part.sources) for part in parts):
+            raise DataError("Two population counts have a source in common: their masses would count twice.")
+        discrete = [
+            all(
+                flag
+                for part in parts
+                for held, flag in zip(part.sources, part.discrete_rewards, strict=True)
+                if held == name
+            )
+            for name in sources
+        ]
+        moved = [part._moved(space, sources) for part in parts]
+        columns = {
+            name: None if name == "step" and not self.step_indexed else np.concatenate([part[name] for part in moved])
+            for name in self.COLUMNS
+        }
+        return self.combined(space, sources, discrete, columns, population=self.population, max_rewards=max_rewards)
+
+    def to_space(self, space: Space) -> Counts:
+        """Return the same counts with states and actions in the order of another space that holds their labels."""
+        columns = self._moved(space, self.sources)
+        return Counts(space, self.sources, self.discrete_rewards, **columns, population=self.population)
+
+    def _moved(self, space: Space, sources: Sequence[str]) -> dict[str, Any]:
+        states, actions = space.positions(self.space)
+        columns = {name: getattr(self, name) for name in self.COLUMNS}
+        columns["source"] = np.array([sources.index(name) for name in self.sources])[self.source]
+        columns["state"], columns["action"] = states[self.state], actions[self.action]
+        columns["next_state"] = np.append(states, UNKNOWN)[self.next_state]  # UNKNOWN is the last position
+        return columns
+
+    def __post_init__(self) -> None:
+        given: Any = self.sources
+        if isinstance(given, str):
+            raise DataError(f"sources is the string {given!r}. Give a list of names.")
+        object.__setattr__(self, "sources", tuple(str(name) for name in self.sources))
+        object.__setattr__(self, "discrete_rewards", tuple(bool(flag) for flag in self.discrete_rewards))
+        if not self.sources or not all(self.sources) or len(set(self.sources)) < len(self.sources):
+            raise DataError(f"Counts need distinct, non-empty source names, but have {self.sources}.")
+        if len(self.discrete_rewards) != len(self.sources):
+            raise DataError(f"discrete_rewards has {len(self.discrete_rewards)} flags for {len(self.sources)} sources.")
+        columns = {
+            name: frozen(getattr(self, name), dtype, f"Counts, column {name}")
+            for name, dtype in self.COLUMNS.items()
+            if getattr(self, name) is not None
+        }
+        shapes = {name: column.shape for name, column in columns.items()}
+        if len(set(shapes.values())) > 1 or columns["n"].ndim != 1:
+            raise DataError(f"The columns of counts must be of one length, but have {shapes}.")
+        order = np.lexsort([columns[name] for name in reversed(self.KEY) if name in columns])
+        for name, column in columns.items():
+            object.__setattr__(self, name, frozen(column[order], column.dtype))
+        self._check()
+
+    def _check(self) -> None:
+        self._check_positions("source", 0, len(self.sources))
+        if self.step is not None:
+            self._check_positions("step", 0, np.iinfo(np.int32).max)
+        self._check_positions("state", 0, len(self.space.states))
+        self._check_positions("action", 0, len(self.space.actions))
+        self._check_positions("next_state", UNKNOWN, len(self.space.states))
+        self._check_terminal()
+        self._refuse(~(np.isfinite(self.n) & (self.n > 0)), "n must be positive and finite", self.n)
+        if not self.population:
+            self._refuse(self.n != np.floor(self.n), "n of a sample must be a whole number", self.n)
+        for name in ("reward_sum", "reward_min", "reward_max"):
+            values = getattr(self, name)
+            self._refuse(~np.isfinite(values), f"{name} must be finite", values)
+        # A sum of n rewards may round away from n times their mean.
+        slack = 1e-9 * self.n * (1.0 + np.maximum(np.abs(self.reward_min), np.abs(self.reward_max)))
+        outside = (self.reward_sum < self.n * self.reward_min - slack) | (
+            self.reward_sum > self.n * self.reward_max + slack
+        )
+        self._refuse(outside, "the mean reward lies outside reward_min .. reward_max", self.reward_sum)
+        in_key = np.array(self.discrete_rewards)[self.source]
+        self._refuse(
+            in_key & (self.reward_min != self.reward_max),
+            "the source has the reward in the key, but reward_min is not reward_max",
+            self.reward_max,
+        )
+        repeats = np.ones(len(self), dtype=bool)
+        repeats[:1] = False
+        for name in self.KEY:
+            values = getattr(self, name)
+            if values is not None:
+                same = values[1:] == values[:-1]
+                repeats[1:] &= (same | ~in_key[1:]) if name == "reward_min" else same
+        self._refuse(repeats, "the same outcome stands in two entries; add them up", self.n)
+
+    def _where(self, entry: int) -> str:
+        step = "" if self.step is None else f", step {self.step[entry]}"
+        return (
+            f"Counts, entry {entry} (source {self.source[entry]}{step}, state {self.state[entry]}, "
+            f"action {self.action[entry]}, next state {self.next_state[entry]})"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts to a Parquet file; `load` reads it back."""
+        from causal_shaping.io.parquet import write_counts  # as for logs
+
+        write_counts(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Counts:
+        """Return the counts that `save` wrote."""
+        from causal_shaping.io.parquet import read_counts
+
+        return read_counts(path)
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    @cached_property
+    def checksum(self) -> str:
+        """A SHA-256 of the entries and the space: equal exactly if the counts are equal."""
+        about = [self.space.to_json(), self.sources, self.discrete_rewards, self.population]
+        columns = (getattr(self, name) for name in self.COLUMNS)
+        return checksum_of(json.dumps(about), [column for column in columns if column is not None])
+
+    @property
+    def outcome_known(self) -> BoolArray:
+        """Whether an entry proves an outcome, a next state or an end: bool [entries]."""
+        return np.asarray((self.next_state != UNKNOWN) | self.terminated)
+
+    @property
+    def step_indexed(self) -> bool:
+        """Whether the entries are kept apart by step."""
+        return self.step is not None
+
+    def __repr__(self) -> str:
+        kind = "population masses" if self.population else f"{self.n.sum():,.0f} steps"
+        steps = "by step" if self.step_indexed else "steps pooled"
+        return f"Counts({len(self):,} entries, {kind} of {', '.join(self.sources)}, {steps}, {self.space!r})"

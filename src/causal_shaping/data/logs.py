@@ -1,0 +1,165 @@
+"""The trajectories of one source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
+from causal_shaping.data.space import Space
+from causal_shaping.errors import DataError
+
+UNKNOWN = -1
+"""The position that stands for a next state that the log does not hold."""
+
+
+class Table:
+    """Columns of one length, and the words to refuse the first bad row with."""
+
+    def _where(self, row: int) -> str:
+        raise NotImplementedError
+
+    def _refuse(self, bad: BoolArray, why: str, values: npt.NDArray[Any]) -> None:
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"{self._where(row)}: {why}; found {values[row]}.")
+
+    def _check_positions(self, name: str, low: int, high: int) -> None:
+        values = getattr(self, name)
+        self._refuse((values < low) | (values >= high), f"{name} must be in {low} .. {high - 1}", values)
+
+    def _check_terminal(self) -> None:
+        columns: Any = self
+        terminal = np.append(columns.space.is_terminal, False)  # and UNKNOWN is not
+        self._refuse(terminal[columns.state], "the space says that the state is terminal: it ends there", columns.state)
+        goes_on = terminal[columns.next_state] & ~columns.terminated
+        self._refuse(goes_on, "the space says that the next state is terminal, but it goes on", columns.next_state)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Logs(Table):
+    """The trajectories of one source, row by row, ordered by episode and step.
+
+    Arrays have one entry a row; states and actions are positions in `space`. The next state of a row is
+    the state of the episode's next row. `UNKNOWN` as next state says that the log does not hold it: with
+    `terminated` the episode ended, without it the outcome is unknown and nothing is proven by the row but
+    that the action was taken.
+
+    Attributes:
+        space: the states and actions.
+        source: the name of the logs' origin.
+        episode: int64 [rows], rising.
+        step: int32 [rows], 0, 1, 2, ... within an episode.
+        state: int32 [rows].
+        action: int32 [rows].
+        reward: float64 [rows], finite.
+        next_state: int32 [rows], or `UNKNOWN`.
+        terminated: bool [rows], the world ended the episode: nothing can follow.
+        truncated: bool [rows], the episode was cut, by a time limit or the end of the recording.
+        metadata: where the logs come from (world, demonstrator, seed, ...), strings.
+    """
+
+    space: Space
+    source: str
+    episode: LongArray
+    step: IntArray
+    state: IntArray
+    action: IntArray
+    reward: FloatArray
+    next_state: IntArray
+    terminated: BoolArray
+    truncated: BoolArray
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    COLUMNS = MappingProxyType(
+        {
+            "episode": np.int64,
+            "step": np.int32,
+            "state": np.int32,
+            "action": np.int32,
+            "reward": np.float64,
+            "next_state": np.int32,
+            "terminated": np.bool_,
+            "truncated": np.bool_,
+        }
+    )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, str) or not self.source:
+            raise DataError(f"Logs need the name of their source, such as 'ward-3', but got {self.source!r}.")
+        for name, dtype in self.COLUMNS.items():
+            what = f"Source {self.source!r}, column {name}"
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype, what))
+        object.__setattr__(self, "metadata", {str(key): str(value) for key, value in self.metadata.items()})
+        self._check_columns()
+        self._check_episodes()
+
+    def _check_columns(self) -> None:
+        shapes = {name: getattr(self, name).shape for name in self.COLUMNS}
+        if len(set(shapes.values())) > 1 or len(self.episode.shape) != 1:
+            raise DataError(f"Source {self.source!r}: columns must be of one length, but have {shapes}.")
+        if len(self) == 0:
+            raise DataError(f"Source {self.source!r} has no rows.")
+        self._check_positions("state", 0, len(self.space.states))
+        self._check_positions("action", 0, len(self.space.actions))
+        self._check_positions("next_state", UNKNOWN, len(self.space.states))
+        self._check_terminal()
+        self._refuse(~np.isfinite(self.reward), "the reward is not finite", self.reward)
+
+    def _check_episodes(self) -> None:
+        goes_on = np.zeros(len(self), dtype=bool)  # the row goes on the episode of the row before
+        np.equal(self.episode[1:], self.episode[:-1], out=goes_on[1:])
+        self._refuse(
+            ~goes_on & (self.step != 0),
+            "an episode must begin with step 0 (rows are ordered by episode and step)",
+            self.step,
+        )
+        self._refuse(
+            goes_on & (np.diff(self.step, prepend=self.step[0]) != 1),
+            "the steps of an episode must be 0, 1, 2, ... without a gap or a repetition",
+            self.step,
+        )
+        self._refuse(
+            ~goes_on & (np.diff(self.episode, prepend=self.episode[0] - 1) <= 0),
+            "episode numbers must rise, each standing for one episode",
+            self.episode,
+        )
+        before = np.roll(self.terminated | self.truncated, 1)
+        self._refuse(goes_on & before, "the episode goes on after it was terminated or truncated", self.step)
+        self._refuse(
+            goes_on & (np.roll(self.next_state, 1) != self.state),
+            "the state is not the next state of the row before",
+            self.state,
+        )
+
+    def _where(self, row: int) -> str:
+        return f"Source {self.source!r}, row {row} (episode {self.episode[row]}, step {self.step[row]})"
+
+    def __len__(self) -> int:
+        return len(self.episode)
+
+    @cached_property
+    def episodes(self) -> int:
+        """The number of episodes."""
+        return int(np.count_nonzero(self.step == 0))
+
+    @cached_property
+    def checksum(self) -> str:
+        """A SHA-256 of the rows and the space: equal exactly if the logs are equal."""
+        return checksum_of(self.space.to_json(), [getattr(self, name) for name in self.COLUMNS])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the logs to a Parquet file; see `causal_shaping.logs.write_logs`."""
+        from causal_shaping.io.parquet import write_logs  # the one step to the right: a method people look for
+
+        write_logs(self, path)
+
+    def __repr__(self) -> str:
+        return f"Logs(source={self.source!r}, {len(self):,} steps in {self.episodes:,} episodes, {self.space!r})"

@@ -1,0 +1,225 @@
+"""The potential: phi_h(s), what shapes the reward, and its file.
+
+- `Potential`: a value per state, or per step and state, for labels and for live observations.
+
+Shaping adds discount * phi_{h+1}(s') - phi_h(s) to a reward, with phi = 0 after termination, and with a step-indexed
+potential phi_{H+1} = 0. The optimal policies do not change, whatever phi is; how fast they are found does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping._checks import check_discount, check_integer
+from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
+from causal_shaping.data.space import Label, Space, plain
+from causal_shaping.errors import ArgumentError, DataError, FileError, UnknownNameError
+from causal_shaping.io.state_table import kind_of, read_state_table, write_state_table
+
+POTENTIAL_VERSION = 1
+UNSEEN = -1
+"""The position of a state that the potential does not know."""
+
+
+class HasSpace(Protocol):
+    """A world, an environment, counts: anything with states and actions."""
+
+    @property
+    def space(self) -> Space:
+        """The states and actions."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Potential:
+    """A potential: `phi(state, h)` for a label, `phi.at(positions, h)` for many at once.
+
+    Attributes:
+        space: the states and actions.
+        values: float64 [states], or [steps, states], h = 0 the first step. 0 in states that are declared terminal.
+        discount: the factor on future reward that it was made for.
+        unseen: what it is for a state that the space does not hold: float64 like `values` without states, by default
+            the largest value of the step, so that what is unknown looks as good as anything; NaN makes it an error.
+        origin: where it comes from, in words.
+        assumptions: what it rests on, in sentences.
+
+    Examples:
+        >>> phi = Potential([0.0, 1.0], Space(["a", "b"], ["go"]))
+        >>> phi("b"), phi.at([0, 1, -1]).tolist()
+        (1.0, [0.0, 1.0, 1.0])
+    """
+
+    values: FloatArray
+    space: Space
+    discount: float = 1.0
+    unseen: FloatArray | float | None = None
+    origin: str = "given"
+    assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        space = self.space if isinstance(self.space, Space) else getattr(self.space, "space", None)
+        if not isinstance(space, Space):
+            raise ArgumentError(f"A potential needs a space, or something that has one; {self.space!r} does not.")
+        values = frozen(self.values, np.float64, "The potential")
+        if values.ndim not in (1, 2) or values.shape[-1] != len(space.states) or 0 in values.shape:
+            raise ArgumentError(
+                f"The potential has shape {values.shape}; it must be [states] or [steps, states] with "
+                f"{len(space.states)} states."
+            )
+        if not np.isfinite(values).all():
+            *step, state = np.argwhere(~np.isfinite(values))[0].tolist()
+            where = f"{space.states[state]!r}{f' at step {step[0]}' if step else ''}"
+            raise ArgumentError(f"The potential of {where} is {values[(*step, state)]}; it must be a finite number.")
+        check_discount(self.discount)
+        values = np.where(space.is_terminal, 0.0, values)
+        highest = np.max(values[..., ~space.is_terminal], axis=-1, initial=-np.inf)
+        highest = np.where(np.isinf(highest), 0.0, highest)
+        try:
+            unseen = highest if self.unseen is None else np.broadcast_to(np.asarray(self.unseen), values.shape[:-1])
+        except ValueError:
+            raise ArgumentError(f"unseen must be one number, or one per step: {values.shape[:-1]}.") from None
+        if np.isinf(unseen).any():
+            raise ArgumentError("unseen must be finite, or NaN to make unseen states an error.")
+        object.__setattr__(self, "space", space)
+        object.__setattr__(self, "values", frozen(values, np.float64))
+        object.__setattr__(self, "unseen", frozen(unseen, np.float64, "unseen"))
+        object.__setattr__(self, "discount", float(self.discount))
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+
+    @classmethod
+    def zero(cls, where: Space | HasSpace, discount: float = 1.0) -> Self:
+        """Return the potential that changes nothing, for a space or whatever has one."""
+        space = where if isinstance(where, Space) else where.space
+        return cls(np.zeros(len(space.states)), space, discount, 0.0, "zero")
+
+    @classmethod
+    def from_function(
+        cls, function: Callable[..., float], where: Space | HasSpace, horizon: int | None = None, discount: float = 1.0
+    ) -> Self:
+        """Return the potential of a function of the state's label, with a horizon also of the step."""
+        space = where if isinstance(where, Space) else where.space
+        if horizon is None:
+            values: Any = [function(label) for label in space.states]
+        else:
+            steps = range(check_integer("horizon", horizon, least=1))
+            values = [[function(label, h) for label in space.states] for h in steps]
+        return cls(values, space, discount, origin="a function")
+
+    @property
+    def step_indexed(self) -> bool:
+        """Whether it differs from step to step."""
+        return self.values.ndim == 2
+
+    @property
+    def horizon(self) -> int | None:
+        """The number of steps of a step-indexed potential, None for one without."""
+        return self.values.shape[0] if self.step_indexed else None
+
+    def shifted(self, shift: float) -> Self:
+        """Return the potential plus a constant, but for terminal states."""
+        if not math.isfinite(shift):
+            raise ArgumentError(f"shift is {shift}; it must be a finite number.")
+        assert self.unseen is not None
+        return replace(self, values=self.values + shift, unseen=self.unseen + shift)
+
+    @cached_property
+    def _positions(self) -> dict[Label, int]:
+        return {label: position for position, label in enumerate(self.space.states)}
+
+    def position(self, observation: Any) -> int:
+        """Return where a live observation stands in `values`, `UNSEEN` if nowhere; real numbers go into their bins."""
+        return self.position_of(self.space.label(observation))
+
+    def position_of(self, label: Any) -> int:
+        """Return where a state's label, cut into bins already, stands in `values`, `UNSEEN` if nowhere."""
+        return self._positions.get(plain(label), UNSEEN)
+
+    def locate(self, space: Space) -> LongArray:
+        """Return where the states of another space stand in `values`, `UNSEEN` for those that it does not hold."""
+        return np.array([self._positions.get(label, UNSEEN) for label in space.states], dtype=np.int64)
+
+    @cached_property
+    def _table(self) -> FloatArray:
+        """The values with unseen states at the end, and for a step-indexed potential a last step of zeros."""
+        table = np.concatenate([self.values, np.asarray(self.unseen)[..., None]], axis=-1)
+        return np.concatenate([table, np.zeros((1, table.shape[1]))]) if self.step_indexed else table
+
+    def rows(self) -> list[list[float]]:
+        """Return the values as lists, unseen states last: a row per step and one of zeros, or one row without steps."""
+        return np.atleast_2d(self._table).tolist()  # type: ignore[no-any-return]
+
+    def at(self, positions: npt.ArrayLike, h: npt.ArrayLike = 0) -> FloatArray:
+        """Return the potential of many states, by position, at one step or one each; 0 beyond the horizon."""
+        where = np.asarray(positions)
+        if not self.step_indexed:
+            result = self._table[where]
+        else:
+            result = self._table[np.minimum(np.asarray(h), len(self._table) - 1), where]
+        if np.isnan(result).any():
+            raise UnknownNameError("The potential does not know a state that was met, and has no value for such.")
+        return np.asarray(result)
+
+    def __call__(self, state: Any, h: int = 0) -> float:
+        """Return phi_h of a state, by label."""
+        return float(self.at(self._positions.get(plain(state), UNSEEN), check_integer("h", h)))
+
+    def about(self) -> dict[str, Any]:
+        """Return everything but the values as plain values, for JSON."""
+        unseen = [None if np.isnan(value) else float(value) for value in np.ravel(np.asarray(self.unseen))]
+        return {
+            "discount": self.discount,
+            "unseen": unseen,
+            "origin": self.origin,
+            "assumptions": list(self.assumptions),
+        }
+
+    @cached_property
+    def checksum(self) -> str:
+        """A SHA-256 of the values, the space, and what they rest on."""
+        return checksum_of(json.dumps([self.about(), self.space.to_json()], sort_keys=True), [self.values])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the potential to a Parquet file: a row per (step and) state, all else in the metadata."""
+        about = {"kind": "potential", "version": POTENTIAL_VERSION, **self.about(), "checksum": self.checksum}
+        write_state_table(path, self.space, {"potential": self.values}, about)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the potential that `save` wrote, checked against its checksum; from a file of ceilings, theirs."""
+        from causal_shaping.bounds import Ceilings
+
+        if kind_of(path) == Ceilings.KIND:
+            return Ceilings.load(path).potential()  # type: ignore[return-value]
+        about, space, columns = read_state_table(path, "potential", POTENTIAL_VERSION)
+        try:
+            values = columns["potential"]
+            unseen = np.array([np.nan if value is None else value for value in about["unseen"]], dtype=np.float64)
+            result = cls(
+                values,
+                space,
+                about["discount"],
+                unseen.reshape(values.shape[:-1]),
+                about["origin"],
+                tuple(about["assumptions"]),
+            )
+        except (KeyError, TypeError, ValueError, DataError) as error:
+            raise FileError(f"{path} is not a whole file of a potential: {error}. Was it changed?") from error
+        if result.checksum != about["checksum"]:
+            raise FileError(f"{path} was changed after it was written: its checksum does not fit what it holds.")
+        return result
+
+    def __repr__(self) -> str:
+        steps = f"{self.horizon} steps, " if self.step_indexed else ""
+        return (
+            f"Potential({self.origin}: {steps}{len(self.space.states)} states, from {self.values.min():.4g} to "
+            f"{self.values.max():.4g}, discount {self.discount:g})"
+        )

@@ -1,0 +1,39 @@
+"""What all results have in common: words, a table, a figure, and a view for notebooks."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN_ROWS = 20
+"""Rows of a result's table that a notebook shows."""
+
+
+class Result:
+    """A base for results: `repr` is one line, `print` tells the `summary`, and notebooks show the table."""
+
+    def summary(self) -> str:
+        """Return what it says, in words: several lines."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return its table, with labels in the columns."""
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw it, into `ax` if given, and return the axes (extra `plot`)."""
+        from causal_shaping.plot import draw  # the stage to the right: a method people look for
+
+        return draw(self, ax)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        frame = self.to_pandas()
+        more = len(frame) - SHOWN_ROWS
+        rest = f"<p>{more:,} more rows: to_pandas()</p>" if more > 0 else ""
+        return f"<p>{html.escape(repr(self))}</p>{frame.head(SHOWN_ROWS).to_html(index=False)}{rest}"

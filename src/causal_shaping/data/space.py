@@ -1,0 +1,304 @@
+"""The states and actions: their labels and their order, and how real numbers become labels.
+
+- `Space`: what an agent and a log agree on; `Bins`: cut points of a column of real numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping.data.arrays import BoolArray, IntArray, LongArray
+from causal_shaping.errors import ArgumentError, DataError, UnknownNameError
+
+Label: TypeAlias = int | str | tuple[int | str, ...]
+
+ROW_COLUMNS = ("source", "episode", "step", "action", "reward", "terminated", "truncated")
+"""The columns of a log row beside those of its state and next state."""
+
+NEXT = "next_"
+"""What the column of a next state has in front of the column of the state."""
+
+
+def plain(label: Any) -> Label:
+    """Return a label in plain Python: integers, strings, and tuples of them."""
+    if isinstance(label, str):
+        return str(label)
+    if isinstance(label, (bool, np.bool_, int, np.integer)) and abs(int(label)) < 2**63:
+        return int(label)
+    if isinstance(label, (tuple, list)) and len(label) > 1:
+        parts = tuple(plain(part) for part in label)
+        if not any(isinstance(part, tuple) for part in parts):
+            return parts  # type: ignore[return-value]
+    raise DataError(
+        f"{label!r} cannot be a label. Use an integer, a string, or a tuple of two or more of them; "
+        "bin real numbers first."
+    )
+
+
+def _labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
+    if isinstance(labels, str):
+        raise DataError(f"{kind} is the string {labels!r}. Give a list of labels.")
+    result = tuple(plain(label) for label in labels)
+    if not result:
+        raise DataError(f"The space has no {kind}. Give at least one.")
+    seen: set[Label] = set()
+    for label in result:
+        if label in seen:
+            raise DataError(f"The {kind} hold {label!r} twice. Each label must stand for one thing.")
+        seen.add(label)
+    return result
+
+
+@dataclass(frozen=True)
+class Bins:
+    """How a column of real numbers becomes labels 0, 1, 2, ...: by cut points, or by quantiles of the logs.
+
+    A number belongs to bin i if exactly i edges are at or below it.
+
+    Args:
+        edges: rising cut points.
+        quantiles: in place of edges, how many bins of equal mass to cut the logs into; the edges are found when
+            the logs are read, and are part of their space from then on.
+
+    Examples:
+        >>> Bins(edges=(0.0, 1.5))([-3.0, 0.0, 1.0, 9.0]).tolist()
+        [0, 1, 1, 2]
+        >>> Bins(quantiles=2).fit([1.0, 2.0, 3.0, 4.0]).edges
+        (2.5,)
+    """
+
+    edges: tuple[float, ...] = ()
+    quantiles: int | None = None
+
+    def __post_init__(self) -> None:
+        edges = tuple(float(edge) for edge in self.edges)
+        object.__setattr__(self, "edges", edges)
+        if bool(edges) == (self.quantiles is not None):
+            raise ArgumentError("Bins need either edges=(...) or quantiles=N.")
+        if self.quantiles is not None and self.quantiles < 2:
+            raise ArgumentError(f"quantiles is {self.quantiles}; it takes at least 2 bins to tell numbers apart.")
+        if not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise ArgumentError(f"The edges of bins must be finite and rise, but are {edges}.")
+
+    def fit(self, values: npt.ArrayLike) -> Bins:
+        """Return these bins with edges; quantiles are taken of the values, equal ones once."""
+        if self.quantiles is None:
+            return self
+        cuts = np.quantile(np.asarray(values, dtype=np.float64), np.arange(1, self.quantiles) / self.quantiles)
+        return Bins(edges=tuple(np.unique(cuts)))
+
+    def __call__(self, values: npt.ArrayLike) -> LongArray:
+        """Return the bin of each number."""
+        if self.quantiles is not None:
+            raise ArgumentError("These bins wait for the logs that they take quantiles of: call fit() first.")
+        numbers = np.asarray(values, dtype=np.float64)
+        if np.isnan(numbers).any():
+            raise DataError("A number to be binned is NaN.")
+        return np.asarray(np.searchsorted(self.edges, numbers, side="right"), dtype=np.int64)
+
+
+@dataclass(frozen=True, init=False)
+class Space:
+    """The declared states and actions: labels, their order, and the columns that make a state label.
+
+    Two spaces with the same labels in another order describe the same thing; what is stored by label
+    moves from one to the other with `Space.positions`.
+
+    Attributes:
+        states: labels in table order, each an integer, a string, or a tuple of them.
+        actions: names in table order, integers or strings.
+        columns: the log columns that make a state label, one per part of it. By default `state`, or
+            `state_0`, `state_1`, ... for tuples.
+        bins: the columns that hold real numbers, and the bins that turn them into parts of a label.
+        terminal: the states that are known to end an episode, whether logs show it or not.
+
+    Examples:
+        >>> space = Space(states=[(1, 1), (2, 1)], actions=["left", "right"], columns=("x", "y"))
+        >>> space.state_position((2, 1))
+        1
+        >>> Space.from_json(space.to_json()) == space
+        True
+    """
+
+    states: tuple[Label, ...]
+    actions: tuple[Label, ...]
+    columns: tuple[str, ...] = ()
+    bins: Mapping[str, Bins] = field(default_factory=dict, hash=False)
+    terminal: frozenset[Label] = frozenset()
+
+    def __init__(
+        self,
+        states: Iterable[Any],
+        actions: Iterable[Any],
+        columns: Sequence[str] = (),
+        bins: Mapping[str, Bins] | None = None,
+        terminal: Iterable[Any] = (),
+    ) -> None:
+        states, actions = _labels("states", states), _labels("actions", actions)
+        widths = {len(label) if isinstance(label, tuple) else 1 for label in states}
+        if len(widths) > 1:
+            raise DataError(f"State labels have {sorted(widths)} parts; all must have the same number.")
+        (width,) = widths
+        if isinstance(columns, str):
+            raise DataError(f"columns is the string {columns!r}. Give a list of names.")
+        columns = tuple(columns) or (("state",) if width == 1 else tuple(f"state_{i}" for i in range(width)))
+        if len(columns) != width:
+            raise DataError(f"State labels have {width} part(s), but columns names {len(columns)}: {columns}.")
+        # Engines take names that differ in case alone for one.
+        names = [name.lower() for name in (*ROW_COLUMNS, *columns, *self.next_columns_of(columns))]
+        for name in columns:
+            if not name or names.count(name.lower()) > 1:
+                raise DataError(
+                    f"A state column cannot be called {name!r}: the name is empty, used twice, or taken by "
+                    f"another column of a log row ({', '.join(ROW_COLUMNS)}, {NEXT}...)."
+                )
+        for name, cut in (bins or {}).items():
+            if name not in columns or cut.quantiles is not None:
+                raise DataError(f"Bins of {name!r} need edges and a state column of that name; there are {columns}.")
+        for label in actions:
+            if isinstance(label, tuple):
+                raise DataError(f"Action {label!r} is a tuple. Name actions by an integer or a string.")
+        object.__setattr__(self, "states", states)
+        object.__setattr__(self, "actions", actions)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "bins", dict(bins or {}))
+        object.__setattr__(self, "terminal", frozenset(plain(label) for label in terminal))
+        for label in self.terminal:
+            self.state_position(label)  # or an error that names it
+
+    @staticmethod
+    def next_columns_of(columns: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of the columns that hold the next state's label."""
+        return tuple(NEXT + column for column in columns)
+
+    @property
+    def next_columns(self) -> tuple[str, ...]:
+        """The log columns that make the label of the next state."""
+        return self.next_columns_of(self.columns)
+
+    @cached_property
+    def _state_positions(self) -> dict[Label, int]:
+        return {label: i for i, label in enumerate(self.states)}
+
+    @cached_property
+    def _action_positions(self) -> dict[Label, int]:
+        return {label: i for i, label in enumerate(self.actions)}
+
+    def state_position(self, label: Any) -> int:
+        """Return the position of a state in the tables."""
+        return _position("state", self._state_positions, label)
+
+    def action_position(self, label: Any) -> int:
+        """Return the position of an action in the tables."""
+        return _position("action", self._action_positions, label)
+
+    def positions(self, other: Space) -> tuple[IntArray, IntArray]:
+        """Return where the states and the actions of `other` stand in this space."""
+        return (
+            np.array([self.state_position(label) for label in other.states], dtype=np.int32),
+            np.array([self.action_position(label) for label in other.actions], dtype=np.int32),
+        )
+
+    def label(self, observation: Any) -> Label:
+        """Return the label of a live observation: one value, or one per column; real numbers go into their bins.
+
+        The label need not be one of `states`: an agent can meet a state that no log holds.
+        """
+        parts = np.ravel(np.asarray(observation, dtype=object)).tolist()
+        if len(parts) != len(self.columns):
+            raise DataError(
+                f"The observation {observation!r} has {len(parts)} part(s), but a state of this space has "
+                f"{len(self.columns)}: {', '.join(self.columns)}."
+            )
+        cut = [
+            int(self.bins[name](part)) if name in self.bins else self._whole(name, part)
+            for name, part in zip(self.columns, parts, strict=True)
+        ]
+        return plain(cut[0] if len(cut) == 1 else tuple(cut))
+
+    @staticmethod
+    def _whole(column: str, part: Any) -> Any:
+        """Return a part of an observation that is no bin: a whole number that came as a real one is that number."""
+        if isinstance(part, (float, np.floating)):
+            if not float(part).is_integer():
+                raise DataError(
+                    f"The observation has {part!r} in column {column!r}, which has no bins. Cut it when the logs are "
+                    f"read, bins={{{column!r}: Bins(...)}}, or pass label=, a function from observations to labels."
+                )
+            return int(part)
+        return part
+
+    def merge(self, other: Space) -> Space:
+        """Return a space that holds the labels of both: this one's order, then what the other adds."""
+        if self == other:
+            return self
+        if self.columns != other.columns:
+            raise DataError(
+                "Two spaces cannot be merged: their states are made of different columns "
+                f"({', '.join(self.columns)} against {', '.join(other.columns)})."
+            )
+        if self.bins != other.bins:
+            names = [name for name in self.columns if self.bins.get(name) != other.bins.get(name)]
+            raise DataError(
+                f"Two spaces cannot be merged: {', '.join(names)} is cut into different bins. Quantiles differ from "
+                "file to file: read the others with the bins of the first one, bins=first.space.bins, or give edges."
+            )
+        return Space(
+            dict.fromkeys((*self.states, *other.states)),
+            dict.fromkeys((*self.actions, *other.actions)),
+            self.columns,
+            self.bins,
+            self.terminal | other.terminal,
+        )
+
+    @property
+    def is_terminal(self) -> BoolArray:
+        """Whether a state is known to end an episode: bool [states]."""
+        return np.array([label in self.terminal for label in self.states])
+
+    def to_json(self) -> str:
+        """Return the space as JSON, for the metadata of a file."""
+        bins = {name: cut.edges for name, cut in self.bins.items()}
+        content: dict[str, Any] = {
+            "states": self.states,
+            "actions": self.actions,
+            "columns": self.columns,
+            "bins": bins,
+        }
+        if self.terminal:
+            content["terminal"] = tuple(label for label in self.states if label in self.terminal)
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> Space:
+        """Return the space that `to_json` wrote."""
+        try:
+            content = json.loads(text)
+            bins = {name: Bins(edges=edges) for name, edges in content["bins"].items()}
+            terminal = [tuple(label) if isinstance(label, list) else label for label in content.get("terminal", ())]
+            return cls(content["states"], content["actions"], content["columns"], bins, terminal)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"This is not the JSON of a space: {error!r}.") from error
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.columns)
+        return f"Space({len(self.states)} states by ({columns}), actions {_shortened(self.actions)})"
+
+
+def _position(kind: str, positions: Mapping[Label, int], label: Any) -> int:
+    known = plain(label)
+    if known not in positions:
+        raise UnknownNameError(f"There is no {kind} {label!r}. The {kind}s are {_shortened(positions)}.")
+    return positions[known]
+
+
+def _shortened(labels: Iterable[Label], most: int = 8) -> str:
+    names = [str(label) for label in labels]
+    return ", ".join(names if len(names) <= most else [*names[: most - 1], f"... ({len(names)} in all)"])

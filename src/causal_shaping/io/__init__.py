@@ -1,0 +1,1 @@
+"""Files: written whole or not at all, with their kind, version, checksum and labels inside."""

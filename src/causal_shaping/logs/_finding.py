@@ -1,0 +1,161 @@
+"""Where the rows of a log lie, and what is known of them before they are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import ibis
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from causal_shaping.data.space import Space
+from causal_shaping.errors import ArgumentError, DataError, FileError
+from causal_shaping.io.files import PARQUET
+from causal_shaping.io.minari import minari_table
+from causal_shaping.io.parquet import CSV, LOG_FILES, read_metadata
+from causal_shaping.logs.table import reading
+
+MINARI = "minari:"
+ROW = "causal_shaping_row"
+MAX_LINE_BYTES = 2_000_000
+"""A line of a CSV that is longer than this is taken for a broken file."""
+
+Where: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ibis.Table | pa.Table
+
+
+@dataclass(frozen=True)
+class RawLogs:
+    """Rows as they lie somewhere, and what is known of them before they are read.
+
+    Attributes:
+        rows: the raw table.
+        origin: what to call it in messages.
+        name: the source's name if nothing else tells it.
+        state: the columns of the state if nothing else tells them.
+        row: the column that numbers the rows of a file, from 0.
+        file: the column that names the file of a row.
+        source: what the files say their source is.
+        space: what they say their space is.
+        metadata: what else they say.
+        checksum: of the rows as they were written.
+    """
+
+    rows: ibis.Table
+    origin: str
+    name: str
+    state: tuple[str, ...] = ("state",)
+    row: str | None = None
+    file: str | None = None
+    source: str | None = None
+    space: Space | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    checksum: str | None = None
+
+    def numbered(self, rows: ibis.Table) -> dict[str, ibis.Column]:
+        """Return the columns that tell where a row stands."""
+        places = {"row": self.row, "file": self.file}
+        return {name: rows[column] for name, column in places.items() if column is not None}
+
+
+def find(where: Where, memory_limit: str | None) -> RawLogs:
+    """Look up what a user names: a file or several, a Minari data set, a table."""
+    if isinstance(where, ibis.Table):
+        name = _table_name(where)
+        return RawLogs(where, f"table {name}" if name else "the Ibis table", name)
+    if hasattr(where, "__arrow_c_stream__"):  # a data frame of pandas or Polars, or an Arrow table
+        where = pa.table(where)
+    if isinstance(where, pa.Table):
+        return RawLogs(_with_numbers(ibis.memtable(where)), "the Arrow table", "", row=ROW)
+    if isinstance(where, str) and where.startswith(MINARI):
+        dataset = where.removeprefix(MINARI)
+        table, state, about = minari_table(dataset)
+        return replace(RawLogs(_with_numbers(ibis.memtable(table)), where, dataset, state, row=ROW), **_about([about]))
+    paths = [Path(where)] if isinstance(where, (str, os.PathLike)) else [Path(part) for part in where]
+    _check_files(paths)
+    names, several = [str(path) for path in paths], len(paths) > 1
+    origin, stem = ", ".join(names), paths[0].name.split(".")[0]
+    engine = _engine(memory_limit)
+    with reading(origin):
+        if all(name.lower().endswith(PARQUET) for name in names):
+            about = _about([read_metadata(name) for name in names])
+            if several:
+                _check_alike([engine.read_parquet(name) for name in names], names)
+            clash = "file_row_number" in pq.read_schema(names[0]).names
+            rows = engine.read_parquet(names, file_row_number=not clash, filename=several)
+            row = None if clash else "file_row_number"
+            return RawLogs(rows, origin, stem, row=row, file="filename" if several else None, **about)
+        if all(name.lower().endswith(CSV) for name in names):
+            options = {"header": True, "max_line_size": MAX_LINE_BYTES, "sample_size": -1}
+            if several:
+                _check_alike([engine.read_csv(name, **options) for name in names], names)
+                return RawLogs(engine.read_csv(names, filename=True, **options), origin, stem, file="filename")
+            return RawLogs(_with_numbers(engine.read_csv(names, **options)), origin, stem, row=ROW)
+    raise FileError(f"{origin}: the parts of one log must be of one format.")
+
+
+def _with_numbers(rows: ibis.Table) -> ibis.Table:
+    """Return rows with their numbers; the engine leaves them out of queries that do not ask for them."""
+    return rows.mutate(**{ROW: ibis.row_number()})
+
+
+def _check_alike(parts: Sequence[ibis.Table], names: Sequence[str]) -> None:
+    """Refuse parts of one log whose columns differ: those that only some have would be lost."""
+    first = dict(parts[0].schema())
+    for part, name in zip(parts, names, strict=True):
+        here = dict(part.schema())
+        if list(here.items()) != list(first.items()):
+            differs = sorted({str(column) for column, _ in first.items() ^ here.items()}) or ["their order"]
+            raise DataError(
+                f"{names[0]} and {name} are parts of one log, but differ in columns: {', '.join(differs)}. Give both "
+                "the same names, types and order."
+            )
+
+
+def _check_files(paths: Sequence[Path]) -> None:
+    if not paths:
+        raise FileError("No file is given.")
+    for path in paths:
+        if path.is_dir():
+            raise FileError(f"{path} is a folder. Name the files in it.")
+        if not path.exists():
+            raise FileError(f"{path} does not exist.")
+        if not path.name.lower().endswith(LOG_FILES):
+            raise FileError(f"{path} must end in {', '.join(LOG_FILES)}: the ending tells how to read it.")
+        if path.stat().st_size == 0:
+            raise DataError(f"{path} is empty.")
+
+
+def _engine(memory_limit: str | None) -> Any:
+    """Return an embedded DuckDB."""
+    try:
+        return ibis.duckdb.connect(**({"memory_limit": memory_limit} if memory_limit else {}))
+    except Exception as error:
+        raise ArgumentError(f"memory_limit is {memory_limit!r}; write it as '2GB' or '500MB'. ({error})") from error
+
+
+def _table_name(table: ibis.Table) -> str:
+    try:
+        return str(table.get_name())
+    except Exception:  # an expression without a name; backends differ in how they say so
+        return ""
+
+
+def _about(abouts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Return what files of ours say of themselves, nothing if one of them is not ours."""
+    known = [about for about in abouts if about is not None]
+    if len(known) < len(abouts):
+        return {}
+    space = Space.from_json(known[0]["space"])
+    for about in known[1:]:
+        space = space.merge(Space.from_json(about["space"]))
+    result: dict[str, Any] = {"space": space}
+    sources = {str(about["source"]) for about in known}
+    if len(sources) == 1:
+        result["source"] = sources.pop()
+    if len(known) == 1:
+        result |= {"metadata": known[0]["metadata"], "checksum": known[0].get("checksum")}
+    return result

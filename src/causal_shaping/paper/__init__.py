@@ -1,0 +1,1 @@
+"""The paper reproduced: its theory, study, baselines and causal diagram (extra `paper`)."""

@@ -1,0 +1,166 @@
+"""What one world and one seed give: logs, counts, bounds and potentials, each made once, when it is first asked for."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache, cached_property
+
+import numpy as np
+
+from causal_shaping.bounds import Ceilings, Floors, value_ceilings, value_floors
+from causal_shaping.bounds.results import Bounds
+from causal_shaping.data.counts import Counts
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.potential import Potential
+from causal_shaping.errors import AssumptionWarning, ContradictionError, UnknownNameError
+from causal_shaping.logs import count
+from causal_shaping.models.cmdp import Values
+from causal_shaping.paper.baselines import behaviour_potential
+from causal_shaping.paper.baselines.bcq import BCQ, train_bcq
+from causal_shaping.paper.study.plan import (
+    BCQ_LIFTED,
+    BCQ_THRESHOLDS,
+    CONFIDENCE,
+    LIFTED_TO,
+    MIN_VISITS,
+    PAPER_BOUND,
+    VALUE_MAX,
+)
+from causal_shaping.worlds import World
+
+TRIAL, ADDED_TRIAL = "random", "trial"
+"""A randomised source: the demonstrator that acts at random where a world has one, else a trial that is added."""
+
+
+class Materials:
+    """The logs of a world's demonstrators under one seed, and what is made of them.
+
+    Args:
+        world: the world.
+        log_steps: how many steps of each demonstrator are logged.
+        seed: of the logs, and of BCQ.
+        bcq_steps: training steps of BCQ, None for its own default.
+    """
+
+    def __init__(self, world: World, log_steps: int, seed: int, bcq_steps: int | None = None) -> None:
+        self.world, self.log_steps, self.seed, self.bcq_steps = world, log_steps, seed, bcq_steps
+        self.potential, self.bcq = cache(self._potential), cache(self._bcq)
+
+    @cached_property
+    def logs(self) -> list[Logs]:
+        """One source per demonstrator."""
+        return [self.world.collect(name, self.log_steps, self.seed) for name in self.world.demonstrators]
+
+    @cached_property
+    def counts_by_source(self) -> dict[str, Counts]:
+        """What the logs of each source show."""
+        return {one.source: count([one]) for one in self.logs}
+
+    @cached_property
+    def counts(self) -> Counts:
+        """What all logs show."""
+        first, *others = self.counts_by_source.values()
+        return first.merge(*others)
+
+    @cached_property
+    def best(self) -> Values:
+        """The optimum without a horizon."""
+        return self.world.model.optimum()
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """What acting at random earns in an episode, and what the optimal policy without a horizon does."""
+        model, actions = self.world.model, len(self.world.actions)
+        policies = (np.full((len(self.world.states), actions), 1 / actions), self.best.greedy())
+        low, high = (float(model.evaluate(one, self.world.horizon).values[0] @ model.start) for one in policies)
+        return low, high
+
+    def _bcq(self, name: str) -> BCQ:
+        """Return BCQ with one of its thresholds, trained on the mixed logs."""
+        steps = {} if self.bcq_steps is None else {"steps": self.bcq_steps}
+        return train_bcq(self.logs, seed=self.seed, threshold=BCQ_THRESHOLDS[name], **steps)  # type: ignore[arg-type]
+
+    @cached_property
+    def floors(self) -> Floors:
+        """The joint floors."""
+        return value_floors(self.counts, self.world.horizon, self.world.model.reward_range[0])
+
+    def bound(self, name: str) -> Bounds:
+        """Return ceilings, or the floors, by name."""
+        horizon, high = self.world.horizon, self.world.model.reward_range[1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)  # kept with the results instead
+            if name == "floor":
+                return self.floors
+            if name == "paper":
+                return value_ceilings(self.counts, horizon, PAPER_BOUND, method="paper")
+            if name == "joint":
+                return value_ceilings(self.counts, horizon, high)
+            if name == "joint-any":
+                return value_ceilings(self.counts, horizon, high, support="any")
+            if name == "joint-sure":
+                return value_ceilings(self.counts, horizon, high, confidence=CONFIDENCE, min_visits=MIN_VISITS)
+            if name == "joint-capped":
+                return value_ceilings(self.counts, horizon, high, stationary=True, value_max=VALUE_MAX)
+            if name == "joint-trial":
+                return value_ceilings(self._with_trial, horizon, high, confounding=self._unconfounded)
+            if name == "joint-capped-trial":
+                return value_ceilings(
+                    self._with_trial,
+                    horizon,
+                    high,
+                    confounding=self._unconfounded,
+                    stationary=True,
+                    value_max=VALUE_MAX,
+                )
+            for source, counts in self.counts_by_source.items():
+                if name == f"alone-{source}":
+                    return value_ceilings(counts, horizon, high)
+        raise UnknownNameError(f"The study makes no potential {name!r}.")
+
+    def bounded(self, gamma: float) -> Ceilings | None:
+        """Return joint ceilings if no source is more confounded than Gamma, None if the sources contradict that."""
+        try:
+            return value_ceilings(self.counts, self.world.horizon, self.world.model.reward_range[1], confounding=gamma)
+        except ContradictionError:
+            return None
+
+    def counts_of(self, name: str) -> Counts:
+        """Return the counts that a bound was computed from."""
+        return self._with_trial if name.endswith("-trial") else self.counts
+
+    @property
+    def _unconfounded(self) -> dict[str, float]:
+        return {TRIAL if TRIAL in self.world.demonstrators else ADDED_TRIAL: 1.0}
+
+    @cached_property
+    def _with_trial(self) -> Counts:
+        """The counts with a randomised source: the world's own, or one of as many steps as each demonstrator has."""
+        if TRIAL in self.world.demonstrators:
+            return self.counts
+        shape = (*self.world.model.noise.shape, len(self.world.actions))
+        trial = self.world.collect(np.full(shape, 1 / shape[-1]), self.log_steps, self.seed, ADDED_TRIAL)
+        return self.counts.merge(count([trial]))
+
+    def _potential(self, name: str) -> Potential | Bounds:
+        """Return what shapes rewards by name; bounds as they are, for their tables per action."""
+        if name == "zero":
+            return Potential.zero(self.world)
+        if name == "optimum":
+            return Potential(self.best.values, self.world.space, origin="the optimum")
+        if name in ("min", "max", "avg"):
+            return behaviour_potential(self.logs, name)
+        if name == "max-without-better":
+            return behaviour_potential([one for one in self.logs if one.source != "better"], "max")
+        if name in BCQ_THRESHOLDS:
+            return self.bcq(name).potential()
+        if name == BCQ_LIFTED:
+            learned = self.bcq("bcq").potential()
+            return learned.shifted(LIFTED_TO - float(learned.values[~self.world.model.terminal].max()))
+        found = self.bound(name)
+        if name == "paper":  # without its tables per action, which skip what was never tried
+            assert isinstance(found, Ceilings)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", AssumptionWarning)
+                return found.potential(step_indexed=False)
+        return found

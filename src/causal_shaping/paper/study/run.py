@@ -1,0 +1,304 @@
+"""Running the study: in parallel, a file per finished unit, merged in order; what is done is never done again.
+
+A folder holds `settings.json`, what is run; `parts/`, a JSON file per unit; and, made of those, `results.parquet`, a
+row per run, `potentials.parquet`, a row per potential, and `timings.csv`, how long each took. Every file is written
+under another name first. The first two depend on the settings and the seeds alone, not on when it was stopped.
+
+- `run_study`: run what is missing, merge all.
+- `Results`: what a folder holds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from causal_shaping._checks import check_integer
+from causal_shaping.bounds import Ceilings
+from causal_shaping.data.arrays import FloatArray, LongArray
+from causal_shaping.data.potential import Potential
+from causal_shaping.errors import ArgumentError, AssumptionWarning, CausalShapingError, FileError, ShapingWarning
+from causal_shaping.io.files import PARQUET, SETTINGS, claim_run_folder, replacing
+from causal_shaping.io.parquet import METADATA_KEY
+from causal_shaping.learners import PRESETS, train
+from causal_shaping.learners.seeds import curve_points
+from causal_shaping.paper.baselines.bcq import require_torch
+from causal_shaping.paper.study.materials import Materials
+from causal_shaping.paper.study.metrics import deployed_facts, potential_facts, run_facts
+from causal_shaping.paper.study.plan import (
+    BCQ_THRESHOLDS,
+    CHECKPOINTS,
+    METHODS,
+    POTENTIAL,
+    RUN,
+    WORLDS,
+    Job,
+    Plan,
+    Unit,
+)
+from causal_shaping.worlds import load_world
+from causal_shaping.worlds.world import COINS
+
+RESULTS, POTENTIALS, TIMINGS, PARTS = "results.parquet", "potentials.parquet", "timings.csv", "parts"
+PART_FILES = f"{PARTS}/*/*/[!.]*.json"
+"""The parts that are whole: a kill can leave a temporary file, whose name begins with a dot."""
+
+ABOUT = [("world", pa.string()), ("coins", pa.string()), ("name", pa.string()), ("seed", pa.int64())]
+RUN_COLUMNS = pa.schema(
+    [
+        *ABOUT,
+        ("steps", pa.int64()),
+        ("episodes", pa.int64()),
+        ("regret", pa.float64()),
+        ("argmax_match", pa.float64()),
+        ("optimal", pa.float64()),
+        ("final_return", pa.float64()),
+        ("score", pa.float64()),
+        ("steps_until", pa.int64()),
+        ("mean_return", pa.float64()),
+        ("policy", pa.list_(pa.int32())),
+        ("curve", pa.list_(pa.float64())),
+    ]
+)
+POTENTIAL_COLUMNS = pa.schema(
+    [
+        *ABOUT,
+        ("states", pa.int64()),
+        ("mean_distance", pa.float64()),
+        ("largest_distance", pa.float64()),
+        ("correlation", pa.float64()),
+        ("violations", pa.int64()),
+        ("violations_all_steps", pa.int64()),
+        ("violations_stationary", pa.int64()),
+        ("guaranteed", pa.bool_()),
+        ("informative", pa.bool_()),
+        ("verdict", pa.string()),
+        ("values", pa.list_(pa.float64())),
+        ("training", pa.list_(pa.list_(pa.float64()))),
+    ]
+)
+
+TIMING_COLUMNS = ("kind", *(name for name, _ in ABOUT), "seconds")
+
+Row = Mapping[str, Any]
+Progress = Callable[[float, float, Sequence[str]], None]
+"""Called with the work that is done, all of it, and what runs now."""
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What a study came to.
+
+    Attributes:
+        folder: where it is kept.
+        settings: what was run.
+        runs: a row per run, by world, coin rule, method and seed.
+        potentials: a row per potential, in the same order.
+    """
+
+    folder: Path
+    settings: Row
+    runs: tuple[Row, ...]
+    potentials: tuple[Row, ...]
+
+    def runs_of(self, world: str, method: str, coins: str = "standing") -> list[Row]:
+        """Return the runs of a method in a world, by seed."""
+        return self._runs.get((world, coins, method), [])
+
+    def potentials_of(self, world: str, name: str, coins: str = "standing") -> list[Row]:
+        """Return the facts of a potential in a world, by seed."""
+        return self._potentials.get((world, coins, name), [])
+
+    @cached_property
+    def _runs(self) -> dict[tuple[str, str, str], list[Row]]:
+        return _by_name(self.runs)
+
+    @cached_property
+    def _potentials(self) -> dict[tuple[str, str, str], list[Row]]:
+        return _by_name(self.potentials)
+
+    def values(self, world: str, method: str, what: str, coins: str = "standing") -> FloatArray:
+        """Return one number of each seed: float64 [seeds]."""
+        return np.array([row[what] for row in self.runs_of(world, method, coins)], dtype=np.float64)
+
+    def curves(self, world: str, method: str, coins: str = "standing") -> tuple[LongArray, FloatArray]:
+        """Return steps and the regret of each seed there: int64 [points] and float64 [seeds, points].
+
+        Runs that are counted in episodes have different lengths: their curves are drawn over the shortest one's steps.
+        """
+        rows = self.runs_of(world, method, coins)
+        shortest = min(row["steps"] for row in rows)
+        points = curve_points(shortest)
+        return points, np.array([np.interp(points, curve_points(row["steps"]), row["curve"]) for row in rows])
+
+    @property
+    def variants(self) -> list[tuple[str, str]]:
+        """The worlds and coin rules that there are runs of, in the order of the plan."""
+        return list(dict.fromkeys((row["world"], row["coins"]) for row in self.runs))
+
+
+def _by_name(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return rows by world, coin rule and name, in their order."""
+    result: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        result.setdefault((row["world"], row["coins"], row["name"]), []).append(row)
+    return result
+
+
+def run_study(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    workers: int | None = None,
+    progress: Progress = lambda done, total, running: None,
+) -> Results:
+    """Run what a plan asks for and the folder does not hold yet, merge all that it holds, and return that.
+
+    Args:
+        plan: what to run.
+        folder: where to keep it; made if it is not there. One that holds other settings is refused.
+        workers: how many processes; by default one per core.
+        progress: told how far it is.
+    """
+    path = Path(folder)
+    jobs = plan.jobs()
+    if not jobs:
+        raise ArgumentError("There is nothing to run: no world that was chosen has these methods, coins and seeds.")
+    claim_run_folder(path, plan.settings(), PART_FILES)
+    total = sum(job.cost for job in jobs)
+    left = [job for job in (_missing(job, path) for job in jobs) if job.units]
+    if any(job.deep for job in left):
+        try:
+            require_torch()
+        except CausalShapingError as error:
+            raise CausalShapingError(f"{error} Or leave BCQ out: --no-bcq.") from error
+    done = total - sum(job.cost for job in left)
+    running: list[str] = []
+    progress(done, total, running)
+
+    def dispatched() -> Iterator[Any]:
+        for job in left:
+            running.append(str(job))
+            progress(done, total, running)
+            yield joblib.delayed(run_job)(plan, job, path)
+
+    count = joblib.cpu_count() if workers is None else check_integer("workers", workers, least=1)
+    pool = joblib.Parallel(n_jobs=count, return_as="generator_unordered", pre_dispatch=count, batch_size=1)
+    for label, cost in pool(dispatched()):
+        running.remove(label)
+        done += cost
+        progress(done, total, running)
+    return merge(path)
+
+
+def run_job(plan: Plan, job: Job, folder: Path) -> tuple[str, float]:
+    """Run the units of a job, each kept as soon as it is done; return the job's label and cost."""
+    world = load_world(job.world, coins=job.coins)
+    materials = Materials(world, plan.log_steps(), job.seed, plan.bcq_steps)
+    for unit in job.units:
+        begin = time.perf_counter()
+        facts = potential_unit(materials, unit) if unit.kind == POTENTIAL else run_unit(materials, unit, plan)
+        about = asdict(unit)
+        target = folder / PARTS / unit.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target, [".json"]) as temporary:
+            temporary.write_text(json.dumps({**about, **facts, "seconds": time.perf_counter() - begin}))
+    return str(job), job.cost
+
+
+def potential_unit(materials: Materials, unit: Unit) -> dict[str, Any]:
+    """Return the facts of a potential; of BCQ also its training curve."""
+    training = materials.bcq(unit.name).curve.tolist() if unit.name in BCQ_THRESHOLDS else None
+    return potential_facts(materials, unit.name) | {"training": training}
+
+
+def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
+    """Run a method for its budget."""
+    method, world, budget = METHODS[unit.name], materials.world, plan.budget(unit.world)
+    in_episodes = plan.counted_in == "episodes"
+    steps = budget * world.horizon if in_episodes else budget
+    if method.learner is None:
+        assert method.potential is not None
+        return deployed_facts(materials, materials.bcq(method.potential).policy, budget, plan.counted_in)
+    potential = None if method.potential is None else materials.potential(method.potential)
+    assert isinstance(potential, (Potential, Ceilings, type(None)))
+    with warnings.catch_warnings():
+        # The facts of the potential say what these would; the clip of the printed method is part of what is shown.
+        warnings.simplefilter("ignore", AssumptionWarning)
+        warnings.simplefilter("ignore", ShapingWarning)
+        run = train(
+            world,
+            potential,
+            method.learner,
+            steps,
+            unit.seed,
+            episodes=budget if in_episodes else None,
+            counts=materials.counts_of(method.potential or "") if PRESETS[method.learner].use_log_masses else None,
+            checkpoints=np.linspace(0, steps, CHECKPOINTS + 1, dtype=np.int64)[1:].tolist(),
+            **method.changes,
+        )
+    return run_facts(materials, run)
+
+
+def merge(folder: str | os.PathLike[str]) -> Results:
+    """Merge all parts of a folder into its tables, in the order of the plan, and return them."""
+    path = Path(folder)
+    parts = [_part(file) for file in sorted(path.glob(PART_FILES))]
+    names = {name: place for place, name in enumerate(METHODS)}
+    parts.sort(
+        key=lambda part: (
+            WORLDS.index(part["world"]),
+            COINS.index(part["coins"]),
+            names.get(part["name"], len(names)),
+            part["name"],
+            part["seed"],
+        )
+    )
+    settings = json.loads((path / SETTINGS).read_text())
+    metadata = {METADATA_KEY: json.dumps(settings)}
+    for name, kind, schema in ((RESULTS, RUN, RUN_COLUMNS), (POTENTIALS, POTENTIAL, POTENTIAL_COLUMNS)):
+        rows = [{column: part.get(column) for column in schema.names} for part in parts if part["kind"] == kind]
+        with replacing(path / name, PARQUET) as temporary:
+            pq.write_table(pa.Table.from_pylist(rows, schema.with_metadata(metadata)), temporary)
+    timings = pa.Table.from_pylist([{key: part[key] for key in TIMING_COLUMNS} for part in parts])
+    with replacing(path / TIMINGS, [".csv"]) as temporary:
+        pa.csv.write_csv(timings, temporary)
+    return load_results(path)
+
+
+def load_results(folder: str | os.PathLike[str]) -> Results:
+    """Return what a folder holds."""
+    path = Path(folder)
+    try:
+        settings = json.loads((path / SETTINGS).read_text())
+        runs, potentials = (tuple(pq.read_table(path / name).to_pylist()) for name in (RESULTS, POTENTIALS))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise FileError(f"{path} holds no results of the study ({error}). Run causal-shaping reproduce.") from error
+    return Results(path, settings, runs, potentials)
+
+
+def _missing(job: Job, folder: Path) -> Job:
+    """Return what is left of a job."""
+    return replace(job, units=tuple(unit for unit in job.units if not (folder / PARTS / unit.path).exists()))
+
+
+def _part(file: Path) -> dict[str, Any]:
+    try:
+        part = dict(json.loads(file.read_text()))
+        if part["kind"] not in (RUN, POTENTIAL) or not all(key in part for key in TIMING_COLUMNS):
+            raise ValueError("something is missing")
+    except (ValueError, TypeError, KeyError) as error:
+        raise FileError(f"{file} is not a part of the study ({error}). Remove it to run that part again.") from error
+    return part

@@ -1,0 +1,57 @@
+"""Theory that runs: the paper's definitions, lemmas and theorems as functions, and what is true where print is not.
+
+- `learning_rates`, `clip`, `clip_lemma`, `clipped_sum`, `log_term`, `deviation`: the small lemmas.
+- `Shaped`, `conservative_optimism`: a model under a potential; Sub_Delta and what a potential settles.
+- `watch`, `proven_rule`: runs in which every inequality of the analysis is checked.
+- `visit_bound`, `printed_regret_bound`, `regret_bound`, `q_ucb`: bounds of visits and regret.
+- `CausalBellman`, `contraction`, `expected_times`: the causal Bellman operator.
+- `corrections`: printed and corrected, with counterexamples.
+- `examine`: all of it for one world.
+
+The arguments are written down in `docs/theory.md`.
+"""
+
+from causal_shaping.paper.theory.contraction import CausalBellman, Contraction, contraction, expected_times
+from causal_shaping.paper.theory.corrections import Correction, corrections
+from causal_shaping.paper.theory.events import Watched, proven_rule, watch
+from causal_shaping.paper.theory.examination import Examination, examine, usual_potentials
+from causal_shaping.paper.theory.lemmas import clip, clip_lemma, clipped_sum, deviation, learning_rates, log_term
+from causal_shaping.paper.theory.regret import (
+    RegretBound,
+    printed_regret_bound,
+    q_ucb,
+    regret_bound,
+    useful_from,
+    visit_bound,
+)
+from causal_shaping.paper.theory.shaped import Optimism, Shaped, conservative_optimism
+
+__all__ = [
+    "CausalBellman",
+    "Contraction",
+    "Correction",
+    "Examination",
+    "Optimism",
+    "RegretBound",
+    "Shaped",
+    "Watched",
+    "clip",
+    "clip_lemma",
+    "clipped_sum",
+    "conservative_optimism",
+    "contraction",
+    "corrections",
+    "deviation",
+    "examine",
+    "expected_times",
+    "learning_rates",
+    "log_term",
+    "printed_regret_bound",
+    "proven_rule",
+    "q_ucb",
+    "regret_bound",
+    "useful_from",
+    "usual_potentials",
+    "visit_bound",
+    "watch",
+]

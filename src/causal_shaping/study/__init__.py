@@ -1,5 +1,0 @@
-"""The study: the paper's experiments, rerun, corrected and extended."""
-
-from causal_shaping.study.plan import METHODS, Plan
-
-__all__ = ["METHODS", "Plan"]

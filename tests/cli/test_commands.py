@@ -1,0 +1,445 @@
+"""The command line, run as a user would."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.cli import JOBS, main
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command; return exit code, output and errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["causal-shaping", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return stop.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+def test_the_list_of_worlds(run):
+    code, out, _ = run("worlds")
+    assert code == 0
+    for name in cs.list_worlds():
+        assert name in out
+    assert "-0.5213" in out
+    code, out, _ = run("worlds", "--json")
+    assert [row["world"] for row in json.loads(out)] == list(cs.list_worlds())
+
+
+def test_one_world_shows_map_winds_demonstrators_and_optimum(run):
+    code, out, _ = run("worlds", "lavacross-hard")
+    assert code == 0
+    assert "# . c c c c c . #" in out
+    for expected in ("0.7", "good", "random", "-0.856 →", "-0.322 ↓", "LavaCrossHard-v0"):
+        assert expected in out
+
+
+@pytest.mark.parametrize("name", cs.list_worlds())
+def test_every_world_can_be_shown(run, name):
+    code, out, _ = run("worlds", name)
+    assert code == 0
+    assert "earns" in out
+    _, out, _ = run("worlds", name, "--json")
+    world = cs.load_world(name)
+    assert [tuple(state["state"]) for state in json.loads(out)["states"]] == list(world.states)
+
+
+def test_a_world_of_ones_own_without_an_end_is_shown_by_its_horizon(run, tmp_path):
+    path = tmp_path / "farm.txt"
+    path.write_text("#####\n#cc.#\n#####")
+    code, out, _ = run("worlds", path, "--horizon", 5)
+    assert code == 0
+    assert "with 5 steps to go" in out
+    assert "0.500" in out
+
+
+def test_a_wide_map_keeps_its_numbers(run, tmp_path):
+    path = tmp_path / "a[b].txt"  # brackets are no markup
+    path.write_text("#" * 18 + "\n#" + "." * 15 + "G#\n" + "#" * 18)
+    code, out, _ = run("worlds", path)
+    assert code == 0
+    assert "-1.500 →" in out
+    assert "…" not in out
+    assert "a[b].txt" in out.replace("\n", "")
+
+
+def test_a_terminal_without_arrows(run, monkeypatch):
+    monkeypatch.setattr("causal_shaping.cli.Console.encoding", "ascii")
+    code, out, _ = run("worlds", "lavacross-hard")
+    assert code == 0
+    assert "-0.856 r" in out
+
+
+def test_the_version(run):
+    code, out, _ = run("--version")
+    assert (code, out) == (0, f"causal-shaping {cs.__version__}\n")
+
+
+def test_a_picture_of_a_world(run, tmp_path):
+    code, out, _ = run("worlds", "lavacross-easy", "--png", tmp_path / "easy.png")
+    assert code == 0
+    assert (tmp_path / "easy.png").read_bytes().startswith(b"\x89PNG")
+    assert "easy.png" in out
+
+
+def test_collect_writes_what_the_library_collects(run, tmp_path):
+    path = tmp_path / "good.parquet"
+    code, out, _ = run("collect", "lavacross-easy", "--demonstrator", "good", "--steps", 1000, "--seed", 4, "-o", path)
+    assert code == 0
+    assert "1,000 steps" in out
+    cs.load_world("lavacross-easy").collect("good", 1000, seed=4).save(tmp_path / "library.parquet")
+    assert pq.read_table(path).equals(pq.read_table(tmp_path / "library.parquet"))
+
+
+def test_the_diagram(run, tmp_path):
+    code, _, _ = run("diagram", "-o", tmp_path / "cmdp.svg")
+    assert code == 0
+    assert "<svg" in (tmp_path / "cmdp.svg").read_text()
+
+
+@pytest.fixture(scope="module")
+def easy(tmp_path_factory):
+    """Logs of two demonstrators of lavacross-easy, as files."""
+    folder = tmp_path_factory.mktemp("easy")
+    world = cs.load_world("lavacross-easy")
+    for name in ("bad", "random"):
+        world.collect(name, 20_000).save(folder / f"{name}.parquet")
+        world.collect(name, 20_000).save(folder / f"{name}.csv")
+    return folder
+
+
+def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(run, easy, tmp_path):
+    code, out, _ = run("inspect", easy / "bad.parquet", f"trial={easy}/random.parquet", "--png", tmp_path / "x.png")
+    assert code == 0
+    words = " ".join(out.split())
+    assert "bad and trial disagree on what right does in (3, 1): it leads to (4, 1) in 9" in words
+    assert "20,000" in out
+    assert "That every possible outcome was seen" in words
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_inspect_prints_json(run, easy):
+    code, out, _ = run("inspect", easy / "bad.parquet", easy / "random.parquet", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert [source["source"] for source in found["sources"]] == ["bad", "random"]
+    assert found["sources"][0]["steps"] == 20_000
+    assert {tuple(item["state"]) for item in found["contradictions"]} == {(x, 1) for x in (1, 2, 3, 4)}
+
+
+def test_inspect_reads_csv_parts_with_names_of_their_own(run, easy, tmp_path):
+    lines = (easy / "bad.csv").read_text().splitlines()
+    header = lines[0].replace('"reward"', '"score"').replace('"source",', "")
+    rows = [line.split(",", 1)[1] for line in lines[1:]]
+    for i, part in enumerate((rows[:7000], rows[7000:])):
+        (tmp_path / f"day{i}.csv").write_text("\n".join([header, *part]) + "\n")
+    code, out, _ = run(
+        "inspect", f"ward={tmp_path}/day0.csv,{tmp_path}/day1.csv", "--state", "x,y", "--reward", "score", "--json"
+    )
+    assert code == 0
+    (source,) = json.loads(out)["sources"]
+    assert (source["source"], source["steps"]) == ("ward", 20_000)
+
+
+def test_inspect_cuts_all_sources_alike(run, tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        rows = [f"{i},0,{rng.normal():.6f},{rng.integers(2)},1" for i in range(400)]
+        (tmp_path / f"{name}.csv").write_text("episode,step,state,action,reward\n" + "\n".join(rows) + "\n")
+    for cut, states in (("state=4", 4), ("state=-1:0:1", 4)):
+        code, out, _ = run(
+            "inspect", tmp_path / "a.csv", tmp_path / "b.csv", "--bins", cut, "--actions", "0,1,2", "--json"
+        )
+        found = json.loads(out)
+        assert code == 0
+        assert (found["states"], found["actions"]) == (states, [0, 1, 2])
+        assert [item["unknown"] for item in found["sources"]] == [400, 400]
+        assert "No row tells what followed it" in " ".join(found["findings"])
+    code, _, _ = run("inspect", tmp_path / "a.csv", "--bins", "state=2", "--png", tmp_path / "x.png")
+    assert code == 0
+
+
+def test_inspect_refuses_two_logs_of_one_name_before_it_reads_them(run, easy):
+    code, _, err = run("inspect", easy / "bad.parquet", easy / "bad.parquet")
+    assert code == 2
+    assert "both called 'bad'. Name them, as in NAME=" in err
+
+
+def test_inspect_can_skip_bad_episodes_and_says_so(run, easy, tmp_path):
+    text = (easy / "bad.csv").read_text().replace(",-1.1,", ",nan,", 1)
+    (tmp_path / "bad.csv").write_text(text)
+    code, _, err = run("inspect", tmp_path / "bad.csv", "--state", "x,y")
+    assert code == 2
+    assert "column 'reward'" in err
+    code, out, err = run("inspect", tmp_path / "bad.csv", "--state", "x,y", "--skip-bad-episodes", "--json")
+    assert code == 0
+    assert "1 episodes with" in err
+    assert "selects on outcomes" in err
+    assert json.loads(out)["sources"][0]["steps"] < 20_000
+
+
+BOUNDED = ("--horizon", "20", "--reward-max", "-0.1")
+
+
+def test_ceilings_are_those_of_the_library_saved_drawn_and_told(run, easy, tmp_path):
+    phi, png = tmp_path / "phi.parquet", tmp_path / "phi.png"
+    options = ("--confidence", "0.95", "--confounding", "random=1", "-o", phi, "--png", png)
+    code, out, err = run("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, *options)
+    assert (code, err) == (0, "")
+    counts = cs.count([easy / "bad.parquet", easy / "random.parquet"])
+    expected = cs.value_ceilings(counts, 20, -0.1, confidence=0.95, confounding={"random": 1.0})
+    assert str(expected) in out
+    assert cs.Ceilings.load(phi).checksum == expected.checksum
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_ceilings_by_step_of_files_from_elsewhere_and_as_json(run, easy, tmp_path):
+    png = tmp_path / "phi.svg"
+    options = ("--state", "x,y", "--by-step", "--support", "any", "--discount", "0.9", "--json", "--png", png)
+    code, out, _ = run("ceilings", easy / "bad.csv", easy / "random.csv", *BOUNDED, *options)
+    found = json.loads(out)
+    assert code == 0
+    assert (found["step_indexed"], found["support"], found["discount"]) == (True, "any", 0.9)
+    assert found["confounding"] == {"bad": "inf", "random": "inf"}
+    assert found["guaranteed"] is False
+    first = found["states"][0]
+    assert first["value"] == max(first["q_values"])
+    assert "<svg" in png.read_text()  # no map, but states on a grid
+
+
+def test_a_warning_is_said_and_the_paper_s_fixed_point_is_there(run, easy):
+    options = ("--horizon", "20", "--reward-max", "0", "--method", "paper", "--stationary")
+    code, out, err = run("ceilings", easy / "bad.parquet", *options)
+    assert code == 0
+    assert err.startswith("warning: The paper's bound is not guaranteed here.")
+    assert "a fixed point after" in out
+    code, _, err = run("ceilings", easy / "bad.parquet", *BOUNDED)
+    assert code == 0
+    assert "warning: Only 'bad' is there" in err
+
+
+def test_states_that_lie_on_no_grid_cannot_be_drawn_but_are_saved(run, tmp_path):
+    space = cs.Space(["sick", "well"], ["drug", "none"])
+    cs.Logs(space, "ward", [0], [0], [0], [0], [1.0], [1], [True], [False]).save(tmp_path / "ward.parquet")
+    options = ("--horizon", "3", "--reward-max", "1", "-o", tmp_path / "phi.parquet", "--png", tmp_path / "x.png")
+    code, _, err = run("ceilings", tmp_path / "ward.parquet", *options)
+    assert code == 2
+    assert "A picture needs states on a grid" in err
+    assert cs.Ceilings.load(tmp_path / "phi.parquet").sources == ("ward",)
+
+
+def test_sensitivity_in_a_table_a_figure_and_json(run, easy, tmp_path):
+    logs = (easy / "bad.parquet", easy / "random.parquet")
+    options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "1,5,inf")
+    files = ("-o", tmp_path / "gamma.csv", "--png", tmp_path / "gamma.png")
+    code, out, _ = run("sensitivity", *logs, *options, *files)
+    assert code == 0
+    assert "At a confounding of 1 the sources contradict each other." in out
+    assert "single out a best action" in " ".join(out.split())
+    assert (tmp_path / "gamma.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "gamma.csv").read_text().count("\n") == 1 + 3 * 49
+    code, out, _ = run("sensitivity", *logs, *options, "--fixed", "random=1", "--json")
+    found = json.loads(out)
+    assert [row["confounding"] for row in found["confounding"]] == [1.0, 5.0, "inf"]
+    assert found["confounding"][2]["ceiling"] >= found["confounding"][1]["ceiling"]
+
+
+def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
+    phi, runs = tmp_path / "phi.parquet", tmp_path / "runs"
+    run("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, "-o", phi)
+    options = ("--potential", phi, "--learner", "q-ucb-shaping-tight", "--steps", "2000", "-o", runs)
+    code, out, err = run("train", "lavacross-easy", *options, "--seeds", "2", "--png", tmp_path / "regret.png")
+    assert (code, err) == (0, "")
+    assert "q-ucb-shaping-tight in lavacross-easy: 2 seeds of 2,000 steps" in out
+    assert "states with an optimal action" in out
+    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = run("train", "lavacross-easy", *options, "--seeds", "3", "--json")
+    found = json.loads(out)
+    assert [result["seed"] for result in found["seeds"]] == [0, 1, 2]
+    ceilings = cs.Ceilings.load(phi)
+    world = cs.load_world("lavacross-easy")
+    expected = cs.train(world, ceilings, "q-ucb-shaping-tight", 2000, 2)
+    assert found["seeds"][2]["regret"] == expected.step_regret[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inspect", "nothing.parquet"), "nothing.parquet does not exist"),
+        (("inspect", "=x.parquet"), "must have a name in front of"),
+        (("inspect", "a.parquet", "--png", "x.gif"), "must end in"),
+        (("inspect", "a.parquet", "--level", "2"), "--level is 2.0"),
+        (("inspect", "a.parquet", "--bins", "age"), "--bins is 'age'"),
+        (("ceilings", "a.parquet", *BOUNDED, "-o", "phi.csv"), "must end in .parquet"),
+        (("ceilings", "a.parquet", *BOUNDED, "--png", "x.gif"), "must end in"),
+        (("ceilings", "a.parquet", *BOUNDED, "--confounding", "few"), "'few' is no Gamma"),
+        (("ceilings", "a.parquet", *BOUNDED, "--confounding", "random=few"), "'few' is no Gamma"),
+        (("ceilings", "a.parquet", *BOUNDED), "a.parquet does not exist"),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"), "'' is no Gamma"),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .parquet or .csv"),
+        (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "--seeds is 0"),
+        (("train", "lavacross-easy", "-o", "runs", "--potential", "no.parquet"), "no.parquet does not exist"),
+        (("train", "NoSuch-v1", "-o", "runs"), "Gymnasium cannot make 'NoSuch-v1'"),
+        (("train", "lavacross-easy", "-o", "runs", "--learner", "magic"), "There is no learner 'magic'"),
+        (("worlds", "lavacross-hrad"), "Did you mean 'lavacross-hard'"),
+        (("worlds", "--png", "x.png"), "need a world"),
+        (("worlds", "--coins", "once"), "need a world"),
+        (("worlds", "lavacross-hard", "--png", "x.gif"), "must end in"),
+        (("worlds", "lavacross-hard", "--wind", "a,b"), "five probabilities"),
+        (("worlds", "lavacross-hard", "--wind", "1,1"), "must be 5 probabilities"),
+        (("collect", "lavacross-easy", "--demonstrator", "gd", "-o", "x.parquet"), "no demonstrator 'gd'"),
+        (("collect", "lavacross-easy", "--demonstrator", "good", "-o", "x.txt"), "must end in .parquet"),
+        (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "0", "-o", "x.parquet"), "steps is 0"),
+        (("diagram", "-o", "no/such/folder.svg"), "does not exist"),
+    ],
+)
+def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["worlds", "collect", "inspect", "ceilings", "sensitivity", "train", "diagram"])
+def test_help_shows_an_example(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"Example: causal-shaping {command}" in " ".join(out.split())
+
+
+def test_the_study_is_run_from_the_command_line(run, tmp_path):
+    folder = tmp_path / "report"
+    chosen = ["--only", "world=lavacross-easy", "method=zero,causal", "coins=standing"]
+    code, out, _ = run("reproduce", "--quick", "--no-bcq", "--workers", 1, "-o", folder, *chosen)
+    assert code == 0
+    assert "4 runs and 4 potentials" in out
+    assert f"Report written to {folder / 'index.html'}" in out
+    assert (folder / "index.html").exists()
+    assert pq.read_table(folder / "results.parquet").num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "world=mars"], "There is no world 'mars'. There are windy-empty"),
+        (["--only", "zero"], "write it as world=NAME"),
+        (["world=lavacross-easy"], "Write --only world=lavacross-easy"),
+        (["--seeds", "0"], "seeds is 0"),
+        (["--counted-in", "days"], "counted in steps or episodes"),
+        (["--workers", "0"], "workers is 0"),
+    ],
+)
+def test_a_study_that_makes_no_sense_is_refused_before_it_starts(run, tmp_path, arguments, message):
+    code, _, errors = run("reproduce", "--quick", "--no-bcq", "-o", tmp_path / "report", *arguments)
+    assert code == 2
+    assert message in errors
+    assert not list(tmp_path.rglob("*.json.*"))
+
+
+def test_a_causal_model_is_trained_from_the_counts_of_its_ceilings(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("good", "random"):
+        assert (
+            run("collect", "lavacross-easy", "--demonstrator", name, "--steps", 20_000, "-o", f"{name}.parquet")[0] == 0
+        )
+    options = [
+        "--horizon",
+        20,
+        "--reward-max",
+        -0.1,
+        "--value-max",
+        0,
+        "-o",
+        "phi.parquet",
+        "--counts",
+        "counts.parquet",
+    ]
+    code, out, _ = run("ceilings", "good.parquet", "random.parquet", *options)
+    assert code == 0
+    assert "No state is worth more than 0, at any step." in out
+    assert "Counts written to counts.parquet." in out
+    learn = ["train", "lavacross-easy", "--potential", "phi.parquet", "--learner", "ucbvi-causal", "--steps", 500]
+    code, out, _ = run(*learn, "--seeds", 2, "--counts", "counts.parquet", "-o", "runs")
+    assert code == 0
+    code, _, errors = run(*learn, "--seeds", 2, "-o", "other")
+    assert code == 2
+    assert "counts=" in errors
+
+
+def test_theory_prints_all_of_it_for_one_world(run, tmp_path):
+    picture = tmp_path / "bounds.png"
+    code, out, err = run("theory", "lavacross-easy", "--episodes", 50, "--seeds", 2, "--png", picture)
+    assert code == 0, err
+    for text in ("conservatively optimistic", "154 of 154", "2,456 of 2,482", "vacuous", "never leaves it", "Q-UCB"):
+        assert text in out
+    assert picture.stat().st_size > 10_000
+
+
+def test_theory_takes_a_potential_of_ones_own_and_gives_json(run, tmp_path):
+    path = tmp_path / "mine.parquet"
+    cs.Potential.zero(cs.load_world("windy-empty")).save(path)
+    code, out, err = run("theory", "windy-empty", "--potential", path, "--episodes", 20, "--seeds", 1, "--json")
+    assert code == 0, err
+    found = json.loads(out)["potentials"]
+    assert found[-1]["potential"] == "mine.parquet"
+    for name in ("settled", "bound", "regret"):
+        assert found[-1][name] == found[0][name]
+
+
+def test_theory_refuses_what_it_cannot_examine(run, tmp_path):
+    path = tmp_path / "robot.parquet"
+    cs.Potential.zero(cs.load_world("walking-robot")).save(path)
+    code, _, err = run("theory", "windy-empty", "--potential", path)
+    assert code == 2
+    assert "The potential is of other states" in err
+    code, _, err = run("theory", "windy-empty", "--seeds", 0)
+    assert code == 2
+    assert "seeds is 0; it must be at least 1" in err
+
+
+def test_the_command_alone_shows_the_three_jobs(run):
+    code, out, _ = run()
+    assert code == 0
+    for job in ("causal-shaping inspect", "causal-shaping ceilings", "ShapeReward", "causal-shaping train"):
+        assert job in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_the_three_jobs_run_as_they_stand(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [line.split()[1:] for line in JOBS.splitlines() if line.startswith("       causal-shaping ")]
+    lines = [line for line in lines if "ward-3.csv" not in line]
+    lines.sort(key=lambda line: line[0] != "collect")
+    assert [line[0] for line in lines] == ["collect", "collect", "inspect", "ceilings", "train"]
+    for line in lines:
+        code, _, err = run(*line)
+        assert code == 0, err
+
+
+COMMANDS = ("worlds", "collect", "inspect", "ceilings", "sensitivity", "train", "theory", "reproduce", "diagram")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_an_example_in_its_help(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"Example: causal-shaping {command}" in out
+
+
+def test_every_command_is_known(run):
+    _, out, _ = run("--help")
+    assert all(command in out for command in COMMANDS)

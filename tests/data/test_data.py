@@ -1,0 +1,279 @@
+"""Space, Logs and Counts: what they accept, what they refuse, and in which words."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from causal_shaping import Counts, Logs, Space, count, load_world, read_logs
+from causal_shaping.data.logs import UNKNOWN
+from causal_shaping.errors import DataError, UnknownNameError
+
+SPACE = Space(states=["a", "b", "end"], actions=["left", "right"])
+
+parts = st.one_of(st.integers(-(2**40), 2**40), st.text(max_size=5))
+label_lists = st.one_of(
+    st.lists(parts, min_size=1, max_size=6, unique=True),
+    st.integers(2, 3).flatmap(lambda n: st.lists(st.tuples(*[parts] * n), min_size=1, max_size=6, unique=True)),
+)
+
+
+@given(label_lists, st.lists(parts, min_size=1, max_size=4, unique=True))
+def test_a_space_survives_json(states, actions):
+    space = Space(states, actions)
+    assert Space.from_json(space.to_json()) == space
+
+
+@given(st.data(), label_lists)
+def test_positions_move_tables_between_orders_by_label(data, states):
+    space = Space(states, ["go"])
+    other = Space(data.draw(st.permutations(states)), ["go"])
+    moved, _ = space.positions(other)
+    assert [space.states[i] for i in moved] == list(other.states)
+
+
+def test_numpy_labels_become_plain_ones():
+    space = Space(np.arange(2), np.array(["x", "y"]))
+    assert space.states == (0, 1)
+    assert [type(label) for label in (*space.states, *space.actions)] == [int, int, str, str]
+    assert space.state_position(np.int64(1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], ["a"]), "no states"),
+        (([1, 2, 1], ["a"]), "states hold 1 twice"),
+        (([1], ["a", "a"]), "actions hold 'a' twice"),
+        (([0.5], ["a"]), "0.5 cannot be a label.*bin real numbers"),
+        (([(1, 2), (1, 2, 3)], ["a"]), r"have \[2, 3\] parts"),
+        (([(1, (2, 3))], ["a"]), "cannot be a label"),
+        (([1], [("a", "b")]), "is a tuple"),
+        (([(1, 2)], ["a"], ("x",)), "2 part.* but columns names 1"),
+        (([(1, 2)], ["a"], ("x", "x")), "'x'.*used twice"),
+        (([1], ["a"], ("reward",)), "'reward'.*taken by"),
+        (([1], ["a"], ("Reward",)), "'Reward'.*taken by"),
+        (([(1, 2)], ["a"], ("x", "X")), "used twice"),
+        (("abc", ["a"]), "states is the string 'abc'"),
+        (([1], "go"), "actions is the string 'go'"),
+        (([(1, 2)], ["a"], "xy"), "columns is the string 'xy'"),
+        (([2**63], ["a"]), "cannot be a label"),
+        (([(1, 2)], ["a"], ("x", "next_x")), "'next_x'.*taken by"),
+    ],
+)
+def test_a_bad_space_is_refused(arguments, message):
+    with pytest.raises(DataError, match=message):
+        Space(*arguments)
+
+
+def test_an_unknown_label_is_answered_with_the_known_ones():
+    with pytest.raises(UnknownNameError, match=r"no state 'c'. The states are a, b, end"):
+        SPACE.state_position("c")
+    with pytest.raises(UnknownNameError, match=r"no action 'up'"):
+        SPACE.action_position("up")
+
+
+def test_text_that_is_no_space_is_refused():
+    for text in ("{", "{}", '{"states": 1, "actions": 2, "columns": 3}'):
+        with pytest.raises(DataError, match="not the JSON of a space"):
+            Space.from_json(text)
+
+
+ROWS = {
+    "episode": [0, 0, 1, 1],
+    "step": [0, 1, 0, 1],
+    "state": [0, 1, 0, 0],
+    "action": [1, 1, 0, 1],
+    "reward": [0.1, 0.2, 0.3, 0.4],
+    "next_state": [1, 2, 0, 1],
+    "terminated": [False, True, False, False],
+    "truncated": [False, False, False, True],
+}
+
+
+def logs(**changes):
+    return Logs(SPACE, "a", **{**ROWS, **changes})
+
+
+def test_logs_know_their_length_and_episodes():
+    assert (len(logs()), logs().episodes) == (4, 2)
+    assert repr(logs()).startswith("Logs(source='a', 4 steps in 2 episodes")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reward": [0.1, np.nan, 0.3, 0.4]}, r"Source 'a', row 1 \(episode 0, step 1\): the reward is not finite"),
+        ({"reward": [0.1, 0.2, np.inf, 0.4]}, "row 2.*not finite"),
+        ({"state": [0, 3, 0, 0]}, r"row 1.*state must be in 0 .. 2; found 3"),
+        ({"action": [0, 0, 2, 0]}, r"row 2.*action must be in 0 .. 1; found 2"),
+        ({"next_state": [1, -2, 0, 1]}, r"row 1.*next_state must be in -1 .. 2"),
+        ({"step": [0, 2, 0, 1]}, "row 1.*without a gap"),
+        ({"step": [0, 0, 0, 1]}, "row 1.*without a gap or a repetition"),
+        ({"step": [-1, 0, 0, 1]}, "row 0.*must begin with step 0"),
+        ({"step": [0, 1, 1, 2]}, "row 2.*must begin with step 0"),
+        ({"episode": [1, 1, 0, 0]}, "row 2.*must rise"),
+        ({"terminated": [True, True, False, False]}, "row 1.*goes on after"),
+        ({"truncated": [False, False, True, False]}, "row 3.*goes on after"),
+        ({"next_state": [0, 2, 0, 1]}, "row 1.*not the next state of the row before"),
+        ({"next_state": [UNKNOWN, 2, 0, 1]}, "row 1.*not the next state of the row before"),
+        ({"reward": [0.1]}, "columns must be of one length"),
+        ({name: [] for name in ROWS}, "no rows"),
+    ],
+)
+def test_bad_rows_are_refused_with_their_place(changes, message):
+    with pytest.raises(DataError, match=message):
+        logs(**changes)
+
+
+def test_logs_without_a_source_are_refused():
+    for nobody in ("", None, 7):
+        with pytest.raises(DataError, match="name of their source"):
+            Logs(SPACE, nobody, **ROWS)
+
+
+def test_the_last_outcome_may_be_unknown():
+    cut = logs(next_state=[1, UNKNOWN, 0, UNKNOWN])
+    assert cut.next_state.tolist() == [1, UNKNOWN, 0, UNKNOWN]
+
+
+def test_logs_cannot_be_changed_from_inside_or_outside():
+    reward = np.array(ROWS["reward"])
+    held = logs(reward=reward)
+    with pytest.raises(ValueError, match="read-only"):
+        held.reward[0] = 1.0
+    reward[0] = np.nan
+    assert held.reward[0] == 0.1
+    view = np.array(ROWS["reward"])
+    frozen_view = view[:]
+    frozen_view.flags.writeable = False
+    held = logs(reward=frozen_view)
+    view[0] = np.nan  # the memory behind a read-only view
+    assert held.reward[0] == 0.1
+
+
+def test_a_read_only_array_is_taken_without_a_copy():
+    reward = np.array(ROWS["reward"])
+    reward.flags.writeable = False
+    assert logs(reward=reward).reward is reward
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"state": [0, 1.7, 0, 0]}, "Source 'a', column state must hold int32 numbers, but holds 1.7"),
+        ({"state": [0, 2**32 + 1, 0, 0]}, "column state must hold int32 numbers, but holds 4294967297"),
+        ({"episode": [0, 0.4, 1, 1]}, "column episode.*0.4"),
+        ({"terminated": [0, np.nan, 0, 0]}, "column terminated must hold bool numbers, but holds nan"),
+        ({"terminated": [0, 2, 0, 0]}, "column terminated must hold bool numbers, but holds 2"),
+        ({"reward": ["x", 0, 0, 0]}, "column reward must hold float64 numbers, but holds 'x'"),
+        ({"next_state": [1, None, 0, 1]}, "column next_state must hold int32"),
+    ],
+)
+def test_numbers_of_the_wrong_kind_are_refused_not_rounded(changes, message):
+    with pytest.raises(DataError, match=message):
+        logs(**changes)
+
+
+def test_the_checksum_tells_logs_apart():
+    assert logs().checksum == logs().checksum
+    for name, other in (("reward", [0.1, 0.2, 0.3, 0.5]), ("action", [1, 1, 0, 0]), ("truncated", [False] * 4)):
+        assert logs(**{name: other}).checksum != logs().checksum
+
+
+ENTRIES = {
+    "source": [0, 0, 1],
+    "step": None,
+    "state": [0, 0, 1],
+    "action": [0, 1, 1],
+    "next_state": [1, 2, UNKNOWN],
+    "terminated": [False, True, False],
+    "n": [3, 1, 2],
+    "reward_sum": [0.3, 1.0, 0.5],
+    "reward_min": [0.1, 1.0, 0.0],
+    "reward_max": [0.1, 1.0, 0.5],
+}
+
+
+def counts(discrete=(True, False), population=False, **changes):
+    return Counts(SPACE, ("a", "b"), discrete, **{**ENTRIES, **changes}, population=population)
+
+
+@given(st.permutations(range(3)))
+def test_the_order_of_entries_does_not_matter(order):
+    shuffled = {name: None if column is None else [column[i] for i in order] for name, column in ENTRIES.items()}
+    for name in Counts.COLUMNS:
+        np.testing.assert_array_equal(getattr(counts(**shuffled), name), getattr(counts(), name))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n": [3, 0, 2]}, "entry 1.*n must be positive"),
+        ({"n": [3, np.nan, 2]}, "n must be positive and finite"),
+        ({"n": [3, 1, 2.5]}, "entry 2.*whole number; found 2.5"),
+        ({"state": [0, 0, 3]}, "state must be in 0 .. 2"),
+        ({"next_state": [1, 2, -2]}, "next_state must be in -1 .. 2"),
+        ({"source": [0, 0, 2]}, "source must be in 0 .. 1"),
+        ({"step": [0, -1, 0]}, "step must be in 0"),
+        ({"state": [0, 0.9, 1]}, "column state must hold int32 numbers, but holds 0.9"),
+        ({"next_state": [1, 2**32 + 1, 1]}, "column next_state must hold int32"),
+        ({"reward_sum": [0.3, np.inf, 0.5]}, "reward_sum must be finite"),
+        ({"reward_sum": [0.9, 1.0, 0.5]}, "mean reward lies outside"),
+        ({"discrete": (True, True)}, "entry 2.*reward_min is not reward_max"),
+        ({"discrete": (True,)}, "1 flags for 2 sources"),
+        ({"action": [0, 0, 1], "next_state": [1, 1, 1], "terminated": [False] * 3, "reward_min": [0.1, 0.1, 0.0],
+          "reward_max": [0.1, 0.1, 0.5], "reward_sum": [0.3, 0.1, 0.5]}, "entry 1.*same outcome stands in two"),
+    ],
+)  # fmt: skip
+def test_bad_counts_are_refused_with_their_place(changes, message):
+    with pytest.raises(DataError, match=message):
+        counts(**changes)
+
+
+def test_entries_that_differ_in_the_reward_alone_stay_apart_only_where_it_is_in_the_key():
+    two = {"source": [0, 0], "state": [0, 0], "action": [0, 0], "next_state": [1, 1], "terminated": [False, False]}
+    two |= {"n": [1, 1], "reward_sum": [0.1, 0.2], "reward_min": [0.1, 0.2], "reward_max": [0.1, 0.2]}
+    assert len(counts(**two)) == 2
+    with pytest.raises(DataError, match="same outcome stands in two entries"):
+        counts(discrete=(False, False), **two)
+
+
+def test_only_population_counts_may_hold_fractions():
+    assert counts(population=True, n=[3, 1, 2.5]).n.sum() == 6.5
+
+
+def test_sources_need_distinct_names():
+    with pytest.raises(DataError, match="distinct, non-empty source names"):
+        Counts(SPACE, ("a", "a"), (True, False), **ENTRIES)
+    with pytest.raises(DataError, match="sources is the string 'ab'"):
+        Counts(SPACE, "ab", (True, False), **ENTRIES)
+
+
+def test_counts_cannot_be_written_to():
+    with pytest.raises(ValueError, match="read-only"):
+        counts().n[0] = 5.0
+
+
+def test_terminal_states_survive_files_orders_and_merging(tmp_path):
+    world = load_world("walking-robot")
+    assert {world.states[s] for s in np.flatnonzero(world.model.terminal)} == world.space.terminal
+    logs = world.collect("competent", 100)
+    logs.save(tmp_path / "logs.parquet")
+    assert read_logs(tmp_path / "logs.parquet").space == world.space
+    counts = count(tmp_path / "logs.parquet")
+    assert counts.space.terminal == world.space.terminal
+    counts.save(tmp_path / "counts.parquet")
+    assert Counts.load(tmp_path / "counts.parquet").space == counts.space
+    assert count(logs, states=world.states[::-1]).space.terminal == world.space.terminal
+    plain = Space(world.states, world.actions, world.space.columns)
+    assert plain.merge(world.space).terminal == world.space.merge(plain).terminal == world.space.terminal
+
+
+def test_nothing_leaves_a_terminal_state_or_goes_on_in_one():
+    space = Space(["a", "end"], ["go"], terminal=["end"])
+    with pytest.raises(DataError, match="terminal"):
+        Logs(space, "s", [0], [0], [1], [0], [0.0], [0], [False], [True])
+    with pytest.raises(DataError, match="terminal, but it goes on"):
+        Logs(space, "s", [0], [0], [0], [0], [0.0], [1], [False], [True])
+    with pytest.raises(UnknownNameError, match="There is no state 'b'"):
+        Space(["a", "end"], ["go"], terminal=["b"])

@@ -1,0 +1,141 @@
+"""The potential: what it is for labels and live observations, what it keeps in a file, and what it refuses."""
+
+import json
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.errors import ArgumentError, CausalShapingError, FileError, UnknownNameError
+
+SPACE = cs.Space(["a", "b", "end"], ["go"], terminal=["end"])
+EASY = cs.load_world("lavacross-easy")
+COUNTS = cs.count([EASY.collect(name, 5_000) for name in EASY.demonstrators])
+
+
+def test_a_potential_answers_by_label_step_and_position():
+    phi = cs.Potential([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]], SPACE)
+    assert (phi.step_indexed, phi.horizon) == (True, 2)
+    assert [phi("a"), phi("b", 1), phi("end"), phi("a", 2), phi("a", 7)] == [1.0, 4.0, 0.0, 0.0, 0.0]
+    assert phi.at([0, 1, 1], [0, 0, 1]).tolist() == [1.0, 2.0, 4.0]
+    flat = cs.Potential([1.0, 2.0, 9.0], SPACE)
+    assert (flat.step_indexed, flat.horizon) == (False, None)
+    assert [flat("b", 5), flat("end")] == [2.0, 0.0]
+
+
+def test_a_state_that_it_does_not_know_has_the_value_it_is_given_or_the_best():
+    assert cs.Potential([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]], SPACE)("z", 1) == 4.0
+    assert cs.Potential([1.0, 2.0, 9.0], SPACE, unseen=7.0)("z") == 7.0
+    strict = cs.Potential([1.0, 2.0, 9.0], SPACE, unseen=math.nan)
+    assert strict("a") == 1.0
+    with pytest.raises(UnknownNameError, match="does not know a state"):
+        strict("z")
+    ceilings = cs.value_ceilings(COUNTS, 20, 0.5)
+    assert ceilings.potential()((99, 99), 3) == pytest.approx(17 * 0.5)  # the vacuous ceiling
+    with pytest.warns(cs.AssumptionWarning):
+        assert ceilings.potential(step_indexed=False)((99, 99)) == pytest.approx(20 * 0.5)
+
+
+def test_ceilings_make_a_potential_by_step_or_of_the_first():
+    ceilings = cs.value_ceilings(COUNTS, 20, -0.1, discount=0.9)
+    by_step, first = ceilings.potential(), ceilings.potential(step_indexed=False)
+    assert np.array_equal(by_step.values, ceilings.values)
+    assert np.array_equal(first.values, ceilings.values[0])
+    assert (by_step.discount, by_step.horizon) == (0.9, 20)
+    assert any("drawn afresh" in sentence for sentence in by_step.assumptions)
+    shifted = ceilings.potential(shift=2.0)
+    alive = ~EASY.model.terminal
+    np.testing.assert_allclose(shifted.values[:, alive], ceilings.values[:, alive] + 2.0)
+    assert (shifted.values[:, ~alive] == 0).all()
+    fixed = cs.value_ceilings(COUNTS, 20, -0.1, discount=0.9, stationary=True)
+    assert np.array_equal(fixed.potential().values, fixed.values)
+
+
+def test_the_first_steps_ceiling_says_when_it_bounds_nothing():
+    mixed = cs.value_ceilings(COUNTS, 20, 0.5)
+    with pytest.warns(cs.AssumptionWarning, match="Rewards have both signs"):
+        mixed.potential(step_indexed=False)
+    cs.value_ceilings(COUNTS, 20, 0.0).potential(step_indexed=False)  # costs: no warning
+
+
+def test_zero_functions_and_live_observations():
+    zero = cs.Potential.zero(EASY)
+    assert (zero.values == 0).all()
+    assert zero((99, 99)) == 0.0
+    away = cs.Potential.from_function(lambda cell: -abs(cell[0] - 7) - abs(cell[1] - 7), EASY)
+    assert away((1, 1)) == -12
+    by_step = cs.Potential.from_function(lambda cell, h: -h, EASY, horizon=3)
+    assert by_step((1, 1), 2) == -2
+    binned = cs.Space([(0, "x"), (1, "x")], ["go"], ["age", "kind"], {"age": cs.Bins(edges=(18.0,))})
+    phi = cs.Potential([1.0, 2.0], binned)
+    assert phi.position((40.5, "x")) == 1
+    assert phi.position((3.0, "y")) == -1
+
+
+@pytest.mark.parametrize("step_indexed", [True, False])
+def test_a_file_gives_back_what_was_saved(tmp_path, step_indexed):
+    phi = cs.value_ceilings(COUNTS, 20, -0.1, discount=0.9).potential(step_indexed=step_indexed)
+    phi.save(tmp_path / "phi.parquet")
+    read = cs.Potential.load(tmp_path / "phi.parquet")
+    assert read.checksum == phi.checksum
+    assert np.array_equal(read.values, phi.values)
+    assert (read.discount, read.assumptions, read.origin) == (phi.discount, phi.assumptions, phi.origin)
+    assert repr(read) == repr(phi)
+    table = pq.read_table(tmp_path / "phi.parquet")
+    pq.write_table(table.take(np.arange(table.num_rows)[::-1]), tmp_path / "turned.parquet")
+    assert np.array_equal(cs.Potential.load(tmp_path / "turned.parquet").values, phi.values)
+
+
+def test_a_file_of_ceilings_gives_their_potential_and_others_are_refused(tmp_path):
+    ceilings = cs.value_ceilings(COUNTS, 20, -0.1)
+    ceilings.save(tmp_path / "phi.parquet")
+    assert cs.Potential.load(tmp_path / "phi.parquet").checksum == ceilings.potential().checksum
+    COUNTS.save(tmp_path / "counts.parquet")
+    with pytest.raises(FileError, match="holds counts, not potential"):
+        cs.Potential.load(tmp_path / "counts.parquet")
+    with pytest.raises(FileError, match="does not exist"):
+        cs.Potential.load(tmp_path / "none.parquet")
+    cs.Potential([1.0, 2.0, 0.0], SPACE, unseen=math.nan).save(tmp_path / "strict.parquet")
+    assert math.isnan(cs.Potential.load(tmp_path / "strict.parquet").unseen)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        ([1.0, math.nan, 0.0], {}, "The potential of 'b' is nan"),
+        ([[1.0, 0.0, 0.0], [1.0, math.inf, 0.0]], {}, "'b' at step 1 is inf"),
+        ([1.0, 2.0], {}, r"has shape \(2,\); it must be \[states\] or \[steps, states\] with 3 states"),
+        ([[[1.0, 2.0, 3.0]]], {}, "has shape"),
+        (["x", "y", "z"], {}, "The potential must hold float64 numbers"),
+        ([1.0, 2.0, 3.0], {"discount": 1.5}, "discount is 1.5"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(values, options, message):
+    with pytest.raises(CausalShapingError, match=message):
+        cs.Potential(values, SPACE, **options)
+    with pytest.raises(ArgumentError, match="unseen must be finite"):
+        cs.Potential([1.0, 2.0, 3.0], SPACE, unseen=math.inf)
+    with pytest.raises(ArgumentError, match="unseen must be one number"):
+        cs.Potential([1.0, 2.0, 3.0], SPACE, unseen=[1.0, 2.0])
+    with pytest.raises(ArgumentError, match="shift is inf"):
+        cs.Potential([1.0, 2.0, 3.0], SPACE).shifted(math.inf)
+    with pytest.raises(ArgumentError, match="needs a space"):
+        cs.Potential([1.0], 7)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"unseen": []}, {"unseen": ["x"]}, {"discount": "x"}, {"assumptions": None}, {"version": "x"}, {"steps": "x"}],
+)
+def test_a_file_whose_metadata_make_no_sense_is_refused(tmp_path, changes):
+    cs.Potential([[1.0, 2.0, 0.0]], SPACE).save(tmp_path / "phi.parquet")
+    table = pq.read_table(tmp_path / "phi.parquet")
+    about = json.loads(table.schema.metadata[b"causal_shaping"]) | changes
+    pq.write_table(table.replace_schema_metadata({"causal_shaping": json.dumps(about)}), tmp_path / "phi.parquet")
+    with pytest.raises(FileError, match=r"phi\.parquet"):
+        cs.Potential.load(tmp_path / "phi.parquet")
+    pq.write_table(table.replace_schema_metadata({"causal_shaping": "{"}), tmp_path / "phi.parquet")
+    with pytest.raises(FileError, match="cannot be read"):
+        cs.Potential.load(tmp_path / "phi.parquet")

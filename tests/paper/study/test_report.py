@@ -1,0 +1,189 @@
+"""The report, looked at in a real browser: whole, silent, and without a network."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from browser import FOUND, MISSING, Browser
+from matplotlib.figure import Figure
+
+import causal_shaping as cs
+from causal_shaping.paper.study.figures import Drawing, all_figures, save_figure
+from causal_shaping.paper.study.maps import arrow_angle, policy_panels, value_panels
+from causal_shaping.paper.study.report import findings, render, write_report
+from causal_shaping.paper.study.run import Results
+from causal_shaping.paper.study.tables import all_tables
+
+SCRIPT = "<script>document.title = 'taken'; alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def page(small):
+    return small.folder / "index.html"
+
+
+def test_the_report_needs_no_network(page):
+    text = page.read_text(encoding="utf-8")
+    for address in re.findall(r'(?:src|href|srcset|data|action)="([^"]*)"', text):
+        assert address.startswith(("data:", "#")), address
+    assert "@import" not in text
+    assert not re.search(r"url\((?!['\"]?data:)", text)
+
+
+def test_the_report_holds_what_was_run(small, page):
+    text = page.read_text(encoding="utf-8")
+    for table in all_tables(small).values():
+        assert f'id="table-{table.name}"' in text
+        assert (small.folder / "tables" / f"{table.name}.csv").read_text() == table.to_csv()
+        assert (small.folder / "tables" / f"{table.name}.tex").exists()
+    worlds = {name: cs.load_world(name) for name, _ in small.variants}
+    for drawing in all_figures(small, worlds):
+        for ending in ("png", "svg", "pdf"):
+            assert (small.folder / "figures" / f"{drawing.name}.{ending}").stat().st_size > 1000
+    assert "A quick run" in text
+    assert "causal-shaping reproduce --quick --seeds 3 --no-bcq --only world=lavacross-hard" in text
+    assert "What is missing in lavacross-hard" not in text  # said of the whole study alone
+
+
+def test_findings_tell_the_numbers_of_the_results(small):
+    found = dict(findings(small))
+    regret = small.values("lavacross-hard", "zero", "regret").mean()
+    assert f"lavacross-hard {regret:.0f} against" in found["Most of the published gain needs no logs"]
+    shares = found["One configuration"]  # not all worlds were run
+    assert f"lavacross-easy {small.values('lavacross-easy', 'causal', 'optimal').mean():.3f}" in shares
+    none = Results(small.folder, small.settings, small.runs_of("lavacross-easy", "zero"), ())
+    assert dict(findings(none)) == {}
+
+
+def test_equal_results_are_drawn_alike(small, tmp_path):
+    worlds = {"lavacross-easy": cs.load_world("lavacross-easy")}
+    drawing = next(one for one in all_figures(small, worlds) if one.name == "values-lavacross-easy")
+    save_figure(drawing, tmp_path)
+    for ending in ("svg", "pdf"):
+        first, again = (folder / f"{drawing.name}.{ending}" for folder in (small.folder / "figures", tmp_path))
+        assert first.read_bytes() == again.read_bytes()
+
+
+def test_maps_share_a_scale_and_mark_what_is_not_optimal():
+    world = cs.load_world("lavacross-easy")
+    best = world.model.optimum()
+    panels = value_panels(world, {"low": best.values - 1, "high": best.values})
+    cells = [{(cell["x"], cell["y"]): cell for cell in panel["cells"]} for panel in panels]
+    assert cells[0][1, 1]["tip"] == cells[1][1, 1]["tip"]
+    assert cells[0][1, 1]["fill"] != cells[1][1, 1]["fill"]
+    (right,) = policy_panels(world, {"optimal": best.greedy()})
+    assert right["title"] == "optimal"
+    assert not any(cell.get("wrong") for cell in right["cells"])
+    (wrong,) = policy_panels(world, {"still": best.greedy() * 0 + world.actions.index("still")})
+    marked = sum(cell.get("wrong", False) for cell in wrong["cells"])
+    assert marked == (world.model.gaps()[:, -1][~world.model.terminal] > 1e-3).sum()
+    assert [arrow_angle(way) for way in ((1, 0), (0, 1), (-1, 0), (0, -1))] == [0, 90, 180, -90]
+
+
+def named(results, name, world):
+    """The same results under another name of a world, and that world."""
+    rows = tuple({**row, "world": name} for row in results.runs if row["world"] == world)
+    facts = tuple({**row, "world": name} for row in results.potentials if row["world"] == world)
+    return replace(results, runs=rows, potentials=facts), {name: replace(cs.load_world(world), name=name, title=name)}
+
+
+def test_a_world_with_a_name_of_markup_stays_text(small, tmp_path):
+    results, worlds = named(small, SCRIPT, "lavacross-easy")
+    drawings = [Drawing("map-walking-robot", SCRIPT, Figure)]
+    save_figure(drawings[0], _figures(tmp_path))
+    text = render(replace(results, folder=tmp_path), worlds, all_tables(results), drawings)
+    assert SCRIPT not in text
+    assert "&lt;script&gt;document.title" in text
+    if FOUND:
+        (tmp_path / "index.html").write_text(text, encoding="utf-8")
+        with Browser(tmp_path / "browser") as browser:
+            browser.open((tmp_path / "index.html").as_uri())
+            assert browser.run("document.title").startswith("Reward shaping")
+            assert browser.said == []
+
+
+def _figures(folder):
+    (folder / "figures").mkdir()
+    return folder / "figures"
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda row: row["name"] == "zero" and row["world"] == "lavacross-easy",
+        lambda row: row["name"] in ("tight", "causal") and row["coins"] == "once",
+        lambda row: row["name"] == "tight" and row["seed"] == 1,
+        lambda row: row["world"] == "lavacross-easy" or row["seed"] == 0,
+    ],
+    ids=["one method", "coins once alone", "without the baseline", "other seeds in another world"],
+)
+def test_a_report_of_part_of_the_study_is_written_too(small, tmp_path, chosen):
+    runs, facts = (tuple(filter(chosen, rows)) for rows in (small.runs, small.potentials))
+    page = write_report(Results(tmp_path, {**small.settings, "quick": False}, runs, facts), workers=1)
+    text = page.read_text(encoding="utf-8")
+    assert "These results were made without BCQ" in text
+    assert "What is missing in lavacross-hard" not in text  # not all worlds are there
+
+
+def test_findings_never_round_in_their_own_favour(small):
+    def rows(name, regret, **more):
+        return {**small.runs_of("lavacross-easy", "zero")[0], "name": name, "regret": regret, **more}
+
+    runs = (rows("zero", 100.0), rows("causal-bound", 110.0), rows("no-shaping", 1099.0), rows("tight", 70.1))
+    found = dict(findings(Results(small.folder, small.settings, runs, ())))
+    assert "at least 9 times better" in found["Most of the published gain needs no logs"]  # 1099 / 110 = 9.99
+    assert "(0 of 1 worlds)" in found["Where ceilings from confounded logs earn their keep"]
+    step = {**small.potentials_of("lavacross-easy", "joint")[0], "violations": 0, "violations_all_steps": 3}
+    text = dict(findings(Results(small.folder, small.settings, runs, (step,))))["Which bounds hold"]
+    assert "in 1 of 1 sets of logs" in text
+
+
+@pytest.mark.skipif(FOUND is None, reason=MISSING)
+def test_a_browser_shows_the_report(page, tmp_path):
+    with Browser(tmp_path / "browser") as browser:
+        browser.open(page.as_uri())
+        assert browser.run("[...document.images].map(one => one.loading = 'eager').length") >= 6
+        broken = browser.run(
+            "Promise.all([...document.images].map(one => one.decode().then(() => null, () => one.alt)))"
+            ".then(all => all.filter(Boolean))"
+        )
+        assert broken == []
+        assert browser.run("[...document.images].every(one => one.naturalWidth > 100)")
+        assert browser.run("document.querySelectorAll('table tbody tr').length") > 100
+        assert browser.run("document.querySelectorAll('section h2').length") >= 9
+        links = browser.run("[...document.querySelectorAll('nav a')].every(a => document.querySelector(a.hash))")
+        assert links
+        assert [address for address in browser.fetched if not address.startswith(("file:", "data:"))] == []
+        assert [address for address in browser.fetched if address.startswith("file:")] == [page.as_uri()]
+        assert browser.said == []
+
+
+@pytest.mark.skipif(FOUND is None, reason=MISSING)
+def test_hovering_over_a_cell_shows_its_values(page, tmp_path):
+    with Browser(tmp_path / "browser") as browser:
+        browser.open(page.as_uri())
+        assert browser.run("document.getElementById('tip').hidden")
+        x, y = browser.run(
+            "(() => { const cell = [...document.querySelectorAll('[data-tip]')]"
+            ".find(one => one.dataset.tip.startsWith('(1, 1): V*'));"
+            "cell.scrollIntoView({block: 'center'}); const box = cell.getBoundingClientRect();"
+            "return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+        )
+        browser.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
+        browser.move(x, y)
+        assert not browser.run("document.getElementById('tip').hidden")
+        shown = browser.run("document.getElementById('tip').textContent")
+        world = cs.load_world("lavacross-easy")
+        value = world.model.optimum(world.horizon).values[0][world.state_at(1, 1)]
+        assert shown.startswith(f"(1, 1): V* {value:.3f}, joint ceilings ")
+        browser.move(2, 2)
+        assert browser.run("document.getElementById('tip').hidden")
+        assert browser.said == []
+
+
+@pytest.mark.skipif(FOUND is None, reason=MISSING)
+def test_a_phone_needs_no_sideways_scrolling(page, tmp_path):
+    with Browser(tmp_path / "browser") as browser:
+        browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
+        browser.open(page.as_uri())
+        assert browser.run("document.documentElement.scrollWidth") <= 390

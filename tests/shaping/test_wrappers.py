@@ -1,0 +1,390 @@
+"""Shaped rewards: the optimal policies stay, returns telescope, and wrappers say what does not fit."""
+
+import itertools
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from hypothesis import given, settings, strategies as st
+from models import cmdps, deterministic_policies
+from walk import Walk
+
+import causal_shaping as cs
+from causal_shaping.errors import ArgumentError, CausalShapingError
+from causal_shaping.shaping.wrappers import ShapingWarning
+
+EASY = cs.load_world("lavacross-easy")
+ID = "causal_shaping/LavaCrossEasy-v0"
+numbers = st.integers(-20, 20).map(lambda n: n / 10)
+
+
+def made_up(world=EASY, horizon=None, seed=0, **options):
+    """A potential without meaning."""
+    shape = (len(world.states),) if horizon is None else (horizon, len(world.states))
+    return cs.Potential(np.random.default_rng(seed).normal(size=shape), world, **options)
+
+
+# The proposition: potential-based shaping in CMDPs ------------------------------------------------------
+
+
+def shaped_model(model, phi, horizon, discount, keep_after_end=False):
+    """The CMDP whose reward is shaped, written out over steps; `keep_after_end` is the mistake."""
+    steps = [phi] * (horizon + 1) if phi.ndim == 1 else [*phi, np.zeros(phi.shape[1])]
+    next_state = np.broadcast_to(model.next_state, (horizon, *model.next_state.shape[-3:]))
+    reward = np.broadcast_to(model.reward, next_state.shape).copy()
+    noise = np.broadcast_to(model.noise, (horizon, *model.noise.shape[-2:]))
+    for h in range(horizon):
+        after = steps[h + 1] if keep_after_end else np.where(model.terminal, 0.0, steps[h + 1])
+        added = discount * after[next_state[h]] - steps[h][:, None, None]
+        reward[h] += np.where(model.terminal[:, None, None], 0.0, added)
+    return cs.TabularCMDP(next_state, reward, noise, model.terminal, model.start)
+
+
+def optimal_actions(values):
+    return values.q_values >= values.values[..., None] - 1e-9
+
+
+@given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 2)), st.sampled_from([1.0, 0.8]), st.booleans())
+@settings(max_examples=300)
+def test_shaping_changes_no_optimal_policy(data, model, discount, step_indexed):
+    """With phi_{H+1} = 0: the time limit is an end for a policy that knows the step."""
+    horizon, states = 3, len(model.states)
+    size = horizon * states if step_indexed else states
+    phi = np.array(data.draw(st.lists(numbers, min_size=size, max_size=size)))
+    steps = phi.reshape(horizon, states) if step_indexed else np.tile(phi, (horizon, 1))
+    plain, shaped = model.optimum(horizon, discount), shaped_model(model, steps, horizon, discount)
+    best = shaped.optimum(horizon, discount)
+    alive = ~model.terminal
+    assert np.array_equal(optimal_actions(plain)[:, alive], optimal_actions(best)[:, alive])
+    np.testing.assert_allclose((best.values + steps)[:, alive], plain.values[:, alive], atol=1e-9)
+
+
+def test_keeping_the_potential_after_the_end_changes_the_optimal_policy():
+    """So that the test above can fail: a potential of the end makes ending attractive."""
+    model = cs.TabularCMDP(  # stay and be paid 0.1 a step, or end
+        next_state=[[[0], [1]], [[1], [1]]],
+        reward=[[[0.1], [0.0]], [[0.0], [0.0]]],
+        noise=[[1.0], [1.0]],
+        terminal=[False, True],
+        start=[1.0, 0.0],
+    )
+    phi = np.array([[0.0, 5.0]] * 3)
+    for wrong, expected in ((False, False), (True, True)):
+        shaped = shaped_model(model, phi, 3, 1.0, keep_after_end=wrong)
+        assert optimal_actions(shaped.optimum(3))[1, 0, 1] == expected
+    assert not optimal_actions(model.optimum(3))[1, 0, 1]
+
+
+@given(cmdps(states=(1, 2), actions=(1, 2), noises=(1, 2)), st.data())
+@settings(max_examples=50)
+def test_the_values_of_every_policy_shift_by_the_potential(model, data):
+    size = 2 * len(model.states)
+    phi = np.array(data.draw(st.lists(numbers, min_size=size, max_size=size))).reshape(2, -1)
+    shaped, alive = shaped_model(model, phi, 2, 0.9), ~model.terminal
+    for policy in itertools.islice(deterministic_policies(model, 2), 16):
+        before = model.evaluate(policy, horizon=2, discount=0.9).values
+        after = shaped.evaluate(policy, horizon=2, discount=0.9).values
+        np.testing.assert_allclose((after + phi)[:, alive], before[:, alive], atol=1e-9)
+
+
+# The wrapper --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("time_limit", ["bootstrap", "terminal"])
+@pytest.mark.parametrize("horizon", [None, 20])
+@pytest.mark.parametrize("name", ["LavaCrossEasy", "WindyEmpty"])
+def test_each_step_pays_the_formula_and_returns_telescope(time_limit, horizon, name):
+    env = gym.make(f"causal_shaping/{name}-v0")
+    world = env.unwrapped.world
+    phi = made_up(world, None if horizon is None else world.horizon, discount=0.9)
+    shaped = cs.ShapeReward(env, phi, time_limit=time_limit)
+    rng = np.random.default_rng(0)
+    ends = set()
+    for episode in range(40):
+        state, _ = shaped.reset(seed=episode)
+        start, total, plain, factor, h = state, 0.0, 0.0, 1.0, 0
+        over = False
+        while not over:
+            before = phi(world.states[state], h)
+            state, reward, terminated, truncated, info = shaped.step(rng.integers(5))
+            h += 1
+            after = phi(world.states[state], h)
+            if terminated or (truncated and time_limit == "terminal"):
+                after = 0.0
+            assert reward == pytest.approx(info["unshaped_reward"] + 0.9 * after - before)
+            assert info["shaping"] == pytest.approx(0.9 * after - before)
+            total, plain, factor = total + factor * reward, plain + factor * info["unshaped_reward"], factor * 0.9
+            over = terminated or truncated
+        ends.add("end" if terminated else "cut")
+        assert total - plain == pytest.approx(factor * after - phi(world.states[start], 0))
+        assert "unshaped_return" in info
+    assert ends == {"end", "cut"}
+
+
+def test_info_carries_the_unshaped_return_of_the_episode():
+    plain, shaped = gym.make(ID), cs.ShapeReward(gym.make(ID), made_up())
+    plain.reset(seed=3)
+    shaped.reset(seed=3)
+    earned = 0.0
+    for action in itertools.cycle([1, 3]):
+        *_, reward, terminated, truncated, _ = plain.step(action)
+        earned += reward
+        *_, info = shaped.step(action)
+        if terminated or truncated:
+            break
+    assert info["unshaped_return"] == pytest.approx(earned)
+
+
+def test_the_wrapper_keeps_its_arguments_and_with_a_file_its_spec(tmp_path):
+    made_up(discount=0.9).save(tmp_path / "phi.parquet")
+    env = cs.ShapeReward(gym.make(ID), tmp_path / "phi.parquet", time_limit="terminal")
+    again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    assert again.potential.checksum == env.potential.checksum
+    for one in (env, again):
+        one.reset(seed=1)
+    assert [env.step(1)[1] for _ in range(3)] == [again.step(1)[1] for _ in range(3)]
+
+
+def test_states_in_another_order_are_matched_by_label():
+    phi = made_up()
+    turned = cs.Space(EASY.states[::-1], EASY.actions, EASY.space.columns, terminal=EASY.space.terminal)
+    moved = cs.Potential(phi.values[::-1], turned)
+    one, other = cs.ShapeReward(gym.make(ID), phi), cs.ShapeReward(gym.make(ID), moved)
+    for env in (one, other):
+        env.reset(seed=0, options={"state": (1, 1)})
+    assert [one.step(3)[1] for _ in range(2)] == [other.step(3)[1] for _ in range(2)]
+
+
+def test_observations_of_other_environments_become_labels():
+    lake = gym.make("FrozenLake-v1", is_slippery=False)
+    phi = cs.Potential(np.arange(16.0), cs.Space(range(16), range(4)), discount=0.5)
+    env = cs.ShapeReward(lake, phi)
+    env.reset(seed=0)
+    assert env.step(1)[1] == pytest.approx(0.5 * 4 - 0)
+    space = cs.Space(
+        [(0, 0), (0, 1), (1, 0), (1, 1)],
+        [0, 1],
+        ["position", "velocity"],
+        {"position": cs.Bins(edges=(-0.5,)), "velocity": cs.Bins(edges=(0.0,))},
+    )
+    car = cs.ShapeReward(gym.make("MountainCar-v0"), cs.Potential([1.0, 2.0, 3.0, 4.0], space))
+    observation, _ = car.reset(seed=0)
+    label = (int(observation[0] >= -0.5), int(observation[1] >= 0))
+    assert car._before == car.potential(label)
+    image = gym.make(ID, observation="image")
+    with_label = cs.ShapeReward(image, made_up(), label=lambda seen: tuple(np.argwhere(seen[..., 0] == 10)[0].tolist()))
+    with_label.reset(seed=0)
+    assert with_label._before == with_label.potential(image.unwrapped.label())
+
+
+def test_a_label_of_ones_own_is_not_cut_into_bins_again():
+    space = cs.Space([(0, 1), (1, 1)], [0, 1, 2], ["position", "side"], {"position": cs.Bins(edges=(-0.5,))})
+    phi = cs.Potential([3.0, 7.0], space)
+    cut = space.bins["position"]
+    env = cs.ShapeReward(gym.make("MountainCar-v0"), phi, label=lambda seen: (int(cut(seen[0])), 1))
+    for seed in range(20):
+        observation, _ = env.reset(seed=seed)
+        assert env._before == (7.0 if observation[0] >= -0.5 else 3.0)
+
+
+def test_whole_numbers_that_come_as_real_ones_are_labels_and_others_name_their_column():
+    space = cs.Space([(0, 6), (1, 6)], ["go"], ["age", "stage"], {"age": cs.Bins(edges=(65.0,))})
+    assert space.label(np.array([80.0, 6.0], dtype=np.float32)) == (1, 6)
+    with pytest.raises(CausalShapingError, match=r"6.5 in column 'stage', which has no bins.*pass label="):
+        space.label([80.0, 6.5])
+
+
+def test_the_first_state_that_the_potential_does_not_know_is_told_once():
+    env = cs.ShapeReward(gym.make("FrozenLake-v1", is_slippery=False), cs.Potential([1.0], cs.Space([0], range(4))))
+    env.reset(seed=0)
+    with pytest.warns(cs.ShapingWarning, match="does not know the state of observation 1"):
+        env.step(2)
+    env.step(2)  # a second warning would be an error here
+
+
+def test_a_time_limit_is_found_among_the_wrappers():
+    env = gym.wrappers.TimeLimit(gym.make("FrozenLake-v1").unwrapped, 14)
+    phi = cs.Potential(np.zeros((3, 16)), cs.Space(range(16), range(4)))
+    with pytest.warns(cs.ShapingWarning, match="The potential has 3 steps, but an episode lasts up to 14"):
+        cs.ShapeReward(env, phi)
+
+
+def test_mismatches_are_told():
+    with pytest.warns(ShapingWarning, match=r"discount of 0.9, but the potential was made for 1"):
+        cs.ShapeReward(gym.make(ID), made_up(), discount=0.9)
+    with pytest.warns(ShapingWarning, match="has 7 steps, but an episode lasts up to 20"):
+        cs.ShapeReward(gym.make(ID), made_up(horizon=7))
+    small = cs.Space(EASY.states[:10], EASY.actions, EASY.space.columns)
+    with pytest.warns(ShapingWarning, match="does not know 33 of the environment's states"):
+        cs.ShapeReward(gym.make(ID), cs.Potential(np.zeros(10), small))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: cs.ShapeReward(gym.make(ID), made_up(), time_limit="never"), "time_limit is 'never'"),
+        (lambda: cs.ShapeReward(gym.make(ID), 3.0), "3.0 is no potential"),
+        (lambda: cs.ShapeReward(gym.make(ID), "none.parquet"), "none.parquet does not exist"),
+        (
+            lambda: cs.ShapeReward(gym.make(ID), made_up(cs.load_world("walking-robot"))),
+            "The potential is not of this environment",
+        ),
+        (lambda: cs.ShapeReward(gym.make(ID, observation="image"), made_up()), "observations are not its states"),
+        (lambda: cs.ShapeReward(gym.make("Pendulum-v1"), made_up()), "discrete actions"),
+        (lambda: cs.ShapeReward(gym.make("CartPole-v1"), made_up()), "cannot be states made of x, y"),
+        (lambda: cs.ShapeReward(gym.make_vec(ID, num_envs=2), made_up()), "use VectorShapeReward"),
+        (lambda: cs.VectorShapeReward(gym.make(ID), made_up()), "use ShapeReward"),
+        (lambda: cs.ShapeReward(gym.make(ID), made_up(), discount=2.0), "discount is 2.0"),
+        (
+            lambda: cs.ShapeReward(gym.wrappers.Autoreset(gym.make(ID)), made_up()),
+            "inside gymnasium.wrappers.Autoreset",
+        ),
+    ],
+)
+def test_what_cannot_be_shaped_is_refused(make, message):
+    with pytest.raises(CausalShapingError, match=message):
+        make()
+
+
+def test_numbers_of_states_may_start_anywhere():
+    space = cs.Space(list("abcdef"), [0, 1, 2])
+    env = cs.ShapeReward(Walk(start=1, space=space), cs.Potential(np.arange(6.0), space))
+    env.reset(seed=0)
+    assert env._before == 0.0
+
+
+def test_where_an_episode_ends_need_not_be_known():
+    phi = cs.Potential(np.arange(5.0) + 1, cs.Space(range(5), [0, 1]), unseen=np.nan)
+    assert cs.check_potential(Walk(), phi).terminated == 10
+    vector = cs.VectorShapeReward(SyncVectorEnv([Walk] * 2), phi)
+    vector.reset(seed=0)
+    total = sum(vector.step(np.zeros(2, dtype=int))[1].sum() for _ in range(50))
+    assert np.isfinite(total)
+
+
+def test_environments_in_other_processes_are_matched_by_their_space():
+    phi = made_up(discount=0.9)
+    alike = [
+        cs.VectorShapeReward(gym.make_vec(ID, num_envs=2, vectorization_mode=mode), phi) for mode in ("sync", "async")
+    ]
+    try:
+        for vector in alike:
+            vector.reset(seed=[1, 2])
+        actions = np.random.default_rng(0).integers(5, size=(20, 2))
+        for action in actions:
+            one, other = (vector.step(action)[1] for vector in alike)
+            np.testing.assert_allclose(one, other)
+    finally:
+        for vector in alike:
+            vector.close()
+
+
+def test_observations_of_several_parts_need_a_label_and_work_with_one():
+    class Pair(Walk):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = gym.spaces.Dict({"place": gym.spaces.Discrete(6)})
+
+        def reset(self, **options):
+            return {"place": super().reset(**options)[0]}, {}
+
+        def step(self, action):
+            place, *rest = super().step(action)
+            return {"place": place}, *rest
+
+    phi = cs.Potential(np.arange(6.0), cs.Space(range(6), [0, 1]))
+    with pytest.raises(ArgumentError, match="Pass label="):
+        cs.ShapeReward(Pair(), phi)
+    vector = cs.VectorShapeReward(SyncVectorEnv([Pair] * 2), phi, label=lambda seen: int(seen["place"]))
+    vector.reset(seed=0)
+    assert vector.step(np.zeros(2, dtype=int))[4]["shaping"].shape == (2,)
+
+
+# Vectors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step_indexed", [False, True])
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.filterwarnings("ignore:.*autoreset.*")
+def test_a_vector_shapes_like_its_parts(mode, step_indexed):
+    """Each environment of the vector against one of its own, step by step, over several episodes."""
+    phi = made_up(horizon=20 if step_indexed else None, discount=0.9)
+    vector = cs.VectorShapeReward(SyncVectorEnv([lambda: gym.make(ID)] * 3, autoreset_mode=mode), phi)
+    singles = [cs.ShapeReward(gym.make(ID), phi) for _ in range(3)]
+    observations, _ = vector.reset(seed=[5, 6, 7])
+    firsts = [env.reset(seed=seed)[0] for env, seed in zip(singles, (5, 6, 7), strict=True)]
+    assert observations.tolist() == firsts
+    rng, over, episodes = np.random.default_rng(1), np.zeros(3, dtype=bool), 0
+    for _ in range(150):
+        if mode == AutoresetMode.DISABLED and over.any():
+            vector.reset(options={"reset_mask": over})
+            for i in np.flatnonzero(over):
+                singles[i].reset()
+            over = np.zeros(3, dtype=bool)
+        actions = rng.integers(5, size=3)
+        observations, rewards, terminated, truncated, info = vector.step(actions)
+        for i, env in enumerate(singles):
+            if mode == AutoresetMode.NEXT_STEP and over[i]:
+                assert observations[i] == env.reset()[0]
+                assert (rewards[i], info["shaping"][i]) == (0.0, 0.0)
+                continue
+            seen, reward, ended, cut, alone = env.step(actions[i])
+            assert rewards[i] == pytest.approx(reward)
+            assert info["unshaped_reward"][i] == alone["unshaped_reward"]
+            if ended or cut:
+                episodes += 1
+                assert info["_unshaped_return"][i]
+                assert info["unshaped_return"][i] == pytest.approx(alone["unshaped_return"])
+                assert info["shaped_return"][i] == pytest.approx(alone["shaped_return"])
+                if mode == AutoresetMode.SAME_STEP:
+                    seen = env.reset()[0]
+            assert observations[i] == seen
+        over = terminated | truncated
+    assert episodes > 10
+
+
+# The check ----------------------------------------------------------------------------------------------
+
+
+class ByHand(gym.Wrapper):
+    """What people write by hand, right or wrong."""
+
+    def __init__(self, env, phi, after_end):
+        super().__init__(env)
+        self.phi, self.after_end = phi, after_end
+
+    def reset(self, **options):
+        state, info = self.env.reset(**options)
+        self.before = self.phi.values[state]
+        return state, info
+
+    def step(self, action):
+        state, reward, terminated, truncated, info = self.env.step(action)
+        after = self.after_end[state] if terminated else self.phi.values[state]
+        shaped = reward + self.phi.discount * after - self.before
+        self.before = after
+        return state, shaped, terminated, truncated, {**info, "unshaped_reward": reward}
+
+
+def test_the_check_finds_the_mistake_that_everybody_makes():
+    phi, env = made_up(discount=0.9), gym.make(ID)
+    found = cs.check_potential(env, phi, episodes=20)
+    assert (found.episodes, found.unseen) == (20, 0.0)
+    assert found.terminated > 0
+    assert found.largest_error < 1e-9
+    nothing = np.zeros(len(EASY.states))
+    assert cs.check_potential(ByHand(env, phi, nothing), phi, episodes=20, shaped=True).steps > 20
+    with pytest.raises(
+        ArgumentError, match=r"does not telescope: in episode \d+.*Is the potential 0 after termination"
+    ):
+        cs.check_potential(ByHand(env, phi, nothing + 3.0), phi, episodes=20, shaped=True)
+    with pytest.raises(ArgumentError, match="info must hold 'unshaped_reward'"):
+        cs.check_potential(env, phi, shaped=True)
+
+
+def test_the_check_counts_what_the_potential_does_not_know():
+    small = cs.Space(EASY.states[:20], EASY.actions, EASY.space.columns)
+    with pytest.warns(ShapingWarning):
+        found = cs.check_potential(gym.make(ID), cs.Potential(np.zeros(20), small))
+    assert 0 < found.unseen < 1
