@@ -4,14 +4,17 @@
 - `masses`: what each source proves of one action, and what is left.
 - `data`: how far ceilings are from the truth, by the length of the logs.
 - `diagram`: what confounds what.
-- `flow`: what is handed from module to module.
+- `flow`: what is handed from package to package.
+- `imports`: which package imports which, read off the source.
 """
 
+import sys
 import warnings
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+from imports import DELEGATING, STAGES, stage_counts
 from matplotlib.figure import Figure
 
 import causal_shaping as cs
@@ -135,15 +138,15 @@ def data():
 
 
 def flow():
-    """The flow of the package: what is handed on, and which module does each step."""
+    """The flow of the package: what is handed on, and which package does each step."""
     stages = {
-        "logs": "your Parquet, CSV,\nMinari, Spark;\nor collect",
+        "logs": "your Parquet, CSV,\nframes, Minari, Spark;\nor worlds/ collect",
         "counts": "logs/\ncount",
         "ceilings": "bounds/\nvalue_ceilings",
-        "potential": "potential.py",
-        "reward": "shaping.py\nShapeReward",
-        "policy": "learners/\nor any agent",
-        "report": "study/",
+        "potential": "data/\nceilings.potential()",
+        "reward": "shaping/\nShapeReward",
+        "policy": "learners/ train,\nor any agent",
+        "report": "paper/\nreproduce",
     }
     figure = Figure(figsize=(11, 2.2), layout="constrained")
     axes = figure.add_subplot()
@@ -159,18 +162,47 @@ def flow():
     return figure
 
 
+def imports():
+    """Which package (row) imports which (column), and how often: all below the diagonal, but for named methods."""
+    counted, size = stage_counts(), len(STAGES)
+    place = {stage: i for i, stage in enumerate(STAGES)}
+    table = np.zeros((size, size))
+    for (user, used), number in counted.items():
+        table[place[user], place[used]] = number
+    figure = Figure(figsize=(7.6, 6.8), layout="constrained")
+    axes = figure.add_subplot()
+    shade = np.where(np.tri(size, k=-1) > 0, np.sqrt(table), np.nan)
+    axes.imshow(shade, cmap="Blues", vmin=0, vmax=1.6 * np.sqrt(table.max()))
+    for (user, used), number in counted.items():
+        late = place[user] < place[used]
+        style = {"color": "#d1495b", "weight": "bold"} if late else {"color": "#24292f"}
+        axes.text(place[used], place[user], f"{number}", ha="center", va="center", fontsize=8, **style)
+    axes.plot([-0.5, size - 0.5], [-0.5, size - 0.5], color="#8c959f", linewidth=0.8)
+    axes.set_xticks(range(size), STAGES, rotation=60, ha="left", rotation_mode="anchor", fontsize=9)
+    axes.set_yticks(range(size), STAGES, fontsize=9)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    note = f"Red: {len(DELEGATING)} methods that hand over to the right, because people look for them there."
+    axes.set_xlabel(f"The package of a row imports from that of a column so many times.\n{note}", fontsize=9)
+    return figure
+
+
 FIGURES = {
     "overview": (overview, ".png"),
     "masses": (masses, ".svg"),
     "data": (data, ".svg"),
     "diagram": (draw_diagram, ".svg"),
     "flow": (flow, ".svg"),
+    "imports": (imports, ".svg"),
 }
 
 
-def main():
+def main(names):
     FOLDER.mkdir(exist_ok=True)
     for name, (draw, ending) in FIGURES.items():
+        if names and name not in names:
+            continue
         print(f"figures/{name}{ending}")
         figure = draw()
         with (
@@ -181,4 +213,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
