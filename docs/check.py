@@ -1,9 +1,9 @@
-"""Check the documentation: links, names of tests, tutorials against their scripts; with --site the built pages, too.
+"""Check the documentation: links, names of tests, tutorials against their scripts; with --site, the built pages.
 
-- `links`: every relative link and picture of every page leads to a file, and its anchor to a heading.
+- `links`: every relative link and picture leads to a file, and its anchor to a heading.
 - `tutorials`: every Python block of a tutorial is a piece of its script, in order.
-- `promises`: every test that a page names exists.
-- `built`: in the built site, every address leads to a file of it, and nothing is loaded from a network.
+- `promises`: every test that a page names exists, in the file that it names.
+- `built`: in the built site, every local address leads to one of its files, and nothing is loaded from a network.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def without_code(text):
 
 
 def anchors(path):
-    """The anchors of a page's headings, as they are made from their words."""
+    """The anchors that are made from a page's headings."""
     headings = re.findall(
         r"^#+ +(.*)$", re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE), re.M
     )
@@ -42,7 +42,7 @@ def anchors(path):
 
 
 def links():
-    """Say which relative links lead nowhere."""
+    """Yield the relative links that lead nowhere."""
     for page in PAGES:
         for target in re.findall(r"!?\[[^\]]*\]\(([^)\s]+)\)", without_code(page.read_text())):
             parts = urlsplit(target)
@@ -58,12 +58,12 @@ def links():
 
 
 def lines_of(code):
-    """The lines of some code, without indentation and empty ones."""
+    """The lines of some code, without indentation or empty lines."""
     return [line.strip() for line in code.splitlines() if line.strip()]
 
 
 def tutorials():
-    """Say which Python blocks of a tutorial are not pieces of its script, in order."""
+    """Yield the Python blocks of a tutorial that are not pieces of its script, in order."""
     for page, script in TUTORIALS.items():
         path = ROOT / "docs" / "tutorials" / f"{page}.md"
         held = lines_of((ROOT / "examples" / script).read_text())
@@ -81,12 +81,13 @@ def tutorials():
 
 
 def promises():
-    """Say which tests a page names that do not exist."""
-    defined = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    """Yield the tests that a page names and that do not exist, or not in the file that it names."""
+    files = {path.as_posix(): path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
     for page in PAGES:
-        for name in sorted(set(re.findall(r"\btest_\w+(?=`)", page.read_text()))):
-            if f"def {name}(" not in defined:
-                yield f"{page.relative_to(ROOT)}: there is no test {name}"
+        for file, name in sorted(set(re.findall(r"(?:([\w/]+\.py)::|\b)(test_\w+)(?=`)", page.read_text()))):
+            place = f"/{file}" if file else ""
+            if not any(f"def {name}(" in text for path, text in files.items() if path.endswith(place)):
+                yield f"{page.relative_to(ROOT)}: there is no test {name}{f' in {file}' if file else ''}"
 
 
 class Addresses(HTMLParser):
@@ -109,7 +110,7 @@ class Addresses(HTMLParser):
 
 
 def built(site):
-    """Say which addresses of the built pages lead nowhere, or load from a network."""
+    """Yield the addresses of the built pages that lead nowhere, or load from a network."""
     pages = {path.resolve(): Addresses() for path in site.rglob("*.html")}
     for path, page in pages.items():
         page.feed(path.read_text())

@@ -1,7 +1,7 @@
 """Draw the figures of the documentation: `make tables` runs this after the tables.
 
 - `overview`: logs in, potential out, regret down; the figure of the README.
-- `masses`: what each source proves of one action, and what is left.
+- `masses`: what each source proves about one action, and what remains free.
 - `data`: how far ceilings are from the truth, by the length of the logs.
 - `diagram`: what confounds what.
 - `flow`: what is handed from package to package.
@@ -53,7 +53,7 @@ def overview():
     }
     points = curve_points(BUDGET)
     for label, (phi, learner, options, colour) in compared.items():
-        runs = [cs.train(world, phi, learner, BUDGET, seed, **options) for seed in range(SEEDS)]
+        runs = [cs.train(world, phi, learner=learner, steps=BUDGET, seed=seed, **options) for seed in range(SEEDS)]
         curves = np.array([run.step_regret[points - 1] for run in runs])
         draw_curve(regret, points, curves, label, color=colour, linewidth=1.6)
     regret.set(yscale="log", xscale="log", xlabel="environment steps", ylabel="regret", title="Regret down")

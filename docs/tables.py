@@ -1,6 +1,6 @@
 """Regenerate the tables of the documentation: `make tables`, a minute or two.
 
-A table stands in a page between `<!-- begin NAME -->` and `<!-- end NAME -->`; what is between is replaced.
+Each table stands in its page between `<!-- begin NAME -->` and `<!-- end NAME -->`; the text between is replaced.
 """
 
 import re
@@ -35,7 +35,7 @@ NOTHING = "-"
 
 
 def bounds_of(world, counts, population):
-    """Every way to bound a world's values: {name: values [steps, states]}, None where it makes no sense."""
+    """The bounds that are compared: {name: values [steps, states]}, None where a bound makes no sense."""
     low, high = world.model.reward_range
     horizon = world.horizon
     sure, trial = f"joint, observed, confidence {CONFIDENCE}", "joint, observed, random unconfounded"
@@ -57,7 +57,7 @@ def bounds_of(world, counts, population):
 
 
 def published(counts, horizon, reward_max):
-    """The paper's bound, whose warnings are what the tables show."""
+    """The paper's bound, without its warnings: the tables show what they warn of."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.AssumptionWarning)
         return cs.value_ceilings(counts, horizon, reward_max, method="paper").values
@@ -91,7 +91,7 @@ def logged_counts(world):
 
 
 def world_table(name, coins, logs=True):
-    """The table of one world: a row per method; population figures, then those of logs."""
+    """The table of one world: a row per method; population figures, then those from logs."""
     world = cs.load_world(name, coins=coins)
     columns = [bounds_of(world, population_counts(world), True)]
     if logs:
@@ -114,7 +114,7 @@ def ceilings_tables():
 
 
 def held_at_once(repetitions, steps=20_000):
-    """Samples of lavacross-easy: how often all ceilings hold at once, with confidence and plug-in, and how far off."""
+    """Samples of lavacross-easy: how often all ceilings hold at once, with confidence and plug-in; distances."""
     world = cs.load_world("lavacross-easy")
     best, alive = world.model.optimum(world.horizon), ~world.model.terminal
     held, plug_in, distance, vacuous = 0, 0, [], []
@@ -174,8 +174,8 @@ def robot_table():
         for horizon in (30, 9):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cs.AssumptionWarning)
-                fixed = cs.value_ceilings(counts, horizon, 1.0, method="paper", stationary=True)
-            row(f"paper, fixed point, H = {horizon} ({fixed.sweeps} sweeps)", what, fixed.values)
+                endless = cs.value_ceilings(counts, horizon, 1.0, method="paper", stationary=True)
+            row(f"paper, infinite horizon, H = {horizon} ({endless.sweeps} sweeps)", what, endless.values)
             row(f"paper, backwards, H = {horizon}", what, published(counts, horizon, 1.0)[0])
         row("joint, observed, H = 30", what, cs.value_ceilings(counts, 30, 1.0).values[0])
     return [*rows, ""]
@@ -187,7 +187,7 @@ BUDGET = 20_000
 
 
 def learners_of(world):
-    """What is compared: {name: (potential or ceilings, learner)}, all from the same logs; and their counts."""
+    """What is compared, from the same logs: {name: (potential or ceilings, learner)}, and the counts of the logs."""
     counts = logged_counts(world)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.AssumptionWarning)
@@ -221,7 +221,9 @@ def learners_table():
             used = counts if PRESETS[learner].use_log_masses else None
             with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
                 warnings.simplefilter("ignore", cs.AssumptionWarning)
-                found = cs.train_seeds(world, potential, learner, steps, SEEDS, folder, counts=used)
+                found = cs.train_seeds(
+                    world, potential, learner=learner, steps=steps, seeds=SEEDS, folder=folder, counts=used
+                )
             regret = "{:.1f} ({:.1f} to {:.1f})".format(*found.interval("regret"))
             optimal = "{:.2f} ({:.2f} to {:.2f})".format(*found.interval("optimal"))
             lines.append(f"| {label} | {regret} | {optimal} | {found.interval('argmax_match')[0]:.2f} |")
@@ -230,7 +232,7 @@ def learners_table():
 
 
 def claims_table():
-    """What the page on differences says of the published method, measured again."""
+    """What the page on differences says about the published method, measured again."""
     rows = ["| world | " + " | ".join(CLAIMS) + " |", "| --- |" + " ---: |" * len(CLAIMS)]
     worlds = [cs.load_world(name) for name in cs.list_worlds() if name != "walking-robot"]
     return [*rows, *(f"| {world.name} | " + " | ".join(claims_of(world)) + " |" for world in worlds), ""]
@@ -253,10 +255,12 @@ def claims_of(world):
     bound = published(logged_counts(world), world.horizon, 0.0)[0][alive]
     tied = (best.gaps() < NEARLY).sum(axis=1)[alive] > 1
     steps, truth = BUDGETS.get(world.name, BUDGET), cs.Potential(best.values, world.space)
-    up = [(cs.train(world, None, "q-ucb", steps, seed).policy == 0)[alive].mean() for seed in SEEDS]
+    up = [(cs.train(world, learner="q-ucb", steps=steps, seed=seed).policy == 0)[alive].mean() for seed in SEEDS]
 
     def regret(potential, **changes):
-        runs = [cs.train(world, potential, "q-ucb-shaping", steps, seed, **changes) for seed in SEEDS]
+        runs = [
+            cs.train(world, potential, learner="q-ucb-shaping", steps=steps, seed=seed, **changes) for seed in SEEDS
+        ]
         return f"{np.mean([run.step_regret[-1] for run in runs]):.0f}"
 
     return (
@@ -271,7 +275,7 @@ def claims_of(world):
 
 
 def support_table():
-    """Where a confident ceiling fails because its support was not believable: the maze whose coins pay once."""
+    """Where a ceiling with confidence fails because its support is not credible: the maze whose coins pay once."""
     world = cs.load_world("lavacross-maze", coins="once")
     best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
     counts = [counted([world.collect(name, MANY_STEPS, seed) for name in world.demonstrators]) for seed in SEEDS]
@@ -286,7 +290,7 @@ def support_table():
 
 
 def maze_table(seeds=range(6)):
-    """What could make shaping with the largest behaviour value score 0.33 in the maze, as printed."""
+    """Variants that might make shaping with the largest behaviour value score 0.33 in the maze, as printed."""
     world = cs.load_world("lavacross-maze")
 
     def ratio(log_steps=MANY_STEPS, rounded=False, without="", budget=BUDGET, **options):
@@ -295,15 +299,15 @@ def maze_table(seeds=range(6)):
             logs = [world.collect(name, log_steps, seed) for name in world.demonstrators if name != without]
             phi = behaviour_potential(logs, "max")
             phi = cs.Potential(phi.values.round(1), phi.space) if rounded else phi
-            run = cs.train(world, phi, steps=budget, seed=seed, **options)
+            run = cs.train(world, phi, learner="q-ucb-shaping", steps=budget, seed=seed, **options)
             found.append(optimal_ratios(world.model, run.policy)[0])
         return f"{np.mean(found):.2f}"
 
     variants = {
-        "as read here": ratio(),
+        "as interpreted here": ratio(),
         "potential rounded to 0.1": ratio(rounded=True),
         "budget in episodes": ratio(budget=BUDGET * world.horizon, episodes=BUDGET),
-        "the time limit taken for an end": ratio(time_limit="terminal"),
+        "the time limit treated as termination": ratio(time_limit="terminal"),
         "logs of 1,000 steps": ratio(1_000),
         "c = 1": ratio(c=1.0),
         "c = 8": ratio(c=8.0),
@@ -317,7 +321,7 @@ def maze_table(seeds=range(6)):
 
 
 def theory_table(name, worlds=None):
-    """One of the report's tables on theory, of all worlds."""
+    """One of the report's tables on theory, for all worlds."""
     tables = theory_tables(cs.list_worlds() if worlds is None else worlds)
     heads, rows = next(parts[3:5] for parts in tables if parts[0] == name)
     lines = [heads, ["---"] * len(heads), *rows]
@@ -325,7 +329,7 @@ def theory_table(name, worlds=None):
 
 
 def parts_table(episodes=1e13):
-    """What the corrected bound is made of where it speaks."""
+    """The parts of the corrected bound where it is not vacuous."""
     rows = ["| world | potential | bound | settled | other suboptimal | optimal actions |"]
     rows.append("| --- | --- | ---: | ---: | ---: | ---: |")
     for name in cs.list_worlds():
@@ -341,7 +345,7 @@ def parts_table(episodes=1e13):
 
 
 def random_model(rng, deterministic, sources):
-    """A CMDP of two states and an end, two actions and three noises, and demonstrators that see the noise."""
+    """A CMDP with two states and an end, two actions and three noises, and demonstrators who see the noise."""
     states, actions, noises = 3, 2, 3
     next_state = rng.integers(0, states, (states, actions, noises))
     reward = rng.integers(-10, 11, (states, actions, noises)) / 10
@@ -353,7 +357,7 @@ def random_model(rng, deterministic, sources):
 
 
 def instrument_table(models=200):
-    """How much tighter the program over response types is than a joint backup: in how many (s, x), and by how much."""
+    """How much tighter the program over response types is than a joint backup: for how many (s, x), and by how much."""
     rows = ["| demonstrators | sources | strictly tighter | by, where it is | of all looseness |"]
     rows.append("| --- | ---: | ---: | ---: | ---: |")
     for deterministic in (False, True):
@@ -403,7 +407,7 @@ TABLES = {
 
 
 def replaced(text, name, lines):
-    """The text with a table put in its place."""
+    """The text with one table replaced."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     place = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
     if not place.search(text):

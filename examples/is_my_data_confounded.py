@@ -1,4 +1,4 @@
-"""Is my data confounded? What sources say about each other. See docs/tutorials/is-my-data-confounded.md."""
+"""Is my data confounded? What sources can tell about each other. See docs/tutorials/is-my-data-confounded.md."""
 
 import argparse
 import math
@@ -11,19 +11,19 @@ import causal_shaping as cs
 
 
 def blind(x, y, wind):
-    """Walk down and then right, whatever the wind: this demonstrator does not look."""
+    """Walk down and then right, whatever the wind: this demonstrator does not look at it."""
     return "right" if y == 7 or x == 4 else "down"
 
 
 def collect(world, folder, name, steps=100_000, seed=0, source=None):
-    """Watch a demonstrator, and return the file with what was written down of it."""
+    """Log a demonstrator, and return the path of the file."""
     path = folder / f"{source or name}.parquet"
     world.collect(name, steps=steps, seed=seed, source=source).save(path)
     return path
 
 
 def gamma(contradiction):
-    """Return the confounding that reconciles two sources, infinite if nothing does."""
+    """Return the confounding that reconciles two sources, infinite if none does."""
     return math.inf if contradiction.confounding is None else contradiction.confounding
 
 
@@ -41,8 +41,9 @@ def main():
 
     for found in cs.coverage(counts):
         print(
-            f"{found.source}: left {found.states} states, {len(found.few)} of them fewer than 10 times; never tried "
-            f"{len(found.untried)} (state, action); takes its most frequent action in {found.action_share:.0%}"
+            f"{found.source}: acted in {found.states} states, in {len(found.few)} of them fewer than 10 times; "
+            f"never tried {len(found.untried)} (state, action) pairs; "
+            f"takes its most frequent action in {found.action_share:.0%} of steps"
         )
 
     few = cs.count(collect(world, folder, "good", steps=1_000, source="few"))

@@ -21,7 +21,7 @@ def next_stage(age, stage, drug, slept_well):
 
 
 def write_ward(path, strong_if_slept_well, columns, seed, patients=3000):
-    """Write the record of a ward whose doctors ask how the night was, and do not write it down."""
+    """Write the records of a ward whose doctors ask how the night was, but do not record the answer."""
     names = ["patient", "day", "age", "stage", "drug", "score", "recovered", "next_age", "next_stage", "study_over"]
     rng = np.random.default_rng(seed)
     with open(path, "w") as file:
@@ -38,7 +38,7 @@ def write_ward(path, strong_if_slept_well, columns, seed, patients=3000):
 
 
 class Patient(gym.Env):
-    """The user's own environment: it shows age and stage, and nobody tells it how the night was."""
+    """The user's own environment: it shows age and stage, but not how the night was."""
 
     observation_space = gym.spaces.Box(0.0, 100.0, (2,), dtype=np.float64)
     action_space = gym.spaces.Discrete(2)
@@ -50,14 +50,14 @@ class Patient(gym.Env):
         return np.array([self.age, self.stage]), {}
 
     def step(self, action):
-        """Give a drug and wait for the morning."""
+        """Give a drug and wait for the next morning."""
         score, slept_well = -self.stage, self.np_random.random() < 0.6
         self.stage, self.day = next_stage(self.age, self.stage, DRUGS[action], slept_well), self.day + 1
         return np.array([self.age, self.stage]), score, self.stage == 0, self.day >= DAYS, {}
 
 
 def q_learning(env, episodes, seed):
-    """Return the unshaped return of each episode of a plain agent that learns from whatever `env` pays."""
+    """Train a plain Q-learning agent on the rewards of `env`; return the unshaped return of each episode."""
     rng, table, returns = np.random.default_rng(seed), defaultdict(lambda: np.zeros(2)), []
     for episode in range(episodes):
         observation, _ = env.reset(seed=seed if episode == 0 else None)
@@ -89,8 +89,8 @@ def main():
     counts = cs.count([ward_3, ward_7])
     print(counts)
     for ward in cs.coverage(counts):
-        print(f"{ward.source}: {ward.steps:,} days, {ward.states} states, {len(ward.untried)} drugs untried there")
-    print(f"Never seen: {np.nanmax(cs.unseen_mass(counts)):.2%} of what follows a state, at most.")
+        print(f"{ward.source}: {ward.steps:,} days, {ward.states} states, {len(ward.untried)} (state, drug) untried")
+    print(f"Unseen mass: at most {np.nanmax(cs.unseen_mass(counts)):.2%} of what follows a state.")
     print(len(found := cs.contradictions(counts)), "contradictions.", found[0])
 
     ceilings = cs.value_ceilings(counts, horizon=DAYS, reward_max=-1, confidence=0.95)

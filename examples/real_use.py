@@ -5,7 +5,7 @@ gusts were not. What are these logs worth to an agent that will fly there withou
 
     python examples/real_use.py [--seeds 4] [--steps 6000] [--output real_use.png]
 
-Needs Stable-Baselines3: pip install 'stable-baselines3>=2.7'. The story is told in docs/tutorials/real-use.md.
+Needs Stable-Baselines3: pip install 'stable-baselines3>=2.7'. See docs/tutorials/real-use.md for the story.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from causal_shaping.paper.baselines import behaviour_potential
 LOGGED = 20_000  # steps per source
 STATES = range(ROWS * COLUMNS)
 START, GOAL = (ROWS - 1) * COLUMNS, ROWS * COLUMNS - 1
-CLIFF = range(START + 1, GOAL)  # never stood on: who falls starts again
-FIRST_SEED = 100  # constants were chosen with smaller ones
+CLIFF = range(START + 1, GOAL)  # never stood on: a fall leads back to the start
+FIRST_SEED = 100  # smaller ones were used for tuning
 
-Trained = tuple[int, int, np.ndarray]  # falls, arrivals, and the policy in the end
+Trained = tuple[int, int, np.ndarray]  # falls, arrivals, and the final policy
 
 
 def naive_q(*sources: cs.Logs) -> np.ndarray:
-    """Return what the logs say each action is worth, if nothing were hidden: Q iteration on their rows."""
+    """Return what each action would be worth by the logs if nothing were hidden: Q iteration on their rows."""
     state, action, reward, after, ended = (
         np.concatenate([getattr(logs, name) for logs in sources])
         for name in ("state", "action", "reward", "next_state", "terminated")
@@ -54,20 +54,20 @@ def naive_q(*sources: cs.Logs) -> np.ndarray:
 
 
 def train_table(phi: cs.Ceilings | cs.Potential, learner: str, steps: int, seed: int, **options: object) -> Trained:
-    """Train one of the package's learners; return falls, arrivals and the policy in the end."""
+    """Train one of the package's learners; return falls, arrivals and the final policy."""
     env = make_world()
-    run = cs.train(env, phi, learner, steps, seed, **options)
+    run = cs.train(env, phi, learner=learner, steps=steps, seed=seed, **options)
     return env.falls, env.arrivals, run.recommended
 
 
 def train_network(phi: cs.Potential, steps: int, seed: int) -> Trained:
-    """Train A2C of Stable-Baselines3 on the shaped reward; return falls, arrivals and the policy in the end."""
+    """Train A2C from Stable-Baselines3 on the shaped reward; return falls, arrivals and the final policy."""
 
     def shaped() -> gym.Env:
         return gym.wrappers.TransformReward(cs.ShapeReward(make_world(), phi), lambda reward: reward / 10)
 
     envs = make_vec_env(shaped, 8, seed=seed)
-    network = {"net_arch": []}  # a table in the shape of a network
+    network = {"net_arch": []}  # without hidden layers: effectively a table
     agent = A2C("MlpPolicy", envs, 0.03, gamma=1.0, ent_coef=0.01, policy_kwargs=network, seed=seed, device="cpu")
     agent.learn(steps)
     policy, _ = agent.predict(np.array(STATES), deterministic=True)
@@ -75,7 +75,7 @@ def train_network(phi: cs.Potential, steps: int, seed: int) -> Trained:
 
 
 def draw(maps: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
-    """Draw the values as maps, and what training cost and gave, with intervals."""
+    """Draw the values as maps, and the results of training with their intervals."""
     figure = plt.figure(figsize=(13, 7), layout="constrained")
     left, right = figure.subfigures(1, 2)
     for axis, (title, values) in zip(left.subplots(len(maps)), maps.items(), strict=True):
@@ -85,7 +85,7 @@ def draw(maps: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
         axis.set(title=title, xticks=[], yticks=[])
     left.colorbar(image, ax=left.axes, label="value of the first step")
     axes = right.subplots(1, 2, sharey=True)
-    for axis, title, k in ((axes[0], "falls in training", 0), (axes[1], "policy in the end", 2)):
+    for axis, title, k in ((axes[0], "falls in training", 0), (axes[1], "final policy", 2)):
         for y, runs in enumerate(rows.values()):
             mean, low, high = mean_interval(runs[:, k])
             axis.errorbar(mean, y, xerr=[[mean - low], [high - mean]], fmt="o", color="black", capsize=3)
@@ -94,7 +94,7 @@ def draw(maps: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
 
 
 def main() -> None:
-    """Log, inspect, bound, compare with the truth, train, and say what it was worth."""
+    """Log, inspect, bound, compare with the truth, train, and report what the logs were worth."""
     parser = argparse.ArgumentParser(description="From somebody else's logs to a shaped agent.")
     parser.add_argument("--seeds", type=int, default=4, help="runs of each learner")
     parser.add_argument("--steps", type=int, default=6_000, help="steps of each run")
@@ -125,7 +125,7 @@ def main() -> None:
     print(ceilings)
 
     print("\n4. What the logs say, and what is true")
-    model = model_of(make_world())  # you will not have this one
+    model = model_of(make_world())  # you will not have this
     optimum = model.optimum(horizon=HORIZON)
     best, q_pilot, q_all = optimum.values[0], naive_q(sources[0]), naive_q(*sources)
 
@@ -159,7 +159,7 @@ def main() -> None:
         "A2C, zero": partial(train_network, zero),
         "A2C, 0.95 ceilings": partial(train_network, ceilings.potential(step_indexed=False)),
     }
-    print(f"{'':32}{'falls in training':>23}{'arrivals':>25}{'policy in the end':>25}")
+    print(f"{'':32}{'falls in training':>23}{'arrivals':>25}{'final policy':>25}")
     rows = {}
     for name, learn in learners.items():
         runs = [learn(steps=arguments.steps, seed=FIRST_SEED + i) for i in range(arguments.seeds)]

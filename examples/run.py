@@ -1,4 +1,4 @@
-"""Run every example and notebook in an empty folder, and say how long each took: `python examples/run.py [NAME...]`."""
+"""Run every example and notebook in an empty folder, and time each: `python examples/run.py [NAME...]`."""
 
 import os
 import re
@@ -10,10 +10,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 NO_EXAMPLES = ("run.py", "windy_cliff.py")
-"""This one, and a world that an example imports."""
+"""This script, and a world that an example imports."""
 
 DIFFER = ("real_use", "spark")
-"""What these print depends on the machine: networks are trained, and Spark may be missing."""
+"""The output of these depends on the machine: networks are trained, and Spark may be missing."""
 
 EXECUTE = (
     "import sys, nbformat, nbclient; "
@@ -28,13 +28,13 @@ def examples():
 
 
 def shown(path):
-    """What the page of an example says that it prints: blocks of text."""
+    """The output that the page of an example shows: its blocks of text."""
     page = HERE.parent / "docs" / "tutorials" / f"{path.stem.replace('_', '-')}.md"
     return re.findall(r"^```text\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE) if page.exists() else []
 
 
 def differences(path, printed):
-    """Say which lines of a page's output the example did not print; blocks of which it printed nothing are input."""
+    """Return the lines that the page shows and the example did not print; a block with no printed line is input."""
     if path.stem in DIFFER:
         return []
     blocks = [block.splitlines() for block in shown(path)]
@@ -48,7 +48,7 @@ def differences(path, printed):
 
 
 def run(path):
-    """Run one in a folder of its own; return whether it went well, and how long it took."""
+    """Run one in a folder of its own; return whether it succeeded, and how long it took."""
     command = [sys.executable, "-c", EXECUTE, str(path)] if path.suffix == ".ipynb" else [sys.executable, str(path)]
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -58,12 +58,12 @@ def run(path):
         print(done.stdout[-2000:], done.stderr[-4000:], sep="\n", file=sys.stderr)
     other = differences(path, done.stdout) if done.returncode == 0 else []
     for line in other:
-        print(f"The page of {path.name} shows what was not printed: {line}", file=sys.stderr)
+        print(f"The page of {path.name} shows a line that was not printed: {line}", file=sys.stderr)
     return done.returncode == 0 and not other, time.perf_counter() - begin
 
 
 def main():
-    """Run those that were named, or all."""
+    """Run the named ones, or all."""
     wanted, well = sys.argv[1:], True
     for path in examples():
         if not wanted or path.stem in wanted:

@@ -1,4 +1,4 @@
-"""How much hidden cause would it take? Bounds over the confounding Gamma. See docs/tutorials/sensitivity.md."""
+"""How much hidden confounding would it take? Bounds over Gamma. See docs/tutorials/sensitivity.md."""
 
 import argparse
 import math
@@ -47,7 +47,7 @@ def main():
 
     trial = cs.sensitivity(counts, confounding=gammas, fixed={"random": 1.0}, **known)
     show(trial)
-    ceilings = cs.value_ceilings(counts, 20, reward_max=-0.1, confidence=0.95, confounding={"random": 1.0})
+    ceilings = cs.value_ceilings(counts, horizon=20, reward_max=-0.1, confounding={"random": 1.0}, confidence=0.95)
     print(ceilings)
 
     draw_sensitivity(doubtful).savefig(folder / "doubtful.png", dpi=80)

@@ -1,8 +1,8 @@
-"""Count a table of log rows where it lives, with Spark, and check that DuckDB counts the same.
+"""Count a table of log rows where it is stored, with Spark, and check that DuckDB gives the same counts.
 
     python spark.py --output out
 
-A local Spark session stands in for the warehouse. Without pyspark or Java 17 it says so and ends.
+A local Spark session stands in for the warehouse. Without pyspark or Java 17 the script says so and exits.
 """
 
 import argparse
@@ -24,7 +24,7 @@ output.mkdir(parents=True, exist_ok=True)
 
 
 def skip(reason: str) -> None:
-    """Say why there is nothing to do, and end well."""
+    """Say why there is nothing to do, and exit normally."""
     print(f"Skipped: {reason}")
     sys.exit(0)
 
@@ -38,7 +38,7 @@ if shutil.which("java") is None:
 import ibis  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
-# 2. A local session. Yours is there already: SparkSession.builder.getOrCreate()
+# 2. A local session. Yours already exists: SparkSession.builder.getOrCreate()
 session = (
     SparkSession.builder.master("local[1]")
     .config("spark.ui.enabled", "false")
@@ -51,7 +51,7 @@ session = (
 )
 session.sparkContext.setLogLevel("ERROR")
 
-# 3. A table of several sources, as a warehouse would hold it: one row a step, and a column that names the source
+# 3. A table of several sources, as a warehouse would hold it: one row per step, and a column that names the source
 world = cs.load_world("lavacross-easy")
 files = [output / f"{name}.parquet" for name in world.demonstrators]
 for name, file in zip(world.demonstrators, files, strict=True):
@@ -69,12 +69,12 @@ print(logs)
 counts = cs.count(logs, scratch=str(output))
 print(counts)
 
-# 5. The same rows by DuckDB, from the files
+# 5. The same rows counted by DuckDB, from the files
 ours = cs.count(sorted(files))
 equal = [np.array_equal(getattr(counts, column), getattr(ours, column)) for column in cs.Counts.COLUMNS]
 print(f"sources: {', '.join(counts.sources)}; equal to DuckDB in {sum(equal)} of {len(equal)} columns")
 
-# 6. From here on it does not matter who counted
+# 6. From here on it does not matter which engine counted
 counts.save(output / "counts.parquet")
 session.stop()
 ceilings = cs.value_ceilings(cs.Counts.load(output / "counts.parquet"), horizon=20, reward_max=-0.1, confidence=0.95)

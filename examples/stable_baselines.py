@@ -3,7 +3,7 @@
     pip install stable-baselines3
     python stable_baselines.py --output out
 
-Agents are always judged by the unshaped return.
+Agents are always evaluated by the unshaped return.
 """
 
 import argparse
@@ -39,11 +39,11 @@ counts = cs.count([world.collect(name, steps=100_000, seed=0) for name in world.
 ceilings = cs.value_ceilings(counts, horizon=world.horizon, reward_max=-0.1, confidence=0.95, discount=DISCOUNT)
 print(ceilings.verdict)
 
-# 2. A potential without steps, for the agent does not see the step either
+# 2. A potential that is not step-indexed, because the agent does not see the step either
 phi = ceilings.potential(step_indexed=False)
 phi.save(output / "phi.parquet")
 
-# 3. Does it fit the environment? Play ten episodes at random and see
+# 3. Does it fit the environment? Check it on ten random episodes
 print(cs.check_potential(gym.make(ID), phi))
 env = cs.ShapeReward(gym.make(ID), phi)
 env.reset(seed=3)
@@ -54,10 +54,10 @@ while not over:
 print({key: round(value, 3) for key, value in info.items()})
 
 
-# 4. Train on shaped rewards, judge by the unshaped return
+# 4. Train on shaped rewards, evaluate the unshaped return
 def train(potential: cs.Potential, seed: int) -> list[float]:
     """Train one agent and return its mean unshaped return at the checkpoints."""
-    env = Monitor(gym.make(ID))  # inside the shaping, so that what it logs is the unshaped return too
+    env = Monitor(gym.make(ID))  # inside the shaping, so that it logs the unshaped return
     judge = Monitor(gym.make(ID))
     shaped = cs.ShapeReward(env, potential)
     agent = DQN("MlpPolicy", shaped, gamma=DISCOUNT, seed=seed, device="cpu", **SETTINGS)
@@ -65,18 +65,18 @@ def train(potential: cs.Potential, seed: int) -> list[float]:
     for checkpoint in CHECKPOINTS:
         agent.learn(checkpoint - done, reset_num_timesteps=not done)
         done = checkpoint
-        judge.reset(seed=1000)  # the same starts and winds for everybody
+        judge.reset(seed=1000)  # the same starts and winds for every agent
         earned.append(float(evaluate_policy(agent, judge, n_eval_episodes=50)[0]))
     return earned
 
 
-level = phi.values[~world.model.terminal].mean()  # a control: as high as the ceilings, but the same everywhere
+level = phi.values[~world.model.terminal].mean()  # a control: the ceilings' mean level, the same in every state
 potentials = {
-    "zero": cs.Potential.zero(world, DISCOUNT),
-    "constant": cs.Potential(np.full(len(world.states), level), world, DISCOUNT),
+    "zero": cs.Potential.zero(world, discount=DISCOUNT),
+    "constant": cs.Potential(np.full(len(world.states), level), world, discount=DISCOUNT),
     "ceilings": phi,
 }
-best = world.model.optimum(world.horizon).values[0] @ world.model.start
+best = world.model.optimum(horizon=world.horizon).values[0] @ world.model.start
 print(f"mean unshaped return after {CHECKPOINTS} steps; the best possible is {best:.2f}")
 for name, potential in potentials.items():
     results = np.array([train(potential, seed) for seed in SEEDS])
@@ -85,7 +85,7 @@ for name, potential in potentials.items():
     print(f"{name:>8},   mean: {results.mean(axis=0).round(2)}")
     np.save(output / f"{name}.npy", results)
 
-# 5. Several environments at once: Stable-Baselines3's vectors wrap each one, Gymnasium's are wrapped as a whole
+# 5. Several environments at once: wrap each one for Stable-Baselines3; Gymnasium's vectors are wrapped as a whole
 several = make_vec_env(ID, n_envs=4, seed=0, wrapper_class=cs.ShapeReward, wrapper_kwargs={"potential": phi})
 A2C("MlpPolicy", several, gamma=DISCOUNT, seed=0, device="cpu").learn(400)
 vector = cs.VectorShapeReward(gym.make_vec(ID, num_envs=4, vectorization_mode="sync"), phi)
@@ -94,9 +94,9 @@ _, rewards, _, _, info = vector.step(np.array([3, 3, 1, 1]))
 print("shaped", rewards.round(2), "unshaped", info["unshaped_reward"].round(2))
 
 
-# 6. Observations that are not states need a label: here the cell that the agent is drawn in
+# 6. Observations that are not states need a label: here the cell in which the agent is drawn
 def cell_of(image: np.ndarray) -> tuple[int, int]:
-    """Return (x, y) of the agent in MiniGrid's encoding of the whole grid."""
+    """Return (x, y) of the agent in MiniGrid's encoding of the full grid."""
     x, y = np.argwhere(image[:, :, 0] == OBJECT_TO_IDX["agent"])[0]
     return int(x), int(y)
 

@@ -1,9 +1,9 @@
-"""Gymnasium's CliffWalking with gusts that the pilots feel and the log does not hold.
+"""Gymnasium's CliffWalking with gusts that the pilot feels and that are not logged.
 
 - `Gusts`, `make_world`: the wrapper, and the world. An agent acts without feeling the gust.
-- `pilot`, `novice`: who made the logs.
-- `fly`: record one of them.
-- `model_of`: the same world as tables, for the truth.
+- `pilot`, `novice`: the demonstrators.
+- `fly`: log one of them.
+- `model_of`: the same world as tables, from which the truth is computed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import causal_shaping as cs
 ACTIONS = ("up", "right", "down", "left")  # in CliffWalking's order
 UP, RIGHT, DOWN, _ = range(4)
 ROWS, COLUMNS = 4, 12
-HORIZON = 50  # steps of an episode
+HORIZON = 50  # steps per episode
 GUST = 0.2  # the chance of a gust at a step
-REWARD_MAX, FALL = -1.0, -100.0  # what CliffWalking pays for a step, and for a fall, after which one starts again
+REWARD_MAX, FALL = -1.0, -100.0  # what CliffWalking pays for a step, and for a fall, which leads back to the start
 
 
 class Gusts(gym.Wrapper):
     """Blows the craft down in one step of five, whatever it does, unless it climbs.
 
-    `gust` says whether there is one at the coming step. It is drawn afresh each step and is part of no observation.
+    `gust` says whether there is a gust at the next step. It is drawn afresh at each step and is not observed.
     `falls` and `arrivals` count what happened since the beginning.
     """
 
@@ -54,7 +54,7 @@ def make_world() -> Gusts:
 
 
 def pilot(state: int, gust: bool, rng: np.random.Generator) -> int:
-    """Fly along the edge, the shortest way, and climb whenever a gust comes."""
+    """Fly the shortest way, along the edge, and climb whenever a gust is coming."""
     row, column = divmod(state, COLUMNS)
     if column == COLUMNS - 1:
         return DOWN
@@ -62,7 +62,7 @@ def pilot(state: int, gust: bool, rng: np.random.Generator) -> int:
 
 
 def novice(state: int, gust: bool, rng: np.random.Generator) -> int:
-    """Feel nothing: keep one row away from the edge, and do anything half of the time."""
+    """Feel nothing: keep one row away from the edge, and act at random half of the time."""
     row, column = divmod(state, COLUMNS)
     if rng.random() < 0.5:
         return int(rng.integers(len(ACTIONS)))
@@ -70,7 +70,7 @@ def novice(state: int, gust: bool, rng: np.random.Generator) -> int:
 
 
 def fly(demonstrator: Callable[[int, bool, np.random.Generator], int], steps: int, seed: int) -> pa.Table:
-    """Return logs of whole episodes, at least so many steps; the gust is not among the columns."""
+    """Return logs of complete episodes with at least `steps` rows; the gust is not among the columns."""
     env, rng, rows, episode = make_world(), np.random.default_rng(seed), [], 0
     env.reset(seed=seed)
     while len(rows) < steps:
@@ -86,7 +86,7 @@ def fly(demonstrator: Callable[[int, bool, np.random.Generator], int], steps: in
 
 
 def model_of(env: gym.Env[Any, Any]) -> cs.TabularCMDP:
-    """Return CliffWalking's own table of moves with the gust as hidden noise, to know what is true."""
+    """Return CliffWalking's own table of moves with the gust as hidden noise: the true model."""
     moves = env.unwrapped.P
     states, goal = len(moves), len(moves) - 1
     next_state, reward = np.zeros((states, len(ACTIONS), 2), dtype=int), np.zeros((states, len(ACTIONS), 2))
@@ -96,4 +96,11 @@ def model_of(env: gym.Env[Any, Any]) -> cs.TabularCMDP:
                 _, next_state[s, x, u], reward[s, x, u], _ = moves[s][executed][0]
     next_state[goal], reward[goal] = goal, 0.0
     terminal, start = np.arange(states) == goal, np.arange(states) == env.unwrapped.start_state_index
-    return cs.TabularCMDP(next_state, reward, np.tile([1 - GUST, GUST], (states, 1)), terminal, start, actions=ACTIONS)
+    return cs.TabularCMDP(
+        next_state=next_state,
+        reward=reward,
+        noise=np.tile([1 - GUST, GUST], (states, 1)),
+        terminal=terminal,
+        start=start,
+        actions=ACTIONS,
+    )

@@ -2,7 +2,7 @@
 
     python your_own_world.py --output out
 
-Both are solved exactly, watched with a demonstrator of your own, and bounded from what it logged.
+Both are solved exactly; then values are bounded from the logs of a demonstrator of your own.
 """
 
 import argparse
@@ -40,15 +40,15 @@ def wind(x: int, y: int) -> tuple[float, ...]:
 world = cs.load_world(output / "bridge.txt", wind=wind, horizon=15)
 print(world)
 
-# 3. What the best agent earns that does not see the wind
-best = world.model.optimum(world.horizon)
+# 3. What the best agent earns if it does not see the wind
+best = world.model.optimum(horizon=world.horizon)
 print("optimal value of an episode:", round(float(best.values[0] @ world.model.start), 3))
 
-# 4. A demonstrator that does: beta[s, u, x], the probability of action x in state s under wind u
+# 4. A demonstrator who does see it: beta[s, u, x], the probability of action x in state s under wind u
 model = world.model
-worth = model.reward + best.values[0][model.next_state]  # [s, x, u]: what each action leads to, under each wind
-beta = 0.02 + 0.9 * np.eye(len(world.actions))[worth.argmax(axis=1)]  # the best one; one time in ten anything
-watched = model.demonstrated(beta).optimum(world.horizon)
+worth = model.reward + best.values[0][model.next_state]  # [s, x, u]: the value of each action, under each wind
+beta = 0.02 + 0.9 * np.eye(len(world.actions))[worth.argmax(axis=1)]  # the best action; one time in ten a random one
+watched = model.demonstrated(beta).optimum(horizon=world.horizon)
 print("what the demonstrator earns:", round(float(watched.values[0] @ model.start), 3))
 
 # 5. Its logs, and those of somebody who tries everything; then ceilings against the truth
@@ -69,7 +69,7 @@ for axes, title, values in zip(
 save_picture(figure, output / "bridge.png")
 
 # 7. A clinic as tables over (state, action, hidden noise). Patients are mild or severe until they are well; the
-#    doctor sees whether a patient tolerates the drug (u = 1, seven of ten), the log does not say
+#    doctor sees whether a patient tolerates the drug (u = 1, seven in ten), but the log does not show it
 MILD, SEVERE, WELL = range(3)
 next_state = np.array(
     [
@@ -92,7 +92,7 @@ clinic = cs.TabularCMDP(
 )
 truth = clinic.optimum(horizon=10)
 
-# 8. The doctor prescribes mostly to those who tolerate the drug; what endless logs of that would show
+# 8. The doctor prescribes the drug mostly to those who tolerate it; what infinitely long logs of that would show
 doctor = np.array([[[0.9, 0.1], [0.2, 0.8]]] * 3)
 shown = clinic.observe(doctor, source="doctor")
 trial = clinic.observe(np.full((3, 2, 2), 0.5), source="trial")

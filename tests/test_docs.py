@@ -78,6 +78,9 @@ def test_the_checks_find_what_is_broken(tmp_path, monkeypatch):
     ]
     (tmp_path / "tests").mkdir()
     assert list(check.promises()) == ["page.md: there is no test test_that_is_not_there"]
+    (tmp_path / "tests" / "test_here.py").write_text("def test_moved():\n")
+    page.write_text("`test_moved` `tests/test_here.py::test_moved` `tests/test_there.py::test_moved`\n")
+    assert list(check.promises()) == ["page.md: there is no test test_moved in tests/test_there.py"]
     (tmp_path / "index.html").write_text(
         '<p id="a"></p><a href="b.html">b</a><script src="https://far/away.js"></script>'
     )
