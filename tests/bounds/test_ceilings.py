@@ -239,7 +239,7 @@ def test_a_file_without_a_column_is_refused(tmp_path):
     path = tmp_path / "phi.parquet"
     cs.value_ceilings(COUNTS, 20, -0.1).save(path)
     pq.write_table(pq.read_table(path).drop_columns("q_value of up"), path)
-    with pytest.raises(FileError, match="lacks the columns q_value of up"):
+    with pytest.raises(FileError, match="lacks 'q_value of up'"):
         cs.Ceilings.load(path)
 
 

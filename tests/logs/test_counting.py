@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.io.parquet import logs_table
+from causal_shaping.io.convert import logs_table
 
 XY = {"state": ["x", "y"]}
 

@@ -14,7 +14,7 @@ from reference import counted
 import causal_shaping as cs
 from causal_shaping.cli import main
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, DroppedEpisodesWarning, FileError
-from causal_shaping.io.parquet import logs_table
+from causal_shaping.io.convert import logs_table
 
 # Two episodes: a, b, end; and a, a, cut by a time limit.
 ROWS = {
@@ -225,8 +225,8 @@ BAD = {
     "other next state": (bad_parquet(next_state=["a", "end", "a", "a"]), "row 2, column 'state'.*not the next state"),
     "undeclared": (bad_parquet(), "row 2, column 'state'.*'b' is not one of the declared", {"states": ["a", "end"]}),
     "undeclared action": (bad_parquet(), "row 3, column 'action'.*'stay' is not", {"actions": ["go"]}),
-    "truncated parquet": (truncated_parquet, "not a whole Parquet file"),
-    "text as parquet": (bad_bytes("bad.parquet", b"hello"), "not a whole Parquet file"),
+    "truncated parquet": (truncated_parquet, "not a complete Parquet file"),
+    "text as parquet": (bad_bytes("bad.parquet", b"hello"), "not a complete Parquet file"),
     "wrong encoding": (bad_bytes("bad.csv", HEADER + "0,0,ä,go,1,b,0,0\n".encode("utf-16")), "cannot be read"),
     "latin-1": (bad_bytes("bad.csv", HEADER + "0,0,ä,go,1,b,0,0\n".encode("latin-1")), "cannot be read"),
     "endless line": (bad_bytes("bad.csv", HEADER + b"0,0," + b"a" * 5_000_000 + b",go,1,b,0,0\n"), "cannot be read"),

@@ -10,7 +10,7 @@ from reference import by_label, counted
 
 import causal_shaping as cs
 from causal_shaping.errors import DataError
-from causal_shaping.io.parquet import logs_table
+from causal_shaping.io.convert import logs_table
 from causal_shaping.logs import check_logs
 from causal_shaping.logs.summary import summarise
 

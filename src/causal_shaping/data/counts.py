@@ -241,16 +241,16 @@ class Counts(Table):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts to a Parquet file; `load` reads it back."""
-        from causal_shaping.io.parquet import write_counts  # as for logs
+        from causal_shaping.io.convert import save_counts  # as for logs
 
-        write_counts(self, path)
+        save_counts(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Counts:
         """Return the counts that `save` wrote."""
-        from causal_shaping.io.parquet import read_counts
+        from causal_shaping.io.convert import load_counts
 
-        return read_counts(path)
+        return load_counts(path)
 
     def __len__(self) -> int:
         return len(self.n)

@@ -156,10 +156,10 @@ class Logs(Table):
         return checksum_of(self.space.to_json(), [getattr(self, name) for name in self.COLUMNS])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the logs to a Parquet file; see `causal_shaping.logs.write_logs`."""
-        from causal_shaping.io.parquet import write_logs  # the one step to the right: a method people look for
+        """Write the logs to a Parquet or CSV file; `read_logs` reads it back. See `causal_shaping.io.convert`."""
+        from causal_shaping.io.convert import save_logs  # the stage to the right: a method people look for
 
-        write_logs(self, path)
+        save_logs(self, path)
 
     def __repr__(self) -> str:
         return f"Logs(source={self.source!r}, {len(self):,} steps in {self.episodes:,} episodes, {self.space!r})"

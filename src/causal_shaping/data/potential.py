@@ -22,10 +22,8 @@ import numpy.typing as npt
 from causal_shaping._checks import check_discount, check_integer
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
 from causal_shaping.data.space import Label, Space, plain
-from causal_shaping.errors import ArgumentError, DataError, FileError, UnknownNameError
-from causal_shaping.io.state_table import kind_of, read_state_table, write_state_table
+from causal_shaping.errors import ArgumentError, UnknownNameError
 
-POTENTIAL_VERSION = 1
 UNSEEN = -1
 """The position of a state that the potential does not know."""
 
@@ -189,33 +187,18 @@ class Potential:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the potential to a Parquet file: a row per (step and) state, all else in the metadata."""
-        about = {"kind": "potential", "version": POTENTIAL_VERSION, **self.about(), "checksum": self.checksum}
-        write_state_table(path, self.space, {"potential": self.values}, about)
+        from causal_shaping.io.convert import save_potential  # the stage to the right: a method people look for
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+        save_potential(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Potential:
         """Return the potential that `save` wrote, checked against its checksum; from a file of ceilings, theirs."""
         from causal_shaping.bounds import Ceilings
+        from causal_shaping.io.container import kind_of
+        from causal_shaping.io.convert import load_potential
 
-        if kind_of(path) == Ceilings.KIND:
-            return Ceilings.load(path).potential()  # type: ignore[return-value]
-        about, space, columns = read_state_table(path, "potential", POTENTIAL_VERSION)
-        try:
-            values = columns["potential"]
-            unseen = np.array([np.nan if value is None else value for value in about["unseen"]], dtype=np.float64)
-            result = cls(
-                values,
-                space,
-                about["discount"],
-                unseen.reshape(values.shape[:-1]),
-                about["origin"],
-                tuple(about["assumptions"]),
-            )
-        except (KeyError, TypeError, ValueError, DataError) as error:
-            raise FileError(f"{path} is not a whole file of a potential: {error}. Was it changed?") from error
-        if result.checksum != about["checksum"]:
-            raise FileError(f"{path} was changed after it was written: its checksum does not fit what it holds.")
-        return result
+        return Ceilings.load(path).potential() if kind_of(path) == Ceilings.KIND else load_potential(path)
 
     def __repr__(self) -> str:
         steps = f"{self.horizon} steps, " if self.step_indexed else ""

@@ -1,4 +1,8 @@
-"""Labels in Arrow columns to positions in a space, whole columns at a time."""
+"""Labels in Arrow columns, and their positions in a space: whole columns at a time.
+
+- `label_columns`, `state_columns`, `label_column`: positions to columns of labels.
+- `positions`: columns of labels to positions; `read_off`: the labels that columns hold.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,34 @@ import pyarrow as pa
 
 from causal_shaping.data.arrays import IntArray, LongArray
 from causal_shaping.data.logs import UNKNOWN
-from causal_shaping.data.space import Label
-from causal_shaping.errors import UnknownLabelError
+from causal_shaping.data.space import Label, Space
+from causal_shaping.errors import DataError, UnknownLabelError
+
+
+def label_columns(space: Space, state: IntArray, action: IntArray, next_state: IntArray) -> dict[str, pa.Array]:
+    """Return the columns of the state, the action and the next state, by label."""
+    return {
+        **state_columns(space, state),
+        "action": label_column("action", space.actions, action),
+        **dict(zip(space.next_columns, state_columns(space, next_state).values(), strict=True)),
+    }
+
+
+def state_columns(space: Space, state: IntArray) -> dict[str, pa.Array]:
+    """Return the columns of a state, by label."""
+    parts = zip(*(label if isinstance(label, tuple) else (label,) for label in space.states), strict=True)
+    return {name: label_column(name, part, state) for name, part in zip(space.columns, parts, strict=True)}
+
+
+def label_column(name: str, labels: Sequence[Label | int | str], where: IntArray) -> pa.Array:
+    """Return the labels at the given positions as a column, null for `UNKNOWN`."""
+    if len({type(label) for label in labels}) > 1:
+        raise DataError(f"Column {name!r} would hold integers and strings. Use labels of one type.")
+    unknown: Any = where == UNKNOWN
+    if isinstance(labels[0], str):
+        index = pa.array(where, mask=unknown)
+        return pa.DictionaryArray.from_arrays(index, pa.array(labels))
+    return pa.array(np.array(labels, dtype=np.int64)[where], mask=unknown)
 
 
 def positions(table: pa.Table, names: Sequence[str], labels: Sequence[Label], what: str) -> IntArray:

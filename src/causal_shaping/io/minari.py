@@ -14,7 +14,7 @@ import pyarrow as pa
 from causal_shaping.data.logs import UNKNOWN, Logs
 from causal_shaping.data.space import Space
 from causal_shaping.errors import CausalShapingError, DataError, FileError, MissingExtraError
-from causal_shaping.io.parquet import label_columns
+from causal_shaping.io.labels import label_columns
 
 METADATA_KEY = "causal_shaping"
 
@@ -82,6 +82,8 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
             f"minari:{dataset} cannot be read: {error}. Is it on this machine? `minari list local`"
         ) from error
     about = json.loads(text) if text else None
+    if about:
+        about["space"] = json.loads(about["space"])
     columns: dict[str, list[npt.NDArray[Any]]] = {}
     for number, episode in enumerate(found.iterate_episodes()):
         actions, rows = np.asarray(episode.actions), len(episode.rewards)
@@ -124,7 +126,7 @@ def _parts(observations: Any, dataset: str) -> list[npt.NDArray[Any]]:
 
 def _labelled(columns: dict[str, npt.NDArray[Any]], about: dict[str, Any]) -> pa.Table:
     """Return the rows of a data set that we wrote, with numbers turned back into labels."""
-    space = Space.from_json(about["space"])
+    space = Space.from_json(json.dumps(about["space"]))
     state, action, after = (columns.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
     return pa.table(columns | label_columns(space, state, action, after))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,9 +15,9 @@ import pyarrow.parquet as pq
 
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, DataError, FileError
-from causal_shaping.io.files import PARQUET
+from causal_shaping.io.container import read_metadata
+from causal_shaping.io.files import CSV, PARQUET, TABLES
 from causal_shaping.io.minari import minari_table
-from causal_shaping.io.parquet import CSV, LOG_FILES, read_metadata
 from causal_shaping.logs.table import reading
 
 MINARI = "minari:"
@@ -81,7 +82,7 @@ def find(where: Where, memory_limit: str | None) -> RawLogs:
     engine = _engine(memory_limit)
     with reading(origin):
         if all(name.lower().endswith(PARQUET) for name in names):
-            about = _about([read_metadata(name) for name in names])
+            about = _about([read_metadata(name, "logs") for name in names])
             if several:
                 _check_alike([engine.read_parquet(name) for name in names], names)
             clash = "file_row_number" in pq.read_schema(names[0]).names
@@ -123,8 +124,8 @@ def _check_files(paths: Sequence[Path]) -> None:
             raise FileError(f"{path} is a folder. Name the files in it.")
         if not path.exists():
             raise FileError(f"{path} does not exist.")
-        if not path.name.lower().endswith(LOG_FILES):
-            raise FileError(f"{path} must end in {', '.join(LOG_FILES)}: the ending tells how to read it.")
+        if not path.name.lower().endswith(TABLES):
+            raise FileError(f"{path} must end in {', '.join(TABLES)}: the ending tells how to read it.")
         if path.stat().st_size == 0:
             raise DataError(f"{path} is empty.")
 
@@ -149,9 +150,9 @@ def _about(abouts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
     known = [about for about in abouts if about is not None]
     if len(known) < len(abouts):
         return {}
-    space = Space.from_json(known[0]["space"])
+    space = _space(known[0])
     for about in known[1:]:
-        space = space.merge(Space.from_json(about["space"]))
+        space = space.merge(_space(about))
     result: dict[str, Any] = {"space": space}
     sources = {str(about["source"]) for about in known}
     if len(sources) == 1:
@@ -159,3 +160,7 @@ def _about(abouts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
     if len(known) == 1:
         result |= {"metadata": known[0]["metadata"], "checksum": known[0].get("checksum")}
     return result
+
+
+def _space(about: Mapping[str, Any]) -> Space:
+    return Space.from_json(json.dumps(about["space"]))

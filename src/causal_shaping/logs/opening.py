@@ -15,7 +15,7 @@ import ibis
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import NEXT, Bins, Label, plain
 from causal_shaping.errors import ArgumentError, DataError
-from causal_shaping.io.parquet import logs_table
+from causal_shaping.io.convert import logs_table
 from causal_shaping.logs._finding import ROW, RawLogs, Where, find
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.table import LogTable, fetch, look_at_rows
