@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from causal_shaping import Counts, Logs, Space, count, load_world, read_logs
-from causal_shaping.data.logs import UNKNOWN
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import DataError, UnknownNameError
 
 SPACE = Space(states=["a", "b", "end"], actions=["left", "right"])

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.data.logs import UNKNOWN
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.io.container import METADATA_KEY
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
-from causal_shaping.data.logs import UNKNOWN, Table
-from causal_shaping.data.space import Space
+from causal_shaping.data.logs import Table
+from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import DataError
 
 MAX_REWARDS = 64

@@ -13,11 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
-from causal_shaping.data.space import Space
+from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import DataError
-
-UNKNOWN = -1
-"""The position that stands for a next state that the log does not hold."""
 
 
 class Table:

@@ -21,11 +21,11 @@ import numpy.typing as npt
 
 from causal_shaping._checks import check_discount, check_integer
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
-from causal_shaping.data.space import Label, Space, plain
+from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import ArgumentError, UnknownNameError
 
-UNSEEN = -1
-"""The position of a state that the potential does not know."""
+UNSEEN = UNKNOWN
+"""The position of a state that the potential does not know: the last column of its table."""
 
 
 class HasSpace(Protocol):
@@ -129,21 +129,17 @@ class Potential:
         assert self.unseen is not None
         return replace(self, values=self.values + shift, unseen=self.unseen + shift)
 
-    @cached_property
-    def _positions(self) -> dict[Label, int]:
-        return {label: position for position, label in enumerate(self.space.states)}
-
     def position(self, observation: Any) -> int:
         """Return where a live observation stands in `values`, `UNSEEN` if nowhere; real numbers go into their bins."""
         return self.position_of(self.space.label(observation))
 
     def position_of(self, label: Any) -> int:
         """Return where a state's label, cut into bins already, stands in `values`, `UNSEEN` if nowhere."""
-        return self._positions.get(plain(label), UNSEEN)
+        return self.space.find(label)
 
     def locate(self, space: Space) -> LongArray:
         """Return where the states of another space stand in `values`, `UNSEEN` for those that it does not hold."""
-        return np.array([self._positions.get(label, UNSEEN) for label in space.states], dtype=np.int64)
+        return self.space.find_all(space)
 
     @cached_property
     def _table(self) -> FloatArray:
@@ -168,7 +164,7 @@ class Potential:
 
     def __call__(self, state: Any, h: int = 0) -> float:
         """Return phi_h of a state, by label."""
-        return float(self.at(self._positions.get(plain(state), UNSEEN), check_integer("h", h)))
+        return float(self.at(self.space.find(state), check_integer("h", h)))
 
     def about(self) -> dict[str, Any]:
         """Return everything but the values as plain values, for JSON."""

@@ -22,6 +22,9 @@ Label: TypeAlias = int | str | tuple[int | str, ...]
 ROW_COLUMNS = ("source", "episode", "step", "action", "reward", "terminated", "truncated")
 """The columns of a log row beside those of its state and next state."""
 
+UNKNOWN = -1
+"""The position of a label that is not in a space, or not in a log."""
+
 NEXT = "next_"
 """What the column of a next state has in front of the column of the state."""
 
@@ -184,23 +187,31 @@ class Space:
         return self.next_columns_of(self.columns)
 
     @cached_property
-    def _state_positions(self) -> dict[Label, int]:
-        return {label: i for i, label in enumerate(self.states)}
+    def _positions(self) -> tuple[dict[Label, int], dict[Label, int]]:
+        return tuple({label: i for i, label in enumerate(labels)} for labels in (self.states, self.actions))  # type: ignore[return-value]
 
-    @cached_property
-    def _action_positions(self) -> dict[Label, int]:
-        return {label: i for i, label in enumerate(self.actions)}
+    def find(self, state: Any) -> int:
+        """Return the position of a state, `UNKNOWN` if the space does not hold it."""
+        return self._positions[0].get(plain(state), UNKNOWN)
+
+    def find_action(self, action: Any) -> int:
+        """Return the position of an action, `UNKNOWN` if the space does not hold it."""
+        return self._positions[1].get(plain(action), UNKNOWN)
+
+    def find_all(self, other: Space) -> LongArray:
+        """Return the positions of the states of another space, `UNKNOWN` for those that this one does not hold."""
+        return np.array([self.find(label) for label in other.states], dtype=np.int64)
 
     def state_position(self, label: Any) -> int:
-        """Return the position of a state in the tables."""
-        return _position("state", self._state_positions, label)
+        """Return the position of a state; one that the space does not hold is an error."""
+        return _known(self.find(label), "state", label, self.states)
 
     def action_position(self, label: Any) -> int:
-        """Return the position of an action in the tables."""
-        return _position("action", self._action_positions, label)
+        """Return the position of an action; one that the space does not hold is an error."""
+        return _known(self.find_action(label), "action", label, self.actions)
 
     def positions(self, other: Space) -> tuple[IntArray, IntArray]:
-        """Return where the states and the actions of `other` stand in this space."""
+        """Return the positions of the states and the actions of another space; this one must hold them all."""
         return (
             np.array([self.state_position(label) for label in other.states], dtype=np.int32),
             np.array([self.action_position(label) for label in other.actions], dtype=np.int32),
@@ -292,11 +303,10 @@ class Space:
         return f"Space({len(self.states)} states by ({columns}), actions {_shortened(self.actions)})"
 
 
-def _position(kind: str, positions: Mapping[Label, int], label: Any) -> int:
-    known = plain(label)
-    if known not in positions:
-        raise UnknownNameError(f"There is no {kind} {label!r}. The {kind}s are {_shortened(positions)}.")
-    return positions[known]
+def _known(position: int, kind: str, label: Any, labels: Sequence[Label]) -> int:
+    if position == UNKNOWN:
+        raise UnknownNameError(f"There is no {kind} {label!r}. The {kind}s are {_shortened(labels)}.")
+    return position
 
 
 def _shortened(labels: Iterable[Label], most: int = 8) -> str:

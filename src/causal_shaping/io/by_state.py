@@ -50,7 +50,7 @@ def columns_by_state(contents: Contents) -> dict[str, npt.NDArray[Any]]:
         raise DataError(f"it claims to have {steps!r} steps")
     states = len(space.states)
     key = (*space.columns, *(() if steps is None else ("step",)))
-    place = positions(table, space.columns, space.states, "state").astype(np.int64)
+    place = positions(table, space.columns, space.find, "state").astype(np.int64)
     if steps is not None:
         place = place + states * table["step"].to_numpy()
     if place.dtype != np.int64 or not np.array_equal(np.sort(place), np.arange(states * (steps or 1))):

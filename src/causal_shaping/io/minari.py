@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from causal_shaping.data.logs import UNKNOWN, Logs
-from causal_shaping.data.space import Space
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import CausalShapingError, DataError, FileError, MissingExtraError
 from causal_shaping.io.labels import label_columns
 

@@ -135,7 +135,9 @@ def count_table(
     except UnknownLabelError as error:
         raise DataError(f"{_first_row(table, error)}: {error}. Declare it, or mend the logs.") from error
     by_column = table.source is None
-    columns["source"] = positions(counted, ["source"], names, "source") if by_column else np.zeros(counted.num_rows)
+    columns["source"] = (
+        positions(counted, ["source"], names.index, "source") if by_column else np.zeros(counted.num_rows)
+    )
     columns["step"] = counted["step"].to_numpy() if step_indexed else None
     columns["n"] = counted["n"].to_numpy()
     columns["terminated"] = counted["terminated"].to_numpy()

@@ -99,9 +99,9 @@ class LogTable:
     def encode(self, table: pa.Table, space: Space) -> dict[str, Any]:
         """Return the columns state, action and next_state of a fetched table as positions in a space."""
         return {
-            "state": positions(table, self.states, space.states, "state"),
-            "action": positions(table, ["action"], space.actions, "action"),
-            "next_state": positions(table, self.next_states, space.states, "state"),
+            "state": positions(table, self.states, space.find, "state"),
+            "action": positions(table, ["action"], space.find_action, "action"),
+            "next_state": positions(table, self.next_states, space.find, "state"),
         }
 
     def load(self) -> Logs:
