@@ -118,7 +118,7 @@ def test_skipped_actions_survive_a_file(tmp_path):
 
 
 def wider(space):
-    return cs.Space(space.states, [*space.actions, "jump"], space.columns, space.bins, space.terminal)
+    return cs.Space(space.states, [*space.actions, "jump"], space.columns, bins=space.bins, terminal=space.terminal)
 
 
 def test_other_tools_can_open_the_file_and_its_order_does_not_matter(tmp_path):

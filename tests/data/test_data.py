@@ -102,18 +102,18 @@ def test_logs_know_their_length_and_episodes():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"reward": [0.1, np.nan, 0.3, 0.4]}, r"Source 'a', row 1 \(episode 0, step 1\): the reward is not finite"),
-        ({"reward": [0.1, 0.2, np.inf, 0.4]}, "row 2.*not finite"),
+        ({"reward": [0.1, np.nan, 0.3, 0.4]}, r"Source 'a', row 1 \(episode 0, step 1\): the reward must be finite"),
+        ({"reward": [0.1, 0.2, np.inf, 0.4]}, "row 2.*must be finite"),
         ({"state": [0, 3, 0, 0]}, r"row 1.*state must be in 0 .. 2; found 3"),
         ({"action": [0, 0, 2, 0]}, r"row 2.*action must be in 0 .. 1; found 2"),
         ({"next_state": [1, -2, 0, 1]}, r"row 1.*next_state must be in -1 .. 2"),
-        ({"step": [0, 2, 0, 1]}, "row 1.*without a gap"),
-        ({"step": [0, 0, 0, 1]}, "row 1.*without a gap or a repetition"),
-        ({"step": [-1, 0, 0, 1]}, "row 0.*must begin with step 0"),
-        ({"step": [0, 1, 1, 2]}, "row 2.*must begin with step 0"),
+        ({"step": [0, 2, 0, 1]}, "row 1.*steps are missing"),
+        ({"step": [0, 0, 0, 1]}, "row 1.*stands twice"),
+        ({"step": [-1, 0, 0, 1]}, "row 0.*before the first"),
+        ({"step": [0, 1, 1, 2]}, "row 2.*does not begin with its first step"),
         ({"episode": [1, 1, 0, 0]}, "row 2.*must rise"),
-        ({"terminated": [True, True, False, False]}, "row 1.*goes on after"),
-        ({"truncated": [False, False, True, False]}, "row 3.*goes on after"),
+        ({"terminated": [True, True, False, False]}, "row 1.*continues after"),
+        ({"truncated": [False, False, True, False]}, "row 3.*continues after"),
         ({"next_state": [0, 2, 0, 1]}, "row 1.*not the next state of the row before"),
         ({"next_state": [UNKNOWN, 2, 0, 1]}, "row 1.*not the next state of the row before"),
         ({"reward": [0.1]}, "columns must be of one length"),
@@ -273,7 +273,7 @@ def test_nothing_leaves_a_terminal_state_or_goes_on_in_one():
     space = Space(["a", "end"], ["go"], terminal=["end"])
     with pytest.raises(DataError, match="terminal"):
         Logs(space, "s", [0], [0], [1], [0], [0.0], [0], [False], [True])
-    with pytest.raises(DataError, match="terminal, but it goes on"):
+    with pytest.raises(DataError, match="terminal, but the row is not terminated"):
         Logs(space, "s", [0], [0], [0], [0], [0.0], [1], [False], [True])
     with pytest.raises(UnknownNameError, match="There is no state 'b'"):
         Space(["a", "end"], ["go"], terminal=["b"])

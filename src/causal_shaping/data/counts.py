@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
-from causal_shaping.data.logs import Table
+from causal_shaping.data.rows import Table
 from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import DataError
 
