@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArra
 from causal_shaping.data.rows import Table, row_rules
 from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class _Arrays:
@@ -140,6 +143,38 @@ class Logs(Table):
         from causal_shaping.io.convert import save_logs  # the stage to the right: a method people look for
 
         save_logs(self, path)
+
+    def summary(self) -> str:
+        """Return what the logs hold, in a few lines."""
+        returns = np.add.reduceat(self.reward, np.flatnonzero(self.step == 0))
+        terminated = np.count_nonzero(self.terminated)
+        truncated = np.count_nonzero(self.truncated & ~self.terminated)
+        lines = [
+            repr(self),
+            f"Episodes: {terminated:,} terminated, {truncated:,} truncated, {self.episodes - terminated - truncated:,} "
+            f"with neither flag set; {len(self) / self.episodes:.1f} steps on average, at most {self.step.max() + 1:,}",
+            f"Rewards from {self.reward.min():g} to {self.reward.max():g}; returns from {returns.min():g} to "
+            f"{returns.max():g}, {returns.mean():g} on average",
+            f"{len(np.unique(self.state)):,} states and {len(np.unique(self.action)):,} actions occur",
+        ]
+        return "\n".join(lines + [f"{key}: {value}" for key, value in self.metadata.items()])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per step, with labels in the columns; a next state that is not known is None."""
+        import pandas as pd
+
+        labels = self.space.row_columns(self.state, self.action, self.next_state)
+        followers = {name: labels.pop(name) for name in self.space.next_columns}
+        return pd.DataFrame(
+            {"source": self.source, "episode": self.episode, "step": self.step}
+            | labels
+            | {"reward": self.reward}
+            | followers
+            | {"terminated": self.terminated, "truncated": self.truncated}
+        )
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def __repr__(self) -> str:
         return f"Logs(source={self.source!r}, {len(self):,} steps in {self.episodes:,} episodes, {self.space!r})"

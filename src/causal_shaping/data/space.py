@@ -59,7 +59,7 @@ def _labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Bins:
     """How a column of real numbers becomes labels 0, 1, 2, ...: by cut points, or by quantiles of the logs.
 
@@ -262,9 +262,19 @@ class Space:
             name: _tidy(np.array(part, dtype=object)[states]) for name, part in zip(self.columns, parts, strict=True)
         }
 
-    def action_column(self, actions: IntArray) -> npt.NDArray[Any]:
-        """Return the labels of actions, for tables."""
-        return _tidy(np.array(self.actions, dtype=object)[actions])
+    def free_name(self, name: str) -> str:
+        """Return a name for a column beside those of states: with underscores in front if a state's has it."""
+        while name in (*self.columns, *self.next_columns):
+            name = "_" + name
+        return name
+
+    def row_columns(self, states: IntArray, actions: IntArray, next_states: IntArray) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of states, actions and next states, by label."""
+        return {
+            **self.label_columns(states),
+            "action": _tidy(np.array(self.actions, dtype=object)[actions]),
+            **dict(zip(self.next_columns, self.label_columns(next_states).values(), strict=True)),
+        }
 
     def merge(self, other: Space) -> Space:
         """Return a space that holds the labels of both: this one's order, then what the other adds."""

@@ -35,7 +35,7 @@ def save_by_state(
     steps = shape[0] if len(shape) == 2 else None
     table: dict[str, Any] = {} if steps is None else {"step": np.repeat(np.arange(steps), shape[1])}
     table |= state_columns(space, np.tile(np.arange(shape[-1], dtype=np.int32), steps or 1))
-    table |= {_free(name, space): values.ravel() for name, values in columns.items()}
+    table |= {space.free_name(name): values.ravel() for name, values in columns.items()}
     save(path, kind, table, {**metadata, "steps": steps}, space=space, checksum=checksum)
 
 
@@ -62,9 +62,3 @@ def columns_by_state(contents: Contents) -> dict[str, npt.NDArray[Any]]:
         for name in table.column_names
         if name not in key
     }
-
-
-def _free(name: str, space: Space) -> str:
-    while name in space.columns:
-        name = "_" + name
-    return name

@@ -16,7 +16,7 @@ from causal_shaping.io.container import Contents, load, save
 from causal_shaping.io.files import CSV, TABLES, check_target, write_table
 from causal_shaping.io.labels import label_column, label_columns, positions
 
-COUNTED = ("terminated", "n", "reward_sum", "reward_min", "reward_max")
+COUNTED = ("n", "reward_sum", "reward_min", "reward_max")
 """Columns of counts that are saved as they are."""
 
 
@@ -66,7 +66,8 @@ def counts_table(counts: Counts) -> pa.Table:
     if counts.step is not None:
         columns["step"] = counts.step
     columns |= label_columns(counts.space, counts.state, counts.action, counts.next_state)
-    return pa.table(columns | {name: getattr(counts, name) for name in COUNTED})
+    columns["terminated"] = counts.terminated
+    return pa.table(columns | {counts.space.free_name(name): getattr(counts, name) for name in COUNTED})
 
 
 def load_counts(path: str | os.PathLike[str]) -> Counts:
@@ -83,8 +84,9 @@ def load_counts(path: str | os.PathLike[str]) -> Counts:
             state=positions(table, space.columns, space.find, "state"),
             action=positions(table, ["action"], space.find_action, "action"),
             next_state=positions(table, space.next_columns, space.find, "state"),
+            terminated=table["terminated"].to_numpy(),
             population=contents.metadata["population"],
-            **{name: table[name].to_numpy() for name in COUNTED},
+            **{name: table[space.free_name(name)].to_numpy() for name in COUNTED},
         )
 
     return load(path, "counts", build)
