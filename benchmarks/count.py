@@ -30,7 +30,7 @@ def write_rows(path, millions):
     import pyarrow.parquet as pq
 
     import causal_shaping as cs
-    from causal_shaping.io.parquet import logs_table
+    from causal_shaping.io.convert import logs_table
 
     world = cs.load_world("lavacross-maze")
     writer, first = None, 0

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from causal_shaping.data.logs import UNKNOWN
+from causal_shaping.data.space import UNKNOWN
 
 
 def counted(logs, step_indexed=False):

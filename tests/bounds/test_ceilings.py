@@ -118,7 +118,7 @@ def test_skipped_actions_survive_a_file(tmp_path):
 
 
 def wider(space):
-    return cs.Space(space.states, [*space.actions, "jump"], space.columns, space.bins, space.terminal)
+    return cs.Space(space.states, [*space.actions, "jump"], space.columns, bins=space.bins, terminal=space.terminal)
 
 
 def test_other_tools_can_open_the_file_and_its_order_does_not_matter(tmp_path):
@@ -239,7 +239,7 @@ def test_a_file_without_a_column_is_refused(tmp_path):
     path = tmp_path / "phi.parquet"
     cs.value_ceilings(COUNTS, 20, -0.1).save(path)
     pq.write_table(pq.read_table(path).drop_columns("q_value of up"), path)
-    with pytest.raises(FileError, match="lacks the columns q_value of up"):
+    with pytest.raises(FileError, match="lacks 'q_value of up'"):
         cs.Ceilings.load(path)
 
 

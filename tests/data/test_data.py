@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from causal_shaping import Counts, Logs, Space, count, load_world, read_logs
-from causal_shaping.data.logs import UNKNOWN
+from causal_shaping import Bins, Counts, Logs, Space, count, load_world, read_logs
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import DataError, UnknownNameError
 
 SPACE = Space(states=["a", "b", "end"], actions=["left", "right"])
@@ -102,18 +102,18 @@ def test_logs_know_their_length_and_episodes():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"reward": [0.1, np.nan, 0.3, 0.4]}, r"Source 'a', row 1 \(episode 0, step 1\): the reward is not finite"),
-        ({"reward": [0.1, 0.2, np.inf, 0.4]}, "row 2.*not finite"),
+        ({"reward": [0.1, np.nan, 0.3, 0.4]}, r"Source 'a', row 1 \(episode 0, step 1\): the reward must be finite"),
+        ({"reward": [0.1, 0.2, np.inf, 0.4]}, "row 2.*must be finite"),
         ({"state": [0, 3, 0, 0]}, r"row 1.*state must be in 0 .. 2; found 3"),
         ({"action": [0, 0, 2, 0]}, r"row 2.*action must be in 0 .. 1; found 2"),
         ({"next_state": [1, -2, 0, 1]}, r"row 1.*next_state must be in -1 .. 2"),
-        ({"step": [0, 2, 0, 1]}, "row 1.*without a gap"),
-        ({"step": [0, 0, 0, 1]}, "row 1.*without a gap or a repetition"),
-        ({"step": [-1, 0, 0, 1]}, "row 0.*must begin with step 0"),
-        ({"step": [0, 1, 1, 2]}, "row 2.*must begin with step 0"),
+        ({"step": [0, 2, 0, 1]}, "row 1.*steps are missing"),
+        ({"step": [0, 0, 0, 1]}, "row 1.*stands twice"),
+        ({"step": [-1, 0, 0, 1]}, "row 0.*before the first"),
+        ({"step": [0, 1, 1, 2]}, "row 2.*does not begin with its first step"),
         ({"episode": [1, 1, 0, 0]}, "row 2.*must rise"),
-        ({"terminated": [True, True, False, False]}, "row 1.*goes on after"),
-        ({"truncated": [False, False, True, False]}, "row 3.*goes on after"),
+        ({"terminated": [True, True, False, False]}, "row 1.*continues after"),
+        ({"truncated": [False, False, True, False]}, "row 3.*continues after"),
         ({"next_state": [0, 2, 0, 1]}, "row 1.*not the next state of the row before"),
         ({"next_state": [UNKNOWN, 2, 0, 1]}, "row 1.*not the next state of the row before"),
         ({"reward": [0.1]}, "columns must be of one length"),
@@ -273,7 +273,67 @@ def test_nothing_leaves_a_terminal_state_or_goes_on_in_one():
     space = Space(["a", "end"], ["go"], terminal=["end"])
     with pytest.raises(DataError, match="terminal"):
         Logs(space, "s", [0], [0], [1], [0], [0.0], [0], [False], [True])
-    with pytest.raises(DataError, match="terminal, but it goes on"):
+    with pytest.raises(DataError, match="terminal, but the row is not terminated"):
         Logs(space, "s", [0], [0], [0], [0], [0.0], [1], [False], [True])
     with pytest.raises(UnknownNameError, match="There is no state 'b'"):
         Space(["a", "end"], ["go"], terminal=["b"])
+
+
+def test_a_space_finds_labels_and_says_which_it_does_not_hold():
+    assert (SPACE.find("b"), SPACE.find("zzz")) == (1, UNKNOWN)
+    assert (SPACE.find_action(SPACE.actions[1]), SPACE.find_action("zzz")) == (1, UNKNOWN)
+    other = Space(["end", "zzz", "a"], SPACE.actions)
+    assert SPACE.find_all(other).tolist() == [SPACE.find("end"), UNKNOWN, 0]
+
+
+def test_a_missing_value_of_an_observation_has_a_label_where_the_space_has_one():
+    space = Space([(0, "x"), (-1, "?")], ["go"], ["age", "kind"], bins={"age": Bins(edges=(1.0,))}, missing={"age": -1})
+    assert space.label((np.nan, "x")) == (-1, "x")
+    assert space.label((None, "x")) == (-1, "x")
+    assert Space.from_json(space.to_json()) == space
+    plain = Space(space.states, space.actions, space.columns, bins=space.bins)
+    assert plain.merge(space).missing == space.merge(plain).missing == {"age": -1}
+    with pytest.raises(DataError, match="NaN"):
+        plain.label((np.nan, "x"))
+    other = Space(space.states, space.actions, space.columns, bins=space.bins, missing={"age": -2})
+    with pytest.raises(DataError, match="missing values of age have different labels"):
+        space.merge(other)
+    with pytest.raises(DataError, match="missing names"):
+        Space(["a"], ["go"], missing={"b": -1})
+
+
+def test_logs_and_counts_become_tables_with_labels():
+    frame = logs().to_pandas()
+    assert frame.columns.tolist() == [
+        "source", "episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated",
+    ]  # fmt: skip
+    assert frame["state"].tolist() == [SPACE.states[s] for s in ROWS["state"]]
+    assert frame["reward"].tolist() == ROWS["reward"]
+    open_end = logs(next_state=[1, UNKNOWN, 0, UNKNOWN])
+    assert open_end.to_pandas()["next_state"].tolist() == ["b", None, "a", None]
+    counted = count(open_end)
+    frame = counted.to_pandas()
+    assert len(frame) == len(counted)
+    assert frame["n"].sum() == 4
+    assert set(frame["next_state"]) == {"b", None, "a"}
+    assert (
+        count(logs(), step_indexed=True).to_pandas()["step"].tolist() == count(logs(), step_indexed=True).step.tolist()
+    )
+
+
+def test_logs_and_counts_tell_what_they_hold():
+    assert "1 terminated, 1 truncated, 0 with neither flag set" in str(logs())
+    assert "\n" not in repr(count(logs()))
+    summary = str(count(logs()))
+    assert summary.splitlines()[0] == repr(count(logs()))
+    assert "a: 4 steps, 2 of 3 states" in summary
+    assert "25.0% of the steps terminated" in summary
+
+
+def test_a_state_column_that_is_called_like_a_count_survives(tmp_path):
+    space = Space(["a", "b"], ["go"], ["n"])
+    held = count(Logs(space, "s", [0], [0], [0], [0], [0.5], [1], [True], [False]))
+    held.save(tmp_path / "counts.parquet")
+    again = Counts.load(tmp_path / "counts.parquet")
+    assert (again.checksum, again.n.tolist()) == (held.checksum, [1.0])
+    assert held.to_pandas()[["n", "_n"]].values.tolist() == [["a", 1.0]]

@@ -68,7 +68,7 @@ def test_zero_functions_and_live_observations():
     assert away((1, 1)) == -12
     by_step = cs.Potential.from_function(lambda cell, h: -h, EASY, horizon=3)
     assert by_step((1, 1), 2) == -2
-    binned = cs.Space([(0, "x"), (1, "x")], ["go"], ["age", "kind"], {"age": cs.Bins(edges=(18.0,))})
+    binned = cs.Space([(0, "x"), (1, "x")], ["go"], ["age", "kind"], bins={"age": cs.Bins(edges=(18.0,))})
     phi = cs.Potential([1.0, 2.0], binned)
     assert phi.position((40.5, "x")) == 1
     assert phi.position((3.0, "y")) == -1

@@ -39,18 +39,19 @@ def test_an_exported_data_set_is_an_ordinary_one():
     assert np.concatenate([episode.rewards for episode in dataset]).tolist() == logs.reward.tolist()
 
 
-def foreign(observations, space, dataset="test/foreign-v0"):
+def foreign(observations, space, dataset="test/foreign-v0", actions=(0, 1, 1), action_space=None):
     """A data set that we did not write: one episode of three steps."""
+    action_space = action_space or gym.spaces.Discrete(2)
     buffer = EpisodeBuffer(
         observations=observations,
-        actions=np.array([0, 1, 1]),
+        actions=np.array(actions, dtype=action_space.dtype),
         rewards=np.array([0.1, 0.2, 0.3]),
         terminations=np.array([False, False, True]),
         truncations=np.array([False, False, False]),
         infos={},
     )
     minari.create_dataset_from_buffers(
-        dataset, [buffer], observation_space=space, action_space=gym.spaces.Discrete(2), data_format="hdf5"
+        dataset, [buffer], observation_space=space, action_space=action_space, data_format="hdf5"
     )
     return f"minari:{dataset}"
 
@@ -83,6 +84,13 @@ def test_boxes_of_floats_need_bins():
     logs = cs.read_logs(where, bins={"state": cs.Bins(edges=(0.0, 1.0))})
     assert states(logs) == [1, 2, 0, 1]
     assert logs.space.label(np.array([0.3])) == 1
+
+
+def test_continuous_actions_are_refused_with_what_to_do():
+    box = gym.spaces.Box(-1, 1, (1,), np.float32)
+    where = foreign(np.array([0, 3, 1, 2]), gym.spaces.Discrete(4), actions=[[0.5], [0.1], [0.2]], action_space=box)
+    with pytest.raises(CausalShapingError, match=r"actions must be discrete, but.*Box.*Cut them into bins"):
+        cs.read_logs(where)
 
 
 def test_what_cannot_be_read_or_written_is_refused():

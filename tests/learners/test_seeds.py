@@ -102,7 +102,7 @@ def test_two_at_once_in_one_folder_do_not_disturb_each_other(tmp_path):
 def test_a_seed_that_cannot_be_read_is_named(tmp_path):
     seeds_of(tmp_path)
     (tmp_path / "seed-1.parquet").write_text("cut")
-    with pytest.raises(FileError, match=r"seed-1.parquet is not the run of a seed.*Remove it"):
+    with pytest.raises(FileError, match=r"seed-1.parquet is not a complete Parquet file.*Remove it"):
         seeds_of(tmp_path)
 
 

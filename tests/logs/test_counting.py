@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.io.parquet import logs_table
+from causal_shaping.io.convert import logs_table
 
 XY = {"state": ["x", "y"]}
 
@@ -56,7 +56,7 @@ def test_shuffled_rows_and_split_files_count_the_same(tmp_path, logs):
     parts = [tmp_path / f"part{i}.parquet" for i in range(3)]
     for path, rows in zip(parts, np.array_split(np.arange(len(logs)), 3), strict=True):
         pq.write_table(shuffled.take(rows), path)  # even episodes are split over files
-    assert by_label(cs.count(cs.open_logs(parts, "better", **XY))) == expected
+    assert by_label(cs.count(cs.open_logs(parts, source="better", **XY))) == expected
 
 
 @given(data=st.data())

@@ -3,18 +3,20 @@
 import json
 import sys
 
+import duckdb
 import ibis
 import numpy as np
+import pandas
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
-from reference import counted
+from reference import by_label, counted
 
 import causal_shaping as cs
 from causal_shaping.cli import main
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, DroppedEpisodesWarning, FileError
-from causal_shaping.io.parquet import logs_table
+from causal_shaping.io.convert import logs_table
 
 # Two episodes: a, b, end; and a, a, cut by a time limit.
 ROWS = {
@@ -88,7 +90,7 @@ def test_without_truncated_flags_an_open_end_is_an_open_end(file):
 
 def test_steps_may_be_counted_from_one_if_said_so(file):
     write(file, step=[1, 2, 1, 2])
-    with pytest.raises(DataError, match=r"row 1, column 'step'.*does not begin.*first_step=1 if.*; found 1"):
+    with pytest.raises(DataError, match=r"row 1, column 'step'.*does not begin.*; found 1 \(first_step=1 if"):
         cs.read_logs(file)
     assert cs.read_logs(file, first_step=1).step.tolist() == [0, 1, 0, 1]
 
@@ -194,14 +196,17 @@ BAD = {
     "missing column": (bad_parquet(without=["reward"]), "no column 'reward'. Its columns are episode, step"),
     "mistyped reward": (bad_parquet(reward=["x"] * 4), "column 'reward' holds string; it must hold numbers"),
     "mistyped step": (bad_parquet(step=[0.0, 1.0, 0.0, 1.0]), "column 'step' holds float64; it must hold integers"),
-    "mistyped flag": (bad_parquet(terminated=["no"] * 4), "column 'terminated' holds string"),
+    "mistyped flag": (
+        bad_parquet(terminated=["no"] * 4),
+        r"column 'terminated' holds text: 'no'.*terminated=\{'terminated': \['no'\]\}",
+    ),
     "flag that is no flag": (bad_parquet(terminated=[0, 1, 0, 7]), "row 4, column 'terminated'.*true or false"),
     "nan reward": (bad_parquet(reward=[0.1, float("nan"), 0.3, 0.3]), "row 2, column 'reward' .*must be finite"),
     "infinite reward": (bad_parquet(reward=[0.1, 0.2, float("inf"), 0.3]), "row 3, column 'reward'.*found inf"),
-    "null reward": (bad_parquet(reward=[0.1, 0.2, None, 0.3]), "row 3, column 'reward'.*must be finite; found None"),
+    "null reward": (bad_parquet(reward=[0.1, 0.2, None, 0.3]), "row 3, column 'reward'.*must be finite; found nothing"),
     "nan state": (
         bad_parquet(state=[0.2, float("nan"), 0.2, 0.2], next_state=[1.0, 1.0, 0.2, 0.2]),
-        "row 2, column 'state'.*missing or no number",
+        "row 2, column 'state'.*missing or not a number",
         {"bins": {"state": cs.Bins(edges=(0.5,))}},
     ),
     "nan next state": (
@@ -221,12 +226,12 @@ BAD = {
     "duplicate step": (bad_parquet(step=[0, 0, 0, 1]), "row [12], column 'step'.*stands twice"),
     "gapped steps": (bad_parquet(step=[0, 2, 0, 1]), r"row 2, column 'step' \(episode 0, step 2\).*steps are missing"),
     "late start": (bad_parquet(step=[0, 1, 1, 2]), "row 3, column 'step'.*does not begin"),
-    "on after the end": (bad_parquet(terminated=[True, True, False, False]), "row 2.*goes on after"),
+    "on after the end": (bad_parquet(terminated=[True, True, False, False]), "row 2.*continues after"),
     "other next state": (bad_parquet(next_state=["a", "end", "a", "a"]), "row 2, column 'state'.*not the next state"),
     "undeclared": (bad_parquet(), "row 2, column 'state'.*'b' is not one of the declared", {"states": ["a", "end"]}),
     "undeclared action": (bad_parquet(), "row 3, column 'action'.*'stay' is not", {"actions": ["go"]}),
-    "truncated parquet": (truncated_parquet, "not a whole Parquet file"),
-    "text as parquet": (bad_bytes("bad.parquet", b"hello"), "not a whole Parquet file"),
+    "truncated parquet": (truncated_parquet, "not a complete Parquet file"),
+    "text as parquet": (bad_bytes("bad.parquet", b"hello"), "not a complete Parquet file"),
     "wrong encoding": (bad_bytes("bad.csv", HEADER + "0,0,ä,go,1,b,0,0\n".encode("utf-16")), "cannot be read"),
     "latin-1": (bad_bytes("bad.csv", HEADER + "0,0,ä,go,1,b,0,0\n".encode("latin-1")), "cannot be read"),
     "endless line": (bad_bytes("bad.csv", HEADER + b"0,0," + b"a" * 5_000_000 + b",go,1,b,0,0\n"), "cannot be read"),
@@ -270,16 +275,16 @@ def test_two_sources_of_one_name_are_refused(tmp_path):
     with pytest.raises(ArgumentError, match=r"Two logs are called 's': .*a.parquet and .*b.parquet"):
         cs.count([first, second])
     shifted = write(tmp_path / "b.parquet", source=["s"] * 4, episode=[7, 7, 8, 8])
-    assert cs.count(cs.open_logs([first, shifted], "s")).n.sum() == 8
+    assert cs.count(cs.open_logs([first, shifted], source="s")).n.sum() == 8
 
 
 def test_parts_that_hold_the_same_episode_are_refused(tmp_path):
     first, second = write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet")
     with pytest.raises(DataError, match="stands twice in its episode"):
-        cs.read_logs([first, second], "s")
+        cs.read_logs([first, second], source="s")
     (tmp_path / "c.csv").write_bytes(HEADER)
     with pytest.raises(FileError, match="of one format"):
-        cs.read_logs([first, tmp_path / "c.csv"], "s")
+        cs.read_logs([first, tmp_path / "c.csv"], source="s")
 
 
 def test_bad_episodes_can_be_left_out_and_are_reported(tmp_path):
@@ -301,7 +306,7 @@ def test_a_bad_row_in_one_of_several_files_is_named_by_its_file(tmp_path):
     first = write(tmp_path / "a.parquet")
     second = write(tmp_path / "b.parquet", episode=[7, 7, 8, 8], reward=[0.1, 0.2, float("nan"), 0.3])
     with pytest.raises(DataError, match=r"b.parquet, row 3, column 'reward' \(episode 8, step 0\)"):
-        cs.read_logs([first, second], "s")
+        cs.read_logs([first, second], source="s")
 
 
 def test_declaring_states_of_a_file_of_ours(tmp_path):
@@ -319,15 +324,15 @@ def test_a_changed_file_of_ours_is_refused(tmp_path):
     reward[3] = 0.25
     changed = table.set_column(table.column_names.index("reward"), "reward", pa.array(reward))
     pq.write_table(changed.replace_schema_metadata(table.schema.metadata), tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="changed after it was written"):
+    with pytest.raises(FileError, match="changed after it was written"):
         cs.read_logs(tmp_path / "a.parquet")
 
 
 def test_a_table_without_a_name_needs_a_source(file):
     table = pa.table(ROWS)
-    with pytest.raises(ArgumentError, match="pass source="):
+    with pytest.raises(ArgumentError, match="Name the source: open_logs"):
         cs.read_logs(table)
-    assert cs.read_logs(table, "s").source == "s"
+    assert cs.read_logs(table, source="s").source == "s"
     warehouse = ibis.duckdb.connect()
     assert cs.count(warehouse.read_parquet(write(file), table_name="ward")).sources == ("ward",)
 
@@ -414,8 +419,8 @@ def test_parts_of_one_log_must_have_the_same_columns(tmp_path, suffix):
     for other in (part("b", without=["terminated"], **later), part("c", order=-1, **later)):
         for pair in ([whole, other], [other, whole]):
             with pytest.raises(DataError, match="parts of one log, but differ in columns"):
-                cs.read_logs(pair, "s")
-    assert len(cs.read_logs([whole, part("d", **later)], "s")) == 8
+                cs.read_logs(pair, source="s")
+    assert len(cs.read_logs([whole, part("d", **later)], source="s")) == 8
 
 
 def test_labels_of_two_types_in_state_and_next_state_are_read_as_strings(tmp_path):
@@ -436,7 +441,7 @@ def test_rows_are_numbered_as_in_the_file_even_if_only_one_source_is_read(tmp_pa
     path.write_bytes(
         b"source," + HEADER + b"x,0,0,a,go,1,a,0,0\nx,0,1,a,go,1,a,0,1\ny,0,0,a,go,1,a,0,0\ny,0,1,a,go,nan,a,0,1\n"
     )
-    with pytest.raises(DataError, match=r"row 4, column 'reward'"):
+    with pytest.raises(DataError, match=r"row 4 after the header, column 'reward'"):
         cs.read_logs(path, source="y")
 
 
@@ -517,13 +522,179 @@ def test_a_data_frame_is_a_table_like_any_other():
         }
     )
     columns = {"episode": "patient", "step": "day", "first_step": 1, "state": "stage", "action": "drug"}
-    counts = cs.count(cs.open_logs(frame, "ward", reward="score", terminated="ended", **columns))
+    counts = cs.count(cs.open_logs(frame, source="ward", reward="score", terminated="ended", **columns))
     assert counts.n.sum() == 4
     assert counts.sources == ("ward",)
-    with pytest.raises(ArgumentError, match=r"has no column 'scor'. Did you mean 'score'\?.*--reward r"):
-        cs.open_logs(frame, "ward", reward="scor", **columns)
-    with pytest.raises(ArgumentError, match="pass source="):
+    with pytest.raises(ArgumentError, match=r"has no column 'scor'. Did you mean 'score'\?.*reward='score'"):
+        cs.open_logs(frame, source="ward", reward="scor", **columns)
+    with pytest.raises(ArgumentError, match="Name the source: open_logs"):
         cs.count(frame)
     frame["outcome"] = ["", "cured", "", "died"]
-    with pytest.raises(DataError, match=r"holds string: '', 'cured', 'died'. Which of these end an episode\?"):
-        cs.open_logs(frame, "ward", reward="score", terminated="outcome", **columns)
+    with pytest.raises(DataError, match=r"holds text: '', 'cured', 'died'. Say which of these end an episode"):
+        cs.open_logs(frame, source="ward", reward="score", terminated="outcome", **columns)
+
+
+# What is a log, and what the columns can mean -------------------------------------------------------------------------
+
+WARD = {
+    "patient": [1, 1, 2, 2, 2],
+    "day": [1, 2, 1, 2, 3],
+    "stage": ["early", "late", "early", "early", "late"],
+    "drug": ["a", "b", "a", "a", "b"],
+    "score": [-1.0, -2.0, -1.0, -3.0, 0.5],
+    "outcome": [None, "died", None, None, "cured"],
+}
+NAMES = {"episode": "patient", "step": "day", "first_step": 1, "state": "stage", "action": "drug", "reward": "score"}
+
+
+def relation():
+    rows = pa.table(WARD)
+    return duckdb.connect().from_arrow(rows)
+
+
+def polars_frame():
+    return pytest.importorskip("polars").DataFrame(WARD)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: pandas.DataFrame(WARD), lambda: pa.table(WARD), relation, lambda: ibis.memtable(WARD), polars_frame],
+    ids=["pandas", "arrow", "duckdb", "ibis", "polars"],
+)
+def test_tables_of_all_kinds_are_logs(make):
+    expected = counted(cs.read_logs(pa.table(WARD), source="ward", **NAMES))
+    assert counted(cs.read_logs(make(), source="ward", **NAMES)) == expected
+    assert by_label(cs.count(cs.open_logs(make(), source="ward", **NAMES))) == expected
+
+
+def test_a_frame_with_the_schemas_own_names_can_be_counted_as_it_stands():
+    frame = pandas.DataFrame(ROWS | {"source": ["ward"] * 4})
+    assert cs.count(frame).sources == ("ward",)
+    with pytest.raises(ArgumentError, match=r"the DataFrame does not say where.*source="):
+        cs.count(pandas.DataFrame(ROWS))
+
+
+def ends(**options):
+    return cs.read_logs(pa.table(WARD), source="ward", **NAMES | options).terminated.tolist()
+
+
+def test_values_of_a_column_can_end_an_episode():
+    assert ends(terminated={"outcome": ["died", "cured"]}) == [False, True, False, False, True]
+    assert ends(terminated={"outcome": ["died"]}) == [False, True, False, False, False]
+    logs = cs.read_logs(
+        pa.table(WARD), source="ward", **NAMES, terminated={"outcome": ["died"]}, truncated={"outcome": ["cured"]}
+    )
+    assert logs.truncated.tolist() == [False, False, False, False, True]
+
+
+def test_any_of_several_columns_can_end_an_episode():
+    table = pa.table(WARD | {"died": [0, 1, 0, 0, 0], "cured": [False, False, False, False, True]})
+    logs = cs.read_logs(table, source="ward", **NAMES, terminated=["died", "cured"])
+    assert logs.terminated.tolist() == [False, True, False, False, True]
+    logs = cs.read_logs(table, source="ward", **NAMES, terminated={"died": [1], "cured": [True]})
+    assert logs.terminated.tolist() == [False, True, False, False, True]
+
+
+def test_a_column_of_text_needs_the_values_that_end_an_episode():
+    with pytest.raises(
+        DataError, match=r"'outcome' holds text: 'cured', 'died'.*terminated=\{'outcome': \['cured'\]\}"
+    ):
+        ends(terminated="outcome")
+    with pytest.raises(DataError, match=r"'outcome' holds text.*truncated="):
+        ends(truncated="outcome")
+    with pytest.raises(ArgumentError, match="must list values"):
+        ends(terminated={"outcome": "died"})
+    with pytest.raises(ArgumentError, match="names no column"):
+        ends(terminated=[])
+
+
+def test_a_value_that_never_occurs_is_warned_of():
+    with pytest.warns(
+        cs.AssumptionWarning, match=r"never holds 'dead', which terminated names. It holds 'cured', 'died'"
+    ):
+        assert ends(terminated={"outcome": ["dead", "cured"]}) == [False, False, False, False, True]
+
+
+def test_continuous_actions_are_refused_with_what_to_do():
+    table = pa.table(WARD | {"drug": [0.5, 0.1, 0.2, 0.2, 0.9]})
+    with pytest.raises(DataError, match=r"column 'drug' holds float64. Actions must be discrete. Cut them into bins"):
+        cs.open_logs(table, source="ward", **NAMES)
+    with pytest.raises(ArgumentError, match=r"bins are given for the action 'drug'. Actions must be discrete"):
+        cs.open_logs(table, source="ward", **NAMES, bins={"drug": cs.Bins(quantiles=2)})
+
+
+GAPS = ["early", None, "early", None, "late"]
+
+
+def test_missing_values_of_a_state_are_counted_in_the_error():
+    with pytest.raises(
+        DataError, match=r"row 2, column 'stage' .*found nothing, as in 2 of 5 rows \(missing='unknown'"
+    ):
+        cs.read_logs(pa.table(WARD | {"stage": GAPS}), source="ward", **NAMES)
+
+
+def test_missing_values_can_be_a_label_of_their_own():
+    table = pa.table(WARD | {"stage": GAPS})
+    logs = cs.read_logs(table, source="ward", missing="unknown", **NAMES)
+    assert [logs.space.states[s] for s in logs.state] == ["early", "unknown", "early", "unknown", "late"]
+    assert [after for after, _ in outcomes(logs)] == ["unknown", None, "unknown", "late", None]
+    assert logs.space.label(None) == "unknown"
+    named = table.rename_columns(["episode", "step", "state", "action", "reward", "outcome"])
+    named = named.append_column("source", pa.array(["ward"] * 5)).set_column(1, "step", pa.array([0, 1, 0, 1, 2]))
+    assert by_label(cs.count(named, missing="unknown")) == counted(logs)
+
+
+@pytest.mark.parametrize("bins", [None, {"stage": cs.Bins(edges=(1.5,))}])
+def test_missing_numbers_become_minus_one(bins, tmp_path):
+    held = pa.array([1, None, 2, None, 2], pa.int64() if bins is None else pa.float64())
+    after = pa.array([None, 2, None, 2, None], held.type)
+    table = pa.table(WARD | {"stage": held, "next_stage": after})
+    logs = cs.read_logs(table, source="ward", missing="unknown", bins=bins, **NAMES)
+    shown = [1, 2] if bins is None else [0, 1]
+    low, high = shown
+    assert [logs.space.states[s] for s in logs.state] == [low, -1, high, -1, high]
+    assert [after for after, _ in outcomes(logs)] == [
+        -1,
+        None,
+        -1,
+        high,
+        None,
+    ]  # but for the last rows
+    assert (logs.space.label(None), logs.space.label(np.nan), logs.space.label(2)) == (-1, -1, high)
+    logs.save(tmp_path / "a.parquet")
+    again = cs.read_logs(tmp_path / "a.parquet")
+    assert (again.checksum, again.space) == (logs.checksum, logs.space)
+    assert cs.count(logs).space.missing == {"stage": -1}
+
+
+def test_a_part_of_a_next_state_can_be_missing_at_the_end_of_an_episode():
+    table = pa.table(
+        WARD
+        | {"age": [7, 7, 8, None, 8], "next_age": [7, None, None, 8, None]}
+        | {"next_stage": ["late", "early", "early", "late", None]}
+    )
+    logs = cs.read_logs(
+        table, source="ward", missing="?", terminated={"outcome": ["died"]}, **NAMES | {"state": ["stage", "age"]}
+    )
+    assert [after for after, _ in outcomes(logs)] == [("late", 7), ("early", -1), ("early", -1), ("late", 8), None]
+
+
+def test_a_column_that_holds_minus_one_cannot_have_missing_values():
+    table = pa.table(WARD | {"stage": [1, None, -1, 2, 2]})
+    with pytest.raises(DataError, match=r"row 3, column 'stage'.*-1 stands for a missing value.*found -1"):
+        cs.read_logs(table, source="ward", missing="unknown", **NAMES)
+
+
+def test_messages_show_rows_steps_and_values_as_the_file_does(tmp_path):
+    path = tmp_path / "ward.csv"
+    path.write_text("patient,day,stage,drug,score,ended\n7,1,early,a,1,0\n7,2,late,b,1,0\n7,4,late,b,1,yes\n")
+    with pytest.raises(DataError, match=r"column 'ended' holds text: '0', 'yes'"):
+        cs.read_logs(path, **NAMES, terminated="ended")
+    message = r"ward.csv, row 3 after the header, column 'day' \(episode 7, step 4\): steps are missing.*; found 4"
+    with pytest.raises(DataError, match=message):
+        cs.read_logs(path, **NAMES)
+    path.write_text("patient,day,stage,drug,score\n7,1,0.25,a,1\n7,2,nan,b,1\n")
+    with pytest.raises(
+        DataError, match=r"row 2 after the header, column 'stage' \(episode 7, step 2\).*found nan, as in 1 of 2"
+    ):
+        cs.read_logs(path, **NAMES, bins={"stage": cs.Bins(edges=(0.5,))})

@@ -10,7 +10,7 @@ from reference import by_label, counted
 
 import causal_shaping as cs
 from causal_shaping.errors import DataError
-from causal_shaping.io.parquet import logs_table
+from causal_shaping.io.convert import logs_table
 from causal_shaping.logs import check_logs
 from causal_shaping.logs.summary import summarise
 
@@ -57,7 +57,7 @@ def table(spark, logs, tmp_path):
 
 @pytest.mark.parametrize("step_indexed", [False, True])
 def test_spark_counts_what_duckdb_counts(table, logs, step_indexed, tmp_path_factory):
-    opened = cs.open_logs(table, "better", **XY)
+    opened = cs.open_logs(table, source="better", **XY)
     scratch = tmp_path_factory.mktemp("scratch")
     counts = cs.count(opened, step_indexed=step_indexed, scratch=str(scratch))
     assert by_label(counts) == counted(logs, step_indexed)
@@ -73,7 +73,7 @@ def test_results_are_written_by_the_cluster_not_collected(table, monkeypatch):
     backend = table.get_backend()
     write = type(backend).to_parquet
     monkeypatch.setattr(type(backend), "to_parquet", lambda self, *a, **k: wrote.append(a) or write(self, *a, **k))
-    cs.count(cs.open_logs(table, "better", **XY), check=False)
+    cs.count(cs.open_logs(table, source="better", **XY), check=False)
     assert len(wrote) == 1
 
 
@@ -98,11 +98,11 @@ def test_sums_of_rewards_agree_to_the_last_bits(spark, tmp_path):
 def test_missing_columns_checks_and_summaries_work_there_too(table, logs):
     bare = table.drop("next_x", "next_y", "terminated", "truncated")
     ours = cs.open_logs(logs_table(logs).drop_columns(["next_x", "next_y", "terminated", "truncated"]), "better", **XY)
-    opened = cs.open_logs(bare, "better", **XY)
+    opened = cs.open_logs(bare, source="better", **XY)
     assert by_label(cs.count(opened)) == by_label(cs.count(ours))
     ours, theirs = (
-        summarise(cs.open_logs(logs_table(logs), "better", **XY))[0],
-        summarise(cs.open_logs(table, "better", **XY))[0],
+        summarise(cs.open_logs(logs_table(logs), source="better", **XY))[0],
+        summarise(cs.open_logs(table, source="better", **XY))[0],
     )
     assert theirs.mean_return == pytest.approx(ours.mean_return)
     assert (theirs.episodes, theirs.terminated, theirs.longest) == (ours.episodes, ours.terminated, ours.longest)
@@ -110,4 +110,4 @@ def test_missing_columns_checks_and_summaries_work_there_too(table, logs):
     with pytest.raises(
         DataError, match=r"column 'reward' \(episode \d+, step 3\): the reward must be finite; found (nan|None)"
     ):
-        check_logs(cs.open_logs(broken, "better", **XY))
+        check_logs(cs.open_logs(broken, source="better", **XY))

@@ -166,7 +166,7 @@ def test_observations_of_other_environments_become_labels():
         [(0, 0), (0, 1), (1, 0), (1, 1)],
         [0, 1],
         ["position", "velocity"],
-        {"position": cs.Bins(edges=(-0.5,)), "velocity": cs.Bins(edges=(0.0,))},
+        bins={"position": cs.Bins(edges=(-0.5,)), "velocity": cs.Bins(edges=(0.0,))},
     )
     car = cs.ShapeReward(gym.make("MountainCar-v0"), cs.Potential([1.0, 2.0, 3.0, 4.0], space))
     observation, _ = car.reset(seed=0)
@@ -179,7 +179,7 @@ def test_observations_of_other_environments_become_labels():
 
 
 def test_a_label_of_ones_own_is_not_cut_into_bins_again():
-    space = cs.Space([(0, 1), (1, 1)], [0, 1, 2], ["position", "side"], {"position": cs.Bins(edges=(-0.5,))})
+    space = cs.Space([(0, 1), (1, 1)], [0, 1, 2], ["position", "side"], bins={"position": cs.Bins(edges=(-0.5,))})
     phi = cs.Potential([3.0, 7.0], space)
     cut = space.bins["position"]
     env = cs.ShapeReward(gym.make("MountainCar-v0"), phi, label=lambda seen: (int(cut(seen[0])), 1))
@@ -189,7 +189,7 @@ def test_a_label_of_ones_own_is_not_cut_into_bins_again():
 
 
 def test_whole_numbers_that_come_as_real_ones_are_labels_and_others_name_their_column():
-    space = cs.Space([(0, 6), (1, 6)], ["go"], ["age", "stage"], {"age": cs.Bins(edges=(65.0,))})
+    space = cs.Space([(0, 6), (1, 6)], ["go"], ["age", "stage"], bins={"age": cs.Bins(edges=(65.0,))})
     assert space.label(np.array([80.0, 6.0], dtype=np.float32)) == (1, 6)
     with pytest.raises(CausalShapingError, match=r"6.5 in column 'stage', which has no bins.*pass label="):
         space.label([80.0, 6.5])

@@ -29,7 +29,7 @@ from causal_shaping._compile import njit
 from causal_shaping.bounds._limits import Sampling
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.counts import MAX_REWARDS, Counts
-from causal_shaping.data.logs import UNKNOWN
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import ArgumentError
 
 SAME_REWARD = 2.0**-22

@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
-import pyarrow.parquet as pq
 
 from causal_shaping.bounds.ceilings import merge_counts, provably_suboptimal, value_ceilings, value_floors
 from causal_shaping.bounds.results import Ceilings, Floors
@@ -25,8 +23,8 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ContradictionError
-from causal_shaping.io.files import PARQUET, replacing
-from causal_shaping.io.parquet import state_columns
+from causal_shaping.io.files import write_table
+from causal_shaping.io.labels import state_columns
 
 GAMMAS = (1.0, 1.5, 2.0, 5.0, math.inf)
 MOST_CONFOUNDING = 1e4
@@ -37,8 +35,6 @@ PRECISION = 0.02
 
 TIE = 1e-9
 """Actions whose values differ by less than this are equally good."""
-
-TABLES = (*PARQUET, ".csv")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,7 +140,8 @@ class Sensitivity:
         gammas, states = len(self.confounding), len(self.space.states)
         actions = np.array([str(action) for action in self.space.actions])
         known = ~np.isnan(self.breakdown)
-        table = pa.table(
+        write_table(
+            path,
             {
                 "confounding": np.repeat(self.confounding, states),
                 **state_columns(self.space, np.tile(np.arange(states, dtype=np.int32), gammas)),
@@ -153,13 +150,8 @@ class Sensitivity:
                 "singled_out": self.singled_out.ravel(),
                 "best_action": pa.array(np.tile(actions[self.best_action], gammas), mask=np.tile(~known, gammas)),
                 "breakdown": pa.array(np.tile(self.breakdown, gammas), mask=np.tile(~known, gammas)),
-            }
+            },
         )
-        with replacing(path, TABLES) as temporary:
-            if temporary.suffix == ".csv":
-                pc.write_csv(table, temporary)
-            else:
-                pq.write_table(table, temporary)
 
     def __repr__(self) -> str:
         return f"Sensitivity at {', '.join(f'{gamma:g}' for gamma in self.confounding)}. {' '.join(self.findings())}"

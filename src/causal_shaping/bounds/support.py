@@ -16,8 +16,7 @@ import numpy as np
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.logs import UNKNOWN
-from causal_shaping.data.space import Label
+from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.errors import ArgumentError
 
 SUPPORTS = ("any", "observed")

@@ -19,7 +19,7 @@ from rich.progress import Progress
 
 from causal_shaping import __version__
 from causal_shaping.bounds import Ceilings, value_ceilings
-from causal_shaping.bounds.sensitivity import GAMMAS, TABLES, sensitivity as sensitivity_of
+from causal_shaping.bounds.sensitivity import GAMMAS, sensitivity as sensitivity_of
 from causal_shaping.cli._console import (
     best_values,
     print_examination,
@@ -43,9 +43,8 @@ from causal_shaping.errors import (
     DroppedEpisodesWarning,
     ShapingWarning,
 )
-from causal_shaping.io.files import PARQUET, check_target
-from causal_shaping.io.parquet import LOG_FILES
-from causal_shaping.io.state_table import kind_of
+from causal_shaping.io.container import kind_of
+from causal_shaping.io.files import PARQUET, TABLES, check_target
 from causal_shaping.learners import PRESETS, train_seeds
 from causal_shaping.logs import check_logs, count
 from causal_shaping.logs.summary import summarise
@@ -186,7 +185,7 @@ def collect(
     Example: causal-shaping collect lavacross-easy --demonstrator good --steps 100000 --seed 0 -o good.parquet
     """
     console = Console(stderr=True)
-    check_target(output, LOG_FILES)
+    check_target(output, TABLES)
     loaded = _load(world, coins, horizon, wind)
     loaded.demonstrator(demonstrator)
     with console.status(f"Watching {demonstrator} in {loaded.name} for {steps:,} steps"):

@@ -49,4 +49,4 @@ def named_logs(text: str, **columns: Any) -> LogTable:
         raise ArgumentError(f"{text!r} must have a name in front of '=' and a file behind it.")
     single = where.startswith(MINARI) or Path(where).exists()
     files: Any = where if single else [part for part in where.split(",") if part]
-    return open_logs(files, name or None, **columns)
+    return open_logs(files, source=name or None, **columns)

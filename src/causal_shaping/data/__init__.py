@@ -1,4 +1,4 @@
-"""What every stage hands to the next: frozen, validated, no input or output.
+"""What every stage hands to the next: frozen and validated, free of input and output.
 
 - `Space`: the states and actions, their labels and their order; `Bins`: how real numbers become labels.
 - `Logs`: the trajectories of one source.

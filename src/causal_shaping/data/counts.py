@@ -8,22 +8,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
-from causal_shaping.data.logs import UNKNOWN, Table
-from causal_shaping.data.space import Space
+from causal_shaping.data.result import Result
+from causal_shaping.data.rows import Table
+from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import DataError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MAX_REWARDS = 64
-"""Rewards of a source are told apart, as part of the outcome, if they take no more values than this."""
+"""The reward is part of the outcome if the rewards of a source take no more values than this."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counts(Table):
+class Counts(Table, Result):
     """What the logs of one or several sources show, counted per distinct outcome.
 
     One entry per (source, [step,] state, action, next state, terminated) and, for a source whose
@@ -41,7 +45,7 @@ class Counts(Table):
         action: int32 [entries].
         next_state: int32 [entries], or `UNKNOWN`.
         terminated: bool [entries].
-        n: float64 [entries], how often: whole numbers, or masses if `population`.
+        n: float64 [entries], how often it occurred: whole numbers, or masses if `population`.
         reward_sum: float64 [entries].
         reward_min: float64 [entries].
         reward_max: float64 [entries].
@@ -99,7 +103,7 @@ class Counts(Table):
                 then becomes part of the key, unless the source has more than `max_rewards` distinct ones.
             columns: those of `COLUMNS`; step may be None.
             population: whether `n` are masses of a known model.
-            max_rewards: the most distinct rewards that are told apart.
+            max_rewards: the most distinct rewards of a source that stay part of the outcome.
         """
         table: dict[str, npt.NDArray[Any]] = {
             name: np.asarray(columns[name], dtype) for name, dtype in cls.COLUMNS.items() if columns[name] is not None
@@ -241,16 +245,16 @@ class Counts(Table):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts to a Parquet file; `load` reads it back."""
-        from causal_shaping.io.parquet import write_counts  # as for logs
+        from causal_shaping.io.convert import save_counts  # the stage to the right: a method people look for
 
-        write_counts(self, path)
+        save_counts(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Counts:
         """Return the counts that `save` wrote."""
-        from causal_shaping.io.parquet import read_counts
+        from causal_shaping.io.convert import load_counts
 
-        return read_counts(path)
+        return load_counts(path)
 
     def __len__(self) -> int:
         return len(self.n)
@@ -258,9 +262,9 @@ class Counts(Table):
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of the entries and the space: equal exactly if the counts are equal."""
-        about = [self.space.to_json(), self.sources, self.discrete_rewards, self.population]
+        header = [self.space.to_json(), self.sources, self.discrete_rewards, self.population]
         columns = (getattr(self, name) for name in self.COLUMNS)
-        return checksum_of(json.dumps(about), [column for column in columns if column is not None])
+        return checksum_of(json.dumps(header), [column for column in columns if column is not None])
 
     @property
     def outcome_known(self) -> BoolArray:
@@ -269,8 +273,37 @@ class Counts(Table):
 
     @property
     def step_indexed(self) -> bool:
-        """Whether the entries are kept apart by step."""
+        """Whether each step of an episode is counted on its own."""
         return self.step is not None
+
+    def summary(self) -> str:
+        """Return what each source shows, a line each."""
+        lines = [repr(self)]
+        for i, name in enumerate(self.sources):
+            own = self.source == i
+            n = self.n[own]
+            ends, unknown = (n[rows[own]].sum() / (n.sum() or 1.0) for rows in (self.terminated, ~self.outcome_known))
+            steps = "population masses" if self.population else f"{n.sum():,.0f} steps"
+            rewards = f"{len(np.unique(self.reward_min[own])):,} distinct" if self.discrete_rewards[i] else "continuous"
+            states, tried = len(np.unique(self.state[own])), len(groups([self.state[own], self.action[own]])[1])
+            lines.append(
+                f"{name}: {steps}, {states:,} of {len(self.space.states):,} states, {tried:,} state-action pairs, "
+                f"{rewards} rewards; {ends:.1%} of the steps terminated, {unknown:.1%} with unknown outcome"
+            )
+        return "\n".join(lines)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per entry, with labels in the columns; a next state that is not known is None."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {"source": np.array(self.sources, dtype=object)[self.source]}
+        if self.step is not None:
+            columns["step"] = self.step
+        columns |= self.space.row_columns(self.state, self.action, self.next_state)
+        columns["terminated"] = self.terminated
+        for name in ("n", "reward_sum", "reward_min", "reward_max"):
+            columns[self.space.free_name(name)] = getattr(self, name)
+        return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
         kind = "population masses" if self.population else f"{self.n.sum():,.0f} steps"

@@ -7,40 +7,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
-from causal_shaping.data.space import Space
+from causal_shaping.data.rows import Table, row_rules
+from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import DataError
 
-UNKNOWN = -1
-"""The position that stands for a next state that the log does not hold."""
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-class Table:
-    """Columns of one length, and the words to refuse the first bad row with."""
+class _Arrays:
+    """The rows of logs in memory, for `row_rules`: nothing can be missing in an array of numbers."""
 
-    def _where(self, row: int) -> str:
-        raise NotImplementedError
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+        self.continues = np.zeros(len(logs), dtype=bool)
+        np.equal(logs.episode[1:], logs.episode[:-1], out=self.continues[1:])
 
-    def _refuse(self, bad: BoolArray, why: str, values: npt.NDArray[Any]) -> None:
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise DataError(f"{self._where(row)}: {why}; found {values[row]}.")
+    def __getitem__(self, column: str) -> npt.NDArray[Any]:
+        logs = self._logs
+        return np.asarray(logs.terminated | logs.truncated if column == "ended" else getattr(logs, column))
 
-    def _check_positions(self, name: str, low: int, high: int) -> None:
-        values = getattr(self, name)
-        self._refuse((values < low) | (values >= high), f"{name} must be in {low} .. {high - 1}", values)
+    def before(self, column: str) -> npt.NDArray[Any]:
+        return np.roll(self[column], 1)
 
-    def _check_terminal(self) -> None:
-        columns: Any = self
-        terminal = np.append(columns.space.is_terminal, False)  # and UNKNOWN is not
-        self._refuse(terminal[columns.state], "the space says that the state is terminal: it ends there", columns.state)
-        goes_on = terminal[columns.next_state] & ~columns.terminated
-        self._refuse(goes_on, "the space says that the next state is terminal, but it goes on", columns.next_state)
+    def missing(self, column: str) -> npt.NDArray[Any]:
+        return np.zeros(len(self._logs), dtype=bool)
+
+    def finite(self, column: str) -> npt.NDArray[Any]:
+        return np.asarray(np.isfinite(self[column]))
+
+    def differ(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.asarray(one != other)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,33 +114,13 @@ class Logs(Table):
         self._check_positions("action", 0, len(self.space.actions))
         self._check_positions("next_state", UNKNOWN, len(self.space.states))
         self._check_terminal()
-        self._refuse(~np.isfinite(self.reward), "the reward is not finite", self.reward)
 
     def _check_episodes(self) -> None:
-        goes_on = np.zeros(len(self), dtype=bool)  # the row goes on the episode of the row before
-        np.equal(self.episode[1:], self.episode[:-1], out=goes_on[1:])
-        self._refuse(
-            ~goes_on & (self.step != 0),
-            "an episode must begin with step 0 (rows are ordered by episode and step)",
-            self.step,
-        )
-        self._refuse(
-            goes_on & (np.diff(self.step, prepend=self.step[0]) != 1),
-            "the steps of an episode must be 0, 1, 2, ... without a gap or a repetition",
-            self.step,
-        )
-        self._refuse(
-            ~goes_on & (np.diff(self.episode, prepend=self.episode[0] - 1) <= 0),
-            "episode numbers must rise, each standing for one episode",
-            self.episode,
-        )
-        before = np.roll(self.terminated | self.truncated, 1)
-        self._refuse(goes_on & before, "the episode goes on after it was terminated or truncated", self.step)
-        self._refuse(
-            goes_on & (np.roll(self.next_state, 1) != self.state),
-            "the state is not the next state of the row before",
-            self.state,
-        )
+        rows = _Arrays(self)
+        for rule in row_rules(rows, ["state"], ["next_state"], ["episode"]):
+            self._refuse(rule.broken, rule.text, rows[rule.column])
+        falls = np.diff(self.episode, prepend=self.episode[0] - 1) < 0
+        self._refuse(falls, "episode numbers must rise, each standing for one episode", self.episode)
 
     def _where(self, row: int) -> str:
         return f"Source {self.source!r}, row {row} (episode {self.episode[row]}, step {self.step[row]})"
@@ -156,10 +139,42 @@ class Logs(Table):
         return checksum_of(self.space.to_json(), [getattr(self, name) for name in self.COLUMNS])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the logs to a Parquet file; see `causal_shaping.logs.write_logs`."""
-        from causal_shaping.io.parquet import write_logs  # the one step to the right: a method people look for
+        """Write the logs to a Parquet or CSV file; `read_logs` reads it back. See `causal_shaping.io.convert`."""
+        from causal_shaping.io.convert import save_logs  # the stage to the right: a method people look for
 
-        write_logs(self, path)
+        save_logs(self, path)
+
+    def summary(self) -> str:
+        """Return what the logs hold, in a few lines."""
+        returns = np.add.reduceat(self.reward, np.flatnonzero(self.step == 0))
+        terminated = np.count_nonzero(self.terminated)
+        truncated = np.count_nonzero(self.truncated & ~self.terminated)
+        lines = [
+            repr(self),
+            f"Episodes: {terminated:,} terminated, {truncated:,} truncated, {self.episodes - terminated - truncated:,} "
+            f"with neither flag set; {len(self) / self.episodes:.1f} steps on average, at most {self.step.max() + 1:,}",
+            f"Rewards from {self.reward.min():g} to {self.reward.max():g}; returns from {returns.min():g} to "
+            f"{returns.max():g}, {returns.mean():g} on average",
+            f"{len(np.unique(self.state)):,} states and {len(np.unique(self.action)):,} actions occur",
+        ]
+        return "\n".join(lines + [f"{key}: {value}" for key, value in self.metadata.items()])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per step, with labels in the columns; a next state that is not known is None."""
+        import pandas as pd
+
+        labels = self.space.row_columns(self.state, self.action, self.next_state)
+        followers = {name: labels.pop(name) for name in self.space.next_columns}
+        return pd.DataFrame(
+            {"source": self.source, "episode": self.episode, "step": self.step}
+            | labels
+            | {"reward": self.reward}
+            | followers
+            | {"terminated": self.terminated, "truncated": self.truncated}
+        )
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def __repr__(self) -> str:
         return f"Logs(source={self.source!r}, {len(self):,} steps in {self.episodes:,} episodes, {self.space!r})"

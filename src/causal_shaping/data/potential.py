@@ -21,13 +21,11 @@ import numpy.typing as npt
 
 from causal_shaping._checks import check_discount, check_integer
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
-from causal_shaping.data.space import Label, Space, plain
-from causal_shaping.errors import ArgumentError, DataError, FileError, UnknownNameError
-from causal_shaping.io.state_table import kind_of, read_state_table, write_state_table
+from causal_shaping.data.space import UNKNOWN, Space
+from causal_shaping.errors import ArgumentError, UnknownNameError
 
-POTENTIAL_VERSION = 1
-UNSEEN = -1
-"""The position of a state that the potential does not know."""
+UNSEEN = UNKNOWN
+"""The position of a state that the potential does not know: the last column of its table."""
 
 
 class HasSpace(Protocol):
@@ -131,21 +129,17 @@ class Potential:
         assert self.unseen is not None
         return replace(self, values=self.values + shift, unseen=self.unseen + shift)
 
-    @cached_property
-    def _positions(self) -> dict[Label, int]:
-        return {label: position for position, label in enumerate(self.space.states)}
-
     def position(self, observation: Any) -> int:
         """Return where a live observation stands in `values`, `UNSEEN` if nowhere; real numbers go into their bins."""
         return self.position_of(self.space.label(observation))
 
     def position_of(self, label: Any) -> int:
         """Return where a state's label, cut into bins already, stands in `values`, `UNSEEN` if nowhere."""
-        return self._positions.get(plain(label), UNSEEN)
+        return self.space.find(label)
 
     def locate(self, space: Space) -> LongArray:
         """Return where the states of another space stand in `values`, `UNSEEN` for those that it does not hold."""
-        return np.array([self._positions.get(label, UNSEEN) for label in space.states], dtype=np.int64)
+        return self.space.find_all(space)
 
     @cached_property
     def _table(self) -> FloatArray:
@@ -170,7 +164,7 @@ class Potential:
 
     def __call__(self, state: Any, h: int = 0) -> float:
         """Return phi_h of a state, by label."""
-        return float(self.at(self._positions.get(plain(state), UNSEEN), check_integer("h", h)))
+        return float(self.at(self.space.find(state), check_integer("h", h)))
 
     def about(self) -> dict[str, Any]:
         """Return everything but the values as plain values, for JSON."""
@@ -189,33 +183,18 @@ class Potential:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the potential to a Parquet file: a row per (step and) state, all else in the metadata."""
-        about = {"kind": "potential", "version": POTENTIAL_VERSION, **self.about(), "checksum": self.checksum}
-        write_state_table(path, self.space, {"potential": self.values}, about)
+        from causal_shaping.io.convert import save_potential  # the stage to the right: a method people look for
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+        save_potential(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Potential:
         """Return the potential that `save` wrote, checked against its checksum; from a file of ceilings, theirs."""
         from causal_shaping.bounds import Ceilings
+        from causal_shaping.io.container import kind_of
+        from causal_shaping.io.convert import load_potential
 
-        if kind_of(path) == Ceilings.KIND:
-            return Ceilings.load(path).potential()  # type: ignore[return-value]
-        about, space, columns = read_state_table(path, "potential", POTENTIAL_VERSION)
-        try:
-            values = columns["potential"]
-            unseen = np.array([np.nan if value is None else value for value in about["unseen"]], dtype=np.float64)
-            result = cls(
-                values,
-                space,
-                about["discount"],
-                unseen.reshape(values.shape[:-1]),
-                about["origin"],
-                tuple(about["assumptions"]),
-            )
-        except (KeyError, TypeError, ValueError, DataError) as error:
-            raise FileError(f"{path} is not a whole file of a potential: {error}. Was it changed?") from error
-        if result.checksum != about["checksum"]:
-            raise FileError(f"{path} was changed after it was written: its checksum does not fit what it holds.")
-        return result
+        return Ceilings.load(path).potential() if kind_of(path) == Ceilings.KIND else load_potential(path)
 
     def __repr__(self) -> str:
         steps = f"{self.horizon} steps, " if self.step_indexed else ""

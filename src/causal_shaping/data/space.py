@@ -22,6 +22,9 @@ Label: TypeAlias = int | str | tuple[int | str, ...]
 ROW_COLUMNS = ("source", "episode", "step", "action", "reward", "terminated", "truncated")
 """The columns of a log row beside those of its state and next state."""
 
+UNKNOWN = -1
+"""The position of a label that is not in a space, or not in a log."""
+
 NEXT = "next_"
 """What the column of a next state has in front of the column of the state."""
 
@@ -56,7 +59,7 @@ def _labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Bins:
     """How a column of real numbers becomes labels 0, 1, 2, ...: by cut points, or by quantiles of the logs.
 
@@ -83,7 +86,7 @@ class Bins:
         if bool(edges) == (self.quantiles is not None):
             raise ArgumentError("Bins need either edges=(...) or quantiles=N.")
         if self.quantiles is not None and self.quantiles < 2:
-            raise ArgumentError(f"quantiles is {self.quantiles}; it takes at least 2 bins to tell numbers apart.")
+            raise ArgumentError(f"quantiles is {self.quantiles}; it takes at least 2 bins to distinguish numbers.")
         if not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             raise ArgumentError(f"The edges of bins must be finite and rise, but are {edges}.")
 
@@ -97,7 +100,7 @@ class Bins:
     def __call__(self, values: npt.ArrayLike) -> LongArray:
         """Return the bin of each number."""
         if self.quantiles is not None:
-            raise ArgumentError("These bins wait for the logs that they take quantiles of: call fit() first.")
+            raise ArgumentError("These bins are quantiles of logs and have no edges yet: call fit() first.")
         numbers = np.asarray(values, dtype=np.float64)
         if np.isnan(numbers).any():
             raise DataError("A number to be binned is NaN.")
@@ -118,6 +121,7 @@ class Space:
             `state_0`, `state_1`, ... for tuples.
         bins: the columns that hold real numbers, and the bins that turn them into parts of a label.
         terminal: the states that are known to end an episode, whether logs show it or not.
+        missing: the columns in which a value may be missing, and the part of a label that stands for it.
 
     Examples:
         >>> space = Space(states=[(1, 1), (2, 1)], actions=["left", "right"], columns=("x", "y"))
@@ -132,14 +136,17 @@ class Space:
     columns: tuple[str, ...] = ()
     bins: Mapping[str, Bins] = field(default_factory=dict, hash=False)
     terminal: frozenset[Label] = frozenset()
+    missing: Mapping[str, int | str] = field(default_factory=dict, hash=False)
 
     def __init__(
         self,
         states: Iterable[Any],
         actions: Iterable[Any],
         columns: Sequence[str] = (),
+        *,
         bins: Mapping[str, Bins] | None = None,
         terminal: Iterable[Any] = (),
+        missing: Mapping[str, int | str] | None = None,
     ) -> None:
         states, actions = _labels("states", states), _labels("actions", actions)
         widths = {len(label) if isinstance(label, tuple) else 1 for label in states}
@@ -162,6 +169,8 @@ class Space:
         for name, cut in (bins or {}).items():
             if name not in columns or cut.quantiles is not None:
                 raise DataError(f"Bins of {name!r} need edges and a state column of that name; there are {columns}.")
+        if unknown := set(missing or ()) - set(columns):
+            raise DataError(f"missing names {sorted(unknown)}, but the state columns are {columns}.")
         for label in actions:
             if isinstance(label, tuple):
                 raise DataError(f"Action {label!r} is a tuple. Name actions by an integer or a string.")
@@ -170,6 +179,7 @@ class Space:
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "bins", dict(bins or {}))
         object.__setattr__(self, "terminal", frozenset(plain(label) for label in terminal))
+        object.__setattr__(self, "missing", dict(missing or {}))
         for label in self.terminal:
             self.state_position(label)  # or an error that names it
 
@@ -184,32 +194,41 @@ class Space:
         return self.next_columns_of(self.columns)
 
     @cached_property
-    def _state_positions(self) -> dict[Label, int]:
-        return {label: i for i, label in enumerate(self.states)}
+    def _positions(self) -> tuple[dict[Label, int], dict[Label, int]]:
+        return tuple({label: i for i, label in enumerate(labels)} for labels in (self.states, self.actions))  # type: ignore[return-value]
 
-    @cached_property
-    def _action_positions(self) -> dict[Label, int]:
-        return {label: i for i, label in enumerate(self.actions)}
+    def find(self, state: Any) -> int:
+        """Return the position of a state, `UNKNOWN` if the space does not hold it."""
+        return self._positions[0].get(plain(state), UNKNOWN)
+
+    def find_action(self, action: Any) -> int:
+        """Return the position of an action, `UNKNOWN` if the space does not hold it."""
+        return self._positions[1].get(plain(action), UNKNOWN)
+
+    def find_all(self, other: Space) -> LongArray:
+        """Return the positions of the states of another space, `UNKNOWN` for those that this one does not hold."""
+        return np.array([self.find(label) for label in other.states], dtype=np.int64)
 
     def state_position(self, label: Any) -> int:
-        """Return the position of a state in the tables."""
-        return _position("state", self._state_positions, label)
+        """Return the position of a state; one that the space does not hold is an error."""
+        return _known(self.find(label), "state", label, self.states)
 
     def action_position(self, label: Any) -> int:
-        """Return the position of an action in the tables."""
-        return _position("action", self._action_positions, label)
+        """Return the position of an action; one that the space does not hold is an error."""
+        return _known(self.find_action(label), "action", label, self.actions)
 
     def positions(self, other: Space) -> tuple[IntArray, IntArray]:
-        """Return where the states and the actions of `other` stand in this space."""
+        """Return the positions of the states and the actions of another space; this one must hold them all."""
         return (
             np.array([self.state_position(label) for label in other.states], dtype=np.int32),
             np.array([self.action_position(label) for label in other.actions], dtype=np.int32),
         )
 
     def label(self, observation: Any) -> Label:
-        """Return the label of a live observation: one value, or one per column; real numbers go into their bins.
+        """Return the label of a live observation: one value, or one per column.
 
-        The label need not be one of `states`: an agent can meet a state that no log holds.
+        Real numbers go into their bins; None and NaN are missing values where the space has a label for them. The label
+        need not be one of `states`: an agent can meet a state that no log holds.
         """
         parts = np.ravel(np.asarray(observation, dtype=object)).tolist()
         if len(parts) != len(self.columns):
@@ -217,15 +236,15 @@ class Space:
                 f"The observation {observation!r} has {len(parts)} part(s), but a state of this space has "
                 f"{len(self.columns)}: {', '.join(self.columns)}."
             )
-        cut = [
-            int(self.bins[name](part)) if name in self.bins else self._whole(name, part)
-            for name, part in zip(self.columns, parts, strict=True)
-        ]
+        cut = [self._part(name, part) for name, part in zip(self.columns, parts, strict=True)]
         return plain(cut[0] if len(cut) == 1 else tuple(cut))
 
-    @staticmethod
-    def _whole(column: str, part: Any) -> Any:
-        """Return a part of an observation that is no bin: a whole number that came as a real one is that number."""
+    def _part(self, column: str, part: Any) -> Any:
+        """Return a part of a label: a bin, or a whole number that came as a real one."""
+        if column in self.missing and (part is None or part != part):
+            return self.missing[column]
+        if column in self.bins:
+            return int(self.bins[column](part))
         if isinstance(part, (float, np.floating)):
             if not float(part).is_integer():
                 raise DataError(
@@ -234,6 +253,28 @@ class Space:
                 )
             return int(part)
         return part
+
+    def label_columns(self, states: IntArray) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of states, by label, for tables: None where a state is `UNKNOWN`."""
+        labels = [label if isinstance(label, tuple) else (label,) for label in self.states]
+        parts = zip(*labels, (None,) * len(self.columns), strict=True)  # UNKNOWN is the last position
+        return {
+            name: _tidy(np.array(part, dtype=object)[states]) for name, part in zip(self.columns, parts, strict=True)
+        }
+
+    def free_name(self, name: str) -> str:
+        """Return a name for a column beside those of states: with underscores in front if a state's has it."""
+        while name in (*self.columns, *self.next_columns):
+            name = "_" + name
+        return name
+
+    def row_columns(self, states: IntArray, actions: IntArray, next_states: IntArray) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of states, actions and next states, by label."""
+        return {
+            **self.label_columns(states),
+            "action": _tidy(np.array(self.actions, dtype=object)[actions]),
+            **dict(zip(self.next_columns, self.label_columns(next_states).values(), strict=True)),
+        }
 
     def merge(self, other: Space) -> Space:
         """Return a space that holds the labels of both: this one's order, then what the other adds."""
@@ -250,12 +291,19 @@ class Space:
                 f"Two spaces cannot be merged: {', '.join(names)} is cut into different bins. Quantiles differ from "
                 "file to file: read the others with the bins of the first one, bins=first.space.bins, or give edges."
             )
+        clash = [name for name in self.missing if other.missing.get(name, self.missing[name]) != self.missing[name]]
+        if clash:
+            raise DataError(
+                f"Two spaces cannot be merged: missing values of {', '.join(clash)} have different labels. Read both "
+                "logs with the same missing=."
+            )
         return Space(
             dict.fromkeys((*self.states, *other.states)),
             dict.fromkeys((*self.actions, *other.actions)),
             self.columns,
-            self.bins,
-            self.terminal | other.terminal,
+            bins=self.bins,
+            terminal=self.terminal | other.terminal,
+            missing={**self.missing, **other.missing},
         )
 
     @property
@@ -274,6 +322,8 @@ class Space:
         }
         if self.terminal:
             content["terminal"] = tuple(label for label in self.states if label in self.terminal)
+        if self.missing:
+            content["missing"] = self.missing
         return json.dumps(content)
 
     @classmethod
@@ -283,7 +333,14 @@ class Space:
             content = json.loads(text)
             bins = {name: Bins(edges=edges) for name, edges in content["bins"].items()}
             terminal = [tuple(label) if isinstance(label, list) else label for label in content.get("terminal", ())]
-            return cls(content["states"], content["actions"], content["columns"], bins, terminal)
+            return cls(
+                content["states"],
+                content["actions"],
+                content["columns"],
+                bins=bins,
+                terminal=terminal,
+                missing=content.get("missing"),
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"This is not the JSON of a space: {error!r}.") from error
 
@@ -292,11 +349,15 @@ class Space:
         return f"Space({len(self.states)} states by ({columns}), actions {_shortened(self.actions)})"
 
 
-def _position(kind: str, positions: Mapping[Label, int], label: Any) -> int:
-    known = plain(label)
-    if known not in positions:
-        raise UnknownNameError(f"There is no {kind} {label!r}. The {kind}s are {_shortened(positions)}.")
-    return positions[known]
+def _known(position: int, kind: str, label: Any, labels: Sequence[Label]) -> int:
+    if position == UNKNOWN:
+        raise UnknownNameError(f"There is no {kind} {label!r}. The {kind}s are {_shortened(labels)}.")
+    return position
+
+
+def _tidy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return labels as integers if they are, not as objects."""
+    return values.astype(np.int64) if all(isinstance(value, int) for value in values) else values
 
 
 def _shortened(labels: Iterable[Label], most: int = 8) -> str:

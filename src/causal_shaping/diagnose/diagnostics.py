@@ -20,8 +20,7 @@ from scipy.stats import chi2
 from causal_shaping.bounds._limits import lower_limit, upper_limit
 from causal_shaping.data.arrays import FloatArray, groups
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.logs import UNKNOWN
-from causal_shaping.data.space import Label
+from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.errors import ArgumentError
 
 LEVEL = 0.05

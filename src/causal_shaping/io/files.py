@@ -1,6 +1,7 @@
 """Writing files so that nothing is lost: under a temporary name first, renamed when complete.
 
 - `check_target`, `replacing`: one file.
+- `write_text`, `write_table`: text, and tables for other programs.
 - `claim_run_folder`: a folder of many, whose settings never mix.
 """
 
@@ -8,15 +9,23 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
 from causal_shaping.errors import FileError
 
 PARQUET = (".parquet",)
+CSV = (".csv", ".csv.gz", ".csv.zst")
+TABLES = (*PARQUET, *CSV)
+"""The endings of a table that other programs can open, and of a file of logs."""
 SETTINGS = "settings.json"
 
 
@@ -34,7 +43,10 @@ def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator[Path]:
-    """Give a temporary path to write to; rename it to `path` on success, remove it on failure.
+    """Give a temporary path to write to; on success it takes the place of `path`, on failure it is removed.
+
+    The contents are on the disk before the new name is, so that a crash leaves the old file or the new one. A file
+    that is replaced keeps its permissions.
 
     Args:
         path: the file to make or replace.
@@ -44,11 +56,44 @@ def replacing(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator
     temporary = target.with_name(f".{uuid.uuid4().hex[:12]}.{target.name}")
     try:
         yield temporary
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        _flush(temporary, os.O_RDWR)
         temporary.replace(target)
+        if os.name == "posix":  # elsewhere a folder cannot be opened
+            _flush(target.parent, os.O_RDONLY)
     except OSError as error:
         raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path, flags: int) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: str | os.PathLike[str], text: str, suffixes: Sequence[str]) -> None:
+    """Write text, such as HTML or JSON, to a file."""
+    with replacing(path, suffixes) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_table(path: str | os.PathLike[str], table: pa.Table | Mapping[str, Any]) -> None:
+    """Write a table, or columns by name, to a .parquet or .csv (.csv.gz, .csv.zst) file for other programs."""
+    rows = pa.table(table)
+    with replacing(path, TABLES) as temporary:
+        if temporary.name.lower().endswith(PARQUET):
+            pq.write_table(rows, temporary)
+            return
+        plain = [pa.field(f.name, pa.string()) if pa.types.is_dictionary(f.type) else f for f in rows.schema]
+        packed = {".gz": "gzip", ".zst": "zstd"}.get(temporary.suffix.lower())
+        with pa.output_stream(str(temporary), compression=packed) as stream:
+            pc.write_csv(rows.cast(pa.schema(plain)), stream)
 
 
 def claim_run_folder(folder: Path, settings: Mapping[str, Any], held: str) -> None:
@@ -74,5 +119,4 @@ def claim_run_folder(folder: Path, settings: Mapping[str, Any], held: str) -> No
         if other:
             raise FileError(f"{folder} holds runs with another {', '.join(other)}. Give another folder, or remove it.")
     else:  # nothing is done yet
-        with replacing(path, [".json"]) as temporary:
-            temporary.write_text(json.dumps(plain, indent=2) + "\n")
+        write_text(path, json.dumps(plain, indent=2) + "\n", [".json"])

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from causal_shaping.data.logs import UNKNOWN, Logs
-from causal_shaping.data.space import Space
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import CausalShapingError, DataError, FileError, MissingExtraError
-from causal_shaping.io.parquet import label_columns
+from causal_shaping.io.labels import label_columns
 
 METADATA_KEY = "causal_shaping"
 
@@ -50,7 +50,7 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
         )
         for number, (begin, end) in enumerate(zip(first, [*first[1:], len(logs)], strict=True))
     ]
-    about = {"source": logs.source, "space": logs.space.to_json(), "metadata": dict(logs.metadata)}
+    metadata = {"source": logs.source, "space": logs.space.to_json(), "metadata": dict(logs.metadata)}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # advice for those who publish a data set
@@ -64,13 +64,13 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
                 description=description or f"Logs of {logs.source}.",
                 data_format="hdf5",
             )
-        made.storage.update_metadata({METADATA_KEY: json.dumps(about)})
+        made.storage.update_metadata({METADATA_KEY: json.dumps(metadata)})
     except (ValueError, OSError) as error:
         raise FileError(f"minari:{dataset} cannot be written: {error}") from error
 
 
 def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any] | None]:
-    """Return a local data set as an Arrow table, the columns of its state, and what it says of itself if it is ours."""
+    """Return a local data set as an Arrow table, the columns of its state, and its metadata if it is ours."""
     minari = _minari()
     try:
         found = minari.load_dataset(dataset)
@@ -81,13 +81,16 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
         raise FileError(
             f"minari:{dataset} cannot be read: {error}. Is it on this machine? `minari list local`"
         ) from error
-    about = json.loads(text) if text else None
+    metadata = json.loads(text) if text else None
+    if metadata:
+        metadata["space"] = json.loads(metadata["space"])
     columns: dict[str, list[npt.NDArray[Any]]] = {}
     for number, episode in enumerate(found.iterate_episodes()):
         actions, rows = np.asarray(episode.actions), len(episode.rewards)
         if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
             raise DataError(
-                f"minari:{dataset}: actions must be discrete, but the action space is {found.action_space}."
+                f"minari:{dataset}: actions must be discrete, but the action space is {found.action_space}. Cut them "
+                "into bins: write the data set as a table, with a column of bins for the action, and read that."
             )
         parts = _parts(episode.observations, dataset)
         names = ("state",) if len(parts) == 1 else tuple(f"state_{i}" for i in range(len(parts)))
@@ -106,7 +109,7 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
     if not columns:
         raise DataError(f"minari:{dataset} has no episodes.")
     joined = {name: np.concatenate(pieces) for name, pieces in columns.items()}
-    return (_labelled(joined, about) if about else pa.table(joined)), names, about
+    return (_labelled(joined, metadata) if metadata else pa.table(joined)), names, metadata
 
 
 def _parts(observations: Any, dataset: str) -> list[npt.NDArray[Any]]:
@@ -122,9 +125,9 @@ def _parts(observations: Any, dataset: str) -> list[npt.NDArray[Any]]:
     return [flat[:, i] for i in range(flat.shape[1])]
 
 
-def _labelled(columns: dict[str, npt.NDArray[Any]], about: dict[str, Any]) -> pa.Table:
+def _labelled(columns: dict[str, npt.NDArray[Any]], metadata: dict[str, Any]) -> pa.Table:
     """Return the rows of a data set that we wrote, with numbers turned back into labels."""
-    space = Space.from_json(about["space"])
+    space = Space.from_json(json.dumps(metadata["space"]))
     state, action, after = (columns.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
     return pa.table(columns | label_columns(space, state, action, after))
 

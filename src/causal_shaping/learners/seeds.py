@@ -21,8 +21,6 @@ from typing import Any
 import gymnasium as gym
 import numba
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from causal_shaping._checks import check_integer
 from causal_shaping.bounds.results import Ceilings, Floors
@@ -30,9 +28,9 @@ from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, FileError
-from causal_shaping.io.files import PARQUET, claim_run_folder, replacing
-from causal_shaping.io.parquet import METADATA_KEY
-from causal_shaping.io.state_table import write_state_table
+from causal_shaping.io.by_state import save_by_state
+from causal_shaping.io.container import Contents, load, save
+from causal_shaping.io.files import claim_run_folder
 from causal_shaping.learners.intervals import Interval, mean_interval
 from causal_shaping.learners.rules import Rule, resolve
 from causal_shaping.learners.training import Run, train
@@ -220,21 +218,21 @@ def _result(run: Run, world: World | gym.Env[Any, Any]) -> SeedResult:
 
 def _keep(run: Run, result: SeedResult, folder: Path) -> None:
     """Write a run; the episodes last, for their file says that the seed is done."""
-    names = [f"q_value of {x} ({action})" for x, action in enumerate(run.space.actions)]
-    counts = [f"visits of {x} ({action})" for x, action in enumerate(run.space.actions)]
-    columns: dict[str, Any] = {name: run.q_values[..., x] for x, name in enumerate(names)}
-    columns |= {name: run.visits[..., x] for x, name in enumerate(counts)}
-    about = {"kind": "learned table", "version": RUN_VERSION, "seed": run.seed, "checksum": None}
-    write_state_table(folder / f"seed-{run.seed}-table.parquet", run.space, columns, about)
-    table = pa.table({"steps": run.episode_end, "regret": run.regret, "return": run.returns})
-    metadata = json.dumps({"kind": "run", "version": RUN_VERSION, "result": asdict(result)})
-    with replacing(_file(folder, run.seed), PARQUET) as temporary:
-        pq.write_table(table.replace_schema_metadata({METADATA_KEY: metadata}), temporary)
+    columns: dict[str, Any] = {}
+    for name, values in (("q_value", run.q_values), ("visits", run.visits)):
+        columns |= {f"{name} of {x} ({action})": values[..., x] for x, action in enumerate(run.space.actions)}
+    table = folder / f"seed-{run.seed}-table.parquet"
+    save_by_state(table, "learned table", run.space, columns, {"seed": run.seed})
+    episodes = {"steps": run.episode_end, "regret": run.regret, "return": run.returns}
+    save(_file(folder, run.seed), "run", episodes, {"result": asdict(result)})
 
 
 def _read(path: Path) -> SeedResult:
-    try:
-        held = json.loads((pq.read_schema(path).metadata or {})[METADATA_KEY])["result"]
+    def build(contents: Contents) -> SeedResult:
+        held = contents.metadata["result"]
         return SeedResult(**held | {"curve": tuple(held["curve"])})
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{path} is not the run of a seed ({error!r}). Remove it to run that seed again.") from error
+
+    try:
+        return load(path, "run", build)
+    except FileError as error:
+        raise FileError(f"{error} Remove it to run that seed again.") from error

@@ -12,7 +12,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
@@ -296,14 +295,10 @@ class _Problem:
         """Return the number of a state that was met."""
         if self.numbered:
             return int(observation) - self.first
-        place = self._places.get(self.space.label(observation), UNSEEN)
+        place = self.space.find(self.space.label(observation))
         if place == UNSEEN:
             raise ArgumentError(f"{self.name} shows {observation!r}, which is not one of the learner's states.")
         return place
-
-    @cached_property
-    def _places(self) -> dict[Any, int]:
-        return {label: i for i, label in enumerate(self.space.states)}
 
 
 def _name(env: gym.Env[Any, Any]) -> str:

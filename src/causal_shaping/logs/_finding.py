@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import ibis
 import pyarrow as pa
@@ -14,9 +16,9 @@ import pyarrow.parquet as pq
 
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, DataError, FileError
-from causal_shaping.io.files import PARQUET
+from causal_shaping.io.container import read_metadata
+from causal_shaping.io.files import CSV, PARQUET, TABLES
 from causal_shaping.io.minari import minari_table
-from causal_shaping.io.parquet import CSV, LOG_FILES, read_metadata
 from causal_shaping.logs.table import reading
 
 MINARI = "minari:"
@@ -24,7 +26,22 @@ ROW = "causal_shaping_row"
 MAX_LINE_BYTES = 2_000_000
 """A line of a CSV that is longer than this is taken for a broken file."""
 
-Where: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ibis.Table | pa.Table
+
+class ArrowStream(Protocol):
+    """A table in memory: a data frame of pandas or Polars, an Arrow table, a DuckDB relation."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as Arrow data."""
+        ...
+
+
+Where: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ibis.Table | ArrowStream
+"""What can be opened; `find` says how each is read."""
+
+
+def is_table(where: Any) -> bool:
+    """Return whether something is a table in memory, or one of an engine."""
+    return isinstance(where, ibis.Table) or hasattr(where, "__arrow_c_stream__")
 
 
 @dataclass(frozen=True)
@@ -42,6 +59,7 @@ class RawLogs:
         space: what they say their space is.
         metadata: what else they say.
         checksum: of the rows as they were written.
+        header: whether a line of column names comes before the first row.
     """
 
     rows: ibis.Table
@@ -54,6 +72,12 @@ class RawLogs:
     space: Space | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     checksum: str | None = None
+    header: bool = False
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns that are not the user's."""
+        return tuple(name for name in (self.row, self.file) if name is not None)
 
     def numbered(self, rows: ibis.Table) -> dict[str, ibis.Column]:
         """Return the columns that tell where a row stands."""
@@ -66,34 +90,34 @@ def find(where: Where, memory_limit: str | None) -> RawLogs:
     if isinstance(where, ibis.Table):
         name = _table_name(where)
         return RawLogs(where, f"table {name}" if name else "the Ibis table", name)
-    if hasattr(where, "__arrow_c_stream__"):  # a data frame of pandas or Polars, or an Arrow table
-        where = pa.table(where)
-    if isinstance(where, pa.Table):
-        return RawLogs(_with_numbers(ibis.memtable(where)), "the Arrow table", "", row=ROW)
+    if is_table(where):
+        return RawLogs(_with_numbers(ibis.memtable(pa.table(where))), f"the {type(where).__name__}", "", row=ROW)
     if isinstance(where, str) and where.startswith(MINARI):
         dataset = where.removeprefix(MINARI)
-        table, state, about = minari_table(dataset)
-        return replace(RawLogs(_with_numbers(ibis.memtable(table)), where, dataset, state, row=ROW), **_about([about]))
-    paths = [Path(where)] if isinstance(where, (str, os.PathLike)) else [Path(part) for part in where]
+        table, state, metadata = minari_table(dataset)
+        return replace(
+            RawLogs(_with_numbers(ibis.memtable(table)), where, dataset, state, row=ROW), **_known([metadata])
+        )
+    paths = [Path(where)] if isinstance(where, (str, os.PathLike)) else [Path(part) for part in where]  # type: ignore[union-attr]
     _check_files(paths)
     names, several = [str(path) for path in paths], len(paths) > 1
     origin, stem = ", ".join(names), paths[0].name.split(".")[0]
     engine = _engine(memory_limit)
     with reading(origin):
         if all(name.lower().endswith(PARQUET) for name in names):
-            about = _about([read_metadata(name) for name in names])
+            known = _known([read_metadata(name, "logs") for name in names])
             if several:
                 _check_alike([engine.read_parquet(name) for name in names], names)
             clash = "file_row_number" in pq.read_schema(names[0]).names
             rows = engine.read_parquet(names, file_row_number=not clash, filename=several)
             row = None if clash else "file_row_number"
-            return RawLogs(rows, origin, stem, row=row, file="filename" if several else None, **about)
+            return RawLogs(rows, origin, stem, row=row, file="filename" if several else None, **known)
         if all(name.lower().endswith(CSV) for name in names):
             options = {"header": True, "max_line_size": MAX_LINE_BYTES, "sample_size": -1}
             if several:
                 _check_alike([engine.read_csv(name, **options) for name in names], names)
                 return RawLogs(engine.read_csv(names, filename=True, **options), origin, stem, file="filename")
-            return RawLogs(_with_numbers(engine.read_csv(names, **options)), origin, stem, row=ROW)
+            return RawLogs(_with_numbers(engine.read_csv(names, **options)), origin, stem, row=ROW, header=True)
     raise FileError(f"{origin}: the parts of one log must be of one format.")
 
 
@@ -123,8 +147,8 @@ def _check_files(paths: Sequence[Path]) -> None:
             raise FileError(f"{path} is a folder. Name the files in it.")
         if not path.exists():
             raise FileError(f"{path} does not exist.")
-        if not path.name.lower().endswith(LOG_FILES):
-            raise FileError(f"{path} must end in {', '.join(LOG_FILES)}: the ending tells how to read it.")
+        if not path.name.lower().endswith(TABLES):
+            raise FileError(f"{path} must end in {', '.join(TABLES)}: the ending tells how to read it.")
         if path.stat().st_size == 0:
             raise DataError(f"{path} is empty.")
 
@@ -144,18 +168,16 @@ def _table_name(table: ibis.Table) -> str:
         return ""
 
 
-def _about(abouts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
-    """Return what files of ours say of themselves, nothing if one of them is not ours."""
-    known = [about for about in abouts if about is not None]
-    if len(known) < len(abouts):
+def _known(files: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Return what the metadata of files of ours tell, nothing if one of them is not ours."""
+    ours = [metadata for metadata in files if metadata is not None]
+    if len(ours) < len(files):
         return {}
-    space = Space.from_json(known[0]["space"])
-    for about in known[1:]:
-        space = space.merge(Space.from_json(about["space"]))
-    result: dict[str, Any] = {"space": space}
-    sources = {str(about["source"]) for about in known}
+    spaces = [Space.from_json(json.dumps(metadata["space"])) for metadata in ours]
+    result: dict[str, Any] = {"space": reduce(Space.merge, spaces)}
+    sources = {str(metadata["source"]) for metadata in ours}
     if len(sources) == 1:
         result["source"] = sources.pop()
-    if len(known) == 1:
-        result |= {"metadata": known[0]["metadata"], "checksum": known[0].get("checksum")}
+    if len(ours) == 1:
+        result |= {"metadata": ours[0]["metadata"], "checksum": ours[0].get("checksum")}
     return result

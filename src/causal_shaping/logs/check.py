@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ibis
 
+from causal_shaping.data.rows import Rule, row_rules
 from causal_shaping.errors import DataError, DroppedEpisodesWarning
 from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A way in which a row can be bad: when, in which column, and in which words."""
+class _Columns:
+    """The rows of an engine, for `row_rules`."""
 
-    when: ibis.Value
-    column: str
-    text: str
+    def __init__(self, rows: ibis.Table, episode: Sequence[str], followers: Sequence[str]) -> None:
+        window = ibis.window(group_by=episode, order_by="step")
+        before = {"step": rows.step, "ended": rows.terminated | rows.truncated}
+        before |= {name: rows[name] for name in followers}
+        self.rows = rows.mutate(**{f"last_{name}": column.lag().over(window) for name, column in before.items()})
+        self.continues = self.rows.last_step.notnull()
+
+    def __getitem__(self, column: str) -> ibis.Column:
+        return self.rows[column]
+
+    def before(self, column: str) -> ibis.Column:
+        return self.rows[f"last_{column}"]
+
+    def missing(self, column: str) -> ibis.Column:
+        return self.rows[column].isnull()
+
+    def finite(self, column: str) -> ibis.Column:
+        number = self.rows[column]
+        return ~(number.isnull() | number.isnan() | number.isinf())
+
+    def differ(self, one: ibis.Column, other: ibis.Column) -> ibis.Column:
+        return ~one.identical_to(other)
 
 
 def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
@@ -30,79 +50,69 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
 
     Args:
         logs: what `open_logs` returned.
-        skip_bad_episodes: leave out whole episodes that hold a bad row, with a warning, instead of raising.
+        skip_bad_episodes: leave out every episode that holds a bad row, with a warning, instead of raising.
 
     Raises:
         DataError: names file, row and column of the first bad row.
     """
     if logs.sound:
         return logs
-    episode = ["episode"] if logs.source is not None else ["source", "episode"]
-    window = ibis.window(group_by=episode, order_by="step")
-    rows = logs.rows
-    before = {"step": rows.step, "ended": rows.terminated | rows.truncated}
-    before |= {name: rows[name] for name in logs.next_states}
-    rows = rows.mutate(**{f"last_{name}": column.lag().over(window) for name, column in before.items()})
-    problems = _problems(rows, logs)
-    code = ibis.cases(*((problem.when, i) for i, problem in enumerate(problems)), else_=ibis.null("int64"))
-    bad = rows.mutate(problem=code).filter(lambda t: t.problem.notnull())
-    order = ["row"] if "row" in rows.columns else [*episode, "step"]
-    with looking_at_rows(rows):
+    episode = ["episode"] if logs.source is not None else ["episode", "source"]
+    columns = _Columns(logs.rows, episode, logs.next_states)
+    rules = [*row_rules(columns, logs.states, logs.next_states, episode), *_reading_rules(columns.rows, logs)]
+    code = ibis.cases(*((rule.broken, i) for i, rule in enumerate(rules)), else_=ibis.null("int64"))
+    bad = columns.rows.mutate(problem=code).filter(lambda t: t.problem.notnull())
+    key = [name for name in ("file", "row") if name in bad.columns]
+    if "row" not in key:
+        key = [*episode, "step", *key]
+    with looking_at_rows(logs.rows):
         if skip_bad_episodes:
-            return _without(bad, episode, problems, logs)
-        found = fetch(bad.order_by(order).limit(1), logs.origin).to_pylist()
-    if found:
-        raise DataError(_message(found[0], problems[found[0]["problem"]], logs))
+            return _without(bad, episode, rules, logs)
+        order = ["row"] if "row" in key else [*episode, "step"]
+        found = fetch(bad.select(*key, "problem").order_by(order).limit(1), logs.origin).to_pylist()
+        if found:
+            raise DataError(_message(found[0], rules[found[0].pop("problem")], logs))
     if fetch(logs.rows.select("step").limit(1), logs.origin).num_rows == 0:
         raise DataError(f"{logs.origin} has no rows.")
     return replace(logs, sound=True)
 
 
-def _problems(rows: ibis.Table, logs: LogTable) -> list[Problem]:
-    steps = rows.step - rows.last_step
-    goes_on = rows.last_step.notnull()
-    result = [Problem(rows.episode.isnull(), "episode", "the episode is missing")]
-    if logs.source is None:
-        result.append(Problem(rows.source.isnull(), "source", "the source is missing"))
-    result += [
-        Problem(rows.step.isnull(), "step", "the step is missing"),
-        Problem(rows.step < 0, "step", "a step cannot be before the first"),
-        *(Problem(rows[name].isnull(), name, "the state is missing or no number") for name in logs.states),
-        Problem(rows.action.isnull(), "action", "the action is missing"),
-        Problem(
-            rows.reward.isnull() | rows.reward.isnan() | rows.reward.isinf(), "reward", "the reward must be finite"
-        ),
-        Problem(rows.terminated.isnull(), "terminated", "the flag must be true or false (or 1 or 0)"),
-        Problem(rows.truncated.isnull(), "truncated", "the flag must be true or false (or 1 or 0)"),
-        Problem(
-            ~goes_on & (rows.step != 0),
-            "step",
-            "the episode does not begin with its first step (first_step=1 if steps count from 1)",
-        ),
-        Problem(steps == 0, "step", "the step stands twice in its episode"),
-        Problem(steps > 1, "step", "steps are missing before this one"),
-        Problem(goes_on & rows.last_ended, "step", "the episode goes on after it was terminated or truncated"),
-    ]
+def _reading_rules(rows: ibis.Table, logs: LogTable) -> list[Rule]:
+    """Return what else can be wrong with rows that are read from a table: values that make no label."""
+    rules = []
     if "source_fits" in rows.columns:
-        result.append(
-            Problem(~rows.source_fits, "source_fits", "the row is of another source than the file says it is")
-        )
-    for name in logs.next_states:
+        rules.append(Rule("source_fits", ~rows.source_fits, "the row is of another source than the file says it is"))
+    for name in (*logs.states, *logs.next_states):
         if f"lost_{name}" in rows.columns:
-            result.append(Problem(rows[f"lost_{name}"], name, "the next state is neither a label nor missing"))
-    for state, follower in zip(logs.states, logs.next_states, strict=True):
-        last = rows[f"last_{follower}"]
-        differs = goes_on & (last.isnull() | (last != rows[state]))
-        result.append(Problem(differs, state, "the state is not the next state of the row before"))
-    return result
+            rules.append(Rule(name, rows[f"lost_{name}"], "the next state is neither a label nor missing"))
+        if f"taken_{name}" in rows.columns:
+            rules.append(Rule(name, rows[f"taken_{name}"], "-1 stands for a missing value; change the number"))
+    return rules
 
 
-def _message(row: dict[str, Any], problem: Problem, logs: LogTable) -> str:
-    column = repr(logs.names.get(problem.column, problem.column))
-    return f"{logs.place(row, column)}: {problem.text}; found {row[problem.column]!r}."
+def _message(key: Mapping[str, Any], rule: Rule, logs: LogTable) -> str:
+    """Return what is wrong with a row, with the values of the user's table."""
+    rows = logs.rows
+    for name, value in key.items():
+        rows = rows.filter(rows[name].isnull() if value is None else rows[name] == value)
+    (row,) = fetch(rows.limit(1), logs.origin).to_pylist()
+    value = row.get(f"raw_{rule.column}", row[rule.column])
+    held = "nothing" if value is None else repr(value)
+    if rule.column in logs.states and row[rule.column] is None:
+        column = logs.rows[rule.column]
+        ((gaps, total),) = (
+            counted.values()
+            for counted in fetch(
+                logs.rows.aggregate(gaps=column.isnull().sum(), total=logs.rows.count()), logs.origin
+            ).to_pylist()
+        )
+        held += f", as in {gaps:,} of {total:,} rows"
+    hint = f" ({rule.hint})" if rule.hint else ""
+    column = repr(logs.names.get(rule.column, rule.column))
+    return f"{logs.place(row, column)}: {rule.text}; found {held}{hint}."
 
 
-def _without(bad: ibis.Table, episode: list[str], problems: list[Problem], logs: LogTable) -> LogTable:
+def _without(bad: ibis.Table, episode: Sequence[str], rules: Sequence[Rule], logs: LogTable) -> LogTable:
     """Return the logs without the episodes that hold a bad row."""
     reasons = fetch(bad.group_by("problem").aggregate(n=bad.count()), logs.origin).to_pylist()
     if not reasons:
@@ -113,7 +123,7 @@ def _without(bad: ibis.Table, episode: list[str], problems: list[Problem], logs:
         kept = kept.filter(kept[name].notnull())
     left = fetch(kept.aggregate(n=kept.count()), logs.origin).to_pylist()[0]["n"]
     total = fetch(logs.rows.aggregate(n=logs.rows.count()), logs.origin).to_pylist()[0]["n"]
-    dropped = Dropped(gone.num_rows, total - left, {problems[r["problem"]].text: r["n"] for r in reasons})
+    dropped = Dropped(gone.num_rows, total - left, {rules[r["problem"]].text: r["n"] for r in reasons})
     if left == 0:
         raise DataError(f"{logs.origin}: every episode holds a bad row, nothing is left.")
     words = "; ".join(f"{text} ({n:,} rows)" for text, n in dropped.reasons.items())

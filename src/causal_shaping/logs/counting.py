@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Space, plain
 from causal_shaping.errors import ArgumentError, DataError, UnknownLabelError
 from causal_shaping.io.labels import positions
-from causal_shaping.logs._finding import Where
+from causal_shaping.logs._finding import Where, is_table
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.opening import open_logs, table_of
 from causal_shaping.logs.table import LogTable, fetch, reading
@@ -34,12 +34,13 @@ Item: TypeAlias = Logs | LogTable | Where
 
 
 def count(
-    logs: Item | Sequence[Item],
+    logs: Item | Iterable[Item],
+    *,
     states: Iterable[Any] | None = None,
     actions: Iterable[Any] | None = None,
     step_indexed: bool = False,
-    *,
     terminal: Iterable[Any] | None = None,
+    missing: str | None = None,
     max_rewards: int = MAX_REWARDS,
     check: bool = True,
     skip_bad_episodes: bool = False,
@@ -52,17 +53,18 @@ def count(
     streamed by DuckDB, which spills to disk; tables of another Ibis backend are counted by that backend.
 
     Args:
-        logs: one or several of: `Logs`, what `open_logs` returned, a file, a data frame, an Ibis table. Each must hold
+        logs: one or several of: `Logs`, what `open_logs` returned, and whatever `open_logs` takes. Each must hold
             sources that the others do not; parts of one source go together, as in
-            `open_logs(["day1.csv", "day2.csv"], "ward")`.
+            `open_logs(["day1.csv", "day2.csv"], source="ward")`.
         states: all state labels, in the order that tables shall have; by default those that the logs declare or show.
         actions: all actions, tried or not; by default those that the logs declare or show.
-        step_indexed: keep the steps of an episode apart.
+        step_indexed: count each step of an episode on its own.
         terminal: the states that end every episode; by default those that the logs declare.
-        max_rewards: the most distinct rewards of a source that are told apart.
+        missing: for files and tables, the label of missing values in state columns; see `open_logs`.
+        max_rewards: the most distinct rewards of a source that stay part of the outcome.
         check: look for bad rows first. This needs the rows of an episode in order, and so takes longer than the
             counting; leave it out only for files that have been checked before.
-        skip_bad_episodes: leave out whole episodes that hold a bad row, with a warning.
+        skip_bad_episodes: leave out every episode that holds a bad row, with a warning.
         memory_limit: for files, the most memory that DuckDB may use, such as "2GB".
         scratch: a folder that a cluster can write to and this process can read; by default a temporary one.
 
@@ -73,7 +75,7 @@ def count(
         >>> counts.sources, counts.n.sum()
         (('good', 'bad', 'random'), np.float64(3000.0))
     """
-    single = isinstance(logs, (Logs, LogTable, str, os.PathLike, ibis.Table)) or hasattr(logs, "__arrow_c_stream__")
+    single = isinstance(logs, (Logs, LogTable, str, os.PathLike)) or is_table(logs)
     items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
     if not items:
         raise ArgumentError("There are no logs to count.")
@@ -82,7 +84,7 @@ def count(
     parts: list[Counts] = []
     origins: dict[str, str] = {}
     for item in items:
-        table = _opened(item, states, actions, memory_limit)
+        table = _opened(item, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
         if check:
             table = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         part = count_table(table, step_indexed, max_rewards, scratch)
@@ -101,15 +103,14 @@ def count(
     states = space.states if states is None else states
     actions = space.actions if actions is None else actions
     ends = space.terminal.intersection(states) if terminal is None else [plain(label) for label in terminal]
-    return counts.to_space(Space(states, actions, space.columns, space.bins, ends))
+    declared = Space(states, actions, space.columns, bins=space.bins, terminal=ends, missing=space.missing)
+    return counts.to_space(declared)
 
 
-def _opened(item: Item, states: Any, actions: Any, memory_limit: str | None) -> LogTable:
+def _opened(item: Item, **options: Any) -> LogTable:
     if isinstance(item, LogTable):
         return item
-    if isinstance(item, Logs):
-        return table_of(item)
-    return open_logs(item, states=states, actions=actions, memory_limit=memory_limit)
+    return table_of(item) if isinstance(item, Logs) else open_logs(item, **options)
 
 
 def count_table(
@@ -135,7 +136,9 @@ def count_table(
     except UnknownLabelError as error:
         raise DataError(f"{_first_row(table, error)}: {error}. Declare it, or mend the logs.") from error
     by_column = table.source is None
-    columns["source"] = positions(counted, ["source"], names, "source") if by_column else np.zeros(counted.num_rows)
+    columns["source"] = (
+        positions(counted, ["source"], names.index, "source") if by_column else np.zeros(counted.num_rows)
+    )
     columns["step"] = counted["step"].to_numpy() if step_indexed else None
     columns["n"] = counted["n"].to_numpy()
     columns["terminated"] = counted["terminated"].to_numpy()

@@ -2,7 +2,7 @@
 
 Columns of `LogTable.rows` have fixed names, whatever the user calls them: source, episode, step, s0, s1, ... for the
 parts of the state, action, reward, n0, n1, ... for the parts of the next state, terminated, truncated and, for files,
-row and file.
+row and file. Those with `raw_` in front hold what stands in the user's table, for messages.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow as pa
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Bins, Label, Space
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
+from causal_shaping.io.container import check_checksum
 from causal_shaping.io.labels import positions, read_off
 
 
@@ -42,13 +43,15 @@ class LogTable:
         source: the source's name; None if `rows` has a column of sources.
         columns: what the parts of a state are called.
         bins: those of them that were real numbers.
+        missing: those of them in which values may be missing, and the label's part that stands for it.
         declared_states: the states in the order that tables shall have; None to read them off.
         declared_actions: the same for the actions.
         terminal: the states that are known to end an episode.
-        metadata: what the file says of itself.
+        metadata: that of the file.
         checksum: that of the logs as they were written, None if it is not known.
         sound: whether the rows have been checked.
-        dropped: what `check` left out.
+        dropped: what `check_logs` left out.
+        header: whether a line of column names comes before the first row.
     """
 
     rows: ibis.Table
@@ -57,6 +60,7 @@ class LogTable:
     source: str | None
     columns: tuple[str, ...]
     bins: Mapping[str, Bins] = field(default_factory=dict)
+    missing: Mapping[str, int | str] = field(default_factory=dict)
     declared_states: Sequence[Label] | None = None
     declared_actions: Sequence[Label] | None = None
     terminal: Collection[Label] = ()
@@ -64,6 +68,7 @@ class LogTable:
     checksum: str | None = None
     sound: bool = False
     dropped: Dropped | None = None
+    header: bool = False
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -77,11 +82,11 @@ class LogTable:
 
     def place(self, row: Mapping[str, Any], column: str) -> str:
         """Return where a row stands, for messages: file, row if it is known, column, episode and step."""
-        number = "" if row.get("row") is None else f", row {row['row'] + 1}"
+        number = "" if row.get("row") is None else f", row {row['row'] + 1}{' after the header' if self.header else ''}"
         source = f"source {row['source']!r}, " if "source" in row else ""
         return (
             f"{row.get('file') or self.origin}{number}, column {column} ({source}episode {row['episode']!r}, step "
-            f"{row['step']})"
+            f"{row.get('raw_step', row['step'])})"
         )
 
     def space_of(self, table: pa.Table) -> Space:
@@ -92,19 +97,20 @@ class LogTable:
             labels,
             read_off(table, (("action",),)) if actions is None else actions,
             self.columns,
-            self.bins,
-            set(labels) & set(self.terminal),
+            bins=self.bins,
+            terminal=set(labels) & set(self.terminal),
+            missing=self.missing,
         )
 
     def encode(self, table: pa.Table, space: Space) -> dict[str, Any]:
         """Return the columns state, action and next_state of a fetched table as positions in a space."""
         return {
-            "state": positions(table, self.states, space.states, "state"),
-            "action": positions(table, ["action"], space.actions, "action"),
-            "next_state": positions(table, self.next_states, space.states, "state"),
+            "state": positions(table, self.states, space.find, "state"),
+            "action": positions(table, ["action"], space.find_action, "action"),
+            "next_state": positions(table, self.next_states, space.find, "state"),
         }
 
-    def load(self) -> Logs:
+    def read(self) -> Logs:
         """Read the logs into memory, ordered by episode and step."""
         wanted = ["episode", "step", *self.states, "action", "reward", *self.next_states, "terminated", "truncated"]
         if self.source is None:
@@ -128,8 +134,8 @@ class LogTable:
             metadata=self.metadata,
             **self.encode(table, space),
         )
-        if self.checksum not in (None, logs.checksum) and self.dropped is None:
-            raise DataError(f"{self.origin} was changed after it was written: its checksum does not fit its rows.")
+        if self.dropped is None:
+            check_checksum(self.origin, self.checksum, logs.checksum)
         return logs
 
     def _one_source(self, table: pa.Table) -> str:

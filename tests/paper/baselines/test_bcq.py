@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.data.logs import UNKNOWN
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError
 from causal_shaping.paper.baselines.bcq import CURVE_POINTS, train_bcq
 

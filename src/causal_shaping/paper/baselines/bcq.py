@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from causal_shaping._checks import check_discount, check_integer
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
-from causal_shaping.data.logs import UNKNOWN, Logs
+from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.space import Space
+from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import ArgumentError, DataError, MissingExtraError
 
 CURVE_POINTS = 50

@@ -23,16 +23,14 @@ from typing import Any
 import joblib
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from causal_shaping._checks import check_integer
 from causal_shaping.bounds import Ceilings
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, AssumptionWarning, CausalShapingError, FileError, ShapingWarning
-from causal_shaping.io.files import PARQUET, SETTINGS, claim_run_folder, replacing
-from causal_shaping.io.parquet import METADATA_KEY
+from causal_shaping.io.container import load, save
+from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table, write_text
 from causal_shaping.learners import PRESETS, train
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.paper.baselines.bcq import require_torch
@@ -213,8 +211,7 @@ def run_job(plan: Plan, job: Job, folder: Path) -> tuple[str, float]:
         about = asdict(unit)
         target = folder / PARTS / unit.path
         target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target, [".json"]) as temporary:
-            temporary.write_text(json.dumps({**about, **facts, "seconds": time.perf_counter() - begin}))
+        write_text(target, json.dumps({**about, **facts, "seconds": time.perf_counter() - begin}), [".json"])
     return str(job), job.cost
 
 
@@ -267,14 +264,11 @@ def merge(folder: str | os.PathLike[str]) -> Results:
         )
     )
     settings = json.loads((path / SETTINGS).read_text())
-    metadata = {METADATA_KEY: json.dumps(settings)}
     for name, kind, schema in ((RESULTS, RUN, RUN_COLUMNS), (POTENTIALS, POTENTIAL, POTENTIAL_COLUMNS)):
         rows = [{column: part.get(column) for column in schema.names} for part in parts if part["kind"] == kind]
-        with replacing(path / name, PARQUET) as temporary:
-            pq.write_table(pa.Table.from_pylist(rows, schema.with_metadata(metadata)), temporary)
+        save(path / name, "study", pa.Table.from_pylist(rows, schema), {"settings": settings})
     timings = pa.Table.from_pylist([{key: part[key] for key in TIMING_COLUMNS} for part in parts])
-    with replacing(path / TIMINGS, [".csv"]) as temporary:
-        pa.csv.write_csv(timings, temporary)
+    write_table(path / TIMINGS, timings)
     return load_results(path)
 
 
@@ -283,8 +277,11 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     path = Path(folder)
     try:
         settings = json.loads((path / SETTINGS).read_text())
-        runs, potentials = (tuple(pq.read_table(path / name).to_pylist()) for name in (RESULTS, POTENTIALS))
-    except (OSError, ValueError, pa.ArrowException) as error:
+        runs, potentials = (
+            load(path / name, "study", lambda contents: tuple(contents.table.to_pylist()))
+            for name in (RESULTS, POTENTIALS)
+        )
+    except (OSError, ValueError, FileError) as error:
         raise FileError(f"{path} holds no results of the study ({error}). Run causal-shaping reproduce.") from error
     return Results(path, settings, runs, potentials)
 

@@ -1,0 +1,116 @@
+"""Logs, counts and potentials to files and back: labels in the columns, everything else in the metadata."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from causal_shaping.data.counts import Counts
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.potential import Potential
+from causal_shaping.io.by_state import columns_by_state, save_by_state
+from causal_shaping.io.container import Contents, load, save
+from causal_shaping.io.files import CSV, TABLES, check_target, write_table
+from causal_shaping.io.labels import label_column, label_columns, positions
+
+COUNTED = ("n", "reward_sum", "reward_min", "reward_max")
+"""Columns of counts that are saved as they are."""
+
+
+def save_logs(logs: Logs, path: str | os.PathLike[str]) -> None:
+    """Write logs to a Parquet or CSV file that any tool can open.
+
+    Columns: source, episode, step, those of the state (`space.columns`), action, reward, those of the next
+    state (the same with `next_` in front, null where unknown), terminated, truncated. States and actions are
+    written as their labels. In Parquet the metadata hold the space, where the logs come from (world, demonstrator,
+    seed), and a checksum; see `container`. CSV (.csv, .csv.gz, .csv.zst) holds the rows alone.
+    """
+    if check_target(path, TABLES).name.lower().endswith(CSV):
+        write_table(path, logs_table(logs))
+        return
+    metadata = {"source": logs.source, "metadata": dict(logs.metadata)}
+    save(path, "logs", logs_table(logs), metadata, space=logs.space, checksum=logs.checksum)
+
+
+def logs_table(logs: Logs) -> pa.Table:
+    """Return logs as an Arrow table, states and actions by label."""
+    labels = label_columns(logs.space, logs.state, logs.action, logs.next_state)
+    followers = {name: labels.pop(name) for name in logs.space.next_columns}
+    return pa.table(
+        {
+            "source": pa.DictionaryArray.from_arrays(np.zeros(len(logs), dtype=np.int32), [logs.source]),
+            "episode": logs.episode,
+            "step": logs.step,
+            **labels,
+            "reward": logs.reward,
+            **followers,
+            "terminated": logs.terminated,
+            "truncated": logs.truncated,
+        }
+    )
+
+
+def save_counts(counts: Counts, path: str | os.PathLike[str]) -> None:
+    """Write counts to a Parquet file: a row per entry, sources, states and actions by label."""
+    sources = dict(zip(counts.sources, counts.discrete_rewards, strict=True))
+    metadata = {"sources": sources, "population": counts.population}
+    save(path, "counts", counts_table(counts), metadata, space=counts.space, checksum=counts.checksum)
+
+
+def counts_table(counts: Counts) -> pa.Table:
+    """Return counts as an Arrow table: a row per entry, sources, states and actions by label."""
+    columns: dict[str, Any] = {"source": label_column("source", counts.sources, counts.source)}
+    if counts.step is not None:
+        columns["step"] = counts.step
+    columns |= label_columns(counts.space, counts.state, counts.action, counts.next_state)
+    columns["terminated"] = counts.terminated
+    return pa.table(columns | {counts.space.free_name(name): getattr(counts, name) for name in COUNTED})
+
+
+def load_counts(path: str | os.PathLike[str]) -> Counts:
+    """Return the counts that `save_counts` wrote."""
+
+    def build(contents: Contents) -> Counts:
+        table, space, sources = contents.table, contents.space, contents.metadata["sources"]
+        return Counts(
+            space=space,
+            sources=tuple(sources),
+            discrete_rewards=tuple(sources.values()),
+            source=positions(table, ["source"], list(sources).index, "source"),
+            step=table["step"].to_numpy() if "step" in table.column_names else None,
+            state=positions(table, space.columns, space.find, "state"),
+            action=positions(table, ["action"], space.find_action, "action"),
+            next_state=positions(table, space.next_columns, space.find, "state"),
+            terminated=table["terminated"].to_numpy(),
+            population=contents.metadata["population"],
+            **{name: table[space.free_name(name)].to_numpy() for name in COUNTED},
+        )
+
+    return load(path, "counts", build)
+
+
+def save_potential(potential: Potential, path: str | os.PathLike[str]) -> None:
+    """Write a potential to a Parquet file: a row per (step and) state."""
+    columns = {"potential": potential.values}
+    save_by_state(path, "potential", potential.space, columns, potential.about(), potential.checksum)
+
+
+def load_potential(path: str | os.PathLike[str]) -> Potential:
+    """Return the potential that `save_potential` wrote."""
+
+    def build(contents: Contents) -> Potential:
+        values, held = columns_by_state(contents)["potential"], contents.metadata
+        unseen = np.array([np.nan if value is None else value for value in held["unseen"]], dtype=np.float64)
+        return Potential(
+            values,
+            contents.space,
+            held["discount"],
+            unseen.reshape(values.shape[:-1]),
+            held["origin"],
+            tuple(held["assumptions"]),
+        )
+
+    return load(path, "potential", build)

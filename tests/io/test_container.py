@@ -1,0 +1,108 @@
+"""The container: what was saved comes back, and everything else is refused by name."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.errors import FileError
+from causal_shaping.io import container
+from causal_shaping.io.container import METADATA_KEY, VERSIONS, kind_of, load, save
+
+SPACE = cs.Space(["a", "b"], ["go"])
+
+
+def rows(contents):
+    return contents.table.to_pydict()
+
+
+def rewrite(path, table=None, **changes):
+    """Change a file as somebody else might: its rows, or what its metadata say."""
+    held = pq.read_table(path)
+    metadata = json.loads(held.schema.metadata[METADATA_KEY]) | changes
+    kept = {key: value for key, value in metadata.items() if value is not None}
+    pq.write_table((table or held).replace_schema_metadata({METADATA_KEY: json.dumps(kept)}), path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    save(tmp_path / "a.parquet", "sensitivity", {"x": [1.5, 2.5], "name": ["a", None]}, {"level": 3}, space=SPACE)
+    return tmp_path / "a.parquet"
+
+
+def test_rows_metadata_and_space_come_back(path):
+    assert load(path, "sensitivity", rows) == {"x": [1.5, 2.5], "name": ["a", None]}
+    assert load(path, "sensitivity", lambda contents: [contents.metadata["level"]]) == [3]
+    assert load(path, "sensitivity", lambda contents: [contents.space]) == [SPACE]
+    assert kind_of(path) == "sensitivity"
+
+
+def test_another_kind_is_refused(path):
+    with pytest.raises(FileError, match="holds sensitivity, not counts"):
+        load(path, "counts", rows)
+
+
+def test_a_newer_version_is_refused(path):
+    rewrite(path, version=VERSIONS["sensitivity"][1] + 1)
+    with pytest.raises(FileError, match="newer version of this package"):
+        load(path, "sensitivity", rows)
+
+
+def test_a_version_that_is_no_longer_read_is_refused_by_name(path, monkeypatch):
+    monkeypatch.setattr(container, "VERSIONS", {"sensitivity": (4, 5)})
+    with pytest.raises(FileError, match=r"written by version 1 of the format of sensitivity.* Compute it again"):
+        load(path, "sensitivity", rows)
+
+
+@pytest.mark.parametrize("changed", [{"x": [1.5, 2.6], "name": ["a", None]}, {"x": [1.5, 2.5], "name": ["a", "b"]}])
+def test_changed_rows_are_refused(path, changed):
+    rewrite(path, pa.table(changed))
+    with pytest.raises(FileError, match="was changed after it was written"):
+        load(path, "sensitivity", rows)
+
+
+def test_changed_bytes_are_refused(path):
+    content = bytearray(path.read_bytes())
+    at = content.index(b"\x00\x00\x00\x00\x00\x00\xf8\x3f")  # 1.5
+    content[at + 6] = 0xF9
+    path.write_bytes(bytes(content))
+    with pytest.raises(FileError, match=r"a\.parquet"):
+        load(path, "sensitivity", rows)
+
+
+def test_a_removed_checksum_is_refused(path):
+    rewrite(path, checksum=None)
+    with pytest.raises(FileError, match="lack a checksum"):
+        load(path, "sensitivity", rows)
+
+
+def test_what_cannot_be_built_is_no_complete_file(path):
+    with pytest.raises(FileError, match="not a complete file of sensitivity: it lacks 'steps'"):
+        load(path, "sensitivity", lambda contents: contents.metadata["steps"])
+
+
+def test_a_file_of_another_program_and_no_file_are_refused(tmp_path):
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(FileError, match="holds no counts of this package"):
+        cs.Counts.load(tmp_path / "other.parquet")
+    with pytest.raises(FileError, match="does not exist"):
+        cs.Counts.load(tmp_path / "none.parquet")
+    assert kind_of(tmp_path / "other.parquet") is None
+    assert kind_of(tmp_path / "none.parquet") is None
+
+
+def test_counts_of_the_first_format_are_read_and_changed_ones_refused(tmp_path):
+    path = tmp_path / "counts.parquet"
+    counts = cs.count(cs.load_world("walking-robot").collect("competent", 100))
+    counts.save(path)
+    assert cs.Counts.load(path).checksum == counts.checksum
+    rewrite(path, version=1, checksum=None)
+    assert cs.Counts.load(path).checksum == counts.checksum
+    counts.save(path)
+    table = pq.read_table(path)
+    n = table.column_names.index("n")
+    rewrite(path, table.set_column(n, "n", pa.array(table["n"].to_numpy() + 1)))
+    with pytest.raises(FileError, match=r"counts\.parquet"):
+        cs.Counts.load(path)
