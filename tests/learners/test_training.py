@@ -12,8 +12,9 @@ from walk import Walk
 import causal_shaping as cs
 from causal_shaping._registration import ENVIRONMENTS
 from causal_shaping.errors import CausalShapingError
+from causal_shaping.learners._kernels import Constants, plan, record, update
 from causal_shaping.learners._log_masses import no_log_masses
-from causal_shaping.learners.rules import PRESETS, Constants, plan, prepare, record, update
+from causal_shaping.learners.rules import PRESETS, prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 

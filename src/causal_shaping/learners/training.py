@@ -26,8 +26,9 @@ from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, ModelError, ShapingWarning
+from causal_shaping.learners._kernels import greedy, plan, record, update
 from causal_shaping.learners._log_masses import LogMasses, log_masses, no_log_masses
-from causal_shaping.learners.rules import Rule, Setting, greedy, plan, prepare, record, resolve, update
+from causal_shaping.learners.rules import Rule, Setting, prepare, resolve
 from causal_shaping.shaping.wrappers import ShapeReward, time_limit_of
 from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import cumulative, pick

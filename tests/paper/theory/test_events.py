@@ -9,7 +9,8 @@ from models import cmdps
 from runs import ABOVE, EPISODES, HORIZON, a_ceiling, deviations, leftovers, remembered
 
 import causal_shaping as cs
-from causal_shaping.learners.rules import prepare, update
+from causal_shaping.learners._kernels import update
+from causal_shaping.learners.rules import prepare
 from causal_shaping.paper.theory import Shaped, learning_rates, log_term, proven_rule, usual_potentials, watch
 
 

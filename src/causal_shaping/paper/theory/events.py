@@ -16,7 +16,8 @@ from causal_shaping._compile import njit
 from causal_shaping.data.arrays import FloatArray, LongArray, frozen
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
-from causal_shaping.learners.rules import Rule, greedy, prepare, resolve, update
+from causal_shaping.learners._kernels import greedy, update
+from causal_shaping.learners.rules import Rule, prepare, resolve
 from causal_shaping.paper.theory.lemmas import log_term
 from causal_shaping.paper.theory.shaped import CLIPS, ROUNDING, Shaped
 from causal_shaping.worlds.simulate import cumulative, pick
