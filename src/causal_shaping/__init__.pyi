@@ -40,6 +40,7 @@ from causal_shaping.shaping import (
     ShapeReward as ShapeReward,
     VectorShapeReward as VectorShapeReward,
     check_potential as check_potential,
+    load_potential as load_potential,
 )
 from causal_shaping.worlds import (
     Demonstrator as Demonstrator,

@@ -29,7 +29,8 @@ from causal_shaping.errors import ArgumentError, ModelError, ShapingWarning
 from causal_shaping.learners._kernels import greedy, plan, record, update
 from causal_shaping.learners._log_masses import LogMasses, log_masses, no_log_masses
 from causal_shaping.learners.rules import Rule, Setting, prepare, resolve
-from causal_shaping.shaping.wrappers import ShapeReward, time_limit_of
+from causal_shaping.shaping._shaper import time_limit_of
+from causal_shaping.shaping.wrappers import ShapeReward
 from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import cumulative, pick
 
