@@ -50,7 +50,7 @@ def overview():
     }
     points = curve_points(BUDGET)
     for label, (phi, learner, options, colour) in compared.items():
-        runs = [cs.train(world, phi, learner, BUDGET, seed, **options) for seed in range(SEEDS)]
+        runs = [cs.train(world, phi, learner=learner, steps=BUDGET, seed=seed, **options) for seed in range(SEEDS)]
         curves = np.array([run.step_regret[points - 1] for run in runs])
         draw_curve(regret, points, curves, label, color=colour, linewidth=1.6)
     regret.set(yscale="log", xscale="log", xlabel="environment steps", ylabel="regret", title="Regret down")

@@ -221,7 +221,9 @@ def learners_table():
             used = counts if PRESETS[learner].use_log_masses else None
             with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
                 warnings.simplefilter("ignore", cs.AssumptionWarning)
-                found = cs.train_seeds(world, potential, learner, steps, SEEDS, folder, counts=used)
+                found = cs.train_seeds(
+                    world, potential, learner=learner, steps=steps, seeds=SEEDS, folder=folder, counts=used
+                )
             regret = "{:.1f} ({:.1f} to {:.1f})".format(*found.interval("regret"))
             optimal = "{:.2f} ({:.2f} to {:.2f})".format(*found.interval("optimal"))
             lines.append(f"| {label} | {regret} | {optimal} | {found.interval('argmax_match')[0]:.2f} |")
@@ -253,10 +255,12 @@ def claims_of(world):
     bound = published(logged_counts(world), world.horizon, 0.0)[0][alive]
     tied = (best.gaps() < NEARLY).sum(axis=1)[alive] > 1
     steps, truth = BUDGETS.get(world.name, BUDGET), cs.Potential(best.values, world.space)
-    up = [(cs.train(world, None, "q-ucb", steps, seed).policy == 0)[alive].mean() for seed in SEEDS]
+    up = [(cs.train(world, None, learner="q-ucb", steps=steps, seed=seed).policy == 0)[alive].mean() for seed in SEEDS]
 
     def regret(potential, **changes):
-        runs = [cs.train(world, potential, "q-ucb-shaping", steps, seed, **changes) for seed in SEEDS]
+        runs = [
+            cs.train(world, potential, learner="q-ucb-shaping", steps=steps, seed=seed, **changes) for seed in SEEDS
+        ]
         return f"{np.mean([run.step_regret[-1] for run in runs]):.0f}"
 
     return (

@@ -56,7 +56,7 @@ def naive_q(*sources: cs.Logs) -> np.ndarray:
 def train_table(phi: cs.Ceilings | cs.Potential, learner: str, steps: int, seed: int, **options: object) -> Trained:
     """Train one of the package's learners; return falls, arrivals and the policy in the end."""
     env = make_world()
-    run = cs.train(env, phi, learner, steps, seed, **options)
+    run = cs.train(env, phi, learner=learner, steps=steps, seed=seed, **options)
     return env.falls, env.arrivals, run.recommended
 
 

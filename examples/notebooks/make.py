@@ -84,10 +84,10 @@ Regret is what was lost on the way to the optimum, summed over steps: lower is b
 plans with the counts does about as well here as Q-UCB with ceilings; `docs/learners.md` compares them in all worlds.
 %%
 runs = {
-    "Q-UCB, zero": cs.train_seeds(world, None, "q-ucb-shaping", 20_000, range(5), folder / "zero"),
-    "Q-UCB, ceilings": cs.train_seeds(world, ceilings, "q-ucb-shaping-tight", 20_000, range(5), folder / "tight"),
+    "Q-UCB, zero": cs.train_seeds(world, seeds=range(5), folder=folder / "zero"),
+    "Q-UCB, ceilings": cs.train_seeds(world, ceilings, seeds=range(5), folder=folder / "tight"),
     "UCBVI, ceilings and counts": cs.train_seeds(
-        world, ceilings, "ucbvi-causal", 20_000, range(5), folder / "causal", counts=counts
+        world, ceilings, seeds=range(5), folder=folder / "causal", counts=counts
     ),
 }
 for name, seeds in runs.items():

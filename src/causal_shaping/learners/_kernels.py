@@ -1,4 +1,10 @@
-"""What a learner does with a step, compiled: `update`, `greedy`, `record` and `plan`, and the `Constants` they read."""
+"""What a learner does with a step, compiled, and the named tuples that hold its arrays.
+
+- `Constants`, `Setting`: a rule made ready for a problem.
+- `Learned`, `Counted`: what a learner knows; `Step`: what it meets; `Course`, `Track`: what a run is asked and tells.
+- `learn`: one step, by `update` or by `record`; `plan`: after each episode of a model-based rule; `greedy`: the action.
+- `run_tables`: a complete run in the tables of a world.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from causal_shaping._compile import njit
-from causal_shaping.data.arrays import FloatArray
+from causal_shaping.data.arrays import FloatArray, IntArray, LongArray
+from causal_shaping.shaping.formula import is_final, shaped_reward
+from causal_shaping.worlds.simulate import pick
 
 PLANNING_SWEEPS, PLANNING_TOLERANCE, RECOMMENDING_TOLERANCE = 1000, 1e-5, 1e-9
 """Sweeps of a plan without step index end when nothing changes by more than this, or after so many; an episode changes
@@ -20,8 +28,8 @@ class Constants(NamedTuple):
 
     Attributes:
         discount: the factor on future reward.
-        potential: float64 [steps + 1, states], the last row 0 with step index, else the same as the first; 0 where an
-            episode has ended, and everywhere if the reward is not shaped.
+        potential: float64 [steps + 1, states], the last row 0 with step index, else the same as the first; 0 in
+            terminal states, and everywhere if the reward is not shaped.
         initial: float64 [steps, states, actions].
         clip: float64 [steps, states].
         bonus: B of b_t = B / sqrt(t).
@@ -38,23 +46,117 @@ class Constants(NamedTuple):
     cap_at_initial: bool
 
 
-@njit(nogil=True)
-def update(learned, layer, below, s, x, reward, after, going_on, constants):  # type: ignore[no-untyped-def]
-    """Learn from one step.
+class Setting(NamedTuple):
+    """A rule made ready for a problem.
 
-    `layer` is the table of the step and `below` that of the next one; both 0 without step index. `going_on` says
-    whether anything follows s': not after the end, and not at a time limit that counts as one.
+    Attributes:
+        constants: for each step.
+        initial_values: float64 [steps + 1, states].
+        horizon: H.
+        bootstrap: see `Rule.time_limit`.
+        step_indexed: one table per step.
+        model_based: see `Rule`.
     """
+
+    constants: Constants
+    initial_values: FloatArray
+    horizon: int
+    bootstrap: bool
+    step_indexed: bool
+    model_based: bool
+
+
+class Learned(NamedTuple):
+    """What a learner knows, changed in place.
+
+    Attributes:
+        q_values: float64 [steps, states, actions].
+        values: float64 [steps + 1, states + 1]; the last column, for a state that nothing follows, stays 0.
+        visits: int64 like `q_values`.
+    """
+
+    q_values: FloatArray
+    values: FloatArray
+    visits: LongArray
+
+
+class Counted(NamedTuple):
+    """The transitions that a model-based rule counted, changed in place; there is room for a few next states.
+
+    Attributes:
+        paid: float64 [steps, states, actions], the sum of rewards.
+        successors: int32 [steps, states, actions, room], the next states; the number of states if nothing follows.
+        times: int64 like `successors`.
+    """
+
+    paid: FloatArray
+    successors: IntArray
+    times: LongArray
+
+
+class Step(NamedTuple):
+    """One step: `layer` is its table and `below` that of the next step (both 0 without step index).
+
+    `final` says that nothing follows `after`: it terminated, or was truncated and the rule does not bootstrap there.
+    """
+
+    layer: int
+    below: int
+    state: int
+    action: int
+    reward: float
+    after: int
+    final: bool
+
+
+class Course(NamedTuple):
+    """What a run is asked for.
+
+    Attributes:
+        steps: the budget of steps.
+        episodes: the budget of episodes.
+        checkpoints: int64, rising numbers of steps after which the policy is kept.
+        gaps: float64 [steps, states, actions], the regret of each action.
+    """
+
+    steps: int
+    episodes: int
+    checkpoints: LongArray
+    gaps: FloatArray
+
+
+class Track(NamedTuple):
+    """What a run tells: see `Run`; `regret` is that of each step alone, and `policies` has room for all checkpoints."""
+
+    regret: FloatArray
+    episode_end: LongArray
+    returns: FloatArray
+    policies: IntArray
+
+
+_shaped_reward, _is_final = njit()(shaped_reward), njit()(is_final)
+
+
+@njit(nogil=True)
+def learn(setting, learned, counted, step):  # type: ignore[no-untyped-def]
+    """Learn from one step; False if the model has no room for one more next state."""
+    if setting.model_based:
+        return record(counted, learned.visits, step)
+    update(learned, step, setting.constants)
+    return True
+
+
+@njit(nogil=True)
+def update(learned, step, constants):  # type: ignore[no-untyped-def]
+    """Update Q and V by one step, as in the text of `causal_shaping.learners.rules`."""
     q_values, values, visits = learned
     discount, potential, initial, clip, bonus, rate_offset, cap_at_initial = constants
+    layer, below, s, x, reward, after, final = step
     visits[layer, s, x] += 1
     t = visits[layer, s, x]
     alpha = (rate_offset + 1.0) / (rate_offset + t)
-    shaped = reward - potential[layer, s]
-    following = 0.0
-    if going_on:
-        shaped += discount * potential[below, after]
-        following = discount * values[below, after]
+    phi, following = (0.0, 0.0) if final else (potential[below, after], discount * values[below, after])
+    shaped = _shaped_reward(reward, discount, potential[layer, s], phi)
     new = (1.0 - alpha) * q_values[layer, s, x] + alpha * (shaped + following + bonus / math.sqrt(t))
     if cap_at_initial:
         new = min(new, initial[layer, s, x])
@@ -64,7 +166,7 @@ def update(learned, layer, below, s, x, reward, after, going_on, constants):  # 
 
 @njit(nogil=True)
 def greedy(q_values, visits, least_tried):  # type: ignore[no-untyped-def]
-    """Return the best action: among equals the one that was tried least, or else the lowest number."""
+    """Return the best action: among equals the one tried least often, or else the lowest number."""
     best = 0
     for x in range(1, len(q_values)):
         if q_values[x] > q_values[best] or (least_tried and q_values[x] == q_values[best] and visits[x] < visits[best]):
@@ -73,9 +175,12 @@ def greedy(q_values, visits, least_tried):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def record(counted, visits, layer, s, x, reward, after):  # type: ignore[no-untyped-def]
-    """Count a step for a model-based rule; `after` is the number of states if it ended. False if there is no room."""
+def record(counted, visits, step):  # type: ignore[no-untyped-def]
+    """Count a step for a model-based rule; False if there is no room for one more next state."""
     paid, successors, times = counted
+    layer, _, s, x, reward, after, final = step
+    if final:
+        after = visits.shape[1]
     visits[layer, s, x] += 1
     paid[layer, s, x] += reward
     for i in range(successors.shape[-1]):
@@ -146,3 +251,43 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
                 values[layer, s] = new
         if change < (RECOMMENDING_TOLERANCE if recommending else PLANNING_TOLERANCE):
             break
+
+
+@njit(nogil=True)
+def run_tables(rng, tables, setting, course, learned, counted, proven):  # type: ignore[no-untyped-def]
+    """Learn in the tables of a world; s, x, u: state, action, hidden noise."""
+    q_values, _, visits = learned
+    steps, layers, states = course.steps, q_values.shape[0], q_values.shape[1]
+    regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
+    policies = np.zeros((len(course.checkpoints), layers, states), dtype=np.int32)
+    episodes, saved, h, earned = 0, 0, 0, 0.0
+    s = pick(tables.start, rng.random())
+    for done in range(1, steps + 1):
+        layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
+        x = greedy(q_values[layer, s], visits[layer, s], setting.constants.cap_at_initial)
+        regret[done - 1] = course.gaps[layer, s, x]
+        u = pick(tables.noise[s], rng.random())
+        after, reward = int(tables.next_state[s, x, u]), tables.reward[s, x, u]
+        h += 1
+        terminated, truncated = tables.terminal[after], h == setting.horizon
+        final = _is_final(terminated, truncated, setting.bootstrap)
+        learn(setting, learned, counted, Step(layer, below, s, x, reward, after, final))
+        earned += reward
+        over = terminated or truncated or done == steps
+        if over and setting.model_based:
+            plan(learned, counted, proven, tables.terminal, setting.step_indexed, setting.constants, False)
+        if saved < len(course.checkpoints) and course.checkpoints[saved] == done:
+            for i in range(layers):
+                for state in range(states):
+                    policies[saved, i, state] = q_values[i, state].argmax()
+            saved += 1
+        if over:
+            ends[episodes], returns[episodes] = done, earned
+            episodes, h, earned = episodes + 1, 0, 0.0
+            if episodes == course.episodes:
+                break
+            if done < steps:
+                s = pick(tables.start, rng.random())
+        else:
+            s = after
+    return Track(regret[: ends[episodes - 1]].copy(), ends[:episodes].copy(), returns[:episodes].copy(), policies)

@@ -21,7 +21,7 @@ from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds import grid as grids, robot
 from causal_shaping.worlds.grid import GridMap, Wind, grid_model, wind_rule
 from causal_shaping.worlds.paper import GRID_WORLDS, UNIFORM, Demonstrator
-from causal_shaping.worlds.simulate import cumulative, watch
+from causal_shaping.worlds.simulate import cumulative, tables_of, watch
 from causal_shaping.worlds.tables import demonstrator
 
 COINS = ("standing", "once")
@@ -104,19 +104,9 @@ class World:
                 raise ArgumentError("Logs of a demonstrator of one's own need a name: pass source=.")
             source = demonstrator
         steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
-        model = self.model
+        rng, beta = np.random.default_rng([seed, zlib.crc32(source.encode())]), self.demonstrator(demonstrator)
         try:
-            rows = watch(
-                np.random.default_rng([seed, zlib.crc32(source.encode())]),
-                steps,
-                self.horizon,
-                model.next_state,
-                model.reward,
-                cumulative(model.noise),
-                model.terminal,
-                cumulative(model.start),
-                cumulative(self.demonstrator(demonstrator)),
-            )
+            rows = watch(rng, steps, self.horizon, tables_of(self.model), cumulative(beta))
         except MemoryError:
             raise ArgumentError(f"{steps:,} steps do not fit into memory. Collect fewer at a time.") from None
         for column in rows:
