@@ -42,6 +42,30 @@ def test_seeds_are_those_of_train_and_are_kept(tmp_path):
     assert len(draw_regret({"printed": found}).axes) == 1
 
 
+def test_seeds_show_themselves_as_a_line_a_text_and_a_table(tmp_path):
+    found = seeds_of(tmp_path)
+    regret = found.interval("regret")[0]
+    assert repr(found) == f"Seeds(q-ucb-shaping in lavacross-easy, 500 steps, 4 seeds, mean regret {regret:.4g})"
+    assert f"regret: {regret:.4g} (" in found.summary()
+    frame = found.to_pandas()
+    assert frame["seed"].tolist() == [0, 1, 2, 3]
+    assert frame["regret"].mean() == pytest.approx(regret)
+    assert "curve" not in frame.columns
+    assert "<td>3</td>" in found._repr_html_()
+
+
+def test_the_learner_of_seeds_is_the_recommended_one_unless_one_is_named(tmp_path):
+    sources = [EASY.model.observe(EASY.demonstrators[name], name) for name in ("good", "bad")]
+    with_ceilings = cs.train_seeds(
+        EASY, cs.value_ceilings(sources, 20, -0.1), steps=200, seeds=[0], folder=tmp_path / "ceilings"
+    )
+    assert with_ceilings.settings["learner"] == "q-ucb-shaping-tight"
+    own = cs.train_seeds(EASY, learner=cs.Rule(c=2.0), steps=200, seeds=[0], folder=tmp_path / "own")
+    assert own.settings["learner"] == "custom"
+    with pytest.raises(ArgumentError, match="is no potential"):
+        cs.train_seeds(EASY, 3.0, steps=200, seeds=[0], folder=tmp_path / "none")
+
+
 def test_what_is_done_is_not_run_again(tmp_path):
     first = seeds_of(tmp_path)
     stamps = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("seed-?.parquet")}

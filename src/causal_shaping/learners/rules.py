@@ -136,11 +136,15 @@ PRESETS = MappingProxyType(
 
 
 def recommended_learner(potential: Potential | Ceilings | None = None, counts: Counts | None = None) -> str:
-    """Return the name of the learner with the least regret for what is given, over the paper's grid worlds.
+    """Return the name of the learner to use: by the geometric mean of the regret over the paper's five grid worlds.
 
-    "ucbvi-causal" for ceilings and the counts that they were computed from; "q-ucb-shaping-tight" for ceilings alone,
-    whose regret is by the geometric mean 8% below that of "ucbvi"; "q-ucb-shaping" for any other potential, ceilings of
-    `method="paper"`, and none. `docs/learners.md` has the measurements.
+    - "ucbvi-causal" for ceilings and the counts that they were computed from. It is clearly ahead.
+    - "q-ucb-shaping-tight" for ceilings alone. This is close: its mean is 7.5% below that of "ucbvi" because of
+      lavacross-easy, and "ucbvi" has less regret in three of the five worlds.
+    - "q-ucb-shaping" for any other potential, for ceilings of `method="paper"`, and for none.
+
+    `docs/learners.md` has the measurements, in the worlds that the constants of these learners were tuned in, though on
+    other seeds and logs.
 
     Examples:
         >>> recommended_learner()
