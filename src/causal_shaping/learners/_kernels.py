@@ -2,7 +2,7 @@
 
 - `Constants`, `Setting`: a rule made ready for a problem.
 - `Learned`, `Counted`: what a learner knows; `Step`: what it meets; `Course`, `Track`: what a run is asked and tells.
-- `learn`: one step, by `update` or by `record`; `plan`: after each episode of a model-based rule; `greedy`: the action.
+- `greedy`: the action; `update`: one step; `record` and `plan`: one step and one episode of a model-based rule.
 - `run_tables`: a complete run in the tables of a world.
 """
 
@@ -138,15 +138,6 @@ _shaped_reward, _is_final = njit()(shaped_reward), njit()(is_final)
 
 
 @njit(nogil=True)
-def learn(setting, learned, counted, step):  # type: ignore[no-untyped-def]
-    """Learn from one step; False if the model has no room for one more next state."""
-    if setting.model_based:
-        return record(counted, learned.visits, step)
-    update(learned, step, setting.constants)
-    return True
-
-
-@njit(nogil=True)
 def update(learned, step, constants):  # type: ignore[no-untyped-def]
     """Update Q and V by one step, as in the text of `causal_shaping.learners.rules`."""
     q_values, values, visits = learned
@@ -256,27 +247,33 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
 @njit(nogil=True)
 def run_tables(rng, tables, setting, course, learned, counted, proven):  # type: ignore[no-untyped-def]
     """Learn in the tables of a world; s, x, u: state, action, hidden noise."""
-    q_values, _, visits = learned
-    steps, layers, states = course.steps, q_values.shape[0], q_values.shape[1]
+    # Unpacked once: in the loop, each look into a tuple of arrays would count references.
+    (q_values, _, visits), (steps, most_episodes, checkpoints, gaps) = learned, course
+    next_state, rewards, noise, terminal, start = tables
+    constants, _, horizon, bootstrap, step_indexed, model_based = setting
+    layers, states, _ = q_values.shape
     regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
-    policies = np.zeros((len(course.checkpoints), layers, states), dtype=np.int32)
+    policies = np.zeros((len(checkpoints), layers, states), dtype=np.int32)
     episodes, saved, h, earned = 0, 0, 0, 0.0
-    s = pick(tables.start, rng.random())
+    s = pick(start, rng.random())
     for done in range(1, steps + 1):
-        layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
-        x = greedy(q_values[layer, s], visits[layer, s], setting.constants.cap_at_initial)
-        regret[done - 1] = course.gaps[layer, s, x]
-        u = pick(tables.noise[s], rng.random())
-        after, reward = int(tables.next_state[s, x, u]), tables.reward[s, x, u]
+        layer, below = (h, h + 1) if step_indexed else (0, 0)
+        x = greedy(q_values[layer, s], visits[layer, s], constants.cap_at_initial)
+        regret[done - 1] = gaps[layer, s, x]
+        u = pick(noise[s], rng.random())
+        after, reward = int(next_state[s, x, u]), rewards[s, x, u]
         h += 1
-        terminated, truncated = tables.terminal[after], h == setting.horizon
-        final = _is_final(terminated, truncated, setting.bootstrap)
-        learn(setting, learned, counted, Step(layer, below, s, x, reward, after, final))
+        terminated, truncated = terminal[after], h == horizon
+        step = Step(layer, below, s, x, reward, after, _is_final(terminated, truncated, bootstrap))
+        if model_based:
+            record(counted, visits, step)
+        else:
+            update(learned, step, constants)
         earned += reward
         over = terminated or truncated or done == steps
-        if over and setting.model_based:
-            plan(learned, counted, proven, tables.terminal, setting.step_indexed, setting.constants, False)
-        if saved < len(course.checkpoints) and course.checkpoints[saved] == done:
+        if over and model_based:
+            plan(learned, counted, proven, terminal, step_indexed, constants, False)
+        if saved < len(checkpoints) and checkpoints[saved] == done:
             for i in range(layers):
                 for state in range(states):
                     policies[saved, i, state] = q_values[i, state].argmax()
@@ -284,10 +281,10 @@ def run_tables(rng, tables, setting, course, learned, counted, proven):  # type:
         if over:
             ends[episodes], returns[episodes] = done, earned
             episodes, h, earned = episodes + 1, 0, 0.0
-            if episodes == course.episodes:
+            if episodes == most_episodes:
                 break
             if done < steps:
-                s = pick(tables.start, rng.random())
+                s = pick(start, rng.random())
         else:
             s = after
     return Track(regret[: ends[episodes - 1]].copy(), ends[:episodes].copy(), returns[:episodes].copy(), policies)

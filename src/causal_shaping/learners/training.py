@@ -28,9 +28,10 @@ from causal_shaping.learners._kernels import (
     Step,
     Track,
     greedy,
-    learn,
     plan,
+    record,
     run_tables,
+    update,
 )
 from causal_shaping.learners._log_masses import LogMasses, log_masses, no_log_masses
 from causal_shaping.learners._problem import Problem
@@ -200,7 +201,10 @@ def _play(
         terminated, truncated = bool(terminated), bool(cut) or h == setting.horizon
         after = s if terminated else problem.position(observation)
         final = is_final(terminated, truncated, setting.bootstrap)
-        if not learn(setting, learned, counted, Step(layer, below, s, x, float(reward), after, final)):
+        taken = Step(layer, below, s, x, float(reward), after, final)
+        if not setting.model_based:
+            update(learned, taken, constants)
+        elif not record(counted, visits, taken):
             raise ArgumentError(
                 f"More than {MOST_SUCCESSORS} states follow one state; take a learner that is not model-based."
             )

@@ -57,7 +57,7 @@ def tables_of(model: TabularCMDP) -> Tables:
 def watch(rng: np.random.Generator, steps: int, horizon: int, tables: Tables, beta: FloatArray) -> Any:
     """Return `steps` rows of a demonstrator's episodes; the last episode is cut where they end.
 
-    `beta` are running sums, too. s, x, u: state, action, hidden noise.
+    `beta` holds running sums, too. s, x, u: state, action, hidden noise.
     """
     next_state, reward, noise, terminal, start = tables
     episodes = np.empty(steps, dtype=np.int64)
