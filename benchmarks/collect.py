@@ -10,7 +10,7 @@ import numpy as np
 
 import causal_shaping as cs
 from causal_shaping.worlds import simulate
-from causal_shaping.worlds.simulate import cumulative, watch
+from causal_shaping.worlds.simulate import cumulative, tables_of, watch
 
 WORLD, DEMONSTRATOR = "lavacross-maze", "better"
 COMPILED_STEPS, PLAIN_STEPS = 10_000_000, 200_000
@@ -23,16 +23,7 @@ plain_watch = FunctionType(watch.py_func.__code__, {**vars(simulate), "pick": si
 
 def tables():
     world = cs.load_world(WORLD)
-    model = world.model
-    return (
-        world.horizon,
-        model.next_state,
-        model.reward,
-        cumulative(model.noise),
-        model.terminal,
-        cumulative(model.start),
-        cumulative(world.demonstrators[DEMONSTRATOR]),
-    )
+    return world.horizon, tables_of(world.model), cumulative(world.demonstrators[DEMONSTRATOR])
 
 
 def best_of(run):

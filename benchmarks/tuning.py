@@ -20,7 +20,12 @@ BONUSES, MEMORIES = (0.0, 0.02, 0.05, 0.1), (5.0, 8.0, 10.0, None)
 
 def mean_regret(world, potential, learner, **changes):
     steps = STEPS.get(world.name, 20_000)
-    return np.mean([cs.train(world, potential, learner, steps, seed, **changes).step_regret[-1] for seed in SEEDS])
+    return np.mean(
+        [
+            cs.train(world, potential, learner=learner, steps=steps, seed=seed, **changes).step_regret[-1]
+            for seed in SEEDS
+        ]
+    )
 
 
 def main():
@@ -51,7 +56,10 @@ def main():
         cells = []
         for world, joint, counts, printed in problems:
             steps = STEPS.get(world.name, 20_000)
-            runs = [cs.train(world, joint, "ucbvi-causal", steps, seed, counts=counts, bonus=bonus) for seed in FEWER]
+            runs = [
+                cs.train(world, joint, learner="ucbvi-causal", steps=steps, seed=seed, counts=counts, bonus=bonus)
+                for seed in FEWER
+            ]
             regret = np.mean([run.step_regret[-1] for run in runs]) / printed
             optimal = np.mean([optimal_ratios(world.model, run.recommended)[1] for run in runs])
             cells.append(f"{regret:.2f} ({optimal:.3f})")

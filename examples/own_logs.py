@@ -97,7 +97,7 @@ def main():
     print(ceilings)
     ceilings.potential(step_indexed=False).save(folder / "phi.parquet")
 
-    phi = cs.Potential.load(folder / "phi.parquet")
+    phi = cs.load_potential(folder / "phi.parquet")
     for observation in ([64.9, 8.0], [81.3, 8.0], [81.3, 2.0]):
         print(observation, "is", label := phi.space.label(observation), f"and worth {phi(label):.1f} at most")
     print(cs.check_potential(Patient(), phi))

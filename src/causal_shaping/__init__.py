@@ -9,7 +9,8 @@ the optimal value from above all the same and shapes rewards with that ceiling.
   the counts are worth.
 - `value_ceilings`, `value_floors`: bounds of the optimal value from counts; `provably_suboptimal`: what not to try;
   `sensitivity`: how all that moves with confounding.
-- `Potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium agent.
+- `Potential`, `load_potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium
+  agent.
 - `train`, `train_seeds`: Q-UCB and Q-UCB Shaping, compiled over a world or plain over any discrete environment.
 - `causal_shaping.paper`: the paper reproduced, its theory, study and baselines (extra `paper`).
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.

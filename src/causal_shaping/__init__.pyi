@@ -33,13 +33,21 @@ from causal_shaping.errors import (
     UnknownNameError as UnknownNameError,
 )
 from causal_shaping.io.minari import export_minari as export_minari
-from causal_shaping.learners import Rule as Rule, Run as Run, Seeds as Seeds, train as train, train_seeds as train_seeds
+from causal_shaping.learners import (
+    Rule as Rule,
+    Run as Run,
+    Seeds as Seeds,
+    recommended_learner as recommended_learner,
+    train as train,
+    train_seeds as train_seeds,
+)
 from causal_shaping.logs import LogTable as LogTable, count as count, open_logs as open_logs, read_logs as read_logs
 from causal_shaping.models import TabularCMDP as TabularCMDP, Values as Values
 from causal_shaping.shaping import (
     ShapeReward as ShapeReward,
     VectorShapeReward as VectorShapeReward,
     check_potential as check_potential,
+    load_potential as load_potential,
 )
 from causal_shaping.worlds import (
     Demonstrator as Demonstrator,

@@ -267,7 +267,7 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
     assert [result["seed"] for result in found["seeds"]] == [0, 1, 2]
     ceilings = cs.Ceilings.load(phi)
     world = cs.load_world("lavacross-easy")
-    expected = cs.train(world, ceilings, "q-ucb-shaping-tight", 2000, 2)
+    expected = cs.train(world, ceilings, learner="q-ucb-shaping-tight", steps=2000, seed=2)
     assert found["seeds"][2]["regret"] == expected.step_regret[-1]
 
 

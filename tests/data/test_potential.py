@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.errors import ArgumentError, CausalShapingError, FileError, UnknownNameError
+from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError, UnknownNameError
 
 SPACE = cs.Space(["a", "b", "end"], ["go"], terminal=["end"])
 EASY = cs.load_world("lavacross-easy")
@@ -91,7 +91,11 @@ def test_a_file_gives_back_what_was_saved(tmp_path, step_indexed):
 def test_a_file_of_ceilings_gives_their_potential_and_others_are_refused(tmp_path):
     ceilings = cs.value_ceilings(COUNTS, 20, -0.1)
     ceilings.save(tmp_path / "phi.parquet")
-    assert cs.Potential.load(tmp_path / "phi.parquet").checksum == ceilings.potential().checksum
+    assert cs.load_potential(tmp_path / "phi.parquet").checksum == ceilings.potential().checksum
+    with pytest.raises(FileError, match=r"holds ceilings, not a potential: load_potential\(path\) opens both"):
+        cs.Potential.load(tmp_path / "phi.parquet")
+    ceilings.potential().shifted(1.0).save(tmp_path / "shifted.parquet")
+    assert cs.load_potential(tmp_path / "shifted.parquet").checksum == ceilings.potential().shifted(1.0).checksum
     COUNTS.save(tmp_path / "counts.parquet")
     with pytest.raises(FileError, match="holds counts, not potential"):
         cs.Potential.load(tmp_path / "counts.parquet")
@@ -99,6 +103,31 @@ def test_a_file_of_ceilings_gives_their_potential_and_others_are_refused(tmp_pat
         cs.Potential.load(tmp_path / "none.parquet")
     cs.Potential([1.0, 2.0, 0.0], SPACE, unseen=math.nan).save(tmp_path / "strict.parquet")
     assert math.isnan(cs.Potential.load(tmp_path / "strict.parquet").unseen)
+
+
+@pytest.mark.parametrize("step_indexed", [True, False])
+def test_json_gives_back_what_was_written(step_indexed):
+    phi = cs.value_ceilings(COUNTS, 20, -0.1, discount=0.9).potential(step_indexed=step_indexed)
+    assert cs.Potential.from_json(phi.to_json()).checksum == phi.checksum
+    strict = cs.Potential([1.0, 2.0, 0.0], SPACE, unseen=math.nan)
+    assert math.isnan(cs.Potential.from_json(strict.to_json()).unseen)
+    with pytest.raises(DataError, match="not the JSON of a potential"):
+        cs.Potential.from_json("[]")
+
+
+def test_a_potential_shows_itself_as_a_line_a_text_and_a_table():
+    phi = cs.value_ceilings(COUNTS, 20, -0.1).potential()
+    assert "\n" not in repr(phi)
+    assert str(phi) == phi.summary()
+    assert all(f"- {sentence}" in phi.summary() for sentence in phi.assumptions)
+    assert "make an error" in cs.Potential([1.0, 2.0, 0.0], SPACE, unseen=math.nan).summary()
+    frame = phi.to_pandas()
+    assert list(frame.columns) == ["step", "x", "y", "potential"]
+    row = frame.iloc[100]
+    assert row.potential == phi((int(row.x), int(row.y)), int(row.step))
+    assert "more rows: to_pandas()" in phi._repr_html_()
+    clash = cs.Potential([1.0, 2.0], cs.Space([3, 4], ["go"], ["potential"])).to_pandas()
+    assert clash.to_dict("list") == {"potential": [3, 4], "_potential": [1.0, 2.0]}
 
 
 @pytest.mark.parametrize(

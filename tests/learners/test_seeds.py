@@ -22,16 +22,16 @@ PHI = cs.Potential.zero(EASY)
 
 
 def seeds_of(folder, seeds=range(4), **options):
-    return cs.train_seeds(EASY, PHI, "q-ucb-shaping", 500, seeds, folder, **options)
+    return cs.train_seeds(EASY, PHI, learner="q-ucb-shaping", steps=500, seeds=seeds, folder=folder, **options)
 
 
 def test_seeds_are_those_of_train_and_are_kept(tmp_path):
     told = []
-    found = seeds_of(tmp_path / "runs", progress=lambda done, total: told.append((done, total)))
-    assert told[0] == (0, 4)
-    assert told[-1] == (4, 4)
+    found = seeds_of(tmp_path / "runs", progress=lambda done, total, what: told.append((done, total, what)))
+    assert told[0] == (0, 4, "q-ucb-shaping in lavacross-easy")
+    assert told[-1][:2] == (4, 4)
     for result in found.results:
-        run = cs.train(EASY, PHI, "q-ucb-shaping", 500, result.seed)
+        run = cs.train(EASY, PHI, learner="q-ucb-shaping", steps=500, seed=result.seed)
         assert result.regret == run.step_regret[-1]
         episodes = pq.read_table(tmp_path / "runs" / f"seed-{result.seed}.parquet")
         assert episodes["return"].to_pylist() == run.returns.tolist()
@@ -40,6 +40,30 @@ def test_seeds_are_those_of_train_and_are_kept(tmp_path):
     mean, low, high = found.interval("regret")
     assert low <= mean <= high
     assert len(draw_regret({"printed": found}).axes) == 1
+
+
+def test_seeds_show_themselves_as_a_line_a_text_and_a_table(tmp_path):
+    found = seeds_of(tmp_path)
+    regret = found.interval("regret")[0]
+    assert repr(found) == f"Seeds(q-ucb-shaping in lavacross-easy, 500 steps, 4 seeds, mean regret {regret:.4g})"
+    assert f"regret: {regret:.4g} (" in found.summary()
+    frame = found.to_pandas()
+    assert frame["seed"].tolist() == [0, 1, 2, 3]
+    assert frame["regret"].mean() == pytest.approx(regret)
+    assert "curve" not in frame.columns
+    assert "<td>3</td>" in found._repr_html_()
+
+
+def test_the_learner_of_seeds_is_the_recommended_one_unless_one_is_named(tmp_path):
+    sources = [EASY.model.observe(EASY.demonstrators[name], name) for name in ("good", "bad")]
+    with_ceilings = cs.train_seeds(
+        EASY, cs.value_ceilings(sources, 20, -0.1), steps=200, seeds=[0], folder=tmp_path / "ceilings"
+    )
+    assert with_ceilings.settings["learner"] == "q-ucb-shaping-tight"
+    own = cs.train_seeds(EASY, learner=cs.Rule(c=2.0), steps=200, seeds=[0], folder=tmp_path / "own")
+    assert own.settings["learner"] == "custom"
+    with pytest.raises(ArgumentError, match="is no potential"):
+        cs.train_seeds(EASY, 3.0, steps=200, seeds=[0], folder=tmp_path / "none")
 
 
 def test_what_is_done_is_not_run_again(tmp_path):
@@ -56,9 +80,9 @@ def test_what_is_done_is_not_run_again(tmp_path):
 def test_a_folder_with_other_runs_is_refused(tmp_path):
     seeds_of(tmp_path)
     with pytest.raises(FileError, match="holds runs with another potential"):
-        cs.train_seeds(EASY, PHI.shifted(1.0), "q-ucb-shaping", 500, range(4), tmp_path)
+        cs.train_seeds(EASY, PHI.shifted(1.0), learner="q-ucb-shaping", steps=500, seeds=range(4), folder=tmp_path)
     with pytest.raises(FileError, match="another learner, rule"):
-        cs.train_seeds(EASY, PHI, "q-ucb", 500, range(4), tmp_path)
+        cs.train_seeds(EASY, PHI, learner="q-ucb", steps=500, seeds=range(4), folder=tmp_path)
     with pytest.raises(FileError, match="another rule"):
         seeds_of(tmp_path, c=1.0)
     for other in (
@@ -66,7 +90,7 @@ def test_a_folder_with_other_runs_is_refused(tmp_path):
         cs.load_world("lavacross-easy", wind=(0, 0.5, 0, 0, 0.5)),
     ):
         with pytest.raises(FileError, match="another tables"):
-            cs.train_seeds(other, PHI, "q-ucb-shaping", 500, range(4), tmp_path)
+            cs.train_seeds(other, PHI, learner="q-ucb-shaping", steps=500, seeds=range(4), folder=tmp_path)
     (tmp_path / "settings.json").unlink()
     with pytest.raises(FileError, match="holds runs without settings"):
         seeds_of(tmp_path)
@@ -79,7 +103,7 @@ def test_a_folder_with_other_runs_is_refused(tmp_path):
 
 def test_a_call_that_fails_does_not_lock_the_folder(tmp_path):
     with pytest.raises(ArgumentError, match="starts from ceilings"):
-        cs.train_seeds(EASY, PHI, "q-ucb-shaping-tight", 500, range(2), tmp_path)
+        cs.train_seeds(EASY, PHI, learner="q-ucb-shaping-tight", steps=500, seeds=range(2), folder=tmp_path)
     assert len(seeds_of(tmp_path).results) == 4
 
 
@@ -87,10 +111,10 @@ def test_an_environment_that_differs_is_another(tmp_path):
     for slippery in (True, False):
         lake = gym.make("FrozenLake-v1", is_slippery=slippery)
         if slippery:
-            cs.train_seeds(lake, None, "q-ucb-shaping", 100, [0], tmp_path)
+            cs.train_seeds(lake, None, learner="q-ucb-shaping", steps=100, seeds=[0], folder=tmp_path)
         else:
             with pytest.raises(FileError, match="another tables"):
-                cs.train_seeds(lake, None, "q-ucb-shaping", 100, [0], tmp_path)
+                cs.train_seeds(lake, None, learner="q-ucb-shaping", steps=100, seeds=[0], folder=tmp_path)
 
 
 def test_two_at_once_in_one_folder_do_not_disturb_each_other(tmp_path):
@@ -123,13 +147,13 @@ def test_a_kill_at_any_moment_loses_no_finished_seed(tmp_path):
     finished = subprocess.run(command, check=True, capture_output=True, text=True)
     found = json.loads(finished.stdout)["seeds"]
     assert [result["seed"] for result in found] == list(range(12))
-    one = cs.train(EASY, None, "q-ucb-shaping", 3_000_000, 7)
+    one = cs.train(EASY, None, learner="q-ucb-shaping", steps=3_000_000, seed=7)
     assert found[7]["regret"] == one.step_regret[-1]
 
 
 def test_environments_run_too_and_regret_is_not_made_up(tmp_path):
     lake = gym.make("FrozenLake-v1")
-    found = cs.train_seeds(lake, None, "q-ucb-shaping", 300, range(2), tmp_path)
+    found = cs.train_seeds(lake, None, learner="q-ucb-shaping", steps=300, seeds=range(2), folder=tmp_path)
     assert found.interval("regret") is None
     assert found.interval("mean_return") is not None
     with pytest.raises(ArgumentError, match="is not known"):

@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.patches import Circle, FancyArrow
 
@@ -123,3 +124,12 @@ def test_the_diagram_loses_its_confounding_arrows_under_intervention():
 def test_what_cannot_be_drawn_is_refused(draw, message):
     with pytest.raises(CausalShapingError, match=message):
         draw(cs.load_world("lavacross-easy"))
+
+
+def test_a_world_draws_itself_into_new_or_given_axes():
+    world = cs.load_world("lavacross-easy")
+    axes = world.plot()
+    assert axes.get_title() == world.title
+    given = Figure().add_subplot()
+    assert world.plot(ax=given) is given
+    assert given.get_title() == world.title

@@ -11,8 +11,7 @@ from models import cmdps, deterministic_policies
 from walk import Walk
 
 import causal_shaping as cs
-from causal_shaping.errors import ArgumentError, CausalShapingError
-from causal_shaping.shaping.wrappers import ShapingWarning
+from causal_shaping.errors import ArgumentError, CausalShapingError, ShapingWarning
 
 EASY = cs.load_world("lavacross-easy")
 ID = "causal_shaping/LavaCrossEasy-v0"
@@ -146,6 +145,41 @@ def test_the_wrapper_keeps_its_arguments_and_with_a_file_its_spec(tmp_path):
     assert [env.step(1)[1] for _ in range(3)] == [again.step(1)[1] for _ in range(3)]
 
 
+@pytest.mark.parametrize("horizon", [None, 20])
+@pytest.mark.parametrize("unseen", [None, np.nan])
+def test_a_spec_with_a_potential_object_survives_json(horizon, unseen):
+    env = cs.ShapeReward(gym.make(ID), made_up(horizon=horizon, unseen=unseen), time_limit="terminal", discount=1.0)
+    again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    assert again.potential.checksum == env.potential.checksum
+    for one in (env, again):
+        one.reset(seed=1)
+    assert [env.step(1)[1] for _ in range(3)] == [again.step(1)[1] for _ in range(3)]
+
+
+def test_a_spec_that_holds_no_potential_is_refused():
+    with pytest.raises(CausalShapingError, match="This is not the JSON of a potential: KeyError"):
+        cs.ShapeReward(gym.make(ID), {"values": [1.0]})
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_the_spec_of_a_vector_makes_one_that_pays_the_same(tmp_path, in_file):
+    phi = made_up(discount=0.9)
+    phi.save(tmp_path / "phi.parquet")
+    given = tmp_path / "phi.parquet" if in_file else phi
+    vector = cs.VectorShapeReward(gym.make_vec(ID, num_envs=2), given, time_limit="terminal")
+    again = gym.make_vec(gym.envs.registration.EnvSpec.from_json(vector.spec.to_json()))
+    assert again.num_envs == 2
+    plain = gym.make_vec(ID, num_envs=2)
+    for one in (vector, again, plain):
+        one.reset(seed=[1, 2])
+    differ = 0
+    for action in np.random.default_rng(0).integers(5, size=(60, 2)):
+        paid, same, bare = (one.step(action)[1] for one in (vector, again, plain))
+        assert paid.tolist() == same.tolist()
+        differ += (paid != bare).sum()
+    assert differ > 60  # so that the spec without its wrapper fails
+
+
 def test_states_in_another_order_are_matched_by_label():
     phi = made_up()
     turned = cs.Space(EASY.states[::-1], EASY.actions, EASY.space.columns, terminal=EASY.space.terminal)
@@ -203,6 +237,36 @@ def test_the_first_state_that_the_potential_does_not_know_is_told_once():
     env.step(2)  # a second warning would be an error here
 
 
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_a_vector_warns_of_unknown_states_once_and_not_of_those_that_end_an_episode(mode):
+    def lake():
+        return gym.make("FrozenLake-v1", is_slippery=False, max_episode_steps=4)
+
+    all_but_one = cs.Space([s for s in range(16) if s not in (1, 5)], range(4))
+    vector = cs.VectorShapeReward(
+        SyncVectorEnv([lake] * 2, autoreset_mode=mode), cs.Potential(np.ones(14), all_but_one, discount=0.5)
+    )
+    assert vector.discount == 0.5
+    vector.reset(seed=0)
+    for action in (1, 2):  # down, then right into the hole 5, where the episode ends: a warning would be an error
+        vector.step(np.array([action, 0]))
+    vector.reset(seed=0)
+    with pytest.warns(cs.ShapingWarning, match="does not know the state of observation (np.int64\\()?1") as told:
+        vector.step(np.array([2, 2]))
+    assert len(told) == 1
+    vector.step(np.array([2, 2]))
+
+
+def test_a_vector_warns_of_unknown_states_at_its_construction():
+    small = cs.Space(EASY.states[:10], EASY.actions, EASY.space.columns)
+    with pytest.warns(ShapingWarning, match="does not know 33 of the environment's states") as told:
+        cs.VectorShapeReward(gym.make_vec(ID, num_envs=2), cs.Potential(np.zeros(10), small))
+    assert [one.filename for one in told] == [__file__]  # the line that made the wrapper
+    with pytest.warns(ShapingWarning, match="discount of 0.9") as told:
+        cs.VectorShapeReward(gym.make_vec(ID, num_envs=2), made_up(), discount=0.9)
+    assert [one.filename for one in told] == [__file__]
+
+
 def test_a_time_limit_is_found_among_the_wrappers():
     env = gym.wrappers.TimeLimit(gym.make("FrozenLake-v1").unwrapped, 14)
     phi = cs.Potential(np.zeros((3, 16)), cs.Space(range(16), range(4)))
@@ -228,7 +292,7 @@ def test_mismatches_are_told():
         (lambda: cs.ShapeReward(gym.make(ID), "none.parquet"), "none.parquet does not exist"),
         (
             lambda: cs.ShapeReward(gym.make(ID), made_up(cs.load_world("walking-robot"))),
-            "The potential is not of this environment",
+            "The potential is of other states",
         ),
         (lambda: cs.ShapeReward(gym.make(ID, observation="image"), made_up()), "observations are not its states"),
         (lambda: cs.ShapeReward(gym.make("Pendulum-v1"), made_up()), "discrete actions"),

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -276,3 +278,40 @@ def test_a_window_opens():
     env.step(0)
     assert env.unwrapped.window.get_size() == (13 * 32, 3 * 32)
     env.close()
+
+
+WITHOUT_MINIGRID = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("minigrid", "pygame", "matplotlib"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+import gymnasium as gym
+import causal_shaping as cs
+import causal_shaping.worlds
+
+world = cs.load_world("lavacross-easy")
+world.collect("good", 100)
+assert cs.train(world, steps=100).steps == 100
+for make in (
+    lambda: gym.make("causal_shaping/LavaCrossEasy-v0"),
+    lambda: gym.make("causal_shaping/WalkingRobot-v0"),
+    lambda: cs.train(world, steps=100, compiled=False),
+):
+    try:
+        make()
+    except cs.MissingExtraError as error:
+        assert error.extra == "worlds"
+        print(error)
+assert not {"minigrid", "pygame", "matplotlib"} & set(sys.modules)
+"""
+
+
+def test_without_minigrid_worlds_work_and_their_environments_name_the_extra():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_MINIGRID], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    line = "The worlds as Gymnasium environments need an extra: pip install 'causal-shaping[worlds]'."
+    assert done.stdout.splitlines() == [line] * 3

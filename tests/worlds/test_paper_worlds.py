@@ -279,7 +279,7 @@ def test_a_bad_map_is_refused_with_line_and_column(tmp_path, text, message):
     ("call", "message"),
     [
         (lambda: cs.load_world("lavacross-eazy"), "Did you mean 'lavacross-easy'"),
-        (lambda: cs.load_world("lavacross-easy", coins="twice"), "no coin rule 'twice'"),
+        (lambda: cs.load_world("lavacross-easy", coins="twice"), "coins is 'twice'; use 'standing' or 'once'"),
         (lambda: cs.load_world("lavacross-easy", horizon=0), "horizon is 0"),
         (lambda: cs.load_world("lavacross-easy", wind=(1, 0, 0)), r"wind at cell \(1, 1\) is \(1, 0, 0\)"),
         (lambda: cs.load_world("lavacross-easy", wind=(1, 1, 0, 0, -1)), "must be 5 probabilities"),

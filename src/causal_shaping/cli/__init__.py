@@ -83,7 +83,7 @@ Three jobs, in the order that you meet them:
   2. Turn them into a potential.
        causal-shaping ceilings good.parquet random.parquet --horizon 20 --reward-max -0.1 -o phi.parquet
   3. Shape the reward of any Gymnasium agent with it, in Python,
-       env = causal_shaping.ShapeReward(env, causal_shaping.Potential.load("phi.parquet"))
+       env = causal_shaping.ShapeReward(env, causal_shaping.load_potential("phi.parquet"))
      or learn in a table.
        causal-shaping train lavacross-easy --potential phi.parquet --learner q-ucb-shaping-tight -o runs/
 
@@ -564,13 +564,13 @@ def train(
             found = train_seeds(
                 loaded,
                 _potential(potential),
-                learner,
-                steps,
-                range(first_seed, first_seed + seeds),
-                output,
+                learner=learner,
+                steps=steps,
+                seeds=range(first_seed, first_seed + seeds),
+                folder=output,
                 step_indexed=step_indexed,
                 counts=None if counts is None else Counts.load(counts),
-                progress=lambda done, total: working.reached(done),
+                progress=lambda done, total, what: working.reached(done),
             )
     if png is not None:
         save_picture(draw_regret({learner: found}), png)

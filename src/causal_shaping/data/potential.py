@@ -1,4 +1,4 @@
-"""The potential: phi_h(s), what shapes the reward, and its file.
+"""The potential: phi_h(s), what shapes the reward.
 
 - `Potential`: a value per state, or per step and state, for labels and for live observations.
 
@@ -9,20 +9,24 @@ potential phi_{H+1} = 0. The optimal policies do not change, whatever phi is; ho
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_discount, check_integer
+from causal_shaping._checks import check_discount, check_finite, check_integer
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
+from causal_shaping.data.result import Result, frame_by_state
 from causal_shaping.data.space import UNKNOWN, Space
-from causal_shaping.errors import ArgumentError, UnknownNameError
+from causal_shaping.errors import ArgumentError, DataError, ShapingWarning, UnknownNameError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNSEEN = UNKNOWN
 """The position of a state that the potential does not know: the last column of its table."""
@@ -38,17 +42,17 @@ class HasSpace(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Potential:
+class Potential(Result):
     """A potential: `phi(state, h)` for a label, `phi.at(positions, h)` for many at once.
 
     Attributes:
         space: the states and actions.
         values: float64 [states], or [steps, states], h = 0 the first step. 0 in states that are declared terminal.
         discount: the factor on future reward that it was made for.
-        unseen: what it is for a state that the space does not hold: float64 like `values` without states, by default
-            the largest value of the step, so that what is unknown looks as good as anything; NaN makes it an error.
+        unseen: the potential of a state that the space does not hold: float64 like `values` without states, by default
+            the largest value of the step, so that an unknown state looks as good as any; NaN makes it an error.
         origin: where it comes from, in words.
-        assumptions: what it rests on, in sentences.
+        assumptions: the assumptions that it rests on, in sentences.
 
     Examples:
         >>> phi = Potential([0.0, 1.0], Space(["a", "b"], ["go"]))
@@ -95,7 +99,7 @@ class Potential:
 
     @classmethod
     def zero(cls, where: Space | HasSpace, discount: float = 1.0) -> Self:
-        """Return the potential that changes nothing, for a space or whatever has one."""
+        """Return the potential of 0, which changes no reward, for a space or anything that has one."""
         space = where if isinstance(where, Space) else where.space
         return cls(np.zeros(len(space.states)), space, discount, 0.0, "zero")
 
@@ -103,7 +107,7 @@ class Potential:
     def from_function(
         cls, function: Callable[..., float], where: Space | HasSpace, horizon: int | None = None, discount: float = 1.0
     ) -> Self:
-        """Return the potential of a function of the state's label, with a horizon also of the step."""
+        """Return a potential computed by a function of the state's label, and with a horizon of the step, too."""
         space = where if isinstance(where, Space) else where.space
         if horizon is None:
             values: Any = [function(label) for label in space.states]
@@ -114,7 +118,7 @@ class Potential:
 
     @property
     def step_indexed(self) -> bool:
-        """Whether it differs from step to step."""
+        """Whether it has a value for each step."""
         return self.values.ndim == 2
 
     @property
@@ -123,23 +127,41 @@ class Potential:
         return self.values.shape[0] if self.step_indexed else None
 
     def shifted(self, shift: float) -> Self:
-        """Return the potential plus a constant, but for terminal states."""
-        if not math.isfinite(shift):
-            raise ArgumentError(f"shift is {shift}; it must be a finite number.")
+        """Return the potential plus a constant; terminal states stay at 0."""
+        check_finite("shift", shift)
         assert self.unseen is not None
         return replace(self, values=self.values + shift, unseen=self.unseen + shift)
 
     def position(self, observation: Any) -> int:
-        """Return where a live observation stands in `values`, `UNSEEN` if nowhere; real numbers go into their bins."""
+        """Return the position of a live observation in `values`, or `UNSEEN`; real numbers are binned first."""
         return self.position_of(self.space.label(observation))
 
     def position_of(self, label: Any) -> int:
-        """Return where a state's label, cut into bins already, stands in `values`, `UNSEEN` if nowhere."""
+        """Return the position of a state's label, binned already, in `values`, or `UNSEEN`."""
         return self.space.find(label)
 
     def locate(self, space: Space) -> LongArray:
-        """Return where the states of another space stand in `values`, `UNSEEN` for those that it does not hold."""
+        """Return the positions of another space's states in `values`, `UNSEEN` for those that it does not hold."""
         return self.space.find_all(space)
+
+    def match(self, space: Space, stacklevel: int = 2) -> LongArray:
+        """Return the positions of an environment's states in `values`, and warn if it does not know some of them.
+
+        Raises:
+            ArgumentError: if it knows none of them, or its states are made of other columns.
+        """
+        found, lasting = self.locate(space), ~space.is_terminal
+        unknown = lasting & (found == UNSEEN)
+        if self.space.columns != space.columns or unknown[lasting].all():
+            raise ArgumentError(f"The potential is of other states: it has {self.space!r}, the environment {space!r}.")
+        if unknown.any():
+            warnings.warn(
+                f"The potential does not know {unknown.sum()} of the environment's states, such as "
+                f"{space.states[int(np.argmax(unknown))]}; they get its value for unseen states.",
+                ShapingWarning,
+                stacklevel=stacklevel + 1,
+            )
+        return found
 
     @cached_property
     def _table(self) -> FloatArray:
@@ -159,15 +181,18 @@ class Potential:
         else:
             result = self._table[np.minimum(np.asarray(h), len(self._table) - 1), where]
         if np.isnan(result).any():
-            raise UnknownNameError("The potential does not know a state that was met, and has no value for such.")
+            raise UnknownNameError(
+                "The potential does not know a state that was met, and has no value for unseen states."
+            )
         return np.asarray(result)
 
     def __call__(self, state: Any, h: int = 0) -> float:
         """Return phi_h of a state, by label."""
         return float(self.at(self.space.find(state), check_integer("h", h)))
 
-    def about(self) -> dict[str, Any]:
-        """Return everything but the values as plain values, for JSON."""
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Everything but the values and the space, as plain values for JSON."""
         unseen = [None if np.isnan(value) else float(value) for value in np.ravel(np.asarray(self.unseen))]
         return {
             "discount": self.discount,
@@ -178,8 +203,28 @@ class Potential:
 
     @cached_property
     def checksum(self) -> str:
-        """A SHA-256 of the values, the space, and what they rest on."""
-        return checksum_of(json.dumps([self.about(), self.space.to_json()], sort_keys=True), [self.values])
+        """A SHA-256 of the values, the space and the metadata."""
+        return checksum_of(json.dumps([self.metadata, self.space.to_json()], sort_keys=True), [self.values])
+
+    @classmethod
+    def restore(cls, values: FloatArray, space: Space, metadata: Mapping[str, Any]) -> Self:
+        """Return a potential from its values, space and `metadata`."""
+        unseen = np.array([np.nan if value is None else value for value in metadata["unseen"]], dtype=np.float64)
+        rest = (metadata["discount"], unseen.reshape(values.shape[:-1]), metadata["origin"])
+        return cls(values, space, *rest, tuple(metadata["assumptions"]))
+
+    def to_json(self) -> str:
+        """Return all of the potential as JSON, for the spec of an environment."""
+        return json.dumps({"values": self.values.tolist(), "space": json.loads(self.space.to_json()), **self.metadata})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the potential that `to_json` wrote."""
+        try:
+            held = json.loads(text)
+            return cls.restore(np.array(held["values"], np.float64), Space.from_json(json.dumps(held["space"])), held)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"This is not the JSON of a potential: {error!r}.") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the potential to a Parquet file: a row per (step and) state, all else in the metadata."""
@@ -187,14 +232,12 @@ class Potential:
 
         save_potential(self, path)
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Potential:
-        """Return the potential that `save` wrote, checked against its checksum; from a file of ceilings, theirs."""
-        from causal_shaping.bounds import Ceilings
-        from causal_shaping.io.container import kind_of
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the potential that `save` wrote, checked against its checksum; see also `load_potential`."""
         from causal_shaping.io.convert import load_potential
 
-        return Ceilings.load(path).potential() if kind_of(path) == Ceilings.KIND else load_potential(path)
+        return load_potential(cls, path)
 
     def __repr__(self) -> str:
         steps = f"{self.horizon} steps, " if self.step_indexed else ""
@@ -202,3 +245,14 @@ class Potential:
             f"Potential({self.origin}: {steps}{len(self.space.states)} states, from {self.values.min():.4g} to "
             f"{self.values.max():.4g}, discount {self.discount:g})"
         )
+
+    def summary(self) -> str:
+        """Return what it is and what it rests on, in a few lines."""
+        unseen = np.asarray(self.unseen)
+        known = "make an error" if np.isnan(unseen).any() else f"get up to {unseen.max():.4g}"
+        lines = [repr(self), f"States that it does not know {known}."]
+        return "\n".join(lines + ["It assumes:", *(f"- {one}" for one in self.assumptions)] * bool(self.assumptions))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per (step and) state: its label, and `potential`."""
+        return frame_by_state(self.space, {"potential": self.values})

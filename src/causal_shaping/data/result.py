@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping.data.space import Space
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,3 +43,20 @@ class Result:
         more = len(frame) - SHOWN_ROWS
         rest = f"<p>{more:,} more rows: to_pandas()</p>" if more > 0 else ""
         return f"<p>{html.escape(repr(self))}</p>{frame.head(SHOWN_ROWS).to_html(index=False)}{rest}"
+
+
+def frame_by_state(space: Space, columns: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
+    """Return arrays [states] or [steps, states] as a table: a row per (step and) state, with its label in columns.
+
+    A column whose name is one of the state's has underscores in front.
+    """
+    import pandas as pd
+
+    shape = next(iter(columns.values())).shape
+    labels = [label if isinstance(label, tuple) else (label,) for label in space.states]
+    frame = pd.DataFrame(labels * (shape[0] if len(shape) == 2 else 1), columns=list(space.columns))
+    if len(shape) == 2:
+        frame.insert(0, "step", np.repeat(np.arange(shape[0]), shape[1]))
+    for name, values in columns.items():
+        frame[space.free_name(name)] = np.ravel(values)
+    return frame

@@ -35,6 +35,7 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "sensitivity": (1, 1),
     "run": (2, 3),
     "learned table": (2, 3),
+    "training run": (1, 1),
     "study": (1, 1),
 }
 """Kind to the oldest version of its format that is read, and the one that is written.

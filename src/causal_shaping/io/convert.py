@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +11,13 @@ import pyarrow as pa
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
+from causal_shaping.errors import FileError
 from causal_shaping.io.by_state import columns_by_state, save_by_state
-from causal_shaping.io.container import Contents, load, save
+from causal_shaping.io.container import Contents, kind_of, load, save
 from causal_shaping.io.files import CSV, TABLES, check_target, write_table
 from causal_shaping.io.labels import label_column, label_columns, positions
+
+Kind = TypeVar("Kind", bound=Potential)
 
 COUNTED = ("n", "reward_sum", "reward_min", "reward_max")
 """Columns of counts that are saved as they are."""
@@ -95,22 +98,15 @@ def load_counts(path: str | os.PathLike[str]) -> Counts:
 def save_potential(potential: Potential, path: str | os.PathLike[str]) -> None:
     """Write a potential to a Parquet file: a row per (step and) state."""
     columns = {"potential": potential.values}
-    save_by_state(path, "potential", potential.space, columns, potential.about(), potential.checksum)
+    save_by_state(path, "potential", potential.space, columns, potential.metadata, potential.checksum)
 
 
-def load_potential(path: str | os.PathLike[str]) -> Potential:
+def load_potential(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
     """Return the potential that `save_potential` wrote."""
-
-    def build(contents: Contents) -> Potential:
-        values, held = columns_by_state(contents)["potential"], contents.metadata
-        unseen = np.array([np.nan if value is None else value for value in held["unseen"]], dtype=np.float64)
-        return Potential(
-            values,
-            contents.space,
-            held["discount"],
-            unseen.reshape(values.shape[:-1]),
-            held["origin"],
-            tuple(held["assumptions"]),
-        )
-
-    return load(path, "potential", build)
+    if kind_of(path) == "ceilings":
+        raise FileError(f"{path} holds ceilings, not a potential: load_potential(path) opens both.")
+    return load(
+        path,
+        "potential",
+        lambda contents: kind.restore(columns_by_state(contents)["potential"], contents.space, contents.metadata),
+    )

@@ -1,7 +1,8 @@
-"""Online learners: tables, compiled over a world or plain over any discrete Gymnasium environment."""
+"""Online learners: tables, compiled over a world or step by step in any discrete Gymnasium environment."""
 
-from causal_shaping.learners.rules import PRESETS, Rule
+from causal_shaping.learners.rules import PRESETS, Rule, recommended_learner
+from causal_shaping.learners.run import Run
 from causal_shaping.learners.seeds import SeedResult, Seeds, train_seeds
-from causal_shaping.learners.training import Run, train
+from causal_shaping.learners.training import train
 
-__all__ = ["PRESETS", "Rule", "Run", "SeedResult", "Seeds", "train", "train_seeds"]
+__all__ = ["PRESETS", "Rule", "Run", "SeedResult", "Seeds", "recommended_learner", "train", "train_seeds"]

@@ -54,13 +54,13 @@ def probability_of_improvement(one: FloatArray, other: FloatArray) -> FloatArray
 def bootstrap_interval(
     statistic: Callable[..., FloatArray], *samples: FloatArray, paired: bool = False, resamples: int = RESAMPLES
 ) -> Interval:
-    """Return a statistic of samples and its 95% percentile interval over runs; its ends are itself for one run.
+    """Return a statistic of samples and its 95% percentile interval over runs; a single run has no width.
 
     Args:
         statistic: a function of arrays [..., runs, tasks], one for each sample.
-        samples: float64 [runs] or [runs, tasks]; runs are drawn anew within each task.
+        samples: float64 [runs] or [runs, tasks]; runs are resampled within each task.
         paired: run i of one sample belongs to run i of the others, and is drawn with them.
-        resamples: how many times to draw.
+        resamples: the number of resamples.
 
     Examples:
         >>> bootstrap_interval(mean, np.array([1.0, 2.0, 3.0]))
@@ -92,8 +92,8 @@ def curve_intervals(curves: FloatArray, resamples: int = 2000) -> FloatArray:
     """Return means over runs along curves and the ends of their 95% intervals, point by point: float64 [3, points].
 
     Args:
-        curves: float64 [runs, points]; a run is drawn with its whole curve.
-        resamples: how many times to draw.
+        curves: float64 [runs, points]; a run is drawn with its complete curve.
+        resamples: the number of resamples.
     """
     rng = np.random.default_rng(0)
     rows = rng.integers(len(curves), size=(resamples, len(curves)))

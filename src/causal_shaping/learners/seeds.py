@@ -1,41 +1,48 @@
-"""Many seeds of one learner: run in parallel, kept in a folder, resumed where they stopped.
+"""Many seeds of one learner: run in parallel and kept in a folder; interrupted runs resume.
 
-A folder holds `settings.json`, what is run; for each seed that is done `seed-N.parquet`, a row per episode, and
-`seed-N-table.parquet`, what was learned; both are written under another name first, so that a seed is there in full or
-not at all. A folder with other settings is refused.
+A folder holds `settings.json`, what is run; for each finished seed `seed-N.parquet`, a row per episode, and
+`seed-N-table.parquet`, what was learned. Both are written under another name first, so that a seed is there completely
+or not at all. A folder with other settings is refused.
 
-- `train_seeds`: run what is missing, return all.
-- `Seeds`: what came out, with intervals.
+- `train_seeds`: run the missing seeds, return all.
+- `Seeds`: the results, with intervals.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numba
 import numpy as np
 
 from causal_shaping._checks import check_integer
+from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
+from causal_shaping.data.result import Result
 from causal_shaping.errors import ArgumentError, FileError
 from causal_shaping.io.by_state import save_by_state
 from causal_shaping.io.container import Contents, load, save
 from causal_shaping.io.files import claim_run_folder
+from causal_shaping.learners._problem import name_of, world_of
 from causal_shaping.learners.intervals import Interval, mean_interval
-from causal_shaping.learners.rules import Rule, resolve
-from causal_shaping.learners.training import Run, train
+from causal_shaping.learners.rules import Rule, choose
+from causal_shaping.learners.run import Run
+from causal_shaping.learners.training import train
 from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds import World
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RUN_VERSION = 2
 POINTS = 200
@@ -51,12 +58,12 @@ class SeedResult:
 
     Attributes:
         seed: the seed.
-        regret: at the end; None where the optimum is not known.
+        regret: the regret at the end; None where the optimum is not known.
         curve: the regret at `POINTS` even steps of the budget.
-        episodes: how many.
-        mean_return: of the last tenth of the episodes, unshaped.
-        argmax_match: share of states whose learned action is the first optimal one; None if not known.
-        optimal: share of states whose learned action is optimal, to within 0.001; None if not known.
+        episodes: the number of episodes.
+        mean_return: the mean return of the last tenth of the episodes, unshaped.
+        argmax_match: the share of states whose learned action is the first optimal one; None if not known.
+        optimal: the share of states whose learned action is optimal, to within 0.001; None if not known.
     """
 
     seed: int
@@ -68,20 +75,20 @@ class SeedResult:
     optimal: float | None
 
 
-@dataclass(frozen=True, eq=False)
-class Seeds:
-    """What several seeds came to.
+@dataclass(frozen=True, eq=False, repr=False)
+class Seeds(Result):
+    """The results of several seeds.
 
     Attributes:
         settings: what was run.
-        results: by seed, rising.
+        results: one for each seed, in their order.
     """
 
     settings: Mapping[str, Any]
     results: tuple[SeedResult, ...]
 
     def interval(self, name: str) -> Interval | None:
-        """Return mean, lower and upper end of its 95% interval over seeds; None if it is not known."""
+        """Return the mean of a number over seeds and the ends of its 95% interval; None if it is not known."""
         values = [getattr(result, name) for result in self.results]
         if any(value is None for value in values):
             return None
@@ -92,20 +99,46 @@ class Seeds:
         steps = self.settings["steps"]
         return curve_points(steps), np.array([result.curve for result in self.results])
 
+    def __repr__(self) -> str:
+        regret = self.interval("regret")
+        return (
+            f"Seeds({self.settings['learner']} in {self.settings['world']}, {self.settings['steps']:,} steps, "
+            f"{len(self.results)} seeds{'' if regret is None else f', mean regret {regret[0]:.4g}'})"
+        )
+
+    def summary(self) -> str:
+        """Return the means over seeds with their 95% intervals, in a few lines."""
+        lines = [repr(self)]
+        for name, words in (
+            ("regret", "regret"),
+            ("mean_return", "return, last tenth of the episodes"),
+            ("optimal", "states with an optimal action"),
+            ("argmax_match", "states with the first optimal action"),
+        ):
+            found = self.interval(name)
+            lines.append(f"{words}: " + ("not known" if found is None else "{:.4g} ({:.4g} to {:.4g})".format(*found)))
+        return "\n".join(lines)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per seed: the fields of `SeedResult` but the curve."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(result) for result in self.results]).drop(columns="curve")
+
 
 def train_seeds(
     world: World | gym.Env[Any, Any],
-    potential: Potential | Ceilings | None,
-    learner: str | Rule,
-    steps: int,
+    potential: Potential | Ceilings | None = None,
+    *,
+    learner: str | Rule | None = None,
+    steps: int = 20_000,
     seeds: Iterable[int],
     folder: str | os.PathLike[str],
-    *,
     step_indexed: bool = False,
     floors: Floors | None = None,
     counts: Counts | None = None,
     horizon: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = no_progress,
     **changes: Any,
 ) -> Seeds:
     """Run every seed that the folder does not hold yet, and return all of them.
@@ -115,50 +148,51 @@ def train_seeds(
         potential: see `train`.
         learner: see `train`.
         steps: see `train`.
-        seeds: which to run.
-        folder: where to keep them; made if it is not there.
+        seeds: the seeds to run.
+        folder: the folder to keep them in; made if it does not exist.
         step_indexed: see `train`.
         floors: see `train`.
-        counts: see `train`; the ceilings say which they are, so that the settings need not.
+        counts: see `train`; the ceilings hold their checksum, so that the settings need not.
         horizon: see `train`.
-        progress: called with the number of seeds done and in all.
-        changes: constants of the rule.
+        progress: called with the number of seeds that are done, that of all seeds, and what is run.
+        changes: constants of the rule to change; see `Rule`.
     """
     wanted = sorted({check_integer("a seed", seed) for seed in seeds})
     steps = check_integer("steps", steps, least=1)
     if not wanted:
         raise ArgumentError("There are no seeds to run.")
-    rule = resolve(learner, **changes)
-    name = world.name if isinstance(world, World) else (world.spec.id if world.spec else type(world.unwrapped).__name__)
+    name, rule = choose(learner, potential, counts, changes)
     settings = {
         "version": RUN_VERSION,
-        "world": name,
+        "world": name_of(world),
         "tables": _tables(world) if isinstance(world, World) else repr(world.spec),
         "horizon": horizon,
         "floors": None if floors is None else floors.checksum,
-        "learner": learner if isinstance(learner, str) else "own",
+        "learner": name,
         "rule": asdict(rule),
         "steps": steps,
         "step_indexed": step_indexed,
         "potential": None if potential is None else potential.checksum,
     }
-    path = Path(folder)
+    path, what = Path(folder), f"{name} in {settings['world']}"
     claim_run_folder(path, settings, "seed-*.parquet")
     missing = [seed for seed in wanted if not _file(path, seed).exists()]
-    progress(len(wanted) - len(missing), len(wanted))
+    options: dict[str, Any] = {"steps": steps, "step_indexed": step_indexed, "floors": floors}
+    options |= {"counts": counts, "horizon": horizon}
 
     def one(seed: int) -> None:
-        run = train(world, potential, rule, steps, seed, step_indexed, floors=floors, counts=counts, horizon=horizon)
+        run = train(world, potential, learner=rule, seed=seed, **options)
         _keep(run, _result(run, world), path)
 
-    # An environment is one thing that steps: only tables can be learned side by side.
+    progress(len(wanted) - len(missing), len(wanted), what)
+    # An environment is one object that steps: only tables can be learned side by side.
     workers = numba.get_num_threads() if isinstance(world, World) else 1
     with ThreadPoolExecutor(workers) as pool:
         jobs = [pool.submit(one, seed) for seed in missing]
         try:
             for done, job in enumerate(as_completed(jobs), len(wanted) - len(missing) + 1):
                 job.result()
-                progress(done, len(wanted))
+                progress(done, len(wanted), what)
         except BaseException:
             for job in jobs:
                 job.cancel()
@@ -167,10 +201,10 @@ def train_seeds(
 
 
 def _tables(world: World) -> str:
-    """Return a checksum of what a world does: its name says little of a map of one's own, or of other winds."""
+    """Return a checksum of a world's tables: its name does not tell a map of one's own, or other winds."""
     model = world.model
-    about = json.dumps([world.space.to_json(), world.horizon])
-    return checksum_of(about, [model.next_state, model.reward, model.noise, model.terminal, model.start])
+    metadata = json.dumps([world.space.to_json(), world.horizon])
+    return checksum_of(metadata, [model.next_state, model.reward, model.noise, model.terminal, model.start])
 
 
 def _file(folder: Path, seed: int) -> Path:
@@ -185,10 +219,10 @@ def curve_points(steps: int) -> LongArray:
 def optimal_ratios(model: TabularCMDP, policy: IntArray, discount: float = 1.0) -> tuple[float, float]:
     """Return the share of states whose action is the first optimal one, and of those whose action is optimal.
 
-    All states count that are not terminal, visited or not; an action is optimal to within `NEARLY`.
+    All states that are not terminal count, visited or not; an action is optimal to within `NEARLY`.
 
     Args:
-        model: whose optimum it is compared with, without a horizon.
+        model: the model whose optimum, without a horizon, the policy is compared with.
         policy: int32 [states].
         discount: the factor on future reward.
     """
@@ -199,10 +233,9 @@ def optimal_ratios(model: TabularCMDP, policy: IntArray, discount: float = 1.0) 
 
 def _result(run: Run, world: World | gym.Env[Any, Any]) -> SeedResult:
     known = not np.isnan(run.step_regret[-1])
-    last = max(1, len(run.returns) // 10)
     match = optimal = None
-    true = world if isinstance(world, World) else getattr(world.unwrapped, "world", None)
-    if isinstance(true, World) and known and run.q_values.ndim == 2:
+    true = world_of(world)
+    if true is not None and known and run.q_values.ndim == 2:
         match, optimal = optimal_ratios(true.model, run.recommended, run.discount)
     curve = run.step_regret[curve_points(run.steps) - 1]
     return SeedResult(
@@ -210,7 +243,7 @@ def _result(run: Run, world: World | gym.Env[Any, Any]) -> SeedResult:
         regret=float(run.step_regret[-1]) if known else None,
         curve=tuple(curve.tolist()) if known else (),
         episodes=len(run.returns),
-        mean_return=float(run.returns[-last:].mean()),
+        mean_return=run.mean_return,
         argmax_match=match,
         optimal=optimal,
     )

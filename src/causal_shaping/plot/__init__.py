@@ -10,7 +10,7 @@ from typing import Any
 
 from causal_shaping.errors import ArgumentError, MissingExtraError
 
-_DRAWN_BY: dict[str, str] = {}
+_DRAWN_BY: dict[str, str] = {"World": "worlds"}
 """The name of a result's class to the module here whose `draw` draws it."""
 
 

@@ -98,6 +98,12 @@ def draw_world(
     return figure
 
 
+def draw(world: World, ax: Axes | None = None) -> Axes:
+    """Draw a world for `world.plot()`."""
+    figure = draw_world(world, axes=ax)
+    return figure.axes[0] if ax is None else ax
+
+
 def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure as PNG, SVG or PDF, by the file's ending."""
     with replacing(path, FORMATS) as temporary:

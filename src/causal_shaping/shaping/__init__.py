@@ -1,5 +1,7 @@
-"""Shaped rewards for any Gymnasium agent."""
+"""Shaped rewards for any Gymnasium agent: the formula, the wrappers, and a check that they do what shaping promises."""
 
-from causal_shaping.shaping.wrappers import ShapeReward, VectorShapeReward, check_potential
+from causal_shaping.shaping.check import PotentialCheck, check_potential
+from causal_shaping.shaping.potentials import load_potential
+from causal_shaping.shaping.wrappers import ShapeReward, VectorShapeReward
 
-__all__ = ["ShapeReward", "VectorShapeReward", "check_potential"]
+__all__ = ["PotentialCheck", "ShapeReward", "VectorShapeReward", "check_potential", "load_potential"]

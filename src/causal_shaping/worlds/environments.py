@@ -1,11 +1,11 @@
-"""The worlds as Gymnasium environments: real MiniGrid worlds, with the noise hidden.
+"""The worlds as Gymnasium environments (extra `worlds`): real MiniGrid worlds, with the noise hidden.
 
-- `WorldEnv`: what they share: the stream of randomness, `step` as do(action), `see` as watching.
-- `WindyGridEnv`: the grid worlds. It walks MiniGrid's own objects and does not look into the tables.
+- `WorldEnv`: what they share: the stream of randomness, `step` as do(action), `see` to let a demonstrator act.
+- `WindyGridEnv`: the grid worlds. It walks over MiniGrid's own objects and does not look into the tables.
 - `WalkingRobotEnv`: the walking robot in its hallway.
 
-Randomness is the environment's one stream: the start state, then one uniform a step for the hidden noise
-(and, in `see`, one more for the demonstrator's action).
+Randomness is the environment's one stream: a uniform for the start state, then one per step for the hidden noise (and,
+in `see`, one more for the demonstrator's action).
 """
 
 from __future__ import annotations
@@ -18,19 +18,24 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-import pygame
-from minigrid.core.constants import COLOR_TO_IDX, COLORS, DIR_TO_VEC, OBJECT_TO_IDX
-from minigrid.core.grid import Grid
-from minigrid.core.mission import MissionSpace
-from minigrid.core.world_object import Ball, Goal, Lava, Wall, WorldObj
-from minigrid.minigrid_env import MiniGridEnv
-from minigrid.utils.rendering import downsample, fill_coords, point_in_circle, point_in_line, point_in_triangle
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.data.space import Label, Space
-from causal_shaping.errors import ArgumentError, CausalShapingError
+from causal_shaping.errors import ArgumentError, CausalShapingError, MissingExtraError
 from causal_shaping.worlds.simulate import cumulative, pick
 from causal_shaping.worlds.world import World, load_world
+
+try:
+    from minigrid.core.constants import COLOR_TO_IDX, COLORS, DIR_TO_VEC, OBJECT_TO_IDX
+    from minigrid.core.grid import Grid
+    from minigrid.core.mission import MissionSpace
+    from minigrid.core.world_object import Ball, Goal, Lava, Wall, WorldObj
+    from minigrid.minigrid_env import MiniGridEnv
+    from minigrid.utils.rendering import downsample, fill_coords, point_in_circle, point_in_line, point_in_triangle
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in ("minigrid", "pygame"):
+        raise
+    raise MissingExtraError("The worlds as Gymnasium environments", "worlds") from error
 
 OBSERVATIONS = ("state", "image")
 SUBPIXELS = 3
@@ -55,14 +60,13 @@ class Coin(Ball):
 
 
 class WorldEnv(MiniGridEnv):
-    """A world to act in; see the module's text.
+    """A world to act in.
 
     Args:
         world: the world, or its name for `load_world`.
-        observation: "state" for the state's number, "image" for MiniGrid's encoding of the whole grid,
+        observation: "state" for the state's number, "image" for MiniGrid's encoding of the complete grid,
             uint8 [width, height, 3].
-        reveal_noise: put the noise that the next step will meet into `info["noise"]`. Agents of the paper
-            never see it.
+        reveal_noise: put the noise of the next step into `info["noise"]`; the paper's agents never see it.
         render_mode: None, "rgb_array" or "human".
         options: further arguments of `load_world`, such as coins= and horizon=.
     """
@@ -77,8 +81,7 @@ class WorldEnv(MiniGridEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if observation not in OBSERVATIONS:
-            raise ArgumentError(f"observation is {observation!r}; use {' or '.join(map(repr, OBSERVATIONS))}.")
+        check_choice("observation", observation, OBSERVATIONS)
         if isinstance(world, World) and options:
             raise ArgumentError(f"{', '.join(options)} can be set when a world is loaded, not beside a World.")
         self.world = world if isinstance(world, World) else load_world(world, **options)
@@ -120,7 +123,7 @@ class WorldEnv(MiniGridEnv):
 
     @property
     def noise(self) -> int | None:
-        """The hidden noise that the next step will meet, None between episodes. Looking changes nothing."""
+        """The hidden noise of the next step, None between episodes; reading it draws nothing from the stream."""
         if self._over:
             return None
         return self._draw_noise(copy.deepcopy(self.np_random)) if self._noise is None else self._noise
@@ -133,7 +136,7 @@ class WorldEnv(MiniGridEnv):
         """The number of the state."""
         return self.world.space.state_position(self.label())
 
-    # The walk, in the hands of each kind of world
+    # What each kind of world defines
 
     @abstractmethod
     def size(self) -> tuple[int, int]:
@@ -145,11 +148,11 @@ class WorldEnv(MiniGridEnv):
 
     @abstractmethod
     def place(self, label: Any) -> None:
-        """Lay out the grid anew with the agent in a state."""
+        """Build the grid with the agent in a state."""
 
     @abstractmethod
     def advance(self, action: str, noise: str) -> tuple[float, bool]:
-        """Move the agent; return reward and whether the episode ended."""
+        """Move the agent; return the reward and whether the episode terminated."""
 
     # Gymnasium's interface
 
@@ -159,7 +162,7 @@ class WorldEnv(MiniGridEnv):
         self.place(drawn if self._wanted is None else self._wanted)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode; `options={"state": label}` starts it in a given state, at the usual draw."""
+        """Start an episode; `options={"state": label}` starts it in a given state, with the usual draw."""
         self._wanted = None
         if options and "state" in options:
             position = self.world.space.state_position(options["state"])
@@ -216,13 +219,15 @@ class WorldEnv(MiniGridEnv):
     # Pictures
 
     def render(self) -> Any:
-        """Return the picture, or show it in a window of its own proportions."""
+        """Return the picture, or show it in a window."""
         if self.render_mode is None:
             gym.logger.warn("There is no render_mode to render in: pass one to gymnasium.make.")
             return None
         frame = self.get_frame(tile_size=self.tile_size)
         if self.render_mode != "human":
             return frame
+        import pygame  # for a window alone
+
         if self.window is None:
             pygame.display.init()
             self.window = pygame.display.set_mode(frame.shape[1::-1])
@@ -260,7 +265,7 @@ class WorldEnv(MiniGridEnv):
 
 
 class WindyGridEnv(WorldEnv):
-    """A windy grid world: walk to the goal, keep out of the lava, mind the wind that you do not see."""
+    """A windy grid world: walk to the goal and keep out of the lava, with a wind that the agent does not see."""
 
     mission_text = "reach the goal; the wind is hidden"
 
@@ -271,7 +276,7 @@ class WindyGridEnv(WorldEnv):
         return self.world.grid.width, self.world.grid.height
 
     def label(self) -> Label:
-        """Return (x, y), and with coins that pay once those that are left."""
+        """Return (x, y), and where coins pay once, the coins that are left."""
         cell = tuple(int(i) for i in self.agent_pos)
         if self.world.coins == "standing":
             return cell

@@ -30,7 +30,7 @@ COIN_REWARD = 0.2
 LAVA_REWARD = -1.0
 
 MOST_COINS = 12
-"""Coins that pay once double the states each."""
+"""Each coin that pays once doubles the number of states."""
 
 Cell = tuple[int, int]
 State = tuple[int, ...]

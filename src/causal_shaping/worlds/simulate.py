@@ -1,4 +1,4 @@
-"""Watching a demonstrator, compiled.
+"""Watching a demonstrator, compiled, and the tables that compiled code walks through.
 
 Randomness is one stream of uniforms: one for the start of an episode, then for each step one for the hidden
 noise and one for the demonstrator's action. An agent that acts by itself takes no draw for the action.
@@ -6,12 +6,13 @@ noise and one for the demonstrator's action. An agent that acts by itself takes 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from causal_shaping._compile import njit
-from causal_shaping.data.arrays import FloatArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
+from causal_shaping.models.cmdp import TabularCMDP
 
 
 def cumulative(probabilities: FloatArray) -> FloatArray:
@@ -29,22 +30,36 @@ def pick(sums: FloatArray, uniform: float) -> int:
     return position
 
 
+class Tables(NamedTuple):
+    """The arrays of a `TabularCMDP` that are the same at each step, for compiled code; see there.
+
+    Attributes:
+        next_state: int32 [states, actions, noises].
+        reward: float64 [states, actions, noises].
+        noise: float64 [states, noises], running sums for `pick`.
+        terminal: bool [states].
+        start: float64 [states], running sums for `pick`.
+    """
+
+    next_state: IntArray
+    reward: FloatArray
+    noise: FloatArray
+    terminal: BoolArray
+    start: FloatArray
+
+
+def tables_of(model: TabularCMDP) -> Tables:
+    """Return the tables of a model."""
+    return Tables(model.next_state, model.reward, cumulative(model.noise), model.terminal, cumulative(model.start))
+
+
 @njit()
-def watch(
-    rng: np.random.Generator,
-    steps: int,
-    horizon: int,
-    next_state: Any,
-    reward: Any,
-    noise: Any,
-    terminal: Any,
-    start: Any,
-    beta: Any,
-) -> Any:
+def watch(rng: np.random.Generator, steps: int, horizon: int, tables: Tables, beta: FloatArray) -> Any:
     """Return `steps` rows of a demonstrator's episodes; the last episode is cut where they end.
 
-    `noise`, `start` and `beta` are running sums. s, x, u: state, action, hidden noise.
+    `beta` holds running sums, too. s, x, u: state, action, hidden noise.
     """
+    next_state, reward, noise, terminal, start = tables
     episodes = np.empty(steps, dtype=np.int64)
     hs = np.empty(steps, dtype=np.int32)
     states = np.empty(steps, dtype=np.int32)

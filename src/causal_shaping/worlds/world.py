@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.data.arrays import FloatArray, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Label, Space
@@ -20,8 +20,8 @@ from causal_shaping.errors import ArgumentError, FileError, UnknownNameError
 from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds import grid as grids, robot
 from causal_shaping.worlds.grid import GridMap, Wind, grid_model, wind_rule
-from causal_shaping.worlds.paper import GRID_WORLDS, UNIFORM, Demonstrator
-from causal_shaping.worlds.simulate import cumulative, watch
+from causal_shaping.worlds.published import GRID_WORLDS, UNIFORM, Demonstrator
+from causal_shaping.worlds.simulate import cumulative, tables_of, watch
 from causal_shaping.worlds.tables import demonstrator
 
 COINS = ("standing", "once")
@@ -34,10 +34,10 @@ class World:
     """A CMDP of the paper, or one's own, with its demonstrators and its horizon.
 
     Attributes:
-        name: what `load_world` was given.
-        title: the name that people read.
+        name: the name that was given to `load_world`.
+        title: the name in figures and reports.
         model: the exact CMDP.
-        horizon: the number of steps after which an episode is cut.
+        horizon: the number of steps after which an episode is truncated.
         noises: the names of the hidden noise's values.
         demonstrators: name to table beta[s, u, x], the probability of x in s under noise u.
         grid: the map of a grid world, None for the walking robot.
@@ -75,7 +75,7 @@ class World:
         return self.space.state_position((first, second, *left))
 
     def demonstrator(self, name: str | npt.ArrayLike) -> FloatArray:
-        """Return a demonstrator's table by its name; a table is checked and passed on."""
+        """Return a demonstrator's table by its name; a table is checked and returned."""
         if not isinstance(name, str):
             return self.model.check_demonstrator(name)
         if name not in self.demonstrators:
@@ -85,15 +85,14 @@ class World:
     def collect(self, demonstrator: str | npt.ArrayLike, steps: int, seed: int = 0, source: str | None = None) -> Logs:
         """Watch a demonstrator for a number of steps and return its logs, without the hidden noise.
 
-        Episodes start as the world's do and are cut at its horizon; the last one is cut where the steps end.
-        Equal arguments give equal logs. The stream is seeded with the seed and the source's name, so that
-        sources of one seed are independent.
+        Episodes are truncated at the world's horizon, the last one where the steps end. Equal arguments give equal
+        logs. The stream is seeded with the seed and the source's name, so that sources of one seed are independent.
 
         Args:
             demonstrator: a name, or a table beta[s, u, x] of one's own, which also needs a source.
             steps: the number of rows.
             seed: any non-negative integer.
-            source: the name of the logs' origin, the demonstrator's by default.
+            source: the name of the logs' origin; by default the demonstrator's.
 
         Examples:
             >>> load_world("lavacross-easy").collect("good", steps=1000, seed=0)
@@ -104,19 +103,9 @@ class World:
                 raise ArgumentError("Logs of a demonstrator of one's own need a name: pass source=.")
             source = demonstrator
         steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
-        model = self.model
+        rng, beta = np.random.default_rng([seed, zlib.crc32(source.encode())]), self.demonstrator(demonstrator)
         try:
-            rows = watch(
-                np.random.default_rng([seed, zlib.crc32(source.encode())]),
-                steps,
-                self.horizon,
-                model.next_state,
-                model.reward,
-                cumulative(model.noise),
-                model.terminal,
-                cumulative(model.start),
-                cumulative(self.demonstrator(demonstrator)),
-            )
+            rows = watch(rng, steps, self.horizon, tables_of(self.model), cumulative(beta))
         except MemoryError:
             raise ArgumentError(f"{steps:,} steps do not fit into memory. Collect fewer at a time.") from None
         for column in rows:
@@ -129,6 +118,12 @@ class World:
             "seed": str(seed),
         }
         return Logs(self.space, source, **dict(zip(Logs.COLUMNS, rows, strict=True)), metadata=metadata)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the map with its winds, into `ax` if given, and return the axes (extra `plot`)."""
+        from causal_shaping.plot import draw  # the stage to the right: a method people look for
+
+        return draw(self, ax)
 
     def __repr__(self) -> str:
         return (
@@ -155,21 +150,19 @@ def load_world(
     Args:
         name: one of `list_worlds`, or the path of a map drawn with `#` wall, `.` free, `L` lava, `c` coin
             and `G` goal.
-        coins: "standing" coins pay whenever entered; with "once" they pay once an episode, and the state
+        coins: "standing" coins pay whenever their cell is entered; with "once" they pay once an episode, and the state
             also holds which are left.
-        horizon: the length of an episode; the world's own by default, 20 for a map of one's own.
-        wind: how the air pushes: probabilities for east, south, west, north and none, or a function of the
-            cell (x, y) that gives them. A map of one's own is calm by default.
-        demonstrators: rules by name, beside or in place of the world's own. "random" is always there for a
-            map of one's own.
+        horizon: the length of an episode; by default the world's own, 20 for a map of one's own.
+        wind: the direction of the push: probabilities of east, south, west, north and none, or a function of the cell
+            (x, y) that returns them. A map of one's own is calm by default.
+        demonstrators: rules by name, beside or in place of the world's own. A map of one's own always has "random".
 
     Examples:
         >>> world = load_world("lavacross-easy")
         >>> round(float(world.model.optimum().values @ world.model.start), 4)
         -0.4588
     """
-    if coins not in COINS:
-        raise UnknownNameError(f"There is no coin rule {coins!r}. Use {' or '.join(map(repr, COINS))}.")
+    check_choice("coins", coins, COINS)
     horizon = None if horizon is None else check_integer("horizon", horizon, least=1)
     if name == "walking-robot":
         if coins != "standing" or wind is not None or demonstrators is not None:

@@ -71,7 +71,7 @@ def test_the_expected_regret_of_a_deployed_policy_is_what_episodes_come_to():
 
 
 def test_the_facts_of_a_run_are_its_own():
-    run = cs.train(EASY, None, "q-ucb-shaping", 4_000, 3, checkpoints=range(400, 4001, 400))
+    run = cs.train(EASY, None, learner="q-ucb-shaping", steps=4_000, seed=3, checkpoints=range(400, 4001, 400))
     facts = run_facts(Materials(EASY, 100, seed=0), run)
     assert facts["regret"] == run.step_regret[-1] == facts["curve"][-1]
     assert facts["policy"] == run.policy.tolist()

@@ -110,7 +110,7 @@ def test_the_ablation_begins_with_q_ucb_and_holds_the_printed_method():
     def regret(name):
         method = METHODS[name]
         potential = None if method.potential is None else materials.potential(method.potential)
-        return cs.train(world, potential, method.learner, 3_000, 5, **method.changes).step_regret
+        return cs.train(world, potential, learner=method.learner, steps=3_000, seed=5, **method.changes).step_regret
 
     first = ablation_name(*(levels[0] for levels in FACTORS.values()))
     assert np.array_equal(regret(first), regret("no-shaping"))

@@ -9,7 +9,8 @@ from models import cmdps
 from runs import ABOVE, EPISODES, HORIZON, a_ceiling, deviations, leftovers, remembered
 
 import causal_shaping as cs
-from causal_shaping.learners.rules import prepare, update
+from causal_shaping.learners._kernels import Learned, Step, update
+from causal_shaping.learners._setting import prepare
 from causal_shaping.paper.theory import Shaped, learning_rates, log_term, proven_rule, usual_potentials, watch
 
 
@@ -21,7 +22,7 @@ def world_problem(name="lavacross-easy", potential="V*"):
 def test_a_watched_run_is_the_learners_own():
     world, shaped = world_problem()
     phi = cs.Potential(shaped.potential[:-1], world.space)
-    run = cs.train(world, phi, "q-ucb-shaping", 500 * 20, 3, step_indexed=True, episodes=500)
+    run = cs.train(world, phi, learner="q-ucb-shaping", steps=500 * 20, seed=3, step_indexed=True, episodes=500)
     found = watch(shaped, 500, 3)
     assert (found.visits == run.visits).all()
     assert found.regret == pytest.approx(run.regret)
@@ -142,10 +143,10 @@ def test_a_cap_on_the_table_breaks_optimism():
     rule = proven_rule(shaped, episodes)
     assert watch(shaped, episodes, learner=rule).held["optimism"]
     capped = cs.Rule(clip="zero", bonus=rule.bonus, cap_at_initial=True)
-    constants = prepare(capped, model.space, model.terminal, 1, episodes, step_indexed=True).constants
+    constants = prepare(capped, model.space, 1, episodes, step_indexed=True).constants
     q_values, visits, lowest = np.zeros((1, 2, 1)), np.zeros((1, 2, 1), dtype=np.int64), 0.0
     for draw in np.random.default_rng(0).integers(0, 2, episodes):
-        update((q_values, np.zeros((2, 2)), visits), 0, 1, 0, 0, 1.0 - 2.0 * draw, 1, False, constants)
+        update(Learned(q_values, np.zeros((2, 2)), visits), Step(0, 1, 0, 0, 1.0 - 2.0 * draw, 1, True), constants)
         lowest = min(lowest, q_values[0, 0, 0])
     assert lowest < -0.001  # Q* is 0
 

@@ -281,7 +281,7 @@ def test_q_ucb_is_q_ucb_shaping_with_the_horizon_as_potential():
     other = q_ucb(shaped)
     # Q-UCB learns Q, the shaped learner Q - H, from the same draws: the same actions.
     as_world = replace(world, model=moved, demonstrators={}, grid=None)
-    plain = cs.train(as_world, None, "q-ucb", 200 * 20, 1, step_indexed=True)
+    plain = cs.train(as_world, None, learner="q-ucb", steps=200 * 20, seed=1, step_indexed=True)
     rule = cs.Rule(clip="zero", bonus="phi-max")
     same = watch(other, 200, 1, rule)
     assert (plain.visits == same.visits).all()

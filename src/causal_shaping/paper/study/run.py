@@ -238,9 +238,9 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
         run = train(
             world,
             potential,
-            method.learner,
-            steps,
-            unit.seed,
+            learner=method.learner,
+            steps=steps,
+            seed=unit.seed,
             episodes=budget if in_episodes else None,
             counts=materials.counts_of(method.potential or "") if PRESETS[method.learner].use_log_masses else None,
             checkpoints=np.linspace(0, steps, CHECKPOINTS + 1, dtype=np.int64)[1:].tolist(),

@@ -16,7 +16,9 @@ from causal_shaping._compile import njit
 from causal_shaping.data.arrays import FloatArray, LongArray, frozen
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
-from causal_shaping.learners.rules import Rule, greedy, prepare, resolve, update
+from causal_shaping.learners._kernels import Learned, Step, greedy, update
+from causal_shaping.learners._setting import prepare
+from causal_shaping.learners.rules import Rule, resolve
 from causal_shaping.paper.theory.lemmas import log_term
 from causal_shaping.paper.theory.shaped import CLIPS, ROUNDING, Shaped
 from causal_shaping.worlds.simulate import cumulative, pick
@@ -119,10 +121,10 @@ def watch(shaped: Shaped, episodes: int, seed: int = 0, learner: str | Rule = "q
     steps, iota = episodes * shaped.horizon, iota_of(shaped, episodes, rule.p)
     phi, best = shaped.potential, shaped.values
     potential = Potential(phi[:-1], model.space)
-    setting = prepare(rule, model.space, model.terminal, shaped.horizon, steps, potential, step_indexed=True)
+    setting = prepare(rule, model.space, shaped.horizon, steps, potential, step_indexed=True)
     q_values = setting.constants.initial.copy()
     visits = np.zeros(q_values.shape, dtype=np.int64)
-    learned = (q_values, setting.initial_values.copy(), visits)
+    learned = Learned(q_values, setting.initial_values.copy(), visits)
     exact = (
         best,
         shaped.best.q_values - phi[:-1, :, None],
@@ -187,7 +189,7 @@ def _watch(  # type: ignore[no-untyped-def]
             going_on = not terminal[after] and h + 1 < horizon
             following = values[h + 1, after] if going_on else 0.0
             best_after, phi_after = (best[h + 1, after], phi[h + 1, after]) if going_on else (0.0, 0.0)
-            update(learned, h, h + 1, s, x, y, after, going_on, constants)
+            update(learned, Step(h, h + 1, s, x, y, after, not going_on), constants)
             t = visits[h, s, x]
             rate = (constants.rate_offset + 1.0) / (constants.rate_offset + t)
             ahead[h, s, x] += rate * ((following - (best_after - phi_after)) - ahead[h, s, x])

@@ -21,7 +21,8 @@ from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import BoolArray, FloatArray, frozen
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
-from causal_shaping.learners.rules import Rule, prepare
+from causal_shaping.learners._setting import prepare
+from causal_shaping.learners.rules import Rule
 from causal_shaping.models.cmdp import TabularCMDP, Values
 
 ROUNDING = 1e-9
@@ -98,7 +99,7 @@ class Shaped:
             given = Potential(np.asarray(given, dtype=np.float64), model.space)
         if given is not None and given.discount != 1:
             raise ArgumentError(f"The potential has a discount of {given.discount:g}; the theorems have none.")
-        ready = prepare(Rule(), model.space, model.terminal, self.horizon, 1, given, step_indexed=True)
+        ready = prepare(Rule(), model.space, self.horizon, 1, given, step_indexed=True)
         self.potential = frozen(ready.constants.potential, np.float64)
 
     # The exact quantities ----------------------------------------------------------------------------

@@ -1,0 +1,290 @@
+"""What a learner does with a step, compiled, and the named tuples that hold its arrays.
+
+- `Constants`, `Setting`: a rule made ready for a problem.
+- `Learned`, `Counted`: what a learner knows; `Step`: what it meets; `Course`, `Track`: what a run is asked and tells.
+- `greedy`: the action; `update`: one step; `record` and `plan`: one step and one episode of a model-based rule.
+- `run_tables`: a complete run in the tables of a world.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from causal_shaping._compile import njit
+from causal_shaping.data.arrays import FloatArray, IntArray, LongArray
+from causal_shaping.shaping.formula import is_final, shaped_reward
+from causal_shaping.worlds.simulate import pick
+
+PLANNING_SWEEPS, PLANNING_TOLERANCE, RECOMMENDING_TOLERANCE = 1000, 1e-5, 1e-9
+"""Sweeps of a plan without step index end when nothing changes by more than this, or after so many; an episode changes
+little, so that sweeps from the last plan's values are few. The plan that is recommended in the end is more exact."""
+
+
+class Constants(NamedTuple):
+    """What the kernels know of a rule; arrays have a leading axis of 1 without step index, of H with it.
+
+    Attributes:
+        discount: the factor on future reward.
+        potential: float64 [steps + 1, states], the last row 0 with step index, else the same as the first; 0 in
+            terminal states, and everywhere if the reward is not shaped.
+        initial: float64 [steps, states, actions].
+        clip: float64 [steps, states].
+        bonus: B of b_t = B / sqrt(t).
+        rate_offset: the k of the learning rate (k + 1) / (k + t).
+        cap_at_initial: see `Rule`.
+    """
+
+    discount: float
+    potential: FloatArray
+    initial: FloatArray
+    clip: FloatArray
+    bonus: float
+    rate_offset: float
+    cap_at_initial: bool
+
+
+class Setting(NamedTuple):
+    """A rule made ready for a problem.
+
+    Attributes:
+        constants: for each step.
+        initial_values: float64 [steps + 1, states].
+        horizon: H.
+        bootstrap: see `Rule.time_limit`.
+        step_indexed: one table per step.
+        model_based: see `Rule`.
+    """
+
+    constants: Constants
+    initial_values: FloatArray
+    horizon: int
+    bootstrap: bool
+    step_indexed: bool
+    model_based: bool
+
+
+class Learned(NamedTuple):
+    """What a learner knows, changed in place.
+
+    Attributes:
+        q_values: float64 [steps, states, actions].
+        values: float64 [steps + 1, states + 1]; the last column, for a state that nothing follows, stays 0.
+        visits: int64 like `q_values`.
+    """
+
+    q_values: FloatArray
+    values: FloatArray
+    visits: LongArray
+
+
+class Counted(NamedTuple):
+    """The transitions that a model-based rule counted, changed in place; there is room for a few next states.
+
+    Attributes:
+        paid: float64 [steps, states, actions], the sum of rewards.
+        successors: int32 [steps, states, actions, room], the next states; the number of states if nothing follows.
+        times: int64 like `successors`.
+    """
+
+    paid: FloatArray
+    successors: IntArray
+    times: LongArray
+
+
+class Step(NamedTuple):
+    """One step: `layer` is its table and `below` that of the next step (both 0 without step index).
+
+    `final` says that nothing follows `after`: it terminated, or was truncated and the rule does not bootstrap there.
+    """
+
+    layer: int
+    below: int
+    state: int
+    action: int
+    reward: float
+    after: int
+    final: bool
+
+
+class Course(NamedTuple):
+    """What a run is asked for.
+
+    Attributes:
+        steps: the budget of steps.
+        episodes: the budget of episodes.
+        checkpoints: int64, rising numbers of steps after which the policy is kept.
+        gaps: float64 [steps, states, actions], the regret of each action.
+    """
+
+    steps: int
+    episodes: int
+    checkpoints: LongArray
+    gaps: FloatArray
+
+
+class Track(NamedTuple):
+    """What a run tells: see `Run`; `regret` is that of each step alone, and `policies` has room for all checkpoints."""
+
+    regret: FloatArray
+    episode_end: LongArray
+    returns: FloatArray
+    policies: IntArray
+
+
+_shaped_reward, _is_final = njit()(shaped_reward), njit()(is_final)
+
+
+@njit(nogil=True)
+def update(learned, step, constants):  # type: ignore[no-untyped-def]
+    """Update Q and V by one step, as in the text of `causal_shaping.learners.rules`."""
+    q_values, values, visits = learned
+    discount, potential, initial, clip, bonus, rate_offset, cap_at_initial = constants
+    layer, below, s, x, reward, after, final = step
+    visits[layer, s, x] += 1
+    t = visits[layer, s, x]
+    alpha = (rate_offset + 1.0) / (rate_offset + t)
+    phi, following = (0.0, 0.0) if final else (potential[below, after], discount * values[below, after])
+    shaped = _shaped_reward(reward, discount, potential[layer, s], phi)
+    new = (1.0 - alpha) * q_values[layer, s, x] + alpha * (shaped + following + bonus / math.sqrt(t))
+    if cap_at_initial:
+        new = min(new, initial[layer, s, x])
+    q_values[layer, s, x] = new
+    values[layer, s] = min(clip[layer, s], q_values[layer, s].max())
+
+
+@njit(nogil=True)
+def greedy(q_values, visits, least_tried):  # type: ignore[no-untyped-def]
+    """Return the best action: among equals the one tried least often, or else the lowest number."""
+    best = 0
+    for x in range(1, len(q_values)):
+        if q_values[x] > q_values[best] or (least_tried and q_values[x] == q_values[best] and visits[x] < visits[best]):
+            best = x
+    return best
+
+
+@njit(nogil=True)
+def record(counted, visits, step):  # type: ignore[no-untyped-def]
+    """Count a step for a model-based rule; False if there is no room for one more next state."""
+    paid, successors, times = counted
+    layer, _, s, x, reward, after, final = step
+    if final:
+        after = visits.shape[1]
+    visits[layer, s, x] += 1
+    paid[layer, s, x] += reward
+    for i in range(successors.shape[-1]):
+        if successors[layer, s, x, i] == after or times[layer, s, x, i] == 0:
+            successors[layer, s, x, i] = after
+            times[layer, s, x, i] += 1
+            return True
+    return False
+
+
+@njit(nogil=True)
+def plan(learned, counted, proven, terminal, step_indexed, constants, recommending):  # type: ignore[no-untyped-def]
+    """Plan optimistically with what was counted: backwards over the steps, or sweeps that start from the last plan.
+
+    `values` ends with a column for the end, which stays 0. `proven` is what logs prove of one step. `recommending` asks
+    for what to do when all is learned: an action that was never tried does not count where another one was.
+    """
+    q_values, values, visits = learned
+    paid, successors, times = counted
+    discount, _, initial, clip, bonus, _, _ = constants
+    known, cell, first, after, reward, lower, unproven, scale, deficit, anything, reward_max = proven
+    layers, states, actions = q_values.shape
+    for _sweep in range(1 if step_indexed else PLANNING_SWEEPS):
+        change = 0.0
+        for layer in range(layers - 1, -1, -1):
+            below = layer + 1 if step_indexed else 0
+            highest = 0.0
+            if known:
+                for s in range(states):
+                    if not terminal[s]:
+                        highest = max(highest, values[below, s])
+            for s in range(states):
+                if terminal[s]:
+                    continue
+                tried = recommending and visits[layer, s].max() > 0
+                best = -np.inf  # what mass that nobody has proven could do
+                if known and anything[s]:
+                    best = reward_max + discount * highest
+                elif known:
+                    for x in range(actions):
+                        k = cell[s, x]
+                        for o in range(first[k] if k >= 0 else 0, first[k + 1] if k >= 0 else 0):
+                            best = max(best, reward[o] + discount * values[below, after[o]])
+                for x in range(actions):
+                    n = visits[layer, s, x]
+                    if tried and n == 0:
+                        q_values[layer, s, x] = -np.inf
+                        continue
+                    most = initial[layer, s, x]
+                    if known and cell[s, x] < 0:
+                        most = min(most, reward_max + discount * highest)
+                    elif known:
+                        k, earned = cell[s, x], 0.0
+                        for o in range(first[k], first[k + 1]):
+                            earned += lower[o] * (reward[o] + discount * values[below, after[o]])
+                        earned = (earned - deficit[k]) / scale[k]
+                        most = min(most, earned + unproven[k] * best if unproven[k] > 0 else earned)
+                    if n > 0:
+                        following = 0.0
+                        for i in range(successors.shape[-1]):
+                            if times[layer, s, x, i] == 0:
+                                break
+                            following += times[layer, s, x, i] * values[below, successors[layer, s, x, i]]
+                        most = min(most, (paid[layer, s, x] + discount * following) / n + bonus / math.sqrt(n))
+                    q_values[layer, s, x] = most
+                new = min(clip[layer, s], q_values[layer, s].max())
+                change = max(change, abs(new - values[layer, s]))
+                values[layer, s] = new
+        if change < (RECOMMENDING_TOLERANCE if recommending else PLANNING_TOLERANCE):
+            break
+
+
+@njit(nogil=True)
+def run_tables(rng, tables, setting, course, learned, counted, proven):  # type: ignore[no-untyped-def]
+    """Learn in the tables of a world; s, x, u: state, action, hidden noise."""
+    # Unpacked once: in the loop, each look into a tuple of arrays would count references.
+    (q_values, _, visits), (steps, most_episodes, checkpoints, gaps) = learned, course
+    next_state, rewards, noise, terminal, start = tables
+    constants, _, horizon, bootstrap, step_indexed, model_based = setting
+    layers, states, _ = q_values.shape
+    regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
+    policies = np.zeros((len(checkpoints), layers, states), dtype=np.int32)
+    episodes, saved, h, earned = 0, 0, 0, 0.0
+    s = pick(start, rng.random())
+    for done in range(1, steps + 1):
+        layer, below = (h, h + 1) if step_indexed else (0, 0)
+        x = greedy(q_values[layer, s], visits[layer, s], constants.cap_at_initial)
+        regret[done - 1] = gaps[layer, s, x]
+        u = pick(noise[s], rng.random())
+        after, reward = int(next_state[s, x, u]), rewards[s, x, u]
+        h += 1
+        terminated, truncated = terminal[after], h == horizon
+        step = Step(layer, below, s, x, reward, after, _is_final(terminated, truncated, bootstrap))
+        if model_based:
+            record(counted, visits, step)
+        else:
+            update(learned, step, constants)
+        earned += reward
+        over = terminated or truncated or done == steps
+        if over and model_based:
+            plan(learned, counted, proven, terminal, step_indexed, constants, False)
+        if saved < len(checkpoints) and checkpoints[saved] == done:
+            for i in range(layers):
+                for state in range(states):
+                    policies[saved, i, state] = q_values[i, state].argmax()
+            saved += 1
+        if over:
+            ends[episodes], returns[episodes] = done, earned
+            episodes, h, earned = episodes + 1, 0, 0.0
+            if episodes == most_episodes:
+                break
+            if done < steps:
+                s = pick(start, rng.random())
+        else:
+            s = after
+    return Track(regret[: ends[episodes - 1]].copy(), ends[:episodes].copy(), returns[:episodes].copy(), policies)

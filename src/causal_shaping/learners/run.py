@@ -1,0 +1,158 @@
+"""One run of a learner: what it learned and what that cost."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of, frozen
+from causal_shaping.data.result import Result
+from causal_shaping.data.space import Space
+from causal_shaping.io.container import Contents, load, save
+from causal_shaping.learners.rules import PRESETS, Rule
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KIND = "training run"
+_PLAIN = ("name", "learner", "seed", "horizon", "discount")
+
+_ARRAYS: dict[str, Any] = {
+    **dict.fromkeys(("step_regret", "returns", "q_values", "values"), np.float64),
+    **dict.fromkeys(("episode_end", "visits", "checkpoints"), np.int64),
+    **dict.fromkeys(("policies", "recommended"), np.int32),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Result):
+    """One run of a learner.
+
+    Attributes:
+        name: the name of the world or the environment.
+        learner: the name of the learner, "custom" for a `Rule` of one's own.
+        rule: the learner's constants.
+        seed: the seed of the run.
+        space: the states and actions.
+        horizon: the number of steps after which an episode was truncated.
+        discount: the factor on future reward.
+        step_regret: float64 [steps], the regret so far: the sum of V*(s) - Q*(s, x), stationary, or with step index of
+            that step, all with the discount; NaN where there is no such optimum, or it is not known.
+        episode_end: int64 [episodes], the steps taken when each episode ended; the last one may be cut by the budget.
+        returns: float64 [episodes], unshaped and undiscounted.
+        q_values: float64 [states, actions], or [steps, states, actions] with step index; under shaping of the shaped
+            reward.
+        values: float64 like `q_values` without actions.
+        visits: int64 like `q_values`.
+        checkpoints: int64 [checkpoints], the numbers of steps after which the policy was kept.
+        policies: int32 [checkpoints, states], or [checkpoints, steps, states]: the best actions at each checkpoint.
+        recommended: int32 [states] or [steps, states], the actions to take once learning is over: for a model-based
+            rule those of the plan without bonus, in which untried actions do not count where others were tried; else
+            the same as `policy`.
+    """
+
+    name: str
+    learner: str
+    rule: Rule
+    seed: int
+    space: Space
+    horizon: int
+    discount: float
+    step_regret: FloatArray
+    episode_end: LongArray
+    returns: FloatArray
+    q_values: FloatArray
+    values: FloatArray
+    visits: LongArray
+    checkpoints: LongArray
+    policies: IntArray
+    recommended: IntArray
+
+    @property
+    def steps(self) -> int:
+        """The number of steps taken."""
+        return len(self.step_regret)
+
+    @property
+    def regret(self) -> FloatArray:
+        """The regret at the end of each episode: float64 [episodes], cumulative."""
+        return np.asarray(self.step_regret[self.episode_end - 1])
+
+    @property
+    def policy(self) -> IntArray:
+        """The best actions at the end, the lowest number among equals: int32 [states] or [steps, states]."""
+        return np.asarray(np.argmax(self.q_values, axis=-1), dtype=np.int32)
+
+    @property
+    def mean_return(self) -> float:
+        """The mean return of the last tenth of the episodes, unshaped."""
+        return float(self.returns[-max(1, len(self.returns) // 10) :].mean())
+
+    @property
+    def _regret(self) -> str:
+        return "" if np.isnan(self.step_regret[-1]) else f"regret {self.step_regret[-1]:.4g}"
+
+    def __repr__(self) -> str:
+        regret = f", {self._regret}" if self._regret else ""
+        return (
+            f"Run({self.learner} in {self.name}, seed {self.seed}: {self.steps:,} steps in {len(self.returns):,} "
+            f"episodes{regret})"
+        )
+
+    def summary(self) -> str:
+        """Return what was run and what came out, in a few lines."""
+        usual = asdict(PRESETS.get(self.learner, Rule()))
+        changed = [f"{name}={value!r}" for name, value in asdict(self.rule).items() if value != usual[name]]
+        table = "one table per step" if self.q_values.ndim == 3 else "one table for all steps"
+        return "\n".join(
+            [
+                f"{self.learner} in {self.name}, seed {self.seed}: {self.steps:,} steps in {len(self.returns):,} "
+                f"episodes of at most {self.horizon}, {table}, discount {self.discount:g}",
+                *([f"Constants changed: {', '.join(changed)}"] if changed else []),
+                f"Return, mean of the last tenth of the episodes: {self.mean_return:.4g}",
+                f"Cumulative {self._regret}" if self._regret else "Regret: not known, since the optimum is not",
+            ]
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per episode: `episode`, `steps` and `regret` up to its end, and its `return`."""
+        import pandas as pd
+
+        episodes = np.arange(len(self.returns))
+        columns = {"episode": episodes, "steps": self.episode_end, "regret": self.regret, "return": self.returns}
+        return pd.DataFrame(columns)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run to a Parquet file of one row: a list for each array, everything else in the metadata."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        metadata: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
+        metadata |= {"rule": asdict(self.rule), "shapes": {name: array.shape for name, array in arrays.items()}}
+        table = {name: [array.ravel()] for name, array in arrays.items()}
+        save(path, KIND, table, metadata, space=self.space, checksum=self.checksum)
+
+    @cached_property
+    def checksum(self) -> str:
+        """A SHA-256 of what was run and what came out."""
+        about = [self.name, self.learner, asdict(self.rule), self.seed, self.horizon, self.discount]
+        arrays = [getattr(self, name) for name in _ARRAYS]
+        return checksum_of(json.dumps([*about, self.space.to_json(), [a.shape for a in arrays]]), arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Run:
+        """Return the run that `save` wrote, checked against its checksum."""
+
+        def build(contents: Contents) -> Run:
+            held = contents.metadata
+            arrays: dict[str, Any] = {
+                name: frozen(contents.table[name][0].values.to_numpy().reshape(held["shapes"][name]), dtype)
+                for name, dtype in _ARRAYS.items()
+            }
+            plain = {name: held[name] for name in _PLAIN}
+            return cls(**plain, rule=Rule(**held["rule"]), space=contents.space, **arrays)
+
+        return load(path, KIND, build)

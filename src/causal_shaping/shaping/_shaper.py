@@ -1,0 +1,140 @@
+"""What the wrappers need to know of an environment and its potential.
+
+- `Shaper`: the potential, its discount, and how observations become positions in it.
+- `time_limit_of`, `require_discrete`: questions to an environment that the learners ask, too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector.utils import iterate
+
+from causal_shaping._checks import check_choice, check_discount
+from causal_shaping.data.arrays import BoolArray, LongArray
+from causal_shaping.data.potential import UNSEEN, Potential
+from causal_shaping.data.space import Space
+from causal_shaping.errors import ArgumentError, ShapingWarning
+from causal_shaping.shaping.formula import TIME_LIMITS
+
+Label = Callable[[Any], Any]
+DISCRETE = (gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
+
+
+class Shaper:
+    """The potential, its discount, and how observations become positions in it."""
+
+    def __init__(
+        self,
+        env: Any,
+        observations: gym.Space[Any],
+        potential: Potential,
+        time_limit: str,
+        discount: float | None,
+        label: Label | None,
+    ) -> None:
+        check_choice("time_limit", time_limit, TIME_LIMITS)
+        self.potential, self.bootstrap = potential, time_limit == "bootstrap"
+        self.discount = potential.discount if discount is None else discount
+        check_discount(self.discount)
+        if self.discount != potential.discount:
+            _warn(
+                f"Rewards are shaped with a discount of {self.discount:g}, but the potential was made for "
+                f"{potential.discount:g}."
+            )
+        limit = time_limit_of(env)
+        if potential.horizon is not None and limit is not None and limit != potential.horizon:
+            _warn(
+                f"The potential has {potential.horizon} steps, but an episode lasts up to {limit}. Compute it for that "
+                "horizon, or use one without steps: ceilings.potential(step_indexed=False)."
+            )
+        self._label, self._warned = label, False
+        self._by_number = self._numbers(env, observations) if label is None else None
+        # Plain lists: an environment steps one by one, and NumPy takes longer for one number than a list.
+        self._number_list = None if self._by_number is None else self._by_number.tolist()
+        self._start = int(getattr(observations, "start", 0))
+        self._rows = potential.rows()
+
+    def _numbers(self, env: Any, observations: gym.Space[Any]) -> LongArray | None:
+        """Return the positions of observations 0, 1, ... of an environment that has a `space`; None for any other."""
+        space = getattr(env.unwrapped, "space", None)
+        if isinstance(space, Space):
+            if isinstance(observations, gym.spaces.Discrete):
+                return self.potential.match(space, stacklevel=5)
+            raise ArgumentError(
+                "This environment's observations are not its states. Make it with observation='state', or pass label=, "
+                "a function from an observation to a state's label."
+            )
+        columns = self.potential.space.columns
+        fits = isinstance(observations, (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete))
+        if not fits or int(np.prod(observations.shape or ())) != len(columns):
+            raise ArgumentError(
+                f"Observations of {observations} cannot be states made of {', '.join(columns)}. Pass label=, a "
+                "function from an observation to a state's label."
+            )
+        return None
+
+    def position(self, observation: Any) -> int:
+        """Return the position of an observation in the potential."""
+        if self._number_list is not None:
+            return int(self._number_list[observation - self._start])
+        if self._label is not None:
+            return self.potential.position_of(self._label(observation))
+        return self.potential.position(observation)
+
+    def met(self, observation: Any) -> int:
+        """Return the position of an observation whose potential is needed; the first unknown one gives a warning."""
+        found = self.position(observation)
+        if found == UNSEEN and not self._warned:
+            self._warned = True
+            _warn(
+                f"The potential does not know the state of observation {observation!r}; it gets the value for unseen "
+                "states, and so will others, without further warnings. If there are many, look at the columns and bins "
+                "of potential.space, or pass label=.",
+                stacklevel=4,
+            )
+        return found
+
+    def all_met(self, observations: Any, space: gym.Space[Any], needed: BoolArray) -> LongArray:
+        """Return the positions of several observations; those whose potential is not `needed` give no warning."""
+        if self._by_number is not None:
+            found = np.array(self._by_number[np.asarray(observations) - self._start])
+            if self._warned or not ((found == UNSEEN) & needed).any():
+                return found
+        each = zip(iterate(space, observations), needed, strict=True)
+        return np.array([self.met(one) if known else self.position(one) for one, known in each], dtype=np.int64)
+
+    def phi(self, position: int, h: int) -> float:
+        """Return the potential of one state; 0 beyond the horizon."""
+        value = self._rows[min(h, len(self._rows) - 1)][position]
+        return value if value == value else float(self.potential.at(position, h))  # NaN: an error that says why
+
+
+def _warn(message: str, stacklevel: int = 5) -> None:
+    """Warn where a wrapper was made: outside of `Shaper`, what sets it up, and the wrapper's own constructor."""
+    warnings.warn(message, ShapingWarning, stacklevel=stacklevel)
+
+
+def time_limit_of(env: Any) -> int | None:
+    """Return the number of steps after which an environment cuts an episode, None if it does not say."""
+    limits = [getattr(env.unwrapped, "horizon", None)]
+    limits.append(None if env.spec is None else env.spec.max_episode_steps)
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, gym.wrappers.TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    known = [int(limit) for limit in limits if isinstance(limit, (int, np.integer))]
+    return min(known, default=None)
+
+
+def require_discrete(actions: gym.Space[Any], kinds: tuple[type, ...] = DISCRETE) -> None:
+    """Refuse continuous actions."""
+    if not isinstance(actions, kinds):
+        raise ArgumentError(
+            f"The actions are {actions}, but only discrete actions are supported. Cut continuous ones into bins, each "
+            "with a number: gymnasium.wrappers.TransformAction makes an environment that takes those numbers."
+        )

@@ -1,0 +1,106 @@
+"""A check that shaping does what it promises in an environment of one's own: returns telescope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from causal_shaping.data.potential import UNSEEN
+from causal_shaping.errors import ArgumentError
+from causal_shaping.shaping.formula import is_final, shaped_reward
+from causal_shaping.shaping.wrappers import GivenPotential, ShapeReward
+
+TOLERANCE = 1e-9
+"""How far a telescoped sum may be off, relative to the sizes in it."""
+
+
+@dataclass(frozen=True)
+class PotentialCheck:
+    """What `check_potential` found.
+
+    Attributes:
+        episodes: the number of episodes played.
+        steps: the number of steps in all of them.
+        terminated: the number of episodes that terminated.
+        truncated: the number of episodes that were truncated.
+        unseen: the share of states met that the potential does not know.
+        largest_error: the largest error of a telescoped sum.
+    """
+
+    episodes: int
+    steps: int
+    terminated: int
+    truncated: int
+    unseen: float
+    largest_error: float
+
+
+def check_potential(
+    env: gym.Env[Any, Any],
+    potential: GivenPotential,
+    *,
+    episodes: int = 10,
+    seed: int = 0,
+    most_steps: int = 10_000,
+    shaped: bool = False,
+    **options: Any,
+) -> PotentialCheck:
+    """Play episodes at random and verify that shaping telescopes: a potential kept after termination is found here.
+
+    The discounted shaped return minus the discounted return must be the discounted potential of the state where an
+    episode was truncated, or 0 if it terminated, minus the potential of its first state.
+
+    Args:
+        env: an environment, to be wrapped in `ShapeReward`.
+        potential: what to shape it with.
+        episodes: the number of episodes to play.
+        seed: of the first episode and of the actions.
+        most_steps: the length at which an episode is given up that does not end by itself.
+        shaped: the environment shapes its reward already, by code of your own; its `info` must hold `unshaped_reward`.
+        options: of `ShapeReward`.
+
+    Raises:
+        ArgumentError: if shaping does not telescope, with the episode that shows it.
+    """
+    wrapped = ShapeReward(env, potential, **options)
+    shaper, played = wrapped._shaper, env if shaped else wrapped
+    rng = np.random.default_rng(seed)
+    ended = cut = steps = unseen = met = 0
+    largest = 0.0
+    for episode in range(episodes):
+        observation, _ = played.reset(seed=seed if episode == 0 else None)
+        position = shaper.position(observation)
+        first = shaper.phi(position, 0)
+        met, unseen = met + 1, unseen + (position == UNSEEN)
+        difference, size, factor, h = 0.0, abs(first), 1.0, 0
+        terminated = truncated = False
+        while not (terminated or truncated) and h < most_steps:
+            observation, reward, terminated, truncated, info = played.step(_sampled(env.action_space, rng))
+            if "unshaped_reward" not in info:
+                raise ArgumentError("With shaped=True, info must hold 'unshaped_reward', the reward before shaping.")
+            difference += factor * (float(reward) - info["unshaped_reward"])
+            factor, h = factor * shaper.discount, h + 1
+            position = shaper.position(observation)
+            met, unseen = met + 1, unseen + (position == UNSEEN and not terminated)
+            size += abs(float(reward))
+        last = 0.0 if is_final(terminated, truncated, shaper.bootstrap) else shaper.phi(position, h)
+        expected = shaped_reward(0.0, factor, first, last)  # an episode as one long step
+        error = abs(difference - expected)
+        steps, ended, cut = steps + h, ended + bool(terminated), cut + bool(truncated and not terminated)
+        largest = max(largest, error)
+        if error > TOLERANCE * max(1.0, size):
+            raise ArgumentError(
+                f"Shaping does not telescope: in episode {episode}, of {h} steps, shaped and unshaped return differ by "
+                f"{difference:.6g} and not by {expected:.6g}. Is the potential 0 after termination, and the reward "
+                "shaped once, with the agent's discount?"
+            )
+    return PotentialCheck(episodes, steps, ended, cut, unseen / met if met else 0.0, largest)
+
+
+def _sampled(actions: gym.Space[Any], rng: np.random.Generator) -> Any:
+    if isinstance(actions, gym.spaces.Discrete):
+        return int(actions.start + rng.integers(actions.n))
+    return actions.sample()
