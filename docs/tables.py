@@ -197,7 +197,7 @@ def learners_of(world):
     return {
         "Q-UCB, no shaping": (None, "q-ucb"),
         "as printed, phi = 0": (cs.Potential.zero(world), "q-ucb-shaping"),
-        "as printed, behaviour values (avg)": (behaviour_potential(logs, "avg"), "q-ucb-shaping"),
+        "as printed, behaviour values (avg)": (behaviour_potential(logs, combine="avg"), "q-ucb-shaping"),
         "as printed, the paper's bound": (paper, "q-ucb-shaping"),
         "as printed, joint ceilings": (joint, "q-ucb-shaping"),
         "tight, joint ceilings": (joint, "q-ucb-shaping-tight"),
@@ -293,7 +293,7 @@ def maze_table(seeds=range(6)):
         found = []
         for seed in seeds:
             logs = [world.collect(name, log_steps, seed) for name in world.demonstrators if name != without]
-            phi = behaviour_potential(logs, "max")
+            phi = behaviour_potential(logs, combine="max")
             phi = cs.Potential(phi.values.round(1), phi.space) if rounded else phi
             run = cs.train(world, phi, steps=budget, seed=seed, **options)
             found.append(optimal_ratios(world.model, run.policy)[0])

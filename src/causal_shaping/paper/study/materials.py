@@ -149,9 +149,9 @@ class Materials:
         if name == "optimum":
             return Potential(self.best.values, self.world.space, origin="the optimum")
         if name in ("min", "max", "avg"):
-            return behaviour_potential(self.logs, name)
+            return behaviour_potential(self.logs, combine=name)
         if name == "max-without-better":
-            return behaviour_potential([one for one in self.logs if one.source != "better"], "max")
+            return behaviour_potential([one for one in self.logs if one.source != "better"], combine="max")
         if name in BCQ_THRESHOLDS:
             return self.bcq(name).potential()
         if name == BCQ_LIFTED:
