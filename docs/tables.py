@@ -319,8 +319,8 @@ def maze_table(seeds=range(6)):
 def theory_table(name, worlds=None):
     """One of the report's tables on theory, of all worlds."""
     tables = theory_tables(cs.list_worlds() if worlds is None else worlds)
-    heads, rows = next(parts[3:5] for parts in tables if parts[0] == name)
-    lines = [heads, ["---"] * len(heads), *rows]
+    table = next(table for table in tables if table.name == name)
+    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
     return ["| " + " | ".join(cell.replace("\n", ", ") for cell in line) + " |" for line in lines] + [""]
 
 
