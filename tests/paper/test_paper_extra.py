@@ -35,12 +35,12 @@ def test_the_study_asks_for_its_extra_when_it_is_imported(package):
     assert outcome("import causal_shaping.paper.study.plan", package) == "paper"
 
 
-@pytest.mark.parametrize("module", ["diagram"])
+@pytest.mark.parametrize("module", ["diagram", "theory.picture"])
 def test_figures_ask_for_the_extra_when_they_are_imported(module):
     assert outcome(f"import causal_shaping.paper.{module}", "matplotlib") == "paper"
 
 
 def test_theory_and_baselines_need_no_extra_until_they_are_used():
     optional = ("jinja2", "joblib", "markdown_it", "matplotlib", "torch", "pandas")
-    statement = "import causal_shaping.paper.theory, causal_shaping.paper.baselines"
+    statement = "import causal_shaping.paper.theory.printing, causal_shaping.paper.baselines"
     assert outcome(statement, *optional) == "fine"

@@ -134,6 +134,9 @@ def test_it_is_json_without_nan(easy):
     assert plain["q_ucb_bound"]["vacuous"] is True
     assert len(plain["potentials"][0]["distance"]) == 20
     assert set(plain["contraction"]) == {"good", "bad", "random"}
+    assert plain["contraction"]["good"]["longest"] == "inf"
+    assert plain["potentials"][2]["bound"]["total"] == easy.potentials[2].bound.total
+    assert plain["potentials"][0]["distance"][0][-1] is None  # NaN in a terminal state
 
 
 def test_a_potential_of_ones_own_is_examined():
