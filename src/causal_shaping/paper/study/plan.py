@@ -329,12 +329,12 @@ class Plan:
             if not (self._selected("world", name) and self._selected("coins", coins)):
                 continue
             world = load_world(name, coins=coins)
-            if coins == "once" and not has_coins(world):
+            if coins == "once" and not _has_coins(world):
                 continue  # the same world under both rules
             for seed, deep in itertools.product(range(self.seeds), (True, False)):
                 if not self._selected("seed", str(seed)):
                     continue
-                methods = [method for method in chosen if is_deep(method) == deep and seed < seeds_of(method)]
+                methods = [method for method in chosen if is_deep(method) == deep and seed < _seeds_of(method)]
                 units = tuple(self._units(world, seed, methods))
                 if units:
                     result.append(Job(name, coins, seed, deep, units))
@@ -366,12 +366,12 @@ def is_deep(method: Method) -> bool:
     return method.potential in (*BCQ_THRESHOLDS, BCQ_LIFTED)
 
 
-def seeds_of(method: Method) -> int | float:
+def _seeds_of(method: Method) -> int | float:
     """Return the largest number of seeds that a method runs."""
     return FEWER_SEEDS if is_deep(method) or method.group == "ablation" else math.inf
 
 
-def has_coins(world: World) -> bool:
+def _has_coins(world: World) -> bool:
     """Return whether the coin rule matters in a world."""
     return world.grid is not None and bool(world.grid.coins)
 

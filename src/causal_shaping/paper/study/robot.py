@@ -57,7 +57,7 @@ def seen_optimum(model: TabularCMDP, horizon: int) -> FloatArray:
     return values
 
 
-def with_penalty(world: World, penalty: float) -> World:
+def _with_penalty(world: World, penalty: float) -> World:
     """Return the robot with another reward for unstable and wrong."""
     model = world.model
     reward = np.where(model.reward == model.reward.min(), penalty, model.reward)
@@ -123,7 +123,7 @@ def _mean_values(logs: Sequence[Logs]) -> FloatArray:
 
 def _behaviour_table(world: World, logs: dict[str, Any]) -> Table:
     found = {name: _mean_values(some) for name, some in logs.items()}
-    other = with_penalty(world, PRINTED_PENALTY)
+    other = _with_penalty(world, PRINTED_PENALTY)
     seeds = range(len(logs["incompetent"]))
     penalised = _mean_values([other.collect("incompetent", LOG_STEPS, seed) for seed in seeds])
     return _table(
@@ -164,8 +164,8 @@ def _ceiling_table(world: World, logs: dict[str, Any]) -> Table:
     return _table(
         "robot-ceilings",
         "Walking robot: ceilings",
-        f"The paper's bound (b = 1, logs of {LOG_STEPS:,} steps, seed 0), stationary, where the horizon H only enters "
-        "its free value, and by step; the joint ceiling with observed support, from population counts; and V*.",
+        f"The paper's bound (b = 1, logs of {LOG_STEPS:,} steps, seed 0), stationary, where H only sets "
+        "omega = (H - 1) b, and by step; the joint ceiling with observed support, from population counts; and V*.",
         columns,
     )
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -64,7 +65,7 @@ INFORMED: Mapping[str, str] = {
 """Methods with ceilings, and the same learner without logs."""
 
 
-def signed(value: float, digits: int = 2) -> str:
+def _signed(value: float, digits: int = 2) -> str:
     """Return a difference with its sign; no difference is +0."""
     return f"{round(value, digits) + 0.0:+.{digits}f}"
 
@@ -113,7 +114,7 @@ def printed_table(results: Results) -> Table:
         if printed is None:
             return interval_text(interval, 2), record
         difference = interval[0] - printed
-        text = f"{interval_text(interval, 2)}\nprinted {printed:.2f}, {signed(difference)}"
+        text = f"{interval_text(interval, 2)}\nprinted {printed:.2f}, {_signed(difference)}"
         return text, record | {"difference": difference}
 
     parts = _grid(results, [method.name for method in PAPER_METHODS], _variants(results), cell)
@@ -335,22 +336,21 @@ def ablation_regret(results: Results, *levels: Any) -> FloatArray | None:
 def ablation_table(results: Results) -> Table:
     """The contribution of each part: all combinations of initial value, bonus, clip and potential."""
     rows, records = [], []
-    for initial in FACTORS["initial"]:
-        for bonus in FACTORS["bonus"]:
-            for clip in FACTORS["clip"]:
-                cells = [f"initial {initial}, bonus {bonus}, clip {clip}"]
-                for potential in FACTORS["potential"]:
-                    found = ablation_regret(results, initial, bonus, clip, potential)
-                    if found is None:
-                        cells.append(NOTHING)
-                        continue
-                    logs = np.log(np.maximum(found, 1e-12))
-                    middle, low, high = (float(np.exp(end)) for end in bootstrap_interval(mean, logs))
-                    cells.append(interval_text((middle, low, high), 2))
-                    levels = {"initial": initial, "bonus": bonus, "clip": clip, "potential": potential}
-                    records.append({**levels, "relative_regret": middle, "low": low, "high": high})
-                if cells[1:] != [NOTHING] * len(cells[1:]):
-                    rows.append(cells)
+    *factors, potentials = FACTORS.values()
+    for levels in itertools.product(*factors):
+        cells = []
+        for potential in potentials:
+            found = ablation_regret(results, *levels, potential)
+            if found is None:
+                cells.append(NOTHING)
+                continue
+            logs = np.log(np.maximum(found, 1e-12))
+            middle, low, high = (float(np.exp(end)) for end in bootstrap_interval(mean, logs))
+            cells.append(interval_text((middle, low, high), 2))
+            combination = dict(zip(FACTORS, (*levels, potential), strict=True))
+            records.append({**combination, "relative_regret": middle, "low": low, "high": high})
+        if set(cells) != {NOTHING}:
+            rows.append(["initial {}, bonus {}, clip {}".format(*levels), *cells])
     return Table(
         "ablation",
         "Which part earns what",
@@ -358,7 +358,7 @@ def ablation_table(results: Results) -> Table:
         "seeds, with its 95% stratified interval. Standing coins. Initial value, bonus and clip at `horizon` with a "
         "potential of zero are Q-UCB; initial zero, bonus phi-max, clip potential and the paper's bound are the "
         "printed method.",
-        ["", *(f"potential {name}" for name in FACTORS["potential"])],
+        ["", *(f"potential {name}" for name in potentials)],
         rows,
         records,
         "coins=standing",
