@@ -96,7 +96,9 @@ def draw_bounds(
     for name, (problem, rule, unit) in runs.items():
         regret = watch(problem, measured, seed=seed, learner=rule).regret[at - 1] / unit
         colour, marker = STYLES.get(name, {}).get("color"), "x" if name == "Q-UCB" else "o"
-        paid = regret > 0
+        paid = regret > 0  # the others have no place on a logarithmic axis
+        if not paid.any():
+            continue
         axes.plot(at[paid], regret[paid], marker, markersize=2.5, color=colour, label=f"regret of a run, {name}")
     axes.set(xscale="log", yscale="log", xlabel="episodes", ylabel="regret", title=world.name)
     axes.spines[["top", "right"]].set_visible(False)

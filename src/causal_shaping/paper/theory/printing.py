@@ -23,7 +23,8 @@ def print_examination(found: Examination, console: Console) -> None:
     console.print(found.setting)
     measured = ("bound", "useful from", "regret", "bound / regret")
     optimism = [(one.name, one.optimism.verdict) for one in found.potentials]
-    _print_table(console, "Definition 4.1: V* <= phi <= H b, at every step", ["potential", "verdict"], optimism)
+    title = "Conservative optimism (definition 4.1): V* <= phi <= H b at every step"
+    _print_table(console, title, ["potential", "verdict"], optimism)
     _print_table(
         console,
         "As printed, for rewards from 0 to 1, in units of this world",
