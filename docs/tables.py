@@ -197,7 +197,7 @@ def learners_of(world):
     return {
         "Q-UCB, no shaping": (None, "q-ucb"),
         "as printed, phi = 0": (cs.Potential.zero(world), "q-ucb-shaping"),
-        "as printed, behaviour values (avg)": (behaviour_potential(logs, "avg"), "q-ucb-shaping"),
+        "as printed, behaviour values (avg)": (behaviour_potential(logs, combine="avg"), "q-ucb-shaping"),
         "as printed, the paper's bound": (paper, "q-ucb-shaping"),
         "as printed, joint ceilings": (joint, "q-ucb-shaping"),
         "tight, joint ceilings": (joint, "q-ucb-shaping-tight"),
@@ -297,7 +297,7 @@ def maze_table(seeds=range(6)):
         found = []
         for seed in seeds:
             logs = [world.collect(name, log_steps, seed) for name in world.demonstrators if name != without]
-            phi = behaviour_potential(logs, "max")
+            phi = behaviour_potential(logs, combine="max")
             phi = cs.Potential(phi.values.round(1), phi.space) if rounded else phi
             run = cs.train(world, phi, learner="q-ucb-shaping", steps=budget, seed=seed, **options)
             found.append(optimal_ratios(world.model, run.policy)[0])
@@ -323,8 +323,8 @@ def maze_table(seeds=range(6)):
 def theory_table(name, worlds=None):
     """One of the report's tables on theory, for all worlds."""
     tables = theory_tables(cs.list_worlds() if worlds is None else worlds)
-    heads, rows = next(parts[3:5] for parts in tables if parts[0] == name)
-    lines = [heads, ["---"] * len(heads), *rows]
+    table = next(table for table in tables if table.name == name)
+    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
     return ["| " + " | ".join(cell.replace("\n", ", ") for cell in line) + " |" for line in lines] + [""]
 
 

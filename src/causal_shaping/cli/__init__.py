@@ -22,12 +22,12 @@ from causal_shaping.bounds import Ceilings, value_ceilings
 from causal_shaping.bounds.sensitivity import GAMMAS, sensitivity as sensitivity_of
 from causal_shaping.cli._console import (
     best_values,
-    print_examination,
     print_inspection,
     print_seeds,
     print_sensitivity,
     print_world,
     print_worlds,
+    wide_console,
     world_facts,
 )
 from causal_shaping.cli._log_arguments import open_all
@@ -49,7 +49,7 @@ from causal_shaping.learners import PRESETS, train_seeds
 from causal_shaping.logs import check_logs, count
 from causal_shaping.logs.summary import summarise
 from causal_shaping.logs.table import LogTable
-from causal_shaping.paper.study.plan import QUICK, SEEDS, Plan, read_only
+from causal_shaping.paper.study.plan import QUICK, SEEDS, Plan, parse_only
 from causal_shaping.plot.inspection import draw_inspection
 from causal_shaping.plot.sensitivity import draw_sensitivity
 from causal_shaping.worlds import World, list_worlds, load_world
@@ -609,6 +609,7 @@ def theory(
     """
     from causal_shaping.paper.theory import examine, usual_potentials
     from causal_shaping.paper.theory.picture import draw_bounds
+    from causal_shaping.paper.theory.printing import print_examination
     from causal_shaping.plot.worlds import FORMATS, save_picture
 
     if png is not None:
@@ -616,20 +617,20 @@ def theory(
     loaded = _load(world, coins, horizon, wind)
     with _working(1) as working, _spoken_warnings():
 
-        def watching(done: int, total: int, what: str) -> None:
+        def watching(done: float, total: float, what: str) -> None:
             working.reached(done, total)
             working.on(f"Examining {world}: {what}")
 
         given: dict[str, Any] = dict(usual_potentials(loaded))
         if potential is not None:
             given[potential.name] = _potential(potential)
-        found = examine(loaded, given, episodes, seeds, progress=watching)
+        found = examine(loaded, given, episodes=episodes, seeds=seeds, progress=watching)
         if png is not None:
             save_picture(draw_bounds(loaded, given), png)
     if as_json:
-        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
+        print(found.to_json())
         return
-    print_examination(found)
+    print_examination(found, wide_console(width=132))
     if png is not None:
         print(f"Picture written to {png}.")
 
@@ -666,7 +667,7 @@ def reproduce(
     from causal_shaping.paper.study.report import write_report
     from causal_shaping.paper.study.run import run_study
 
-    chosen = read_only([*(only or []), *(more or [])])
+    chosen = parse_only([*(only or []), *(more or [])])
     if more and not only:
         raise ArgumentError(f"What is {more[0]!r}? Write --only {' '.join(more)}.")
     plan = Plan((QUICK.seeds if quick else SEEDS) if seeds is None else seeds, quick, counted_in, bcq, chosen)

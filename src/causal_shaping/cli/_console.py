@@ -17,7 +17,6 @@ from causal_shaping.diagnose.inspection import Inspection
 from causal_shaping.errors import ModelError
 from causal_shaping.learners import Seeds
 from causal_shaping.models.cmdp import Values
-from causal_shaping.paper.theory import Examination, RegretBound
 from causal_shaping.worlds import World, list_worlds, load_world
 from causal_shaping.worlds.grid import ACTIONS, WALL
 
@@ -244,78 +243,3 @@ def print_seeds(found: Seeds) -> None:
             mean, low, high = (f"{value:.4g}" for value in interval)
             table.add_row(shown, mean, f"{low} to {high}")
     console.print(table)
-
-
-def print_examination(found: Examination) -> None:
-    """Print the theory of one world."""
-    console = wide_console(width=132)
-    low, high = found.reward_range
-    console.print(
-        f"{found.world}: {found.horizon} steps, rewards from {low:g} to {high:g}, V* from {found.value_range[0]:.3g} "
-        f"to {found.value_range[1]:.3g}, smallest gap {found.smallest_gap:.3g}; {found.episodes:,} episodes, "
-        f"{found.seeds} runs each."
-    )
-    table = Table("potential", "conservative optimism", title="Definition 4.1: V* <= phi <= H b, at every step")
-    for one in found.potentials:
-        table.add_row(one.name, one.optimism.verdict)
-    console.print(table)
-    measured = ("bound", "useful from", "regret", "bound / regret")
-    table = Table(
-        "potential",
-        *(Column(head, justify="right") for head in ("in Sub_Delta", "visits / bound", *measured)),
-        title="As printed, for rewards from 0 to 1, in units of this world",
-    )
-    for one in found.potentials:
-        table.add_row(
-            one.name,
-            f"{one.in_sub_delta} of {one.pairs}",
-            f"{one.printed_visits:.2g}",
-            bound_text(one.printed),
-            number_text(one.printed_from),
-            f"{one.printed_regret[0]:.4g}",
-            number_text(one.printed_tightness),
-        )
-    console.print(table)
-    heads = ("settled", "visits / bound", *measured, "events held", "smallest c")
-    table = Table("potential", *(Column(head, justify="right") for head in heads), title="Corrected, for any sign")
-    for one in found.potentials:
-        table.add_row(
-            one.name,
-            "-" if one.settled is None else f"{one.settled:,} of {one.suboptimal:,}",
-            "-" if one.visits is None else f"{one.visits:.2g}",
-            bound_text(one.bound),
-            number_text(one.bound_from),
-            f"{one.regret[0]:.4g}",
-            number_text(one.tightness),
-            f"{min(one.held.values()):.0%}",
-            f"{one.needed:.2g}",
-        )
-    table.add_row("Q-UCB", "", "", bound_text(found.q_ucb), number_text(found.q_ucb_from), "", "", "", "")
-    console.print(table)
-    for title, sweeps in (
-        (f"Smaller bonuses: corrected learner, {found.swept}; c = 1 is proven", found.smaller),
-        (f"Smaller bonuses: printed learner, {found.swept}, rewards from 0 to 1", found.printed_smaller),
-    ):
-        names = list(sweeps[0].held)
-        table = Table("c", *(Column(name, justify="right") for name in (*names, "regret")), title=title)
-        for sweep in sweeps:
-            table.add_row(f"{sweep.c:g}", *(f"{sweep.held[name]:.0%}" for name in names), f"{sweep.regret:.4g}")
-        console.print(table)
-    table = Table("source", "the causal Bellman operator", title="Proposition H.2: is it a contraction?")
-    for source, one_source in found.contractions.items():
-        table.add_row(source, one_source.verdict)
-    console.print(table)
-    for sentence in found.findings():
-        console.print(f"- {sentence}")
-
-
-def bound_text(bound: RegretBound | None) -> str:
-    """Return a bound of the regret, and whether it says anything."""
-    if bound is None:
-        return "-"
-    return f"{bound.total:.2g}{' (vacuous)' if bound.vacuous else ''}"
-
-
-def number_text(number: float | None) -> str:
-    """Return two digits, or a dash if there is no such number."""
-    return f"{number:.2g}" if number is not None and math.isfinite(number) else "-"

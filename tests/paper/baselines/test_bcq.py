@@ -7,7 +7,7 @@ import pytest
 
 import causal_shaping as cs
 from causal_shaping.data.space import UNKNOWN
-from causal_shaping.errors import ArgumentError, CausalShapingError, DataError
+from causal_shaping.errors import ArgumentError, DataError, MissingExtraError
 from causal_shaping.paper.baselines.bcq import CURVE_POINTS, train_bcq
 
 torch = pytest.importorskip("torch")
@@ -119,6 +119,9 @@ def test_sources_are_merged_by_label_and_unknown_states_have_potential_0():
     assert phi.discount == 1.0
     assert "first, second" in phi.origin
     assert "2 of 3 states, 400 steps" in repr(found)
+    assert "\n" not in repr(found)
+    assert "first, second" in found.summary()
+    assert found.to_pandas()[["state", "action"]].values.tolist() == [["a", "go"], ["c", "go"]]
 
 
 def test_equal_seeds_give_equal_results_and_other_seeds_others():
@@ -144,16 +147,16 @@ def test_the_callers_torch_is_left_as_it_was():
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def interrupt(done, total):
+def interrupt(done, total, what):
     raise KeyboardInterrupt
 
 
 def test_the_training_curve_is_kept_and_progress_told():
     told = []
-    found = train_bcq(random_logs(), steps=120, progress=lambda done, total: told.append((done, total)))
+    found = train_bcq(random_logs(), steps=120, progress=lambda *call: told.append(call))
     assert found.curve.shape == (CURVE_POINTS, 3)
-    assert told == [(step, 120) for step in found.curve[:, 0]]
-    assert told[-1] == (120, 120)
+    assert told == [(step, 120, "Training BCQ") for step in found.curve[:, 0]]
+    assert told[-1][0] == 120
     assert found.curve[-1, 2] < found.curve[0, 2]
     assert len(train_bcq(random_logs(), steps=3).curve) == 3
 
@@ -180,11 +183,11 @@ def test_arguments_that_make_no_sense_are_refused(change, message):
 
 
 def test_no_logs_are_refused():
-    with pytest.raises(DataError, match="no logs"):
+    with pytest.raises(ArgumentError, match="no logs"):
         train_bcq([])
 
 
 def test_without_torch_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(CausalShapingError, match=r"causal-shaping\[deep\]"):
+    with pytest.raises(MissingExtraError, match=r"causal-shaping\[deep\]"):
         train_bcq(random_logs(rows=20))

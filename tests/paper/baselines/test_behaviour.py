@@ -37,14 +37,14 @@ def test_potentials_take_the_smallest_largest_or_mean_over_sources_that_saw_a_st
     logs = [world.collect(name, 300) for name in world.demonstrators]
     table = np.array([behaviour_values(one) for one in logs])
     for combine, how in (("min", np.nanmin), ("max", np.nanmax), ("avg", np.nanmean)):
-        phi = behaviour_potential(logs, combine)
+        phi = behaviour_potential(logs, combine=combine)
         seen = ~np.isnan(table).all(axis=0)
         np.testing.assert_allclose(phi.values[seen], how(table[:, seen], axis=0))
         assert (phi.values[~seen] == 0).all()
         assert combine in phi.origin
-    assert np.array_equal(behaviour_potential(logs[0]).values, behaviour_potential(logs[:1], "min").values)
+    assert np.array_equal(behaviour_potential(logs[0]).values, behaviour_potential(logs[:1], combine="min").values)
     with pytest.raises(ArgumentError, match="combine is 'median'"):
-        behaviour_potential(logs, "median")
+        behaviour_potential(logs, combine="median")
     with pytest.raises(ArgumentError, match="no logs"):
         behaviour_potential([])
 

@@ -22,7 +22,7 @@ from causal_shaping.paper.study.plan import (
     Plan,
     ablation_name,
     is_deep,
-    read_only,
+    parse_only,
 )
 
 
@@ -66,7 +66,7 @@ def test_bcq_and_the_ablation_run_the_first_seeds_only():
 
 
 def test_only_chooses():
-    only = read_only(["world=lavacross-hard,windy-empty", "method=zero", "coins=standing", "seed=1"])
+    only = parse_only(["world=lavacross-hard,windy-empty", "method=zero", "coins=standing", "seed=1"])
     units = units_of(Plan(seeds=3, only=only))
     assert {(unit.world, unit.kind, unit.name, unit.seed) for unit in units} == {
         (world, kind, "zero", 1) for world in ("lavacross-hard", "windy-empty") for kind in (RUN, POTENTIAL)
@@ -80,8 +80,8 @@ def test_only_chooses():
         (lambda: Plan(only={"methods": ["zero"]}), "--only knows world, method, coins, seed, not 'methods'"),
         (lambda: Plan(seeds=2, only={"seed": ["2"]}), "no seed '2'"),
         (lambda: Plan(seeds=0), "seeds"),
-        (lambda: Plan(counted_in="hours"), "steps or episodes, not in 'hours'"),
-        (lambda: read_only(["zero"]), "world=NAME"),
+        (lambda: Plan(counted_in="hours"), "counted_in is 'hours'; use 'steps' or 'episodes'"),
+        (lambda: parse_only(["zero"]), "world=NAME"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(make, message):

@@ -84,7 +84,7 @@ def test_clipped_sums_come_near_their_bound():
     assert clipped_sum(0.0, 0.0) == 0
     assert clipped_sum(3.0, 0.0, 4) == 12
     assert clipped_sum(3.0, 1.0, 0) == 0
-    with pytest.raises(CausalShapingError, match="clips nothing"):
+    with pytest.raises(CausalShapingError, match="would clip nothing"):
         clipped_sum(1.0, -1.0)
 
 

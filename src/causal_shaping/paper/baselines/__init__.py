@@ -1,4 +1,8 @@
-"""What people do with logs without asking about hidden causes."""
+"""Baselines that learn from logs and ignore hidden causes.
+
+- `behaviour_values`, `behaviour_potential`: the mean return of the demonstrators, per state.
+- `train_bcq`, `BCQ`: discrete batch-constrained Q-learning (extra `deep`).
+"""
 
 from causal_shaping.paper.baselines.bcq import BCQ, train_bcq
 from causal_shaping.paper.baselines.behaviour import behaviour_potential, behaviour_values

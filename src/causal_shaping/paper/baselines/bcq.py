@@ -1,10 +1,10 @@
 """Discrete batch-constrained Q-learning: the deep baseline that learns from the mixed logs alone (extra `deep`).
 
-It imitates the demonstrators and learns Q-values among the actions that they took often enough. Nothing in it asks
-about hidden causes: with ever more rows it converges to the fixed point of the pooled logs, confounding included.
+It imitates the demonstrators and learns Q-values among the actions that they took often enough. It ignores hidden
+causes: with ever more rows it converges to the solution of the pooled logs, confounding included.
 
 - `train_bcq`: train it on the logs of all sources.
-- `BCQ`: what it learned, as a policy and as a potential.
+- `BCQ`: the result, as a policy and as a potential.
 
 Reference: Fujimoto, Conti, Ghavamzadeh, Pineau: Benchmarking Batch Deep Reinforcement Learning Algorithms (2019).
 """
@@ -12,38 +12,45 @@ Reference: Fujimoto, Conti, Ghavamzadeh, Pineau: Benchmarking Batch Deep Reinfor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import check_discount, check_integer
+from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
+from causal_shaping.data.result import Result
 from causal_shaping.data.space import UNKNOWN, Space
-from causal_shaping.errors import ArgumentError, DataError, MissingExtraError
+from causal_shaping.errors import ArgumentError, DataError
+from causal_shaping.paper._extra import needs_extra
+from causal_shaping.paper.baselines._sources import merge_spaces
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CURVE_POINTS = 50
 """How many points of the training curve are kept."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BCQ:
-    """What batch-constrained Q-learning made of logs.
+class BCQ(Result):
+    """What batch-constrained Q-learning learned from logs.
 
     Attributes:
         space: the states and actions.
-        q_values: float64 [states, actions]; of actions that were hardly taken, whatever the network makes of them.
-        imitation: float64 [states, actions], the probabilities that the demonstrators take an action.
-        visited: bool [states], whether any log left the state; all else about the others means nothing.
+        q_values: float64 [states, actions]; those of rarely taken actions are the network's extrapolation.
+        imitation: float64 [states, actions], the estimated probability that the demonstrators take an action.
+        visited: bool [states], whether any source acted in the state; entries of other states are meaningless.
         threshold: an action is allowed if its probability is above this share of the most probable one's.
-        discount: the factor on future reward in the training.
-        seed: of the training.
+        discount: the factor on future reward in training.
+        seed: the seed of the training.
         sources: the names of the logs.
-        curve: float64 [points, 3]: steps done, mean TD loss and mean imitation loss since the point before.
+        curve: float64 [points, 3]: steps done, and the mean TD loss and mean imitation loss since the previous point.
     """
 
     space: Space
@@ -72,11 +79,11 @@ class BCQ:
         return np.asarray(np.where(self.allowed, self.q_values, -np.inf).max(axis=1))
 
     def potential(self, discount: float = 1.0) -> Potential:
-        """Return the values as a potential: 0 for states that no log left.
+        """Return the values as a potential: 0 for states in which no source acted.
 
         Args:
-            discount: of the agent that is to be shaped, 1 in the paper's worlds; not that of the training, which only
-                keeps the values finite.
+            discount: that of the agent to be shaped, 1 in the paper's worlds. The discount of the training only keeps
+                the values finite.
         """
         return Potential(
             np.where(self.visited, self.values, 0.0),
@@ -94,6 +101,26 @@ class BCQ:
             f"{steps:,.0f} steps, TD loss {error:.3g}, seed {self.seed})"
         )
 
+    def summary(self) -> str:
+        """Return the settings, and how the training went."""
+        steps, error, imitation = self.curve[-1]
+        return (
+            f"BCQ of {', '.join(self.sources)}\n"
+            f"sources acted in {int(self.visited.sum())} of {len(self.space.states)} states\n"
+            f"threshold {self.threshold:g}, discount {self.discount:g}, seed {self.seed}\n"
+            f"after {steps:,.0f} steps: TD loss {error:.3g}, imitation loss {imitation:.3g}"
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per state in which a source acted: its best allowed action and the value of that."""
+        import pandas as pd
+
+        rows = [
+            (self.space.states[s], self.space.actions[self.policy[s]], self.values[s])
+            for s in np.flatnonzero(self.visited)
+        ]
+        return pd.DataFrame(rows, columns=["state", "action", "value"])
+
 
 def train_bcq(
     logs: Logs | Sequence[Logs],
@@ -107,41 +134,41 @@ def train_bcq(
     learning_rate: float = 1e-3,
     target_every: int = 50,
     logit_penalty: float = 1e-2,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = no_progress,
 ) -> BCQ:
     """Train discrete batch-constrained Q-learning on the mixed logs of all sources.
 
-    A network sees the state as a one-hot vector, and has two hidden layers that a Q head and an imitation head p share.
-    Each step takes rows (s, x, r, s') at random and descends
+    The network sees the state as a one-hot vector and has two hidden layers, shared by a Q head and an imitation head
+    p. Each step draws rows (s, x, r, s') at random and descends
 
         huber(Q(s, x) - r - discount * Q'(s', x*)) - log p(x | s) + logit_penalty * mean of the squared logits of p,
         x* = argmax of Q(s', .) among the actions with p(x | s') > threshold * max p(. | s'),
 
-    with Q' a copy of the network that is renewed every `target_every` steps. Nothing follows s' if the world ended the
-    episode there; rows where it was cut count on, and rows whose next state is not known are left out. The step size
-    falls linearly to 0, so that the last steps average the noise out. Equal seeds give equal results; neither torch's
-    global random numbers nor its number of threads change.
+    with Q' a copy of the network, renewed every `target_every` steps. Rows that terminated do not bootstrap, truncated
+    ones do, and rows whose next state is unknown are left out. The learning rate falls linearly to 0, so that the last
+    steps average out the noise. Equal seeds give equal results; torch's global random state and its number of threads
+    stay as they were.
 
     Args:
         logs: one or several sources; their spaces are merged.
-        steps: of gradient descent.
-        seed: of the first weights and of the rows that are drawn.
-        discount: the factor on future reward, 0.99 in the publication; at 1 there is no fixed point where the
+        steps: the number of gradient steps.
+        seed: the seed of the initial weights and of the rows that are drawn.
+        discount: the factor on future reward, 0.99 in the publication; at 1 Q-learning diverges where the
             demonstrators' actions keep the agent in a loop.
         threshold: from 0 (plain Q-learning) to below 1 (the most frequent actions); 0.3 in the publication. 0.05 earns
             more in the paper's worlds, whose demonstrators seldom take the best action in some states.
-        width: of each hidden layer.
-        batch: rows a step.
-        learning_rate: of Adam, at the first step.
+        width: the number of units in each hidden layer.
+        batch: the number of rows in each step.
+        learning_rate: Adam's, at the first step.
         target_every: steps between copies of the network.
-        logit_penalty: 0.01 in the publication.
-        progress: called with the number of steps done and in all.
+        logit_penalty: the weight of the penalty on logits; 0.01 in the publication.
+        progress: told how many steps are done.
 
     `steps`, `discount`, `width`, `batch`, `learning_rate` and `target_every` were tuned on logs that no report uses,
     one setting for all grid worlds: `benchmarks/tuning_bcq.py`.
 
     Raises:
-        CausalShapingError: torch is missing.
+        MissingExtraError: torch is not installed.
     """
     torch = require_torch()
     steps, seed, width = check_integer("steps", steps, 1), check_integer("seed", seed), check_integer("width", width, 1)
@@ -153,8 +180,8 @@ def train_bcq(
         raise ArgumentError(f"learning_rate is {learning_rate}; it must be finite and above 0.")
     if not 0 <= logit_penalty < math.inf:
         raise ArgumentError(f"logit_penalty is {logit_penalty}; it must be finite and at least 0.")
-    logs = [logs] if isinstance(logs, Logs) else list(logs)
-    space, rows = _mixed(logs)
+    logs, space = merge_spaces(logs)
+    rows = _rows(logs, space)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # more are slower on a small network, and sum in another order
     try:
@@ -165,7 +192,7 @@ def train_bcq(
         q_values, imitation = network.tables()
     finally:
         torch.set_num_threads(threads)
-    visited = np.bincount(rows[0], minlength=len(space.states)) > 0
+    visited = np.bincount(rows.state, minlength=len(space.states)) > 0
     return BCQ(
         space,
         frozen(q_values, np.float64),
@@ -180,32 +207,35 @@ def train_bcq(
 
 
 def require_torch() -> Any:
-    """Return torch, or say how to get it."""
-    try:
+    """Return torch, or raise an error that names its extra."""
+    with needs_extra("BCQ and all that uses torch", "deep"):
         import torch
-    except ImportError as error:
-        raise MissingExtraError("BCQ and all that uses torch", "deep") from error
     return torch
 
 
-def _mixed(logs: Sequence[Logs]) -> tuple[Space, tuple[npt.NDArray[Any], ...]]:
-    """Return the merged space and the rows of all logs in it: state, action, reward, next state, whether it goes on."""
-    if not logs:
-        raise DataError("There are no logs to learn from.")
-    space = logs[0].space
-    for one in logs[1:]:
-        space = space.merge(one.space)
+class _Rows(NamedTuple):
+    """The usable rows of all logs: `continues` is 0 where the episode terminated, so that nothing follows."""
+
+    state: npt.NDArray[Any]
+    action: npt.NDArray[Any]
+    reward: npt.NDArray[Any]
+    next_state: npt.NDArray[Any]
+    continues: npt.NDArray[Any]
+
+
+def _rows(logs: Sequence[Logs], space: Space) -> _Rows:
+    """Return the rows of all logs whose outcome is known, in the merged space."""
     columns = []
     for one in logs:
         states, actions = space.positions(one.space)
         known = (one.next_state != UNKNOWN) | one.terminated
-        after = states[one.next_state]  # of UNKNOWN any: it is not used
+        after = states[one.next_state]  # where it is UNKNOWN, any state: it is not used
         parts = (states[one.state], actions[one.action], one.reward, after, ~one.terminated)
         columns.append([part[known] for part in parts])
-    mixed = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
-    if not len(mixed[0]):
+    rows = _Rows(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+    if not len(rows.state):
         raise DataError("No row of the logs has a known outcome: there is nothing to learn from.")
-    return space, mixed
+    return rows
 
 
 class _Network:
@@ -239,7 +269,7 @@ class _Network:
 
     def fit(
         self,
-        rows: tuple[npt.NDArray[Any], ...],
+        rows: _Rows,
         steps: int,
         batch: int,
         discount: float,
@@ -247,7 +277,7 @@ class _Network:
         learning_rate: float,
         target_every: int,
         logit_penalty: float,
-        progress: Callable[[int, int], None],
+        progress: Progress,
     ) -> list[list[float]]:
         """Train on rows and return the curve; arguments as in `train_bcq`."""
         torch = self.torch
@@ -264,9 +294,9 @@ class _Network:
                 with torch.no_grad():
                     target = self(all_states)[0]
             optimiser.param_groups[0]["lr"] = learning_rate * (1 - step / steps)
-            drawn = torch.randint(len(rows[0]), (batch,), generator=self.random)
-            state, action, reward, after, goes_on = (column.index_select(0, drawn) for column in columns)
-            # The network sees each state once, however many of the rows hold it.
+            drawn = torch.randint(len(rows.state), (batch,), generator=self.random)
+            state, action, reward, after, continues = (column.index_select(0, drawn) for column in columns)
+            # Each state passes through the network once, however many rows hold it.
             states, at = all_states, torch.cat([state, after])
             if len(states) > len(at):
                 states, at = at.unique(return_inverse=True)
@@ -274,7 +304,7 @@ class _Network:
             with torch.no_grad():
                 share = logits - logits.amax(dim=1, keepdim=True)  # log of p / max p
                 best = q_values.masked_fill(share <= least, -math.inf).argmax(dim=1)
-                goal = reward + discount * goes_on * target[states, best].index_select(0, at[batch:])
+                goal = reward + discount * continues * target[states, best].index_select(0, at[batch:])
             at = at[:batch]
             taken = at * self.actions + action
             error = torch.nn.functional.smooth_l1_loss(q_values.flatten().index_select(0, taken), goal)
@@ -287,7 +317,7 @@ class _Network:
             if step + 1 in points:
                 curve.append([step + 1, *(losses / (step + 1 - since)).tolist()])
                 losses, since = torch.zeros(2), step + 1
-                progress(step + 1, steps)
+                progress(step + 1, steps, "Training BCQ")
         return curve
 
     def tables(self) -> tuple[FloatArray, FloatArray]:

@@ -1,10 +1,10 @@
-"""Potentials from behaviour values: what the demonstrators earned, taken for what an agent could.
+"""Potentials from behaviour values: the mean return of the demonstrators, used as if an agent could earn it, too.
 
-Confounding makes these wrong in either direction: a demonstrator who sees the noise earns more than any agent that does
-not, and a bad one makes good states look bad. They are baselines of the paper's study.
+Confounding biases these values in either direction: a demonstrator who sees the noise earns more than any agent that
+does not, and a bad one makes good states look bad. They are baselines of the paper's study.
 
-- `behaviour_values`: per source, the mean return that followed each state.
-- `behaviour_potential`: the smallest, largest or mean of them as a potential.
+- `behaviour_values`: for one source, the mean return from each state on.
+- `behaviour_potential`: their minimum, maximum or mean over sources, as a potential.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from causal_shaping._checks import check_choice
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import ArgumentError
+from causal_shaping.paper.baselines._sources import merge_spaces
 
 COMBINATIONS = ("min", "max", "avg")
 
 
 def behaviour_values(logs: Logs) -> FloatArray:
-    """Return the mean return from each state to the end of its episode: float64 [states], NaN if it was never left.
+    """Return the mean return from each state to the end of its episode: float64 [states], NaN if it was never visited.
 
-    Every-visit Monte Carlo, undiscounted; episodes that were cut count as they are.
+    Every-visit Monte Carlo, undiscounted; the return of a truncated episode is what it earned until then.
 
     Examples:
         >>> from causal_shaping import load_world
@@ -42,21 +43,15 @@ def behaviour_values(logs: Logs) -> FloatArray:
     return np.where(visits > 0, earned / np.maximum(visits, 1), np.nan)
 
 
-def behaviour_potential(logs: Logs | Sequence[Logs], combine: str = "avg") -> Potential:
-    """Return behaviour values as a potential: over the sources that visited a state, 0 where none did.
+def behaviour_potential(logs: Logs | Sequence[Logs], *, combine: str = "avg") -> Potential:
+    """Return behaviour values as a potential, combined over the sources that visited a state; 0 if none did.
 
     Args:
         logs: one or several sources; their spaces are merged.
         combine: "min", "max" or "avg".
     """
-    if combine not in COMBINATIONS:
-        raise ArgumentError(f"combine is {combine!r}; use {', '.join(map(repr, COMBINATIONS))}.")
-    logs = [logs] if isinstance(logs, Logs) else list(logs)
-    if not logs:
-        raise ArgumentError("There are no logs to take values from.")
-    space = logs[0].space
-    for one in logs[1:]:
-        space = space.merge(one.space)
+    check_choice("combine", combine, COMBINATIONS)
+    logs, space = merge_spaces(logs)
     table = np.full((len(logs), len(space.states)), np.nan)
     for row, one in zip(table, logs, strict=True):
         row[space.positions(one.space)[0]] = behaviour_values(one)
@@ -70,5 +65,5 @@ def behaviour_potential(logs: Logs | Sequence[Logs], combine: str = "avg") -> Po
         space,
         unseen=0.0,
         origin=f"behaviour values ({combine}) of {sources}",
-        assumptions=("The demonstrators saw no more than the log holds, and acted as well as can be.",),
+        assumptions=("The demonstrators saw no more than the log holds, and acted optimally.",),
     )

@@ -1,9 +1,10 @@
-"""What one world and one seed give: logs, counts, bounds and potentials, each made once, when it is first asked for."""
+"""The logs of one world and one seed, and their counts, bounds and potentials; each is computed once, when needed."""
 
 from __future__ import annotations
 
 import warnings
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -29,17 +30,17 @@ from causal_shaping.paper.study.plan import (
 from causal_shaping.worlds import World
 
 TRIAL, ADDED_TRIAL = "random", "trial"
-"""A randomised source: the demonstrator that acts at random where a world has one, else a trial that is added."""
+"""The randomised source: the demonstrator that acts at random where a world has one, else a trial that is added."""
 
 
 class Materials:
-    """The logs of a world's demonstrators under one seed, and what is made of them.
+    """The logs of a world's demonstrators under one seed, and what is computed from them.
 
     Args:
         world: the world.
-        log_steps: how many steps of each demonstrator are logged.
-        seed: of the logs, and of BCQ.
-        bcq_steps: training steps of BCQ, None for its own default.
+        log_steps: the number of logged steps of each demonstrator.
+        seed: the seed of the logs and of BCQ.
+        bcq_steps: the number of training steps of BCQ; None for its own default.
     """
 
     def __init__(self, world: World, log_steps: int, seed: int, bcq_steps: int | None = None) -> None:
@@ -48,35 +49,35 @@ class Materials:
 
     @cached_property
     def logs(self) -> list[Logs]:
-        """One source per demonstrator."""
+        """The logs, one source per demonstrator."""
         return [self.world.collect(name, self.log_steps, self.seed) for name in self.world.demonstrators]
 
     @cached_property
     def counts_by_source(self) -> dict[str, Counts]:
-        """What the logs of each source show."""
+        """The counts of each source."""
         return {one.source: count([one]) for one in self.logs}
 
     @cached_property
     def counts(self) -> Counts:
-        """What all logs show."""
+        """The counts of all sources."""
         first, *others = self.counts_by_source.values()
         return first.merge(*others)
 
     @cached_property
     def best(self) -> Values:
-        """The optimum without a horizon."""
+        """The optimum over an infinite horizon."""
         return self.world.model.optimum()
 
     @cached_property
     def scale(self) -> tuple[float, float]:
-        """What acting at random earns in an episode, and what the optimal policy without a horizon does."""
+        """The expected return of an episode of random actions, and of the optimal policy over an infinite horizon."""
         model, actions = self.world.model, len(self.world.actions)
         policies = (np.full((len(self.world.states), actions), 1 / actions), self.best.greedy())
         low, high = (float(model.evaluate(one, self.world.horizon).values[0] @ model.start) for one in policies)
         return low, high
 
     def _bcq(self, name: str) -> BCQ:
-        """Return BCQ with one of its thresholds, trained on the mixed logs."""
+        """Return BCQ with one of its thresholds, trained on the logs of all sources."""
         steps = {} if self.bcq_steps is None else {"steps": self.bcq_steps}
         return train_bcq(self.logs, seed=self.seed, threshold=BCQ_THRESHOLDS[name], **steps)  # type: ignore[arg-type]
 
@@ -87,39 +88,35 @@ class Materials:
 
     def bound(self, name: str) -> Bounds:
         """Return ceilings, or the floors, by name."""
-        horizon, high = self.world.horizon, self.world.model.reward_range[1]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AssumptionWarning)  # kept with the results instead
+        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # kept with the results instead
             if name == "floor":
                 return self.floors
-            if name == "paper":
-                return value_ceilings(self.counts, horizon, PAPER_BOUND, method="paper")
-            if name == "joint":
-                return value_ceilings(self.counts, horizon, high)
-            if name == "joint-any":
-                return value_ceilings(self.counts, horizon, high, support="any")
-            if name == "joint-sure":
-                return value_ceilings(self.counts, horizon, high, confidence=CONFIDENCE, min_visits=MIN_VISITS)
-            if name == "joint-capped":
-                return value_ceilings(self.counts, horizon, high, stationary=True, value_max=VALUE_MAX)
-            if name == "joint-trial":
-                return value_ceilings(self._with_trial, horizon, high, confounding=self._unconfounded)
-            if name == "joint-capped-trial":
-                return value_ceilings(
-                    self._with_trial,
-                    horizon,
-                    high,
-                    confounding=self._unconfounded,
-                    stationary=True,
-                    value_max=VALUE_MAX,
-                )
-            for source, counts in self.counts_by_source.items():
-                if name == f"alone-{source}":
-                    return value_ceilings(counts, horizon, high)
-        raise UnknownNameError(f"The study makes no potential {name!r}.")
+            counts, reward_max, options = self._bound_settings(name)
+            return value_ceilings(counts, self.world.horizon, reward_max, **options)
+
+    def _bound_settings(self, name: str) -> tuple[Counts, float, dict[str, Any]]:
+        """Return the counts, the reward bound and the options of ceilings, by name."""
+        reward_max = self.world.model.reward_range[1]
+        source = name.removeprefix("alone-")
+        if source != name and source in self.counts_by_source:
+            return self.counts_by_source[source], reward_max, {}
+        if name == "paper":
+            return self.counts, PAPER_BOUND, {"method": "paper"}
+        capped: dict[str, Any] = {"stationary": True, "value_max": VALUE_MAX}
+        options: dict[str, dict[str, Any]] = {
+            "joint": {},
+            "joint-any": {"support": "any"},
+            "joint-sure": {"confidence": CONFIDENCE, "min_visits": MIN_VISITS},
+            "joint-capped": capped,
+            "joint-trial": {"confounding": self._unconfounded},
+            "joint-capped-trial": {"confounding": self._unconfounded, **capped},
+        }
+        if name not in options:
+            raise UnknownNameError(f"The study makes no potential {name!r}.")
+        return self.counts_of(name), reward_max, options[name]
 
     def bounded(self, gamma: float) -> Ceilings | None:
-        """Return joint ceilings if no source is more confounded than Gamma, None if the sources contradict that."""
+        """Return joint ceilings if no source is more confounded than Gamma; None if the sources contradict that."""
         try:
             return value_ceilings(self.counts, self.world.horizon, self.world.model.reward_range[1], confounding=gamma)
         except ContradictionError:
@@ -135,7 +132,7 @@ class Materials:
 
     @cached_property
     def _with_trial(self) -> Counts:
-        """The counts with a randomised source: the world's own, or one of as many steps as each demonstrator has."""
+        """The counts with a randomised source: the world's own, or an added one of as many steps."""
         if TRIAL in self.world.demonstrators:
             return self.counts
         shape = (*self.world.model.noise.shape, len(self.world.actions))
@@ -143,24 +140,23 @@ class Materials:
         return self.counts.merge(count([trial]))
 
     def _potential(self, name: str) -> Potential | Bounds:
-        """Return what shapes rewards by name; bounds as they are, for their tables per action."""
+        """Return what shapes rewards, by name; bounds are not reduced to potentials, since they hold Q-values."""
         if name == "zero":
             return Potential.zero(self.world)
         if name == "optimum":
             return Potential(self.best.values, self.world.space, origin="the optimum")
         if name in ("min", "max", "avg"):
-            return behaviour_potential(self.logs, name)
+            return behaviour_potential(self.logs, combine=name)
         if name == "max-without-better":
-            return behaviour_potential([one for one in self.logs if one.source != "better"], "max")
+            return behaviour_potential([one for one in self.logs if one.source != "better"], combine="max")
         if name in BCQ_THRESHOLDS:
             return self.bcq(name).potential()
         if name == BCQ_LIFTED:
             learned = self.bcq("bcq").potential()
             return learned.shifted(LIFTED_TO - float(learned.values[~self.world.model.terminal].max()))
         found = self.bound(name)
-        if name == "paper":  # without its tables per action, which skip what was never tried
+        if name == "paper":  # as a potential: its Q-values skip actions that were never tried
             assert isinstance(found, Ceilings)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", AssumptionWarning)
+            with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
                 return found.potential(step_indexed=False)
         return found

@@ -1,6 +1,7 @@
-"""What is measured of a run and of a potential, exactly, since the worlds are known.
+"""Measures of runs and of potentials; exact, since the worlds are known.
 
-- `run_facts`: regret and its curve, optimal ratios, the greedy policy's return, steps until it is nearly optimal.
+- `run_facts`: regret and its curve, optimal ratios, the return of the policy, steps until it is nearly optimal.
+- `deployed_facts`: the same for a policy that is followed without learning.
 - `potential_facts`, `bound_facts`: distance to V*, validity and verdict.
 - `returns_of`: exact returns of many policies at once.
 """
@@ -20,21 +21,20 @@ from causal_shaping.learners import Run
 from causal_shaping.learners.seeds import curve_points, optimal_ratios
 from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.paper.study.materials import Materials
+from causal_shaping.paper.theory.shaped import ROUNDING
 from causal_shaping.worlds import World
 
 NEARLY_OPTIMAL = 0.95
-"""A policy is nearly optimal at this score, which is 0 for acting at random and 1 for the optimal policy."""
-
-ROUNDING = 1e-9
+"""A policy is nearly optimal from this score on, which is 0 for acting at random and 1 for the optimal policy."""
 
 
 def returns_of(model: TabularCMDP, policies: IntArray, horizon: int) -> FloatArray:
-    """Return the expected return of policies from the start: float64 [policies].
+    """Return the expected return of an episode under each policy: float64 [policies].
 
     Args:
-        model: a stationary one.
-        policies: int [policies, states].
-        horizon: steps of an episode.
+        model: a stationary model.
+        policies: int [policies, states], an action for each state.
+        horizon: the number of steps of an episode.
     """
     states = np.arange(len(model.terminal))
     after, reward = model.next_state[states, policies], model.reward[states, policies]  # [policies, states, noises]
@@ -46,14 +46,14 @@ def returns_of(model: TabularCMDP, policies: IntArray, horizon: int) -> FloatArr
 
 
 def steps_until(checkpoints: LongArray, returns: FloatArray, target: float) -> int | None:
-    """Return the first checkpoint from which on returns reach a target, None if the last one does not."""
+    """Return the first checkpoint from which on all returns reach a target; None if the last one does not."""
     short = np.flatnonzero(returns < target)
     first = 0 if len(short) == 0 else int(short[-1]) + 1
     return int(checkpoints[first]) if first < len(checkpoints) else None
 
 
 def policy_facts(materials: Materials, policy: IntArray) -> dict[str, Any]:
-    """Return what a policy is worth: optimal ratios in both countings, its exact return and score."""
+    """Return both optimal ratios of a policy, its exact return and its score."""
     world = materials.world
     match, optimal = optimal_ratios(world.model, policy)
     lowest, best = materials.scale
@@ -68,7 +68,7 @@ def policy_facts(materials: Materials, policy: IntArray) -> dict[str, Any]:
 
 
 def run_facts(materials: Materials, run: Run) -> dict[str, Any]:
-    """Return what is kept of an online run, as plain values."""
+    """Return the measures of an online run as plain values."""
     world = materials.world
     lowest, best = materials.scale
     target = lowest + NEARLY_OPTIMAL * (best - lowest)
@@ -85,36 +85,36 @@ def run_facts(materials: Materials, run: Run) -> dict[str, Any]:
 
 
 def deployed_facts(materials: Materials, policy: IntArray, budget: int, counted_in: str) -> dict[str, Any]:
-    """Return the same of a policy that is followed for a budget without learning; its regret is the expected one."""
+    """Return the same measures for a policy that is followed for a budget without learning; its regret is expected."""
     world = materials.world
     visits = world.model.occupancy(policy, world.horizon)
-    length = float(visits.sum())  # expected steps of an episode
-    a_step = float((visits.sum(axis=0) * materials.best.gaps()).sum()) / length
-    earned = float(returns_of(world.model, policy[None], world.horizon)[0])
+    length = float(visits.sum())  # the expected number of steps of an episode
+    per_step = float((visits.sum(axis=0) * materials.best.gaps()).sum()) / length
     steps = budget if counted_in == "steps" else round(budget * length)
+    facts = policy_facts(materials, policy)
     return {
         "steps": steps,
         "episodes": round(steps / length),
-        "regret": a_step * steps,
-        "curve": (a_step * curve_points(steps)).tolist(),
+        "regret": per_step * steps,
+        "curve": (per_step * curve_points(steps)).tolist(),
         "steps_until": None,
-        "mean_return": earned,
-        **policy_facts(materials, policy),
+        "mean_return": facts["final_return"],
+        **facts,
     }
 
 
 def potential_facts(materials: Materials, name: str) -> dict[str, Any]:
     """Return the facts of a potential by name: see `bound_facts`."""
-    # The paper's potential has no steps; its bound, which has, says more of itself.
+    # The paper's potential is that of one step; its bound has all steps, and a verdict.
     return bound_facts(materials, materials.bound(name) if name == "paper" else materials.potential(name))
 
 
 def bound_facts(materials: Materials, found: Potential | Bounds) -> dict[str, Any]:
-    """Return how far a potential is from the optimum, where it lies on the wrong side, and what it says of itself.
+    """Return the distance of a potential to the optimum, the number of states on the wrong side, and its verdict.
 
-    Distances are to the first step's V*, of a fixed point to V* without a horizon, over the states in which episodes
-    can start. Violations are states where a ceiling lies below it, or a floor above: at the first step, over all steps,
-    and against V* without a horizon.
+    Distances are to V* of the first step, for a stationary bound to V* over an infinite horizon, over the states in
+    which episodes can start. Violations are states where a ceiling lies below V*, or a floor above: at the first step,
+    over all steps, and against V* over an infinite horizon.
     """
     world = materials.world
     best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
@@ -146,6 +146,6 @@ def bound_facts(materials: Materials, found: Potential | Bounds) -> dict[str, An
 
 
 def _in_order(found: Potential | Bounds, world: World) -> FloatArray:
-    """Return values in the order of the world's states: float64 [steps, states], one step if it has none."""
+    """Return values in the order of the world's states: float64 [steps, states], a single step if they have none."""
     order, _ = found.space.positions(world.space)
     return np.where(world.model.terminal, 0.0, np.atleast_2d(found.values)[:, order])

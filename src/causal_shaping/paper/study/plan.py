@@ -1,8 +1,8 @@
 """What the study runs: worlds, coin rules, methods, seeds and budgets, as data.
 
-- `METHODS`: the rows of the paper's table, those that are missing there, and the ablation.
+- `METHODS`: the methods of the paper's table, added ones, and the ablation.
 - `PRINTED`: the optimal ratios that the paper prints.
-- `Plan`: a choice of all that, with its budgets; `Plan.jobs` are the pieces of work.
+- `Plan`: a selection of all that, with its budgets; `Plan.jobs` are the units of work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from causal_shaping import __version__
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.data.arrays import checksum_of
 from causal_shaping.errors import ArgumentError, UnknownNameError
 from causal_shaping.learners import PRESETS
@@ -28,18 +28,20 @@ from causal_shaping.worlds.world import COINS
 ROBOT = "walking-robot"
 WORLDS = tuple(name for name in list_worlds() if name != ROBOT)
 BUDGETS: Mapping[str, int] = {name: 100_000 if name == "windy-empty" else 20_000 for name in WORLDS}
-"""Environment steps of a run, as the paper says; its released code counts the same numbers in episodes."""
+"""Environment steps of a run, as the paper says; its released code counts the same numbers as episodes."""
 
 LOG_STEPS = 100_000
 SEEDS, FEWER_SEEDS = 20, 10
-"""Seeds from 0; BCQ, which takes long, and the ablation, which is large, run the first ones only."""
+"""The number of seeds, from 0; BCQ, which is slow, and the ablation, which is large, run only the first ones."""
+
 CONFIDENCE, MIN_VISITS = 0.95, 100
-"""Of ceilings with confidence; states with fewer visits are not trusted to have shown all that can follow them."""
+"""The settings of ceilings with confidence; states with fewer visits may have outcomes that were not observed."""
+
 COUNTED_IN = ("steps", "episodes")
 
 
 class Quick(NamedTuple):
-    """A quick run: seeds, by how much budgets are divided, and training steps of BCQ. It shows that all works."""
+    """A quick run, to see that everything works: seeds, the divisor of budgets, and the training steps of BCQ."""
 
     seeds: int = 2
     divisor: int = 10
@@ -48,39 +50,39 @@ class Quick(NamedTuple):
 
 QUICK = Quick()
 CHECKPOINTS = 50
-"""How often a run's policy is looked at."""
+"""The number of times that the policy of a run is evaluated."""
 
 PAPER_BOUND = 0.0
-"""The b behind the paper's results in the grid worlds. It is below what a coin pays: the bound is not guaranteed."""
+"""The b behind the paper's results in the grid worlds. A coin pays more, so that the bound is not guaranteed."""
 
 VALUE_MAX = 0.0
-"""What no state of the grid worlds is worth more than, without time limit: the optimism of a zero potential, said."""
+"""A known upper bound on values in the grid worlds over an infinite horizon; a zero potential assumes it implicitly."""
 
 STUDY_VERSION = 1
-"""To be raised when the same plan gives other results."""
+"""To be increased when the same plan gives different results."""
 
 RUN, POTENTIAL = "run", "potential"
 
 BCQ_THRESHOLDS: Mapping[str, float] = {"bcq": 0.3, "bcq-tuned": 0.05, "bcq-strict": 0.5}
-"""BCQ's threshold: the published one, the best on tuning logs, and the one that comes nearest to the printed row."""
+"""Thresholds of BCQ: the published one, the best on tuning logs, and the one that comes closest to the printed row."""
 
 BCQ_LIFTED, LIFTED_TO = "bcq-lifted", 0.2
-"""BCQ's values moved up until the largest is this: an experiment on what the printed row of shaping with BCQ may be."""
+"""BCQ's values, raised until the largest is this: an attempt to explain the printed row of shaping with BCQ."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A row of a table.
+    """A method: a row of a table.
 
     Attributes:
-        name: for files and `--only`.
-        title: for people.
-        group: "paper" for rows of the paper's table, "added" for those that it lacks, "ablation".
-        potential: what shapes the reward, a name of `POTENTIALS`; None for none.
-        learner: a preset; None if nothing is learned online, as with BCQ alone. One that plans with what the logs prove
-            gets their counts.
-        changes: constants of its rule that are changed.
-        worlds: where it is run.
+        name: its name in files and in `--only`.
+        title: its title in tables and figures.
+        group: "paper" for methods of the paper's table, "added" for others, or "ablation".
+        potential: the potential that shapes the reward, a name in `POTENTIALS`; None for no shaping.
+        learner: the preset of its learner; None if it does not learn online, as BCQ alone. A learner that plans with
+            what the logs prove gets their counts.
+        changes: changed constants of the learner's rule.
+        worlds: the worlds in which it is run.
     """
 
     name: str
@@ -108,15 +110,15 @@ POTENTIALS: Mapping[str, str] = {
     "joint": "joint ceilings",
     "joint-any": "joint ceilings, any support",
     "joint-sure": f"joint ceilings, confidence {CONFIDENCE}",
-    "joint-capped": "joint ceilings, no state worth more than 0",
+    "joint-capped": "joint ceilings, values up to 0",
     "joint-trial": "joint ceilings with a randomised source",
-    "joint-capped-trial": "the same, no state worth more than 0",
+    "joint-capped-trial": "joint ceilings with a randomised source, values up to 0",
 }
-"""What shapes rewards, by name. Beside these, `alone-NAME` are joint ceilings of the source NAME alone, and `floor` is
-the joint floor; both are for the report, not for shaping."""
+"""The potentials by name. Besides these, `alone-NAME` are the joint ceilings of the source NAME alone, and `floor` is
+the joint floor; both are shown in the report, and not used for shaping."""
 
 NO_INFORMATION = {"initial": "zero", "clip": "zero"}
-"""What a learner knows without logs where every step costs or a coin was not yet found: values are 0 at most."""
+"""The rule of a learner without logs: values are at most 0, as a zero potential assumes."""
 
 PAPER_METHODS = (
     Method("no-shaping", "No shaping, Q-UCB", "paper", None, "q-ucb"),
@@ -169,8 +171,8 @@ FACTORS: Mapping[str, Sequence[Any]] = {
     "clip": ("horizon", "potential", "zero"),
     "potential": ("zero", "paper", "joint"),
 }
-"""The ablation: every combination, in a table without step index. The first levels together are Q-UCB; the second
-levels with the paper's bound are the printed method."""
+"""The ablation: all combinations of these levels, in a table without step index. The first levels together are Q-UCB;
+the second levels with the paper's bound are the printed method."""
 
 
 def ablation_name(initial: str, bonus: str | float, clip: str, potential: str) -> str:
@@ -188,10 +190,10 @@ def _ablation() -> Iterator[Method]:
 
 METHODS: Mapping[str, Method] = {method.name: method for method in (*PAPER_METHODS, *ADDED_METHODS, *_ablation())}
 BASELINE = "zero"
-"""What needs no logs at all: every other method is compared with it."""
+"""The method without logs with which all others are compared."""
 
 RECOMMENDED = "causal"
-"""The one configuration for all worlds, its constants frozen on tuning seeds."""
+"""The one configuration for all worlds; its constants were chosen on tuning seeds."""
 
 PRINTED: Mapping[str, Mapping[str, float]] = {
     method: dict(zip(WORLDS, row, strict=False))
@@ -205,19 +207,19 @@ PRINTED: Mapping[str, Mapping[str, float]] = {
         "shaping-bcq": (0.88, 0.31, 0.22, 0.03),
     }.items()
 }
-"""The paper's table of optimal ratios (argmax match), by method and world; the fifth world has none."""
+"""The paper's table of optimal ratios (argmax match), by method and world; it lacks the fifth world."""
 
 
 @dataclass(frozen=True, order=True)
 class Unit:
-    """One piece of the results: a run of a method, or the facts of a potential.
+    """One unit of the results: a run of a method, or the facts of a potential.
 
     Attributes:
-        world: its name.
+        world: the name of the world.
         coins: the coin rule.
-        seed: of logs and learner.
+        seed: the seed of logs and learner.
         kind: `RUN` or `POTENTIAL`.
-        name: of the method or the potential.
+        name: the name of the method or the potential.
     """
 
     world: str
@@ -228,13 +230,13 @@ class Unit:
 
     @property
     def path(self) -> str:
-        """Where it is kept, from the folder of the parts."""
+        """Its file, relative to the folder of the parts."""
         return f"{self.world}-{self.coins}/seed-{self.seed}/{self.kind}-{self.name}.json"
 
 
 @dataclass(frozen=True)
 class Job:
-    """Units that share logs, and are run one after the other by one worker."""
+    """Units that share logs; one worker runs them one after another."""
 
     world: str
     coins: str
@@ -247,9 +249,9 @@ class Job:
 
     @property
     def cost(self) -> float:
-        """About how long it takes, in seconds of a usual core."""
+        """Its approximate duration, in seconds on one core."""
         learners = [METHODS[unit.name].learner for unit in self.units if unit.kind == RUN]
-        return 1.0 + len(self.units) * 0.02 + 6.0 * learners.count(None)  # without a learner, BCQ trains
+        return 1.0 + len(self.units) * 0.02 + 6.0 * learners.count(None)  # no learner: BCQ is trained
 
 
 @dataclass(frozen=True)
@@ -257,11 +259,11 @@ class Plan:
     """What to run.
 
     Attributes:
-        seeds: how many, from 0; seed k makes logs k and drives learner k. Some methods run the first ones only.
-        quick: small budgets, to see that all works.
-        counted_in: whether budgets are "steps" or "episodes".
-        deep: with BCQ, which needs torch.
-        only: what to run now: the allowed values of "world", "method", "coins" and "seed"; everything if empty.
+        seeds: the number of seeds, from 0; each is that of the logs and of the learner. Some methods run fewer.
+        quick: whether to use small budgets, to see that everything works.
+        counted_in: the unit of budgets, "steps" or "episodes".
+        deep: whether to run BCQ, which needs torch.
+        only: what to run now: the selected values of "world", "method", "coins" and "seed"; everything if empty.
     """
 
     seeds: int = SEEDS
@@ -272,8 +274,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_integer("seeds", self.seeds, least=1)
-        if self.counted_in not in COUNTED_IN:
-            raise ArgumentError(f"Budgets are counted in {' or '.join(COUNTED_IN)}, not in {self.counted_in!r}.")
+        check_choice("counted_in", self.counted_in, COUNTED_IN)
         known: dict[str, Sequence[str]] = {
             "world": WORLDS,
             "method": tuple(METHODS),
@@ -292,19 +293,19 @@ class Plan:
 
     @cached_property
     def bcq_steps(self) -> int | None:
-        """Training steps of BCQ, None for its own default."""
+        """The number of training steps of BCQ; None for its own default."""
         return QUICK.bcq_steps if self.quick else None
 
     def budget(self, world: str) -> int:
-        """Return the budget of a world, in what it is counted in."""
+        """Return the budget of a world, in steps or in episodes."""
         return BUDGETS[world] // (QUICK.divisor if self.quick else 1)
 
     def log_steps(self) -> int:
-        """Return how many steps of each demonstrator are logged."""
+        """Return the number of logged steps of each demonstrator."""
         return LOG_STEPS // (QUICK.divisor if self.quick else 1)
 
     def settings(self) -> dict[str, Any]:
-        """Return all that results depend on besides the seed, as plain values: parts of other settings never mix."""
+        """Return everything but the seed that results depend on, as plain values: a folder holds results of one."""
         return {
             "version": __version__,
             "quick": self.quick,
@@ -314,32 +315,32 @@ class Plan:
         }
 
     def _constants(self) -> list[Any]:
-        """Return every number that results depend on; titles do not matter."""
+        """Return every constant that results depend on; titles are left out."""
         methods = [(m.name, m.potential, m.learner, dict(m.changes), m.worlds) for m in METHODS.values()]
         bounds = [PAPER_BOUND, VALUE_MAX, CONFIDENCE, MIN_VISITS, BCQ_THRESHOLDS, LIFTED_TO]
         training = [(p.name, p.default) for p in signature(train_bcq).parameters.values() if p.name != "progress"]
         return [methods, dict(PRESETS), BUDGETS, LOG_STEPS, QUICK, CHECKPOINTS, bounds, training]
 
     def jobs(self) -> list[Job]:
-        """Return the work, longest first; units that share logs together, BCQ apart."""
-        chosen = [method for method in METHODS.values() if self._wanted("method", method.name)]
+        """Return the jobs, longest first; units that share logs are together, those with BCQ in jobs of their own."""
+        chosen = [method for method in METHODS.values() if self._selected("method", method.name)]
         result = []
         for name, coins in itertools.product(WORLDS, COINS):
-            if not (self._wanted("world", name) and self._wanted("coins", coins)):
+            if not (self._selected("world", name) and self._selected("coins", coins)):
                 continue
             world = load_world(name, coins=coins)
-            if coins == "once" and not has_coins(world):
+            if coins == "once" and not _has_coins(world):
                 continue  # the same world under both rules
             for seed, deep in itertools.product(range(self.seeds), (True, False)):
-                if not self._wanted("seed", str(seed)):
+                if not self._selected("seed", str(seed)):
                     continue
-                alike = [method for method in chosen if is_deep(method) == deep and seed < seeds_of(method)]
-                units = tuple(self._units(world, seed, alike))
+                methods = [method for method in chosen if is_deep(method) == deep and seed < _seeds_of(method)]
+                units = tuple(self._units(world, seed, methods))
                 if units:
                     result.append(Job(name, coins, seed, deep, units))
         return sorted(result, key=lambda job: -job.cost)
 
-    def _wanted(self, key: str, value: str) -> bool:
+    def _selected(self, key: str, value: str) -> bool:
         return value in self.only.get(key, [value])
 
     def _units(self, world: World, seed: int, methods: Sequence[Method]) -> Iterator[Unit]:
@@ -365,18 +366,18 @@ def is_deep(method: Method) -> bool:
     return method.potential in (*BCQ_THRESHOLDS, BCQ_LIFTED)
 
 
-def seeds_of(method: Method) -> int | float:
-    """Return how many seeds a method runs at most."""
+def _seeds_of(method: Method) -> int | float:
+    """Return the largest number of seeds that a method runs."""
     return FEWER_SEEDS if is_deep(method) or method.group == "ablation" else math.inf
 
 
-def has_coins(world: World) -> bool:
+def _has_coins(world: World) -> bool:
     """Return whether the coin rule matters in a world."""
     return world.grid is not None and bool(world.grid.coins)
 
 
-def read_only(parts: Sequence[str]) -> dict[str, list[str]]:
-    """Read world=A method=B,C as what is allowed of each."""
+def parse_only(parts: Sequence[str]) -> dict[str, list[str]]:
+    """Parse the values of `--only`, such as world=A method=B,C, into lists by key."""
     result: dict[str, list[str]] = {}
     for part in parts:
         key, equals, values = part.partition("=")

@@ -1,8 +1,8 @@
-"""The walking robot: the paper's three tables and both examples, beside what comes out here.
+"""The walking robot: the paper's three tables and both examples, beside our results.
 
-- `robot_tables`: name, title, caption, heads, rows and records of each table.
-- `seen_optimum`: the best values of an agent that sees the noise.
-- `PRINTED_...`: what the paper prints, by place 0 .. 10, unstable and stable.
+- `robot_tables`: the tables.
+- `seen_optimum`: the optimal values of an agent that sees the noise.
+- `PRINTED_...`: the values printed in the paper, by place 0 .. 10, unstable and stable.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from causal_shaping.learners.intervals import mean_interval
 from causal_shaping.logs import count
 from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.paper.baselines import behaviour_values
+from causal_shaping.paper.study._table import NOTHING, Table, interval_text
 from causal_shaping.paper.study.plan import ROBOT, SEEDS
 from causal_shaping.worlds import World, load_world
 
 LOG_STEPS = 10_000
 REWARD_MAX = 1.0
 PRINTED_HORIZON = 9
-"""The horizon whose fixed point fits the ceilings that the paper prints; its text says 30."""
+"""The horizon whose stationary bound fits the printed ceilings; the paper's text says 30."""
 
 PRINTED_PENALTY = -1.5
-"""What unstable and wrong must pay for the paper's table of the incompetent demonstrator; its text says -1."""
+"""The reward for unstable and wrong that fits the printed table of the incompetent demonstrator; the text says -1."""
 
 Pairs = Sequence[tuple[float, float]]
 PRINTED_SEEING: Pairs = [(10.0 - place, 10.0 - place) for place in range(11)]
@@ -46,11 +47,9 @@ PRINTED_CEILINGS: Pairs = [
     *((8.0, 8.9), (7.9, 8.6), (7.6, 7.6), (5.3, 5.3), (0.0, 0.0)),
 ]
 
-Parts = tuple[str, str, str, list[str], list[list[str]], list[dict[str, Any]]]
-
 
 def seen_optimum(model: TabularCMDP, horizon: int) -> FloatArray:
-    """Return the best values of an agent that sees the noise before it acts, from the first step: float64 [states]."""
+    """Return the optimal values at the first step of an agent that sees the noise before it acts: float64 [states]."""
     values = np.zeros(len(model.terminal))
     for _ in range(horizon):
         paid = model.reward + values[model.next_state]  # [states, actions, noises]
@@ -58,7 +57,7 @@ def seen_optimum(model: TabularCMDP, horizon: int) -> FloatArray:
     return values
 
 
-def with_penalty(world: World, penalty: float) -> World:
+def _with_penalty(world: World, penalty: float) -> World:
     """Return the robot with another reward for unstable and wrong."""
     model = world.model
     reward = np.where(model.reward == model.reward.min(), penalty, model.reward)
@@ -69,13 +68,13 @@ def with_penalty(world: World, penalty: float) -> World:
 
 
 def demonstrated_values(world: World, name: str) -> FloatArray:
-    """Return the exact expected return of a demonstrator from each state, a whole episode ahead: float64 [states]."""
+    """Return the exact expected return of a demonstrator over a full episode from each state: float64 [states]."""
     only = world.model.demonstrated(world.demonstrators[name])
     return np.asarray(only.evaluate(np.zeros(len(world.states), dtype=np.int32), world.horizon).values[0])
 
 
-def robot_tables(seeds: int = SEEDS) -> list[Parts]:
-    """Return the three tables and the two examples, as the parts of a `Table`."""
+def robot_tables(seeds: int = SEEDS) -> list[Table]:
+    """Return the three tables, and one of the two examples."""
     world = load_world(ROBOT)
     logs = {name: [world.collect(name, LOG_STEPS, seed) for seed in range(seeds)] for name in world.demonstrators}
     return [_optimum_table(world), _behaviour_table(world, logs), _ceiling_table(world, logs), _examples(world, logs)]
@@ -86,25 +85,26 @@ def _by_place(world: World, values: FloatArray) -> list[tuple[float, float]]:
     return [(float(values[world.state_at(i, 0)]), float(values[world.state_at(i, 1)])) for i in range(places)]
 
 
-def _table(name: str, title: str, caption: str, columns: dict[str, list[tuple[float, float]]]) -> Parts:
+def _table(name: str, title: str, caption: str, columns: dict[str, list[tuple[float, float]]]) -> Table:
     """Return a table with a row per place and two columns, unstable and stable, for each entry."""
     heads = ["place", *(f"{head}\n{status}" for head in columns for status in ("unstable", "stable"))]
     rows, records = [], []
     for place in range(11):
         numbers = [pair[stable] for pair in (column[place] for column in columns.values()) for stable in (0, 1)]
-        rows.append([str(place), *("-" if np.isnan(number) else f"{number:.2f}" for number in numbers)])
+        rows.append([str(place), *(NOTHING if np.isnan(number) else f"{number:.2f}" for number in numbers)])
         records.append(
             {"place": place} | dict(zip((head.replace("\n", ", ") for head in heads[1:]), numbers, strict=True))
         )
-    return name, title, caption, heads, rows, records
+    return Table(name, title, caption, heads, rows, records)
 
 
-def _optimum_table(world: World) -> Parts:
+def _optimum_table(world: World) -> Table:
     seen, best = seen_optimum(world.model, world.horizon), world.model.optimum().values
     return _table(
         "robot-optimum",
         "Walking robot: optimal values",
-        "Of an agent that sees the noise (behavioural) and of one that does not (interventional), ours and printed.",
+        "The optimal values of an agent that sees the noise (behavioural) and of one that does not (interventional), "
+        "ours and printed.",
         {
             "behavioural": _by_place(world, seen),
             "behavioural, printed": list(PRINTED_SEEING),
@@ -115,26 +115,25 @@ def _optimum_table(world: World) -> Parts:
 
 
 def _mean_values(logs: Sequence[Logs]) -> FloatArray:
-    """Return behaviour values over logs that left a state: float64 [states], NaN where none did."""
+    """Return the mean behaviour values over the logs that visited a state: float64 [states], NaN where none did."""
     values = np.array([behaviour_values(one) for one in logs])
     known = (~np.isnan(values)).sum(axis=0)
     return np.where(known > 0, np.nansum(values, axis=0) / np.maximum(known, 1), np.nan)
 
 
-def _behaviour_table(world: World, logs: dict[str, Any]) -> Parts:
+def _behaviour_table(world: World, logs: dict[str, Any]) -> Table:
     found = {name: _mean_values(some) for name, some in logs.items()}
-    other = with_penalty(world, PRINTED_PENALTY)
+    other = _with_penalty(world, PRINTED_PENALTY)
     seeds = range(len(logs["incompetent"]))
     penalised = _mean_values([other.collect("incompetent", LOG_STEPS, seed) for seed in seeds])
     return _table(
         "robot-behaviour",
         "Walking robot: what the demonstrators earn",
-        f"Monte Carlo means of logs of {LOG_STEPS:,} steps, every visit to the end of its episode, over seeds, beside "
-        "the printed ones. The printed values of the incompetent demonstrator are met with a reward of "
-        f"{PRINTED_PENALTY:g} for unstable and wrong (last columns); the optimal values need -1. Such means count "
-        "episodes that were cut as they are: unstable states are met late, with few steps to go. With a whole episode "
-        "ahead the incompetent demonstrator earns more from stable states than from unstable ones (next table). A "
-        "dash: never left.",
+        f"Every-visit Monte Carlo means of logs of {LOG_STEPS:,} steps, over seeds, beside the printed values. The "
+        f"printed values of the incompetent demonstrator fit a reward of {PRINTED_PENALTY:g} for unstable and wrong "
+        "(last columns), the optimal values one of -1. Truncated episodes count as they are: unstable states are "
+        "visited late, with few steps left. Over a full episode the incompetent demonstrator earns more from stable "
+        "states than from unstable ones (table of the examples). A dash: never visited.",
         {
             "competent": _by_place(world, found["competent"]),
             "competent, printed": list(PRINTED_COMPETENT),
@@ -146,34 +145,33 @@ def _behaviour_table(world: World, logs: dict[str, Any]) -> Parts:
 
 
 def _paper_ceilings(counts: Any, horizon: int, stationary: bool) -> FloatArray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
+    with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
         found = value_ceilings(counts, horizon, REWARD_MAX, method="paper", stationary=stationary)
     return found.values if stationary else found.values[0]
 
 
-def _ceiling_table(world: World, logs: dict[str, Any]) -> Parts:
+def _ceiling_table(world: World, logs: dict[str, Any]) -> Table:
     counts = count([some[0] for some in logs.values()])
     population = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
     columns = {
         "printed": list(PRINTED_CEILINGS),
-        f"fixed point, H = {PRINTED_HORIZON}": _by_place(world, _paper_ceilings(counts, PRINTED_HORIZON, True)),
-        f"fixed point, H = {world.horizon}": _by_place(world, _paper_ceilings(counts, world.horizon, True)),
-        f"backwards, H = {world.horizon}": _by_place(world, _paper_ceilings(counts, world.horizon, False)),
+        f"stationary, H = {PRINTED_HORIZON}": _by_place(world, _paper_ceilings(counts, PRINTED_HORIZON, True)),
+        f"stationary, H = {world.horizon}": _by_place(world, _paper_ceilings(counts, world.horizon, True)),
+        f"by step, H = {world.horizon}": _by_place(world, _paper_ceilings(counts, world.horizon, False)),
         "joint, population": _by_place(world, value_ceilings(population, world.horizon, REWARD_MAX).values[0]),
         "V*": _by_place(world, world.model.optimum(world.horizon).values[0]),
     }
     return _table(
         "robot-ceilings",
         "Walking robot: ceilings",
-        f"The paper's bound (b = 1, logs of {LOG_STEPS:,} steps, seed 0) as a fixed point and backwards over the "
-        "horizon; the joint ceiling with observed support, in population; and V*.",
+        f"The paper's bound (b = 1, logs of {LOG_STEPS:,} steps, seed 0), stationary, where H only sets "
+        "omega = (H - 1) b, and by step; the joint ceiling with observed support, from population counts; and V*.",
         columns,
     )
 
 
-def _examples(world: World, logs: dict[str, Any]) -> Parts:
-    """Examples 2 and 3: which status a potential makes look better at place 0."""
+def _examples(world: World, logs: dict[str, Any]) -> Table:
+    """Return the table of Examples 2 and 3: which status looks better at place 0 under each potential."""
     unstable, stable = world.state_at(0, 0), world.state_at(0, 1)
     rows, records = [], []
 
@@ -182,8 +180,9 @@ def _examples(world: World, logs: dict[str, Any]) -> Parts:
         numbers = [mean_interval(pairs[:, side]) for side in (0, 1)]
         gain = float((pairs[:, 1] - pairs[:, 0]).mean())
         better = "stable" if gain > 1e-9 else "unstable" if gain < -1e-9 else "neither"
-        ours = [f"{number[0]:.2f} [{number[1]:.2f}, {number[2]:.2f}]" for number in numbers]
-        rows.append([what, *("-" if printed is None else f"{value:g}" for value in printed or (0, 0)), *ours, better])
+        ours = [interval_text(number, 2) for number in numbers]
+        theirs = [NOTHING] * 2 if printed is None else [f"{value:g}" for value in printed]
+        rows.append([what, *theirs, *ours, better])
         record = {"potential": what, "unstable": numbers[0][0], "stable": numbers[1][0], "prefers": better}
         records.append(
             record | ({} if printed is None else dict(zip(("printed_u", "printed_s"), printed, strict=True)))
@@ -193,17 +192,17 @@ def _examples(world: World, logs: dict[str, Any]) -> Parts:
     add("V* (Example 2)", (5.0, 5.5), [world.model.optimum().values])
     for name, printed in (("competent", (10.0, 10.0)), ("incompetent", (-23.0, -42.0))):
         add(f"behaviour of the {name}, as logged (Example 2)", printed, [behaviour_values(one) for one in logs[name]])
-        add(f"behaviour of the {name}, a whole episode ahead", None, [demonstrated_values(world, name)])
+        add(f"behaviour of the {name}, over a full episode", None, [demonstrated_values(world, name)])
     for horizon in (world.horizon, PRINTED_HORIZON):
-        fixed = [_paper_ceilings(one, horizon, True) for one in counts]
-        add(f"the paper's bound, fixed point, H = {horizon} (Example 3)", (9.0, 9.5), fixed)
-    add("the paper's bound, backwards", None, [_paper_ceilings(one, world.horizon, False) for one in counts])
+        stationary = [_paper_ceilings(one, horizon, True) for one in counts]
+        add(f"the paper's bound, stationary, H = {horizon} (Example 3)", (9.0, 9.5), stationary)
+    add("the paper's bound, by step", None, [_paper_ceilings(one, world.horizon, False) for one in counts])
     add("joint ceilings", None, [value_ceilings(one, world.horizon, REWARD_MAX).values[0] for one in counts])
-    heads = ["potential at place 0", "printed\nunstable", "printed\nstable", "unstable", "stable", "makes look better"]
-    return (
+    heads = ["potential at place 0", "printed\nunstable", "printed\nstable", "unstable", "stable", "looks better"]
+    return Table(
         "robot-examples",
         "Walking robot: Examples 2 and 3",
-        "Which status each potential makes look better; stable is right. Values at place 0, over seeds.",
+        "The status that looks better under each potential; stable is right. Values at place 0, over seeds.",
         heads,
         rows,
         records,

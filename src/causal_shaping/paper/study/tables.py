@@ -1,16 +1,14 @@
-"""The tables of the study, each a function of the results: for people, as CSV and as LaTeX.
+"""The tables of the study, each a function of the results.
 
-- `Table`: a table with its caption and what makes it again.
-- `all_tables`: every table, by name.
+- `all_tables`: every table, by name; `Table`: one of them, which can be written as CSV and as LaTeX.
+- `relative_regret`, `ablation_regret`: the numbers that figures show as well.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from causal_shaping.learners.intervals import (
     probability_of_improvement,
     ratio_of_means,
 )
+from causal_shaping.paper.study._table import NOTHING, Table as Table, interval_text
 from causal_shaping.paper.study.materials import Materials
 from causal_shaping.paper.study.metrics import NEARLY_OPTIMAL, bound_facts
 from causal_shaping.paper.study.plan import (
@@ -42,15 +41,15 @@ from causal_shaping.paper.study.plan import (
     ablation_name,
 )
 from causal_shaping.paper.study.robot import robot_tables
-from causal_shaping.paper.study.run import Results, Row
+from causal_shaping.paper.study.run import Results
 from causal_shaping.paper.study.theory import theory_tables
 from causal_shaping.worlds import load_world
+from causal_shaping.worlds.world import COINS
 
-NOTHING = "-"
 ROWS = tuple(method.name for method in (*PAPER_METHODS, *ADDED_METHODS))
 GAMMAS = (1.5, 2.0, 3.0, 5.0, 10.0, 30.0, math.inf)
 AIM = 0.7
-"""What the regret of ceilings should be at most, as a share of that of a zero potential."""
+"""The aim for ceilings: regret of at most this share of that with a zero potential."""
 
 INFORMED: Mapping[str, str] = {
     "tight": "tight-zero",
@@ -63,66 +62,16 @@ INFORMED: Mapping[str, str] = {
     "causal-capped": "ucbvi-zero",
     "causal-capped-trial": "ucbvi-zero",
 }
-"""Methods with ceilings, and the same learner without any."""
+"""Methods with ceilings, and the same learner without logs."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table.
-
-    Attributes:
-        name: for files.
-        title: above it.
-        caption: what it shows, in sentences.
-        columns: their heads.
-        rows: cells of text, the first one the row's head; lines within a cell are parted by newlines.
-        records: the same numbers, a row each, for other programs.
-        only: what of the study makes it again, as in `--only`; all of it if empty.
-    """
-
-    name: str
-    title: str
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    records: Sequence[Row]
-    only: str = ""
-
-    def to_csv(self) -> str:
-        """Return the records as CSV, heads first."""
-        heads = list(dict.fromkeys(key for record in self.records for key in record))
-        text = io.StringIO()
-        writer = csv.DictWriter(text, heads, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.records)
-        return text.getvalue()
-
-    def to_latex(self) -> str:
-        """Return the table as LaTeX for the package booktabs."""
-        lines = [r"\begin{tabular}{l" + "r" * (len(self.columns) - 1) + "}", r"\toprule"]
-        lines += [" & ".join(map(_latex, self.columns)) + r" \\", r"\midrule"]
-        lines += [" & ".join(map(_latex, row)) + r" \\" for row in self.rows]
-        return "\n".join([f"% {self.title}", *lines, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def _latex(text: str) -> str:
-    signs = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": "; "}
-    signs |= {sign: f"\\{sign}" for sign in "&%$#_{}"} | {"<": r"\textless{}", ">": r"\textgreater{}"}
-    return "".join(signs.get(sign, sign) for sign in text)
-
-
-def shown(interval: Interval, digits: int) -> str:
-    """Return an estimate and its interval as text."""
-    return "{0:.{3}f} [{1:.{3}f}, {2:.{3}f}]".format(*interval, digits)
-
-
-def signed(value: float, digits: int = 2) -> str:
-    """Return a difference with its sign; nothing is +0."""
+def _signed(value: float, digits: int = 2) -> str:
+    """Return a difference with its sign; no difference is +0."""
     return f"{round(value, digits) + 0.0:+.{digits}f}"
 
 
 def variant_title(world: str, coins: str, results: Results) -> str:
-    """Return a column's head: the world, and its coin rule if there are two."""
+    """Return the head of a column: the world, and its coin rule if both were run."""
     return world if (world, "once") not in results.variants else f"{world}\ncoins {coins}"
 
 
@@ -137,7 +86,7 @@ def _grid(
     variants: Sequence[tuple[str, str]],
     cell: Callable[[str, str, str], tuple[str, dict[str, Any]] | None],
 ) -> tuple[list[str], list[list[str]], list[dict[str, Any]]]:
-    """Return heads, rows and records of a table of methods by worlds; rows without anything are left out."""
+    """Return heads, rows and records of a table of methods by worlds; empty rows are left out."""
     columns = ["", *(variant_title(world, coins, results) for world, coins in variants)]
     rows, records = [], []
     for method in methods:
@@ -150,12 +99,9 @@ def _grid(
     return columns, rows, records
 
 
-def _standing(results: Results) -> list[tuple[str, str]]:
-    return [variant for variant in results.variants if variant[1] == "standing"]
-
-
-def _once(results: Results) -> list[tuple[str, str]]:
-    return [variant for variant in results.variants if variant[1] == "once"]
+def _variants(results: Results, coins: str = "standing") -> list[tuple[str, str]]:
+    """Return the worlds that were run with a coin rule, each with that rule."""
+    return [variant for variant in results.variants if variant[1] == coins]
 
 
 def printed_table(results: Results) -> Table:
@@ -166,12 +112,12 @@ def printed_table(results: Results) -> Table:
         printed = PRINTED[method].get(world)
         record = _record(world, coins, method, interval, printed=printed)
         if printed is None:
-            return shown(interval, 2), record
+            return interval_text(interval, 2), record
         difference = interval[0] - printed
-        text = f"{shown(interval, 2)}\nprinted {printed:.2f}, {signed(difference)}"
+        text = f"{interval_text(interval, 2)}\nprinted {printed:.2f}, {_signed(difference)}"
         return text, record | {"difference": difference}
 
-    parts = _grid(results, [method.name for method in PAPER_METHODS], _standing(results), cell)
+    parts = _grid(results, [method.name for method in PAPER_METHODS], _variants(results), cell)
     return Table(
         "optimal-ratios",
         "Optimal ratios, as the paper counts them",
@@ -187,13 +133,13 @@ def optimal_table(results: Results) -> Table:
 
     def cell(world: str, coins: str, method: str) -> tuple[str, dict[str, Any]]:
         interval = mean_interval(results.values(world, method, "optimal", coins))
-        return shown(interval, 2), _record(world, coins, method, interval)
+        return interval_text(interval, 2), _record(world, coins, method, interval)
 
     return Table(
         "optimal-share",
         "States with a truly optimal action",
-        "The share of states, visited or not, whose learned action costs less than 0.001: several actions can be "
-        "optimal, and the first of them is no better than the others.",
+        "The share of states, visited or not, whose learned action costs less than 0.001. Several actions can be "
+        "optimal; the first of them is no better than the others.",
         *_grid(results, ROWS, results.variants, cell),
     )
 
@@ -207,82 +153,82 @@ def regret_table(results: Results, coins: str) -> Table:
         seeds = " ".join(f"{value:.6g}" for value in values)
         more = {"iqm": middle[0], "iqm_low": middle[1], "iqm_high": middle[2], "by_seed": seeds}
         digits = 0 if interval[0] >= 1000 else 1
-        return f"{shown(interval, digits)}\nIQM {middle[0]:.{digits}f}", _record(world, coins, method, interval, **more)
+        text = f"{interval_text(interval, digits)}\nIQM {middle[0]:.{digits}f}"
+        return text, _record(world, coins, method, interval, **more)
 
-    variants = _standing(results) if coins == "standing" else _once(results)
     return Table(
         f"regret-{coins}",
         f"Regret at the budget, coins {coins}",
         "The sum over all steps of V*(s) - Q*(s, x): mean over seeds with its 95% interval, and the interquartile "
-        "mean. Of BCQ, which does not learn online, the expected regret of following its policy. Every seed's regret "
-        "is in the CSV.",
-        *_grid(results, ROWS, variants, cell),
+        "mean. For BCQ, which does not learn online, the expected regret of following its policy. The regret of every "
+        "seed is in the CSV file.",
+        *_grid(results, ROWS, _variants(results, coins), cell),
         f"coins={coins}",
     )
 
 
 def relative_regret(results: Results, world: str, coins: str, method: str, baseline: str) -> Interval:
-    """Return the mean regret of a method as a share of another's, by pairs of seeds, with its interval."""
+    """Return the mean regret of a method as a share of another's, paired by seed, with its interval."""
     one, other = (
         {row["seed"]: row["regret"] for row in results.runs_of(world, name, coins)} for name in (method, baseline)
     )
     both = sorted(set(one) & set(other))
-    if not both:  # runs of other seeds
+    if not both:  # they share no seeds
         return bootstrap_interval(ratio_of_means, np.array([*one.values()]), np.array([*other.values()]))
     pairs = (np.array([runs[seed] for seed in both]) for runs in (one, other))
     return bootstrap_interval(ratio_of_means, *pairs, paired=True)
 
 
 def relative_table(results: Results) -> Table:
-    """Where ceilings earn their keep."""
+    """Regret with ceilings as a share of the regret without."""
 
     def cell(world: str, coins: str, method: str) -> tuple[str, dict[str, Any]] | None:
         if not results.runs_of(world, BASELINE, coins):
             return None
         interval = relative_regret(results, world, coins, method, BASELINE)
-        text, record = shown(interval, 2), _record(world, coins, method, interval, aim_met=interval[0] <= AIM)
+        text, record = interval_text(interval, 2), _record(world, coins, method, interval, aim_met=interval[0] <= AIM)
         own = INFORMED[method]
         if results.runs_of(world, own, coins):
             alike = relative_regret(results, world, coins, method, own)
-            text += f"\nown {shown(alike, 2)}"
+            text += f"\nown {interval_text(alike, 2)}"
             record |= {"own_baseline": own, "own_mean": alike[0], "own_low": alike[1], "own_high": alike[2]}
         return text, record
 
     return Table(
         "relative-regret",
         "Regret with ceilings, as a share of the regret without",
-        f"First against the printed learner with a potential of zero, which needs no logs; the aim is at most {AIM}. "
-        "Then (own) against the same learner, told nothing. In brackets the 95% interval over seeds. A randomised "
-        "source is the demonstrator that acts at random, declared unconfounded, where a world has one; in the mazes, "
-        "which have none, a trial of as many steps is added. Values up to 0: no state is worth more than 0, which is "
-        "true here without time limit, and what a potential of zero takes for granted. The causal model plans with "
-        "what was learned and with what the logs prove of each step.",
+        "First compared with the printed learner and a potential of zero, which needs no logs; the aim is at most "
+        f"{AIM}. Then (own) with the same learner without logs. In brackets the 95% interval over seeds. The "
+        "randomised source is the demonstrator that acts at random, declared unconfounded, where a world has one; in "
+        "the mazes, which have none, a trial of as many steps is added. Values up to 0: 0 is a known upper bound on "
+        "values, which is true here over an infinite horizon, and which a potential of zero assumes as well. The "
+        "causal model plans with what was learned online and with what the logs prove about each step.",
         *_grid(results, INFORMED, results.variants, cell),
         "method=zero,tight-zero,ucbvi-zero," + ",".join(INFORMED),
     )
 
 
 def improvement_table(results: Results) -> Table:
-    """The chance of less regret than with a zero potential."""
+    """The probability of less regret than with a zero potential."""
 
     def cell(world: str, coins: str, method: str) -> tuple[str, dict[str, Any]] | None:
         if method == BASELINE or not results.runs_of(world, BASELINE, coins):
             return None
         one, other = (results.values(world, name, "regret", coins) for name in (method, BASELINE))
         interval = bootstrap_interval(probability_of_improvement, one, other)
-        return shown(interval, 2), _record(world, coins, method, interval)
+        return interval_text(interval, 2), _record(world, coins, method, interval)
 
     return Table(
         "improvement",
         "Probability of improvement over a zero potential",
-        "The chance that a run has less regret than a run with a potential of zero under the printed learner; 0.5 is "
-        "no difference. In brackets the 95% interval.",
+        "The probability that a run has less regret than a run of the printed learner with a potential of zero; 0.5 "
+        "means no difference. In brackets the 95% interval.",
         *_grid(results, ROWS, results.variants, cell),
     )
 
 
 def return_table(results: Results) -> Table:
-    """What the learned policies earn, and how soon."""
+    """The return of the learned policies, and how soon it is nearly optimal."""
 
     def cell(world: str, coins: str, method: str) -> tuple[str, dict[str, Any]]:
         earned = mean_interval(results.values(world, method, "final_return", coins))
@@ -293,27 +239,27 @@ def return_table(results: Results) -> Table:
         median = None if when == "not reached" else float(np.median(reached))
         more = {"score": score, "seeds_reached": len(reached), "seeds": len(until), "median_steps": median}
         when = "" if METHODS[method].learner is None else f"\n{when} ({len(reached)} of {len(until)})"
-        return f"{shown(earned, 3)}\nscore {score:.2f}{when}", _record(world, coins, method, earned, **more)
+        return f"{interval_text(earned, 3)}\nscore {score:.2f}{when}", _record(world, coins, method, earned, **more)
 
     return Table(
         "returns",
         "Return of the learned policy",
-        "The exact expected return of an episode under the policy that a learner recommends in the end; its score, 0 "
-        "for acting at random and 1 for the optimal policy; and the median of the steps from which on the score of "
-        f"the policy that it acted by stayed at {NEARLY_OPTIMAL} or more, with the number of seeds that got there.",
+        "The exact expected return of an episode under the policy that a learner recommends at the end; its score, 0 "
+        "for acting at random and 1 for the optimal policy; and the median number of steps after which the score of "
+        f"the policy in use stayed at {NEARLY_OPTIMAL} or more, with the number of seeds that got there.",
         *_grid(results, ROWS, results.variants, cell),
     )
 
 
 def potential_title(name: str) -> str:
-    """Return a potential's name for people."""
+    """Return the title of a potential."""
     if name.startswith("alone-"):
         return f"joint ceilings of {name.removeprefix('alone-')} alone"
     return "joint floors" if name == "floor" else POTENTIALS[name]
 
 
 def potential_table(results: Results, name: str, title: str, caption: str, alone: bool) -> Table:
-    """Distance, validity and verdict of potentials, or of what each source alone could prove."""
+    """Distance, validity and verdict of potentials, or of the ceilings of each source alone."""
     rows, records = [], []
     for world, coins in results.variants:
         names = list(dict.fromkeys(row["name"] for row in results.potentials if row["world"] == world))
@@ -332,7 +278,7 @@ def potential_table(results: Results, name: str, title: str, caption: str, alone
             rows.append(
                 [
                     f"{variant_title(world, coins, results)}: {potential_title(potential)}".replace("\n", ", "),
-                    shown(distance, 3),
+                    interval_text(distance, 3),
                     f"{np.mean([row['largest_distance'] for row in found]):.2f}",
                     f"{np.mean(correlations):.2f}" if correlations else NOTHING,
                     *(f"{np.mean(values):.1f}" if values else NOTHING for values in below.values()),
@@ -359,7 +305,7 @@ def potential_table(results: Results, name: str, title: str, caption: str, alone
 
 
 def _verdict(informative: Sequence[bool | None], verdicts: Sequence[str]) -> str:
-    """Return what ceilings say of themselves, over seeds."""
+    """Return the verdict of ceilings on their own usefulness, over seeds."""
     if not any(verdicts):
         return NOTHING
     helpful, doubtful = sum(item is True for item in informative), sum(item is None for item in informative)
@@ -370,14 +316,14 @@ def _verdict(informative: Sequence[bool | None], verdicts: Sequence[str]) -> str
 
 
 def ablation_regret(results: Results, *levels: Any) -> FloatArray | None:
-    """Return the regret of a combination over the zero potential's: float64 [seeds, worlds], None if one is missing.
+    """Return the regret of a combination relative to the zero potential: float64 [seeds, worlds]; None without runs.
 
-    Over the geometric mean of the zero potential's regret with the same seeds, those that all worlds have.
+    Relative to the geometric mean of the zero potential's regret over the same seeds: those that all worlds have.
     """
     name = ablation_name(*levels)
     tables = [
         {what: {row["seed"]: row["regret"] for row in results.runs_of(world, what, coins)} for what in (name, BASELINE)}
-        for world, coins in _standing(results)
+        for world, coins in _variants(results)
     ]
     seeds = sorted(set.intersection(*(set(runs) for table in tables for runs in table.values()))) if tables else []
     if not seeds:
@@ -388,32 +334,31 @@ def ablation_regret(results: Results, *levels: Any) -> FloatArray | None:
 
 
 def ablation_table(results: Results) -> Table:
-    """Which part earns what: all combinations of initial value, bonus, clip and potential."""
+    """The contribution of each part: all combinations of initial value, bonus, clip and potential."""
     rows, records = [], []
-    for initial in FACTORS["initial"]:
-        for bonus in FACTORS["bonus"]:
-            for clip in FACTORS["clip"]:
-                cells = [f"initial {initial}, bonus {bonus}, clip {clip}"]
-                for potential in FACTORS["potential"]:
-                    found = ablation_regret(results, initial, bonus, clip, potential)
-                    if found is None:
-                        cells.append(NOTHING)
-                        continue
-                    logs = np.log(np.maximum(found, 1e-12))
-                    middle, low, high = (float(np.exp(end)) for end in bootstrap_interval(mean, logs))
-                    cells.append(shown((middle, low, high), 2))
-                    levels = {"initial": initial, "bonus": bonus, "clip": clip, "potential": potential}
-                    records.append({**levels, "relative_regret": middle, "low": low, "high": high})
-                if cells[1:] != [NOTHING] * len(cells[1:]):
-                    rows.append(cells)
+    *factors, potentials = FACTORS.values()
+    for levels in itertools.product(*factors):
+        cells = []
+        for potential in potentials:
+            found = ablation_regret(results, *levels, potential)
+            if found is None:
+                cells.append(NOTHING)
+                continue
+            logs = np.log(np.maximum(found, 1e-12))
+            middle, low, high = (float(np.exp(end)) for end in bootstrap_interval(mean, logs))
+            cells.append(interval_text((middle, low, high), 2))
+            combination = dict(zip(FACTORS, (*levels, potential), strict=True))
+            records.append({**combination, "relative_regret": middle, "low": low, "high": high})
+        if set(cells) != {NOTHING}:
+            rows.append(["initial {}, bonus {}, clip {}".format(*levels), *cells])
     return Table(
         "ablation",
         "Which part earns what",
         "Regret as a share of the zero potential's under the printed learner: the geometric mean over worlds and "
-        "seeds, with its 95% stratified interval. Standing coins. Initial value, bonus and clip at their horizon with "
-        "a potential of zero are Q-UCB; initial zero, bonus phi-max, clip potential and the paper's bound are the "
+        "seeds, with its 95% stratified interval. Standing coins. Initial value, bonus and clip at `horizon` with a "
+        "potential of zero are Q-UCB; initial zero, bonus phi-max, clip potential and the paper's bound are the "
         "printed method.",
-        ["", *(f"potential {name}" for name in FACTORS["potential"])],
+        ["", *(f"potential {name}" for name in potentials)],
         rows,
         records,
         "coins=standing",
@@ -423,7 +368,8 @@ def ablation_table(results: Results) -> Table:
 def overall_table(results: Results) -> Table:
     """Every method over all worlds."""
     rows, records = [], []
-    for coins, variants in (("standing", _standing(results)), ("once", _once(results))):
+    for coins in COINS:
+        variants = _variants(results, coins)
         for method in ROWS:
             columns = []
             for world, _ in variants:
@@ -434,8 +380,9 @@ def overall_table(results: Results) -> Table:
             if not columns or len(columns) < len(variants) or len({len(column) for column in columns}) > 1:
                 continue
             table = np.stack(columns, axis=1)
-            middle, whole = bootstrap_interval(interquartile_mean, table), bootstrap_interval(mean, table)
-            rows.append([f"{METHODS[method].title}, coins {coins}", shown(middle, 2), shown(whole, 2)])
+            middle, average = bootstrap_interval(interquartile_mean, table), bootstrap_interval(mean, table)
+            title = f"{METHODS[method].title}, coins {coins}"
+            rows.append([title, interval_text(middle, 2), interval_text(average, 2)])
             records.append(
                 {
                     "method": method,
@@ -443,9 +390,9 @@ def overall_table(results: Results) -> Table:
                     "iqm": middle[0],
                     "iqm_low": middle[1],
                     "iqm_high": middle[2],
-                    "mean": whole[0],
-                    "mean_low": whole[1],
-                    "mean_high": whole[2],
+                    "mean": average[0],
+                    "mean_low": average[1],
+                    "mean_high": average[2],
                 }
             )
     return Table(
@@ -460,8 +407,8 @@ def overall_table(results: Results) -> Table:
 
 
 def gamma_table(results: Results) -> Table:
-    """What a finite confounding of all sources would buy, and whether it is true."""
-    worlds = [world for world, _ in _standing(results) if world in WORLDS]
+    """What assuming a finite confounding of all sources would gain, and whether it is true."""
+    worlds = [world for world, _ in _variants(results) if world in WORLDS]
     steps = LOG_STEPS // (QUICK.divisor if results.settings["quick"] else 1)
     columns, records = [], []
     for name in worlds:
@@ -481,10 +428,11 @@ def gamma_table(results: Results) -> Table:
     rows = [[f"Gamma {gamma:g}", *cells] for gamma, *cells in zip(GAMMAS, *columns, strict=True)]
     return Table(
         "confounding",
-        "What a finite confounding would buy, and whether it is true",
-        "Joint ceilings if no source were more confounded than Gamma: mean distance to V* and the states where they "
-        "lie below it, or that the sources then contradict each other. The demonstrators leave little to chance in "
-        "what they do about the wind: a Gamma that is true of them is large. Logs of seed 0, standing coins.",
+        "What a finite confounding would gain, and whether it is true",
+        "Joint ceilings under the assumption that no source is more confounded than Gamma: the mean distance to V* and "
+        "the number of states where they lie below it, unless the sources contradict the assumption. The demonstrators "
+        "react to the wind almost deterministically, so that only a large Gamma is true. Logs of seed 0, standing "
+        "coins.",
         ["", *worlds],
         rows if worlds else [],
         records,
@@ -492,7 +440,7 @@ def gamma_table(results: Results) -> Table:
 
 
 def all_tables(results: Results) -> dict[str, Table]:
-    """Return every table that the results have anything for, by name."""
+    """Return every table for which there are results, by name."""
     ran = {world for world, _ in results.variants}
     tables = [
         printed_table(results),
@@ -511,19 +459,19 @@ def all_tables(results: Results) -> dict[str, Table]:
             "The potentials: distance, validity, verdict",
             "Distance to the first step's V* over the states in which episodes start, as a mean over seeds with its "
             "interval; its largest value; correlation with V*; violations, the number of states where a ceiling lies "
-            "below V* (a floor above): at the first step, summed over all steps, and against V* without time limit; "
-            "and what the ceilings say of their own use. Violations of a plug-in ceiling are sampling error; "
-            "behaviour values and BCQ bound nothing.",
+            "below V* (a floor above): at the first step, summed over all steps, and against V* over an infinite "
+            "horizon; and the verdict of the ceilings on their usefulness. Violations of a plug-in ceiling are "
+            "sampling error; behaviour values and BCQ are not bounds.",
             alone=False,
         ),
         potential_table(
             results,
             "sources",
-            "What each source alone could prove",
-            "The joint ceiling of one source, with observed support: what a single demonstrator has shown.",
+            "What each source alone proves",
+            "The joint ceiling of one source, with observed support.",
             alone=True,
         ),
-        *(Table(*parts) for parts in robot_tables()),
-        *(Table(*parts) for parts in theory_tables([ROBOT, *(world for world in WORLDS if world in ran)])),
+        *robot_tables(),
+        *theory_tables([ROBOT, *(world for world in WORLDS if world in ran)]),
     ]
     return {table.name: table for table in tables if table.rows}

@@ -1,14 +1,14 @@
-"""Theory that runs: the paper's definitions, lemmas and theorems as functions, and what is true where print is not.
+"""The paper's definitions, lemmas and theorems as functions, with corrections where the printed ones are false.
 
 - `learning_rates`, `clip`, `clip_lemma`, `clipped_sum`, `log_term`, `deviation`: the small lemmas.
-- `Shaped`, `conservative_optimism`: a model under a potential; Sub_Delta and what a potential settles.
+- `Shaped`, `conservative_optimism`: a model under a potential; Sub_Delta, and the actions that a potential settles.
 - `watch`, `proven_rule`: runs in which every inequality of the analysis is checked.
-- `visit_bound`, `printed_regret_bound`, `regret_bound`, `q_ucb`: bounds of visits and regret.
+- `visit_bound`, `printed_regret_bound`, `regret_bound`, `useful_from`, `q_ucb`: bounds on visits and regret.
 - `CausalBellman`, `contraction`, `expected_times`: the causal Bellman operator.
-- `corrections`: printed and corrected, with counterexamples.
-- `examine`: all of it for one world.
+- `corrections`: false statements with counterexamples, and the corrected ones.
+- `examine`, `usual_potentials`: all of this for one world.
 
-The arguments are written down in `docs/theory.md`.
+`printing` prints an examination, `picture` draws the bounds (extra `paper`). The proofs are in `docs/theory.md`.
 """
 
 from causal_shaping.paper.theory.contraction import CausalBellman, Contraction, contraction, expected_times

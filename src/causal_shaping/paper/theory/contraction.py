@@ -1,12 +1,13 @@
-"""The causal Bellman operator as a contraction: when it is one, in which norm, and by how much it shrinks.
+"""The causal Bellman operator: whether it is a contraction, in which norm, and with which modulus.
 
     T V(s) = max_x [ P(x | s) ( R~(s, x) + sum_s' T~(s, x, s') V(s') ) + P(not x | s) ( b + max_s'' V(s'') ) ],
 
-V = 0 at the end, with the propensities P, mean rewards R~ and transitions T~ of one source.
+with V = 0 after termination, and the propensities P, mean rewards R~ and transitions T~ of one source.
 
 - `CausalBellman`: the operator of a source.
 - `contraction`: the sets S_k, the weights y_k and the modulus of the appendix's proposition, or why it does not apply;
-  and whether there is any weighted norm in which T contracts.
+  and whether T contracts in any weighted norm.
+- `expected_times`: the weights of such a norm.
 """
 
 from __future__ import annotations
@@ -25,26 +26,27 @@ from causal_shaping.errors import ArgumentError
 from causal_shaping.models.cmdp import PROBABILITY_TOLERANCE
 
 LONGEST = 1e15
-"""Expected times beyond this cannot be told from infinite ones."""
+"""Longer expected times cannot be distinguished from infinite ones."""
 
 
 class CausalBellman:
-    """The operator T of one source, whose every action was tried in every state that is not terminal.
+    """The operator T of one source; it maximises over the actions that the source tried in a state.
 
     Args:
-        counts: of one source, steps pooled.
+        counts: the counts of one source, with steps pooled.
         reward_max: b.
 
     Attributes:
         share: float64 [states, actions], P(x | s).
-        follows: float64 [states, actions, states], T~(s, x, s'), without the end.
-        ends: float64 [states, actions], T~(s, x, the end).
+        follows: float64 [states, actions, states], T~(s, x, s'), without termination.
+        ends: float64 [states, actions], the probability of termination.
         terminal: bool [states].
+        tried: bool [states, actions], whether the source took the action there.
     """
 
     def __init__(self, counts: Counts, reward_max: float) -> None:
         if len(counts.sources) != 1 or counts.step_indexed:
-            raise ArgumentError("The operator is that of one source, with its steps pooled: pass counts of one source.")
+            raise ArgumentError("The operator is that of one source with steps pooled: pass the counts of one source.")
         self.states: tuple[Label, ...] = counts.space.states
         self.actions: tuple[Label, ...] = counts.space.actions
         self.reward_max = float(reward_max)
@@ -57,16 +59,16 @@ class CausalBellman:
         self.ends = np.where(self.tried, _rest(self.follows), 0.0)
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Return T V: float64 [states]; the value of a terminal state is 0 before and after."""
+        """Return T V: float64 [states]; terminal states have value 0 in V and in T V."""
         values = np.where(self.terminal, 0.0, values)
         q_values = self._estimates.backup(values, float(values.max()), self.reward_max, 1.0)
         return np.where(self.terminal, 0.0, q_values.max(axis=1))
 
     def widened(self, weights: FloatArray) -> FloatArray:
-        """Return by how much T can widen differences of at most `weights`: float64 [states].
+        """Return the largest |T V - T V'| if |V - V'| is at most `weights`: float64 [states].
 
-        max_x [ P(x | s) sum_s' T~(s, x, s') w(s') + P(not x | s) max w ], with w = 0 at the end. The weighted norm of
-        T V - T V' is at most the largest widened(w) / w times that of V - V'.
+        max_x [ P(x | s) sum_s' T~(s, x, s') w(s') + P(not x | s) max w ], with w = 0 after termination. The weighted
+        norm of T V - T V' is at most the largest widened(w) / w times that of V - V'.
         """
         weights = np.where(self.terminal, 0.0, weights)
         spread = self.share * (self.follows @ weights) + (1 - self.share) * weights.max()
@@ -75,18 +77,18 @@ class CausalBellman:
 
 @dataclass(frozen=True, eq=False)
 class Contraction:
-    """What the appendix's proposition says of a source.
+    """The appendix's proposition for one source.
 
     Attributes:
         applies: whether the sets S_k cover all states.
-        why: why not, in words; empty if it applies.
-        level: int32 [states], the k of the set S_k that a state is in, 1 for terminal ones, 0 for none.
-        epsilon: the least chance of stepping to an earlier set.
-        delta: the least P(x | s).
+        why: the reason why it does not apply, in words; empty if it does.
+        level: int32 [states], the k of the set S_k that holds a state: 1 for terminal states, 0 if none does.
+        epsilon: the smallest probability of stepping to an earlier set.
+        delta: the smallest P(x | s).
         weights: float64 [sets], y_1 < y_2 < ...
-        shrinks: 1 - modulus by the proposition's inequality, 0 if it does not apply.
-        longest: the largest expected time to the end when free mass goes to the worst state; inf if there is no
-            weighted norm in which T contracts.
+        shrinks: 1 - modulus by the proposition's inequality; 0 if it does not apply.
+        longest: the largest expected time until termination if unproven mass goes to the worst state; inf if T
+            contracts in no weighted norm.
     """
 
     applies: bool
@@ -100,17 +102,17 @@ class Contraction:
 
     @property
     def modulus(self) -> float:
-        """The proposition's factor by which differences shrink, 1 if it does not apply."""
+        """The factor by which differences shrink, by the proposition; 1 if it does not apply."""
         return 1.0 - self.shrinks
 
     @property
     def modulus_by_times(self) -> float:
-        """The factor in the norm weighted with expected times: 1 - 1 / longest; 1 if no weighted norm contracts."""
+        """The factor in the norm weighted with expected times, 1 - 1 / longest; 1 if T contracts in no such norm."""
         return 1.0 - 1.0 / self.longest
 
     @property
     def verdict(self) -> str:
-        """The answer in words."""
+        """Whether it applies, in words."""
         if not self.applies:
             return f"does not apply: {self.why}"
         return (
@@ -125,16 +127,16 @@ class Contraction:
 def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> Contraction:
     """Return the sets, weights and modulus of the proposition for a source, or why it does not apply.
 
-    S_1 is the end; S_k holds the states that are in no earlier set and from which every action may lead to one. With
+    S_1 is termination; S_k holds the states in no earlier set from which every action can lead to an earlier set. With
     q = epsilon delta and r = q / (1 - q), weights y_k with steps d_1 = 1, d_2 = r / 2, d_{k+1} = d_k min(1, r) / 2 (the
     recursion of the appendix, solved) give
 
         1 - modulus = min over k >= 2 of  ( q d_k - (1 - q) (y_m - y_k) ) / y_k  >  0.
 
     Args:
-        operator: of the source.
-        follows: float64 [states, actions, states], other transitions to build the sets from: the appendix takes those
-            under do(x), for which the proof does not go through. By default those that the source shows.
+        operator: the operator of the source.
+        follows: float64 [states, actions, states], other transitions to build the sets from; by default those that the
+            source shows. The appendix uses the transitions under do(x), for which its proof fails.
     """
     terminal, follows = operator.terminal, operator.follows if follows is None else follows
     ends = operator.ends if follows is operator.follows else _rest(follows[..., ~terminal])
@@ -174,12 +176,12 @@ def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> C
 
 
 def expected_times(operator: CausalBellman) -> FloatArray:
-    """Return w = 1 + widened(w), expected times to the end, as weights: float64 [states]; inf if there are none.
+    """Return the solution of w = 1 + widened(w), expected times to termination: float64 [states]; inf without one.
 
-    T contracts by 1 - 1 / max w in the norm weighted with w, since widened(w) = w - 1. If there is no such w, some
-    choice of actions, with free mass sent to some state, is a nonnegative matrix whose spectral radius is 1, and
-    `widened` shrinks no positive weights. By policy iteration: w > 0 can solve w = 1 + A w only if A has a smaller
-    one.
+    T contracts with modulus 1 - 1 / max w in the norm weighted with w, since widened(w) = w - 1. If there is no such w,
+    some choice of actions, with the unproven mass sent to some state, gives a nonnegative matrix of spectral radius 1,
+    and `widened` shrinks no positive weights. Solved by policy iteration: w = 1 + A w has a positive solution only if
+    the spectral radius of A is below 1.
     """
     alive = np.flatnonzero(~operator.terminal)
     none = np.where(operator.terminal, 0.0, math.inf)
@@ -206,7 +208,7 @@ def expected_times(operator: CausalBellman) -> FloatArray:
 
 
 def _rest(follows: FloatArray) -> FloatArray:
-    """Return the mass that is missing to 1, 0 if that is rounding: float64 [states, actions]."""
+    """Return 1 less the mass of the next states, rounding errors set to 0: float64 [states, actions]."""
     rest = 1.0 - follows.sum(axis=-1)
     return np.where(rest < PROBABILITY_TOLERANCE, 0.0, rest)
 

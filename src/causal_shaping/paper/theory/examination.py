@@ -1,28 +1,31 @@
-"""All of the theory for one world: what its potentials promise, what runs do, and which assumptions hold.
+"""The theory of one world: what the theorems promise for its potentials, what runs do, and which assumptions hold.
 
-- `examine`: compute it; `Examination`: the answer, for people and for JSON.
+- `examine`: compute it; `Examination`: the result, for people and as JSON.
 - `usual_potentials`: zero, the paper's bound, the joint ceiling and V* itself.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from causal_shaping._checks import check_integer
+from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import value_ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.potential import Potential
+from causal_shaping.data.result import Result
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 from causal_shaping.learners.intervals import Interval, mean_interval
-from causal_shaping.learners.rules import PRESETS, Rule, resolve
+from causal_shaping.learners.rules import Rule, resolve
 from causal_shaping.paper.theory.contraction import CausalBellman, Contraction, contraction
-from causal_shaping.paper.theory.events import INEQUALITIES, Watched, iota_of, proven_rule, watch
+from causal_shaping.paper.theory.events import INEQUALITIES, PRINTED, Watched, proven_rule, watch
 from causal_shaping.paper.theory.regret import (
     RegretBound,
     printed_regret_bound,
@@ -34,23 +37,25 @@ from causal_shaping.paper.theory.regret import (
 from causal_shaping.paper.theory.shaped import Optimism, Shaped
 from causal_shaping.worlds import World
 
-PRINTED = PRESETS["q-ucb-shaping"]
+if TYPE_CHECKING:
+    import pandas as pd
+
 SMALLER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
-"""The c of the corrected learner; 1 is proven."""
+"""The values of c tried with the corrected learner; 1 is proven."""
 
 PRINTED_SMALLER = (4.0, 0.1, 0.01, 0.003, 0.001, 0.0)
-"""The c of the printed learner; 4 as in the paper's experiments."""
+"""The values of c tried with the printed learner; 4 as in the paper's experiments."""
 
 POTENTIALS = ("zero", "paper", "joint", "V*")
 
 
 class Sweep(NamedTuple):
-    """What a smaller bonus does.
+    """Runs with one size of the bonus.
 
     Attributes:
-        c: its factor.
+        c: the factor of the bonus.
         held: the share of runs in which each inequality held.
-        regret: the mean over runs, in units of the world's reward.
+        regret: the mean regret over runs, in units of the world's reward.
     """
 
     c: float
@@ -58,26 +63,27 @@ class Sweep(NamedTuple):
     regret: float
 
 
-@dataclass(frozen=True, eq=False)
-class Examined:
-    """What the theory says of one potential. Regret and bounds are in units of the world's reward.
+@dataclass(frozen=True, eq=False, repr=False)
+class ExaminedPotential:
+    """The theory of one potential. Regret and bounds are in units of the world's reward.
 
     Attributes:
-        name: of the potential.
+        name: the name of the potential.
         optimism: whether it is conservatively optimistic.
-        pairs: how many (s, x) have a positive gap, and so a Delta.
+        pairs: the number of (s, x) with a positive gap, and so with a Delta.
         in_sub_delta: how many of them are in Sub_Delta as printed, for rewards from 0 to 1.
-        suboptimal: how many (h, s, x) have a positive gap.
-        settled: how many of them the potential settles; None if it is no ceiling.
-        visits: the most visits of a settled (h, s, x) over all runs, as a share of its bound; None without any.
-        printed_visits: the most visits of a pair in Sub_Delta at one step, as a share of the printed bound.
-        printed: the printed bound of the regret, as read kindly; None if the potential is no ceiling.
-        printed_from: from how many episodes on that says something; None without a bound.
-        printed_regret: of the printed learner, for rewards from 0 to 1, over seeds.
-        bound: the corrected bound; None if the potential is no ceiling.
-        bound_from: from how many episodes on that says something; None without a bound.
-        regret: of the corrected learner, over seeds.
-        needed: the smallest c for which the concentration lemma, of y + V* and of y + phi, held in all of its runs.
+        suboptimal: the number of (h, s, x) with a positive gap.
+        settled: how many of them the potential settles; None if it is not a ceiling.
+        visits_over_bound: the largest number of visits to a settled (h, s, x) in any run, as a share of its bound; None
+            if nothing is settled.
+        printed_visits_over_bound: the same for pairs in Sub_Delta at one step and the printed bound.
+        printed_bound: the printed bound on the regret, interpreted charitably; None if the potential is not a ceiling.
+        printed_useful_from: the number of episodes from which on that is not vacuous; None without a bound.
+        printed_regret: the regret of the printed learner, for rewards from 0 to 1, over seeds.
+        bound: the corrected bound; None if the potential is not a ceiling.
+        useful_from: the number of episodes from which on that is not vacuous; None without a bound.
+        regret: the regret of the corrected learner, over seeds.
+        needed_c: the smallest c for which the concentration lemma, of y + V* and of y + phi, held in all of its runs.
         held: the share of its runs in which each inequality held.
         printed_held: the same for the printed learner.
     """
@@ -88,27 +94,30 @@ class Examined:
     in_sub_delta: int
     suboptimal: int
     settled: int | None
-    visits: float | None
-    printed_visits: float
-    printed: RegretBound | None
-    printed_from: float | None
+    visits_over_bound: float | None
+    printed_visits_over_bound: float
+    printed_bound: RegretBound | None
+    printed_useful_from: float | None
     printed_regret: Interval
     bound: RegretBound | None
-    bound_from: float | None
+    useful_from: float | None
     regret: Interval
-    needed: float
+    needed_c: float
     held: Mapping[str, float]
     printed_held: Mapping[str, float]
 
     @property
     def tightness(self) -> float:
-        """The corrected bound over measured regret; NaN without a bound, inf without regret."""
+        """The corrected bound over the measured regret; NaN without a bound, inf without regret."""
         return _ratio(self.bound, self.regret[0])
 
     @property
     def printed_tightness(self) -> float:
         """The same for the printed bound and learner."""
-        return _ratio(self.printed, self.printed_regret[0])
+        return _ratio(self.printed_bound, self.printed_regret[0])
+
+    def __repr__(self) -> str:
+        return f"ExaminedPotential({self.name}: {self.optimism.verdict}; regret {self.regret[0]:.4g}, {self.bound})"
 
 
 def _ratio(bound: RegretBound | None, regret: float) -> float:
@@ -117,28 +126,28 @@ def _ratio(bound: RegretBound | None, regret: float) -> float:
     return bound.total / regret if regret > 0 else math.inf
 
 
-@dataclass(frozen=True, eq=False)
-class Examination:
+@dataclass(frozen=True, eq=False, repr=False)
+class Examination(Result):
     """The theory of one world.
 
     Attributes:
-        world: its name.
+        world: the name of the world.
         horizon: H.
-        episodes: K of the runs and bounds.
-        seeds: how many runs.
-        p: the chance of failure inside iota of the runs.
+        episodes: K, the number of episodes of the runs and in the bounds.
+        seeds: the number of runs.
+        p: the probability of failure in the iota of the runs.
         reward_range: the smallest and the largest reward.
         random_rewards: whether a reward depends on the hidden noise, which the paper's proof excludes.
-        value_range: the lowest and the highest V* over all steps, terminal states counting 0.
-        value_span: what a bonus must scale with for the potential V*: the widest range of y + V*_{h+1}(s').
+        value_range: the lowest and the highest V* over all steps; terminal states count as 0.
+        value_span: the widest range of y + V*_{h+1}(s'), with which a bonus must scale for the potential V*.
         smallest_gap: Delta_min.
-        potentials: one answer each.
+        potentials: the results for each potential.
         q_ucb: the gap-dependent bound of Q-UCB, by the same theorem.
-        q_ucb_from: from how many episodes on that says something.
+        q_ucb_useful_from: the number of episodes from which on that is not vacuous.
         swept: the potential whose bonus was made smaller.
         smaller: runs of the corrected learner with smaller bonuses.
-        printed_smaller: the same of the printed one.
-        contractions: of the causal Bellman operator of each source.
+        printed_smaller: runs of the printed learner with smaller bonuses.
+        contractions: the contraction of the causal Bellman operator, by source.
     """
 
     world: str
@@ -151,22 +160,35 @@ class Examination:
     value_range: tuple[float, float]
     value_span: float
     smallest_gap: float
-    potentials: tuple[Examined, ...]
+    potentials: tuple[ExaminedPotential, ...]
     q_ucb: RegretBound
-    q_ucb_from: float
+    q_ucb_useful_from: float
     swept: str
     smaller: tuple[Sweep, ...]
     printed_smaller: tuple[Sweep, ...]
     contractions: Mapping[str, Contraction]
 
+    def __repr__(self) -> str:
+        names = ", ".join(one.name for one in self.potentials)
+        return f"Examination({self.world}: {names}; {self.seeds} runs of {self.episodes:,} episodes)"
+
+    @property
+    def setting(self) -> str:
+        """The world and the runs, in one sentence."""
+        (low, high), (lowest, highest) = self.reward_range, self.value_range
+        return (
+            f"{self.world}: {self.horizon} steps, rewards from {low:g} to {high:g}, V* from {lowest:.3g} to "
+            f"{highest:.3g}, smallest gap {self.smallest_gap:.3g}; {self.episodes:,} episodes, {self.seeds} runs each."
+        )
+
     def findings(self) -> list[str]:
-        """Return what the numbers say, in sentences."""
+        """Return what was found, in sentences."""
         low, high = self.value_range
         result = []
         if self.reward_range[0] < 0:
             result.append(
                 f"Rewards go down to {self.reward_range[0]:g} and V* to {low:.3g}: the printed theorem does not apply. "
-                "It is evaluated for rewards moved to 0 to 1, terminal states paying what is added."
+                "It is evaluated for rewards moved to 0 to 1, with terminal states that pay the added constant."
             )
         if self.random_rewards:
             result.append(
@@ -175,19 +197,20 @@ class Examination:
             )
         broken = [one.name for one in self.potentials if not one.optimism.holds.all()]
         if broken:
-            result.append(f"Below V* somewhere, so that no theorem speaks of them: {', '.join(broken)}.")
-        bounds = [one.bound for one in self.potentials if one.bound is not None]
-        if bounds and all(bound.vacuous for bound in bounds) and self.q_ucb.vacuous:
+            result.append(f"Below V* somewhere, so that no theorem applies to them: {', '.join(broken)}.")
+        ceilings = [one for one in self.potentials if one.bound is not None]
+        bounds = [one.bound for one in ceilings if one.bound is not None]
+        if bounds and all(bound.vacuous for bound in (*bounds, self.q_ucb)):
+            earliest = min(one.useful_from for one in ceilings if one.useful_from is not None)
             result.append(
-                f"Every regret bound is vacuous at {self.episodes:,} episodes, for none can lose more than "
-                f"{bounds[0].trivial / self.episodes:.3g}. The corrected one says something from "
-                f"{min(one.bound_from for one in self.potentials if one.bound_from is not None):.2g} episodes on."
+                f"Every regret bound is vacuous at {self.episodes:,} episodes: no episode can lose more than "
+                f"{bounds[0].trivial / self.episodes:.3g}. The corrected one is useful from {earliest:.2g} episodes on."
             )
         if bounds:
-            worst = min(min(one.held.values()) for one in self.potentials if one.bound is not None)
+            worst = min(min(one.held.values()) for one in ceilings)
             result.append(
                 f"The proven events held in at least {worst:.0%} of the runs for every ceiling; "
-                f"{max(1 - 3 * self.p, 0.0):.0%} are promised."
+                f"{max(1 - 3 * self.p, 0.0):.0%} are guaranteed."
             )
             breaks = [one.c for one in self.smaller if one.held["optimism"] < 1 - self.p]
             smaller = f"With a bonus of c = {max(breaks):g} or less" if any(breaks) else "Without a bonus"
@@ -200,75 +223,96 @@ class Examination:
             result.append("The proposition on convergence applies to none of the sources.")
         return result
 
-    def as_json(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
+    def summary(self) -> str:
+        """Return the setting and the findings; `printing.print_examination` prints the tables as well."""
+        return "\n".join([self.setting, *(f"- {sentence}" for sentence in self.findings())])
 
-        def number(value: float | None) -> float | None:
-            return None if value is None or not math.isfinite(value) else float(value)
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the numbers of each potential as plain values, one row each."""
+        return [
+            {
+                "world": self.world,
+                "potential": one.name,
+                "conservatively_optimistic": bool(one.optimism),
+                "pairs": one.pairs,
+                "in_sub_delta": one.in_sub_delta,
+                "printed_visits_over_bound": one.printed_visits_over_bound,
+                "printed_bound": None if one.printed_bound is None else one.printed_bound.total,
+                "printed_useful_from": one.printed_useful_from,
+                "printed_regret": one.printed_regret[0],
+                "suboptimal": one.suboptimal,
+                "settled": one.settled,
+                "visits_over_bound": one.visits_over_bound,
+                "bound": None if one.bound is None else one.bound.total,
+                "useful_from": one.useful_from,
+                "regret": one.regret[0],
+                "regret_low": one.regret[1],
+                "regret_high": one.regret[2],
+                "q_ucb_bound": self.q_ucb.total,
+                "q_ucb_useful_from": self.q_ucb_useful_from,
+                "needed_c": one.needed_c,
+                **{f"held_{name}": share for name, share in one.held.items()},
+            }
+            for one in self.potentials
+        ]
 
-        def bound(given: RegretBound | None) -> dict[str, Any] | None:
-            if given is None:
-                return None
-            parts = ("settled", "unsettled", "optimal", "first", "failure", "trivial", "total")
-            return {part: number(getattr(given, part)) for part in parts} | {"vacuous": given.vacuous}
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per potential."""
+        import pandas as pd
 
-        names = ("world", "horizon", "episodes", "seeds", "p", "random_rewards", "value_span", "swept")
-        return {name: getattr(self, name) for name in names} | {
-            "reward_range": list(self.reward_range),
-            "value_range": list(self.value_range),
-            "smallest_gap": number(self.smallest_gap),
-            "potentials": [
-                {
-                    "potential": one.name,
-                    "conservatively_optimistic": bool(one.optimism),
-                    "verdict": one.optimism.verdict,
-                    "distance": [[number(d) for d in row] for row in one.optimism.distance],
-                    "pairs": one.pairs,
-                    "in_sub_delta": one.in_sub_delta,
-                    "suboptimal": one.suboptimal,
-                    "settled": one.settled,
-                    "visits_over_bound": one.visits,
-                    "printed_visits_over_bound": one.printed_visits,
-                    "printed_bound": bound(one.printed),
-                    "printed_useful_from": number(one.printed_from),
-                    "printed_regret": list(one.printed_regret),
-                    "printed_tightness": number(one.printed_tightness),
-                    "bound": bound(one.bound),
-                    "useful_from": number(one.bound_from),
-                    "regret": list(one.regret),
-                    "tightness": number(one.tightness),
-                    "needed_c": one.needed,
-                    "held": dict(one.held),
-                    "printed_held": dict(one.printed_held),
-                }
-                for one in self.potentials
-            ],
-            "q_ucb_bound": bound(self.q_ucb),
-            "q_ucb_useful_from": number(self.q_ucb_from),
-            "smaller_bonus": [{"c": one.c, "regret": one.regret, **one.held} for one in self.smaller],
-            "printed_smaller_bonus": [{"c": one.c, "regret": one.regret, **one.held} for one in self.printed_smaller],
-            "contraction": {
-                source: {
-                    "applies": one.applies,
-                    "verdict": one.verdict,
-                    "one_minus_modulus": one.shrinks,
-                    "longest": number(one.longest),
-                }
-                for source, one in self.contractions.items()
-            },
-            "findings": self.findings(),
+        return pd.DataFrame(self.rows())
+
+    def to_json(self) -> str:
+        """Return all of it as JSON; inf is written as "inf", NaN as null."""
+        about = ("world", "horizon", "episodes", "seeds", "p", "reward_range", "random_rewards", "value_range")
+        names = [field.name for field in fields(ExaminedPotential)][2:]  # after its name and optimism
+        result: dict[str, Any] = {name: getattr(self, name) for name in (*about, "value_span", "smallest_gap", "swept")}
+        result["potentials"] = [
+            {
+                "potential": one.name,
+                "conservatively_optimistic": bool(one.optimism),
+                "verdict": one.optimism.verdict,
+                "distance": one.optimism.distance.tolist(),
+                **{name: getattr(one, name) for name in (*names, "printed_tightness", "tightness")},
+            }
+            for one in self.potentials
+        ]
+        result["q_ucb_bound"], result["q_ucb_useful_from"] = self.q_ucb, self.q_ucb_useful_from
+        for name, sweeps in (("smaller_bonus", self.smaller), ("printed_smaller_bonus", self.printed_smaller)):
+            result[name] = [{"c": one.c, "regret": one.regret, **one.held} for one in sweeps]
+        result["contraction"] = {
+            source: {
+                "applies": one.applies,
+                "verdict": one.verdict,
+                "one_minus_modulus": one.shrinks,
+                "longest": one.longest,
+            }
+            for source, one in self.contractions.items()
         }
+        return json.dumps(_plain(result | {"findings": self.findings()}), indent=2, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return values that JSON can hold: inf as "inf", NaN as None, a bound with its parts."""
+    if isinstance(value, RegretBound):
+        return _plain(asdict(value) | {"total": value.total, "vacuous": value.vacuous})
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def usual_potentials(world: World) -> dict[str, Potential | None]:
-    """Return the four potentials that are compared, from population counts: no sampling error.
+    """Return the four potentials that are compared, from population counts, that is, without sampling error.
 
     The paper's bound has the b behind its results: 0 in the grid worlds, 1 for the robot.
     """
     model, horizon = world.model, world.horizon
     counts = [model.observe(beta, name) for name, beta in world.demonstrators.items()]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
+    with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
         b = 0.0 if world.grid is not None else model.reward_range[1]
         paper = value_ceilings(counts, horizon, b, method="paper").potential()
         joint = value_ceilings(counts, horizon, model.reward_range[1]).potential()
@@ -279,20 +323,21 @@ def usual_potentials(world: World) -> dict[str, Potential | None]:
 def examine(
     world: World,
     potentials: Mapping[str, Any] | None = None,
+    *,
     episodes: int = 1_000,
     seeds: int = 20,
     p: float = 0.1,
-    progress: Callable[[int, int, str], None] = lambda done, total, what: None,
+    progress: Progress = no_progress,
 ) -> Examination:
-    """Return what the theory says of a world, and what runs show.
+    """Evaluate the theorems for a world, and run the learners that they are about.
 
     Args:
-        world: the world; its model must be the same at each step.
+        world: the world; its model must be the same at every step.
         potentials: potentials by name; `usual_potentials` by default.
-        episodes: K, of each run and of the bounds.
-        seeds: how many runs of each learner.
-        p: the chance of failure inside iota of the runs; the bounds choose their own, so that it costs little.
-        progress: called with the number of groups of runs that are done, of all, and what comes next.
+        episodes: K, the number of episodes of each run and in the bounds.
+        seeds: the number of runs of each learner.
+        p: the probability of failure in the iota of the runs; the bounds choose their own, so that it costs little.
+        progress: told how many groups of runs are done.
     """
     episodes, seeds = check_integer("episodes", episodes, least=1), check_integer("seeds", seeds, least=1)
     model, horizon = world.model, world.horizon
@@ -304,8 +349,8 @@ def examine(
     swept = "joint" if "joint" in ceilings else (ceilings or list(problems))[-1]
     first = next(iter(problems.values()))
     scaled, scale = first.nonnegative()
-    best = first.values
-    examined: list[Examined] = []
+    vanilla, values = q_ucb(scaled), first.values
+    examined: list[ExaminedPotential] = []
     smaller: list[Sweep] = []
     printed_smaller: list[Sweep] = []
     total = len(problems) + len(SMALLER) + len(PRINTED_SMALLER)
@@ -319,10 +364,11 @@ def examine(
     chosen, moved = problems[swept], problems[swept].nonnegative()[0]
     for c in SMALLER:
         next_is(f"corrected, c = {c:g}")
-        smaller.append(_sweep(chosen, proven_rule(chosen, episodes, p, c), 1.0, episodes, seeds))
+        smaller.append(_sweep(chosen, proven_rule(chosen, episodes, p=p, c=c), 1.0, episodes, seeds))
     for c in PRINTED_SMALLER:
         next_is(f"printed, c = {c:g}")
         printed_smaller.append(_sweep(moved, resolve(PRINTED, c=c, p=p), scale, episodes, seeds))
+    next_is("contraction")
     return Examination(
         world=world.name,
         horizon=horizon,
@@ -330,13 +376,13 @@ def examine(
         seeds=seeds,
         p=p,
         reward_range=model.reward_range,
-        random_rewards=first.span(np.zeros_like(best)) > 0,
-        value_range=(float(best.min()), float(best.max())),
-        value_span=first.span(best),
+        random_rewards=first.span(np.zeros_like(values)) > 0,
+        value_range=(float(values.min()), float(values.max())),
+        value_span=first.span(values),
         smallest_gap=first.smallest_gap,
         potentials=tuple(examined),
-        q_ucb=in_units(regret_bound(q_ucb(scaled), episodes, scale=horizon), scale),
-        q_ucb_from=useful_from(lambda k: regret_bound(q_ucb(scaled), k, scale=horizon)),
+        q_ucb=regret_bound(vanilla, episodes, scale=horizon).unscaled(scale),
+        q_ucb_useful_from=useful_from(lambda k: regret_bound(vanilla, k, scale=horizon)),
         swept=swept,
         smaller=tuple(smaller),
         printed_smaller=tuple(printed_smaller),
@@ -347,67 +393,55 @@ def examine(
     )
 
 
-def _examined(name: str, shaped: Shaped, episodes: int, seeds: int, p: float) -> Examined:
+def _examined(name: str, shaped: Shaped, episodes: int, seeds: int, p: float) -> ExaminedPotential:
     moved, scale = shaped.nonnegative()
-    rule = proven_rule(shaped, episodes, p)
-    runs = _runs(shaped, rule, episodes, seeds)
+    runs = _runs(shaped, proven_rule(shaped, episodes, p=p), episodes, seeds)
     printed = _runs(moved, resolve(PRINTED, p=p), episodes, seeds)
-    inside, iota = moved.pseudo_suboptimal(), iota_of(moved, episodes, p)
-    printed_limit = visit_bound(
-        PRINTED.c * float(moved.potential.max()), shaped.horizon, iota, moved.pair_gaps, printed=True
-    )
+    inside, printed_scale = moved.pseudo_suboptimal(), PRINTED.c * float(moved.potential.max())
+    printed_limit = visit_bound(printed_scale, shaped.horizon, moved.iota(episodes, p), moved.pair_gaps, printed=True)
     ceiling = bool(shaped.optimism().holds.all())
-    margins = shaped.margins()
+    margins, span = shaped.margins(), shaped.needed_span
     settled = (margins > 0) & (shaped.gaps > 0)
     share = None
     if ceiling and settled.any():
-        limit = visit_bound(shaped.needed_span, shaped.horizon, iota_of(shaped, episodes, p), margins)
+        limit = visit_bound(span, shaped.horizon, shaped.iota(episodes, p), margins)
         share = max(float((run.visits / limit)[settled].max()) for run in runs)
-    return Examined(
+    deviation = max(max(run.value_deviation, run.value_excess, run.potential_excess) for run in runs)
+    return ExaminedPotential(
         name=name,
         optimism=shaped.optimism(),
         pairs=int(np.isfinite(shaped.pair_gaps).sum()),
         in_sub_delta=int(inside.sum()),
         suboptimal=int((shaped.gaps > 0).sum()),
         settled=int(settled.sum()) if ceiling else None,
-        visits=share,
-        printed_visits=max(float((run.visits[:, inside] / printed_limit[inside]).max(initial=0.0)) for run in printed),
-        printed=in_units(printed_regret_bound(moved, episodes), scale) if ceiling else None,
-        printed_from=useful_from(lambda k: printed_regret_bound(moved, k)) if ceiling else None,
-        printed_regret=mean_interval(_last(printed) / scale),
-        bound=regret_bound(shaped, episodes) if ceiling else None,
-        bound_from=useful_from(lambda k: regret_bound(shaped, k)) if ceiling else None,
-        regret=mean_interval(_last(runs)),
-        needed=_ratio_or_zero(
-            max(max(run.value_deviation, run.value_excess, run.potential_excess) for run in runs), shaped.needed_span
+        visits_over_bound=share,
+        printed_visits_over_bound=max(
+            float((run.visits[:, inside] / printed_limit[inside]).max(initial=0.0)) for run in printed
         ),
+        printed_bound=printed_regret_bound(moved, episodes).unscaled(scale) if ceiling else None,
+        printed_useful_from=useful_from(lambda k: printed_regret_bound(moved, k)) if ceiling else None,
+        printed_regret=mean_interval(_final_regrets(printed) / scale),
+        bound=regret_bound(shaped, episodes) if ceiling else None,
+        useful_from=useful_from(lambda k: regret_bound(shaped, k)) if ceiling else None,
+        regret=mean_interval(_final_regrets(runs)),
+        needed_c=deviation / span if span > 0 else 0.0,
         held=_held(runs),
         printed_held=_held(printed),
     )
 
 
 def _runs(shaped: Shaped, rule: Rule, episodes: int, seeds: int) -> list[Watched]:
-    return [watch(shaped, episodes, seed, rule) for seed in range(seeds)]
+    return [watch(shaped, episodes, seed=seed, learner=rule) for seed in range(seeds)]
 
 
 def _sweep(shaped: Shaped, rule: Rule, scale: float, episodes: int, seeds: int) -> Sweep:
     runs = _runs(shaped, rule, episodes, seeds)
-    return Sweep(rule.c, _held(runs), float(_last(runs).mean()) / scale)
+    return Sweep(rule.c, _held(runs), float(_final_regrets(runs).mean()) / scale)
 
 
 def _held(runs: Sequence[Watched]) -> dict[str, float]:
     return {name: float(np.mean([run.held[name] for run in runs])) for name in INEQUALITIES}
 
 
-def _last(runs: Sequence[Watched]) -> FloatArray:
+def _final_regrets(runs: Sequence[Watched]) -> FloatArray:
     return np.array([run.regret[-1] for run in runs])
-
-
-def _ratio_or_zero(number: float, scale: float) -> float:
-    return number / scale if scale > 0 else 0.0
-
-
-def in_units(bound: RegretBound, scale: float) -> RegretBound:
-    """Return a bound for rewards from 0 to 1 in units of the world's own rewards."""
-    parts = (bound.settled, bound.unsettled, bound.optimal, bound.first, bound.failure, bound.trivial)
-    return RegretBound(*(part / scale for part in parts))

@@ -1,9 +1,9 @@
-"""The small lemmas: learning rates, the clip function, clipped sums, and how far a weighted mean strays.
+"""The small lemmas: learning rates, the clip function, clipped sums, and the deviation of a weighted mean.
 
 - `learning_rates`: the weights alpha_t^i (the lemma on cumulative learning rates).
-- `clip`, `clip_lemma`: clip[x | delta] and what it is used for, as printed and corrected.
-- `clipped_sum`: the sum of clip[scale / sqrt(n) | threshold], bounded.
-- `log_term`, `deviation`: iota, and the radius of the concentration lemma.
+- `clip`, `clip_lemma`: clip[x | delta] and the lemma on it, as printed and corrected.
+- `clipped_sum`: a bound of the sum of clip[scale / sqrt(n) | threshold].
+- `log_term`, `deviation`: iota, and the radius in the concentration lemma.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_integer, check_probability
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import ArgumentError
 
@@ -50,16 +50,16 @@ def clip(x: npt.ArrayLike, threshold: npt.ArrayLike) -> FloatArray:
     return np.where(values >= np.asarray(threshold, dtype=np.float64), values, 0.0)
 
 
-def clip_lemma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, x: npt.ArrayLike, printed: bool = False) -> Any:
-    """Return how much is left over in the clip lemma; below 0 it fails.
+def clip_lemma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, x: npt.ArrayLike, *, printed: bool = False) -> Any:
+    """Return the slack of the clip lemma; where it is negative, the lemma fails.
 
     For a, b >= 0 and c > 0 with a + b >= c, and x in (0, 1]:  a + b <= clip[a | x c / 2] + (1 + x) b.
 
-    For if a < x c / 2, then b > c - x c / 2 >= c / 2, and x b > x c / 2 > a. In print the threshold is a c / 2, with
-    which it is false: a = 1, b = 3, c = 4, x = 0.1 leave 3.3 on the right.
+    Proof: if a < x c / 2, then b > c - x c / 2 >= c / 2, and x b > x c / 2 > a. The printed threshold is a c / 2, with
+    which the lemma is false: for a = 1, b = 3, c = 4, x = 0.1 the right side is 3.3.
 
     Examples:
-        >>> [round(float(clip_lemma(1, 3, 4, 0.1, printed)), 9) for printed in (False, True)]
+        >>> [round(float(clip_lemma(1, 3, 4, 0.1, printed=printed)), 9) for printed in (False, True)]
         [0.3, -0.7]
     """
     a, b, c, x = (np.asarray(number, dtype=np.float64) for number in (a, b, c, x))
@@ -71,8 +71,8 @@ def clip_lemma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, x: npt.Arra
 def clipped_sum(scale: npt.ArrayLike, threshold: npt.ArrayLike, most: npt.ArrayLike = math.inf) -> FloatArray:
     """Return a bound of sum_{n=1..most} clip[scale / sqrt(n) | threshold]: 2 scale min(sqrt(most), scale / threshold).
 
-    Terms are 0 from n > (scale / threshold)^2 on, and sum_{n=1..N} 1 / sqrt(n) <= 2 sqrt(N). The paper's lemma has
-    4 scale^2 / threshold, which is true, and twice as much as needed.
+    Terms with n > (scale / threshold)^2 are 0, and sum_{n=1..N} 1 / sqrt(n) <= 2 sqrt(N). The paper's lemma has
+    4 scale^2 / threshold, which is true, and twice as large as necessary.
 
     Examples:
         >>> float(clipped_sum(3.0, 1.0)), float(clip([3 / n**0.5 for n in range(1, 100)], 1.0).sum())
@@ -80,34 +80,33 @@ def clipped_sum(scale: npt.ArrayLike, threshold: npt.ArrayLike, most: npt.ArrayL
     """
     scale, threshold, most = (np.asarray(number, dtype=np.float64) for number in (scale, threshold, most))
     if (threshold < 0).any():
-        raise ArgumentError("A threshold below 0 clips nothing: pass 0 for that.")
+        raise ArgumentError("The threshold is negative, and would clip nothing: pass 0 for that.")
     with np.errstate(divide="ignore", invalid="ignore"):
         last = np.minimum(np.sqrt(most), np.where(scale > 0, scale / threshold, 0.0))
         return np.where(last > 0, 2.0 * scale * last, 0.0)
 
 
 def log_term(states: int, actions: int, steps: float, p: float) -> float:
-    """Return iota = log(S A T / p), T = K H the steps of all episodes.
+    """Return iota = log(S A T / p), with T = K H the number of steps in all episodes.
 
     Examples:
         >>> round(log_term(30, 5, 20_000, 0.1), 3)
         17.217
     """
-    if not 0 < p < 1:
-        raise ArgumentError(f"p is {p}; a chance of failure must be between 0 and 1.")
+    check_probability("p", p, "0.1")
     return math.log(max(states * actions * steps / p, 1.0))
 
 
 def deviation(span: float, horizon: int, iota: float, visits: npt.ArrayLike) -> FloatArray:
-    """Return span sqrt(H iota / t): how far a weighted mean strays after t visits, but with a chance of exp(-iota).
+    """Return span sqrt(H iota / t): a weighted mean of t visits deviates by more with probability at most exp(-iota).
 
-    Let f be what follows a visit, in an interval of length `span`. By Azuma's inequality and
+    Let f_i be the outcome of the i-th visit, in an interval of length `span`. By Azuma's inequality and
     sum_i (alpha_t^i)^2 <= 2 H / t,
 
         P( sum_i alpha_t^i (E f - f_i) >= e ) <= exp( -2 e^2 / (span^2 sum_i (alpha_t^i)^2) )
                                               <= exp( -e^2 t / (H span^2) ),
 
-    on either side. With iota = log(S A T / p) it holds for all (h, s, x) and all t at once, but with a chance of p. The
-    printed lemma asks for b_t / 2, and so holds with c >= 2 on one side.
+    on either side. With iota = log(S A T / p) the radius holds for all (h, s, x) and all t at once with probability at
+    least 1 - p. The printed lemma claims b_t / 2, and so holds for c >= 2 on one side.
     """
     return np.asarray(span * np.sqrt(horizon * iota / np.asarray(visits, dtype=np.float64)))

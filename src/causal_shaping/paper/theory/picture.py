@@ -1,4 +1,7 @@
-"""Bounds of the regret over the number of episodes, beside measured regret, in one picture."""
+"""A figure of regret bounds over the number of episodes, beside measured regret (extra `paper`).
+
+- `bound_curves`: the numbers; `draw_bounds`: the figure.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,23 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from causal_shaping.paper._extra import needs_extra
 from causal_shaping.paper.theory.events import proven_rule, watch
-from causal_shaping.paper.theory.examination import in_units, usual_potentials
+from causal_shaping.paper.theory.examination import usual_potentials
 from causal_shaping.paper.theory.regret import printed_regret_bound, q_ucb, regret_bound
 from causal_shaping.paper.theory.shaped import Shaped
 from causal_shaping.worlds import World
 
+with needs_extra("Figures of the paper"):
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 FEWEST, MOST = 1.0, 1e18
 MEASURED = 100_000
-"""Episodes of the runs whose regret is drawn."""
+"""The number of episodes of the runs whose regret is drawn."""
 
-TRIVIAL = "no episode can lose more"
+TRIVIAL = "trivial bound"
 STYLES: Mapping[str, Mapping[str, Any]] = {
     TRIVIAL: {"color": "#000000", "linewidth": 1.0, "linestyle": ":"},
     "printed": {"color": "#d62728"},
@@ -32,24 +38,24 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
 
 
 def bound_curves(world: World, potentials: Mapping[str, Any] | None = None, points: int = 73) -> dict[str, Any]:
-    """Return the number of episodes and each bound there, in units of the world's reward.
+    """Return numbers of episodes and each bound at these, in units of the world's reward.
 
-    "Q-UCB" is its gap-dependent bound, and each ceiling has the corrected bound under its own name; "printed" is the
-    printed bound for the joint ceiling, or for the last potential. What is no ceiling has no bound.
+    "Q-UCB" is the gap-dependent bound of Q-UCB. Each ceiling has the corrected bound, under its own name; a potential
+    that is not a ceiling has none. "printed" is the printed bound for the joint ceiling, or for the last potential.
     """
     given = usual_potentials(world) if potentials is None else potentials
     episodes = np.geomspace(FEWEST, MOST, points)
     problems = {name: Shaped(world.model, potential, world.horizon) for name, potential in given.items()}
     last = problems.get("joint", list(problems.values())[-1])
     moved, scale = last.nonnegative()
-    other = q_ucb(moved)
+    vanilla = q_ucb(moved)
     curves: dict[str, Any] = {
         "episodes": episodes,
         TRIVIAL: episodes * last.worst_regret,
-        "Q-UCB": np.array([in_units(regret_bound(other, k, scale=world.horizon), scale).total for k in episodes]),
+        "Q-UCB": np.array([regret_bound(vanilla, k, scale=world.horizon).unscaled(scale).total for k in episodes]),
     }
     if last.optimism().holds.all():
-        curves["printed"] = np.array([in_units(printed_regret_bound(moved, k), scale).total for k in episodes])
+        curves["printed"] = np.array([printed_regret_bound(moved, k).unscaled(scale).total for k in episodes])
     for name, shaped in problems.items():
         if shaped.optimism().holds.all():
             curves[name] = np.array([regret_bound(shaped, k).total for k in episodes])
@@ -59,18 +65,19 @@ def bound_curves(world: World, potentials: Mapping[str, Any] | None = None, poin
 def draw_bounds(
     world: World,
     potentials: Mapping[str, Any] | None = None,
+    *,
     axes: Axes | None = None,
     measured: int = MEASURED,
     seed: int = 0,
 ) -> Figure:
-    """Draw the bounds of a world's regret over the number of episodes, and the regret of a run.
+    """Draw bounds on the regret over the number of episodes, and the regret of runs of the corrected learner.
 
     Args:
         world: the world.
-        potentials: by name; `usual_potentials` by default.
-        axes: where to draw; a new figure by default.
-        measured: episodes of the run.
-        seed: of the run.
+        potentials: potentials by name; `usual_potentials` by default.
+        axes: the axes to draw into; a new figure by default.
+        measured: the number of episodes of a run.
+        seed: the seed of the runs.
     """
     figure = Figure(figsize=(7, 4.2), layout="constrained") if axes is None else axes.figure
     assert isinstance(figure, Figure)
@@ -87,9 +94,11 @@ def draw_bounds(
     runs["Q-UCB"] = (q_ucb(moved), proven_rule(moved, measured, scale=world.horizon), scale)
     at = np.unique(np.geomspace(1, measured, 60).astype(np.int64))
     for name, (problem, rule, unit) in runs.items():
-        regret = watch(problem, measured, seed, rule).regret[at - 1] / unit
+        regret = watch(problem, measured, seed=seed, learner=rule).regret[at - 1] / unit
         colour, marker = STYLES.get(name, {}).get("color"), "x" if name == "Q-UCB" else "o"
-        paid = regret > 0
+        paid = regret > 0  # the others have no place on a logarithmic axis
+        if not paid.any():
+            continue
         axes.plot(at[paid], regret[paid], marker, markersize=2.5, color=colour, label=f"regret of a run, {name}")
     axes.set(xscale="log", yscale="log", xlabel="episodes", ylabel="regret", title=world.name)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,47 +1,52 @@
-"""A model under a potential: conservative optimism, what the potential settles, and a process with rewards from 0 to 1.
+"""A model under a potential: conservative optimism, the actions that the potential settles, rewards from 0 to 1.
 
-- `Shaped`: the shaped process, everything about it exact.
-- `Optimism`: the verdict on conservative optimism (the paper's definition 4.1), per step and state.
-- `Shaped.pseudo_suboptimal`: Sub_Delta as printed; `Shaped.margins`: what a potential settles, for which its lemma
-  is true.
-- `Shaped.nonnegative`: the same problem with rewards from 0 to 1, as the printed theorem needs.
+- `Shaped`: the shaped process and its exact quantities.
+- `Optimism`: whether a potential is conservatively optimistic (the paper's definition 4.1), per step and state.
+- `Shaped.pseudo_suboptimal`: Sub_Delta as printed; `Shaped.margins`: positive where the potential settles an action,
+  so that the lemma on visits is true.
+- `Shaped.nonnegative`: the same problem with rewards from 0 to 1, as the printed theorem requires.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import BoolArray, FloatArray, frozen
 from causal_shaping.data.potential import Potential
+from causal_shaping.data.result import Result
 from causal_shaping.errors import ArgumentError
 from causal_shaping.learners._setting import prepare
 from causal_shaping.learners.rules import Rule
 from causal_shaping.models.cmdp import TabularCMDP, Values
+from causal_shaping.paper.theory.lemmas import log_term
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROUNDING = 1e-9
-"""Differences up to this are taken for rounding: gaps below it are 0."""
+"""Differences up to this are treated as rounding errors: smaller gaps are 0."""
 
 CLIPS = ("zero", "potential")
-"""The clips that the analysis knows, as in `Rule`; the second one is the printed one."""
+"""The clips that the analysis covers, as in `Rule`; the second one is the printed one."""
 
 
 @dataclass(frozen=True, eq=False)
-class Optimism:
-    """Conservative optimism: V*_h(s) <= phi_h(s) <= H, for rewards up to 1; for rewards up to b, up to H b.
+class Optimism(Result):
+    """Conservative optimism: V*_h(s) <= phi_h(s) <= H b, for rewards up to b; the paper has b = 1. True if it holds.
 
     Attributes:
         distance: float64 [steps, states], phi - V*; NaN in terminal states.
-        holds: bool [steps, states], phi >= V* there; True in terminal states.
-        limit: the H b that phi should not exceed, and at least 0, since an episode may end.
-        within: bool [steps, states], phi <= H b there.
-        states: labels, for the verdict.
+        holds: bool [steps, states], whether phi >= V*; True in terminal states.
+        limit: the H b that phi should not exceed; at least 0, since an episode may end early.
+        within: bool [steps, states], whether phi <= H b.
+        states: the labels of the states.
     """
 
     distance: FloatArray
@@ -55,7 +60,7 @@ class Optimism:
 
     @property
     def verdict(self) -> str:
-        """The answer in words, with the worst step and state."""
+        """Whether it holds, in words, with the worst step and state."""
         if self:
             return f"conservatively optimistic, {round(np.nanmean(self.distance), 9) + 0.0:.3g} above V* on average"
         parts = []
@@ -72,11 +77,24 @@ class Optimism:
     def __repr__(self) -> str:
         return f"Optimism({self.verdict})"
 
+    def summary(self) -> str:
+        """Return the definition and the verdict."""
+        return f"V* <= phi <= H b = {self.limit:g} at every step and state?\n{self.verdict}"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per step and state, without terminal states: phi - V*, and whether each side holds."""
+        import pandas as pd
+
+        steps, places = np.nonzero(np.isfinite(self.distance))
+        columns = {"step": steps, "state": [self.states[s] for s in places]}
+        tables = {"distance": self.distance, "holds": self.holds, "within": self.within}
+        return pd.DataFrame(columns | {name: table[steps, places] for name, table in tables.items()})
+
 
 class Shaped:
-    """A model over a horizon under a potential, with the exact quantities that the theory speaks of.
+    """A model over a horizon under a potential, with the exact quantities that the theory refers to.
 
-    Tables have a leading axis for the step, h = 0 the first one. Shaped values are V* - phi and Q* - phi; gaps are
+    Tables have a leading axis for the step; h = 0 is the first one. Shaped values are V* - phi and Q* - phi; gaps are
     those of the model. There is no discount.
 
     Args:
@@ -98,11 +116,9 @@ class Shaped:
         if not isinstance(given, (Potential, Ceilings, type(None))):
             given = Potential(np.asarray(given, dtype=np.float64), model.space)
         if given is not None and given.discount != 1:
-            raise ArgumentError(f"The potential has a discount of {given.discount:g}; the theorems have none.")
+            raise ArgumentError(f"The potential has a discount of {given.discount:g}; the theorems are undiscounted.")
         ready = prepare(Rule(), model.space, self.horizon, 1, given, step_indexed=True)
         self.potential = frozen(ready.constants.potential, np.float64)
-
-    # The exact quantities ----------------------------------------------------------------------------
 
     @cached_property
     def best(self) -> Values:
@@ -116,22 +132,29 @@ class Shaped:
 
     @cached_property
     def gaps(self) -> FloatArray:
-        """Delta_h(s, x) = V*_h(s) - Q*_h(s, x), exactly 0 where it is rounding: float64 [steps, states, actions]."""
+        """Delta_h(s, x) = V*_h(s) - Q*_h(s, x), rounding errors set to 0: float64 [steps, states, actions]."""
         gaps = self.best.gaps()
         return np.where(gaps < ROUNDING, 0.0, gaps)
 
     @cached_property
     def pair_gaps(self) -> FloatArray:
-        """Delta(s, x), the smallest positive gap over the steps: float64 [states, actions], inf where none is.
+        """Delta(s, x), the smallest positive gap over the steps: float64 [states, actions], inf if there is none.
 
-        In print the minimum runs over all steps, so that Delta is 0 for an action that is optimal at one step only.
+        The printed minimum is over all steps, so that Delta is 0 for an action that is optimal at a single step.
         """
         return np.asarray(np.where(self.gaps > 0, self.gaps, np.inf).min(axis=0))
 
     @property
     def smallest_gap(self) -> float:
-        """The smallest positive gap, inf if every action is optimal."""
+        """The smallest positive gap; inf if every action is optimal."""
         return float(self.pair_gaps.min())
+
+    def iota(self, episodes: float, p: float) -> float:
+        """Return iota = log(S A T / p), where S counts the states that are not terminal and T = K H."""
+        if not 1 <= episodes < np.inf:
+            raise ArgumentError(f"episodes is {episodes}; it must be a finite number from 1 up.")
+        states = int((~self.model.terminal).sum())
+        return log_term(states, len(self.model.actions), episodes * self.horizon, p)
 
     def expected(self, following: FloatArray) -> FloatArray:
         """Return E[y + f_{h+1}(s')] after do(x), for f [steps + 1, states]: float64 [steps, states, actions]."""
@@ -147,7 +170,7 @@ class Shaped:
         )
 
     def _by_step(self, table: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:
-        """Return a table of the model with one entry per step, its last axes as they are."""
+        """Return a table of the model with one entry per step; its last axes stay as they are."""
         first = table[: self.horizon] if table.ndim > axes else table
         return np.broadcast_to(first, (self.horizon, *table.shape[-axes:]))
 
@@ -161,24 +184,22 @@ class Shaped:
 
     @cached_property
     def needed_span(self) -> float:
-        """What the bonus must scale with: the widest range of y + V*_{h+1}(s') and of y + phi_{h+1}(s')."""
+        """The smallest proven scale of the bonus: the widest range of y + V*_{h+1}(s') and of y + phi_{h+1}(s')."""
         return max(self.span(self.values), self.span(self.potential))
 
     @cached_property
     def worst_regret(self) -> float:
-        """The most that one episode can lose: V*_1 minus the value of the worst policy, at the worst start."""
+        """The largest possible regret of an episode: V*_1 less the value of the worst policy, at the worst start."""
         model = self.model
-        upside_down = TabularCMDP(model.next_state, -model.reward, model.noise, model.terminal, model.start)
-        worst = -upside_down.optimum(self.horizon).values[0]
+        negated = TabularCMDP(model.next_state, -model.reward, model.noise, model.terminal, model.start)
+        worst = -negated.optimum(self.horizon).values[0]
         return float((self.best.values[0] - worst)[model.start > 0].max())
-
-    # Definitions of the paper ------------------------------------------------------------------------
 
     def optimism(self, reward_max: float | None = None) -> Optimism:
         """Return whether the potential is conservatively optimistic: V* <= phi <= H b.
 
         Args:
-            reward_max: the b, by default the largest reward of the model.
+            reward_max: b, by default the largest reward of the model.
         """
         b = self.model.reward_range[1] if reward_max is None else float(reward_max)
         phi, alive = self.potential[:-1], ~self.model.terminal
@@ -191,7 +212,7 @@ class Shaped:
         """Return Sub_Delta as printed (definition 4.3): bool [states, actions].
 
         Pairs for which there is a step h with y - phi_h(s) + 2 E[phi_{h+1}(s')] + Delta(s, x) <= V*_h(s). Pairs that
-        are optimal at every step have no Delta and are left out. See `margins` for what the lemma on visits needs.
+        are optimal at every step have no Delta and are left out. The lemma on visits needs `margins` instead.
         """
         left = self.expected(2 * self.potential) - self.potential[:-1, :, None] + self.pair_gaps
         inside = (left <= self.best.values[..., None] + ROUNDING).any(axis=0)
@@ -200,25 +221,25 @@ class Shaped:
     def margins(self, clip: str = "zero") -> FloatArray:
         """Return how far an action stays below V*_h(s) whatever is learned later: float64 [steps, states, actions].
 
-        Learned values are at most the clip, so that Q_h(s, x) + phi_h(s) <= E[y + phi_{h+1}(s')] but for bonuses, with
-        the clip at 0, and E[y + 2 phi_{h+1}(s')] with the printed one. What is missing to V*_h(s), if positive, is the
-        margin: then (h, s, x) is settled, and given up once its bonus is small. At 0 it is
-        Delta_h(s, x) - E[phi_{h+1}(s') - V*_{h+1}(s')]: the gap, less what the potential is off by.
+        Learned values are at most the clip. So, apart from bonuses, Q_h(s, x) + phi_h(s) is at most
+        E[y + phi_{h+1}(s')] with the clip at 0, and E[y + 2 phi_{h+1}(s')] with the printed clip. The difference to
+        V*_h(s), if positive, is the margin: then the potential settles (h, s, x), which is no longer taken once its
+        bonus is small. With the clip at 0 the margin is Delta_h(s, x) - E[phi_{h+1}(s') - V*_{h+1}(s')]: the gap less
+        the error of the potential.
 
         Args:
             clip: "zero" or "potential", as in `Rule`.
         """
-        if clip not in CLIPS:
-            raise ArgumentError(f"clip is {clip!r}; the analysis knows {' and '.join(map(repr, CLIPS))}.")
+        check_choice("clip", clip, CLIPS)
         factor = 1.0 if clip == "zero" else 2.0
         margins = self.best.values[..., None] - self.expected(factor * self.potential)
         return np.where((margins > ROUNDING) & ~self.model.terminal[:, None], margins, 0.0)
 
-    def shaped_model(self, printed: bool = False) -> TabularCMDP:
-        """Return the model whose rewards are shaped: y + phi_{h+1}(s') - phi_h(s), with one table per step.
+    def shaped_model(self, *, printed: bool = False) -> TabularCMDP:
+        """Return the model with shaped rewards, y + phi_{h+1}(s') - phi_h(s), and one table per step.
 
         Args:
-            printed: y + phi_h(s') - phi_h(s) as in proposition 2.2, and phi_H = 0: other policies become optimal.
+            printed: use y + phi_h(s') - phi_h(s) with phi_H = 0, as in proposition 2.2; other policies become optimal.
         """
         model, H, (next_state, reward, noise) = self.model, self.horizon, self._tables
         phi = self.potential
@@ -231,24 +252,31 @@ class Shaped:
         )
 
     def nonnegative(self) -> tuple[Shaped, float]:
-        """Return the same problem with rewards from 0 to 1 that follow from (s, x), and by how much it is scaled.
+        """Return the same problem with rewards from 0 to 1 that are a function of (s, x), and its scale.
 
-        A constant is added to every step's reward, also to those after the end, so that a terminal state becomes one
-        that is never left and pays the constant; then all is divided by the range of the rewards, and each reward is
-        replaced by its mean given (s, x). V* and phi move by the constant times the steps left; gaps are only scaled.
+        A constant is added to the reward of every step, also after termination, so that a terminal state becomes an
+        absorbing one that pays the constant. Then rewards are divided by their range, and each is replaced by its mean
+        given (s, x). V* and phi move by the constant times the steps left; gaps are only scaled.
         """
         model = self.model
         if model.steps is not None:
             raise ArgumentError(
-                "The rewards of a model that changes from step to step are not moved; pass one that does not."
+                "Rewards can be moved to 0 to 1 only in a model whose tables are the same at every step."
             )
         low, high = min(model.reward_range[0], 0.0), max(model.reward_range[1], 0.0)
         scale = 1.0 / (high - low) if high > low else 1.0
         mean = np.where(model.terminal[:, None], 0.0, model.rewards())
         reward = np.broadcast_to(((mean - low) * scale)[..., None], model.next_state.shape)
-        nobody = np.zeros(len(model.terminal), dtype=bool)
+        none_terminal = np.zeros(len(model.terminal), dtype=bool)
         moved = TabularCMDP(
-            model.next_state, reward, model.noise, nobody, model.start, model.states, model.actions, model.space.columns
+            model.next_state,
+            reward,
+            model.noise,
+            none_terminal,
+            model.start,
+            model.states,
+            model.actions,
+            model.space.columns,
         )
         left = np.arange(self.horizon, 0, -1.0)[:, None]
         potential = (self.potential[:-1] - low * left) * scale
