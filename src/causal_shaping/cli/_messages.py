@@ -19,22 +19,27 @@ OPTIONS = (
     "skip_bad_episodes", "smallest_cell", "state", "stationary", "step", "step_indexed", "steps", "support",
     "terminated", "truncated", "value_max", "wind", "workers",
 )
-# fmt: on
 """Arguments in Python that an option of the same name sets."""
+
+ONLY_PYTHON = (
+    "bonus", "clip", "edges", "floors", "initial", "label", "model_based", "observation", "quantiles", "random",
+    "rate_offset", "shaped", "source", "states", "time_limit",
+)
+"""Arguments that no command can set: what a message says of them is left out."""
+# fmt: on
 
 _UNQUOTED = r"(?<![\w'\"/.=-])"
 _VALUE = r"(?:'[^']*'|\[[^\]]*\]|\{(?:[^{}()]|\([^()]*\))*\}|[\w.+-]*\w)?"
 _ARGUMENT = re.compile(rf"{_UNQUOTED}({'|'.join(OPTIONS)})=({_VALUE})")
 _CALL = re.compile(r"\b[A-Za-z_][\w.]*\(\.\.\., ((?:[^()]|\([^()]*\))*)\)")
-_SUBJECT = re.compile(rf"(^|[.:;] )({'|'.join(OPTIONS)})(?= (?:is|are|has|says|must|needs|names)\b)")
+_SUBJECT = re.compile(rf"^({'|'.join(OPTIONS)})(?= (?:is|names|says) )")
 _NAME = re.compile(rf"{_UNQUOTED}({'|'.join(name for name in OPTIONS if '_' in name)})\b(?!['\"/.]\w|=)")
-_TWICE = re.compile(r"(--[a-z-]+(?: [^\s,;.()]+)*)((?:, or |, | or |; on the command line |; --))\1(?![\w-])")
-_SOURCE = re.compile(r"(?:[Pp]ass|with) source=\S*?(?=[\s.,;:]|$)")
+_TWICE = re.compile(r"(--[a-z-]+(?: (?:[^\s;.,()]|[.,](?=\S))+)*)(?:, or |, | or |; on the command line )\1(?![\w-])")
+_SOURCE = re.compile(r"(?:(with)|[Pp]ass) source=(?:'[^']*'|\w*)")
+_NOT = re.compile(rf"([Pp])ass ({'|'.join(OPTIONS)})=False")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-_PYTHON = re.compile(
-    r"(?<![\w/.-])[A-Za-z_]\w*=(?!\S*FILE)|\b[a-z_][\w.]*\w\(|\w\[['\"]|\b[A-Z]\w+\.[a-z_]+\(|\b[A-Z]\w+\("
-)
-_CLAUSE = re.compile(r"(?:, or|; or| or|,) [^,;.]*$")
+_PYTHON = re.compile(rf"{_UNQUOTED}(?:{'|'.join(ONLY_PYTHON)})=|\w\((?!s\))|\w\[['\"]")
+_CLAUSE = re.compile(r"(?:,|;|:| or) [^,;:]*$")
 
 
 def in_options(message: str, arguments: Sequence[str] | None = None) -> str:
@@ -45,10 +50,11 @@ def in_options(message: str, arguments: Sequence[str] | None = None) -> str:
         arguments: what the user typed, which is left as it is; by default the arguments of this process.
     """
     message, kept = _without(message, sys.argv[1:] if arguments is None else arguments)
-    message = _SOURCE.sub("name it, as in NAME=FILE", message)
+    message = _SOURCE.sub(lambda found: f"{found[1] or 'write'} NAME=FILE", message)
+    message = _NOT.sub(lambda found: f"{'L' if found[1] == 'P' else 'l'}eave out {_spelled(found[2])}", message)
     message = _CALL.sub(lambda call: re.sub(r", (?=\w+=)", " ", call[1]), message)
     message = _ARGUMENT.sub(lambda found: _option(found[1], found[2]), message)
-    message = _SUBJECT.sub(lambda found: found[1] + _spelled(found[2]), message)
+    message = _SUBJECT.sub(lambda found: _spelled(found[1]), message)
     message = _NAME.sub(lambda found: _spelled(found[1]), message)
     message = _TWICE.sub(r"\1", message)
     sentences = [_plain(sentence) for sentence in re.split(r"(?<=[.?!]) (?=[A-Z])", message)]
@@ -76,9 +82,7 @@ def _spelled(name: str) -> str:
 
 def _option(name: str, value: str) -> str:
     """Return `reward_max=0.1` as `--reward-max 0.1`."""
-    if value == "False":
-        return f"no {_spelled(name)}"
-    value = re.sub(r"Bins\(\w+=([^()]*)\)", r"\1", value)
+    value = re.sub(r"Bins\((?:\w+=)?([^()]*)\)", r"\1", value)
     try:
         held = ast.literal_eval(value)
     except (SyntaxError, ValueError):
@@ -87,8 +91,8 @@ def _option(name: str, value: str) -> str:
 
 
 def _text(value: object) -> str:
-    if value is True:
-        return ""
+    if value is True or value is ...:
+        return "" if value is True else "..."
     if isinstance(value, dict):
         return ",".join(f"{key}={_text(held)}" for key, held in value.items())
     if isinstance(value, (list, tuple)):

@@ -67,6 +67,9 @@ StepIndexed = Annotated[
 ]
 
 
+SUPPORTS = ("observed", "any")
+
+
 def check_files(
     table: Path | None = None,
     png: Path | None = None,

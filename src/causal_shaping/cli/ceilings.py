@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from causal_shaping._checks import check_choice
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import (
     BOUNDS,
     OUTPUT,
+    SUPPORTS,
     AsJson,
     Confidence,
     Discount,
@@ -88,6 +90,7 @@ def ceilings(
     from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
     from causal_shaping.cli import _bridge
 
+    check_choice("--support", support, SUPPORTS)
     check_files(output, png, html)
     check_files(counts_file, endings=(".parquet",))
     for name, given in (("--reward-min", reward_min), ("--smallest-cell", smallest_cell)):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
+from causal_shaping._checks import check_choice
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import (
     BOUNDS,
+    SUPPORTS,
     AsJson,
     Confidence,
     Discount,
@@ -62,6 +64,7 @@ def sensitivity(
     from causal_shaping.bounds import sensitivity as sensitivity_of
     from causal_shaping.cli import _bridge
 
+    check_choice("--support", support, SUPPORTS)
     check_files(output, png)
     gammas = [read_gamma(part) for part in confounding.split(",")]
     known = read_gammas(fixed) if fixed is not None and "=" in fixed else {}

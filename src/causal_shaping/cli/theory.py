@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,6 +87,8 @@ def print_examination(found: Examination) -> None:
     """Print the theory of one world."""
     from rich.table import Column
 
+    from causal_shaping.paper.theory.regret import number_text
+
     def numbers(*heads: str) -> list[Column]:
         return [Column(head, justify="right") for head in heads]
 
@@ -112,9 +113,9 @@ def print_examination(found: Examination) -> None:
                 f"{one.in_sub_delta} of {one.pairs}",
                 f"{one.printed_visits:.2g}",
                 _bound(one.printed),
-                _number(one.printed_from),
+                number_text(one.printed_from),
                 f"{one.printed_regret[0]:.4g}",
-                _number(one.printed_tightness),
+                number_text(one.printed_tightness),
             )
             for one in found.potentials
         ],
@@ -127,15 +128,15 @@ def print_examination(found: Examination) -> None:
             "-" if one.settled is None else f"{one.settled:,} of {one.suboptimal:,}",
             "-" if one.visits is None else f"{one.visits:.2g}",
             _bound(one.bound),
-            _number(one.bound_from),
+            number_text(one.bound_from),
             f"{one.regret[0]:.4g}",
-            _number(one.tightness),
+            number_text(one.tightness),
             f"{min(one.held.values()):.0%}",
             f"{one.needed:.2g}",
         )
         for one in found.potentials
     ]
-    rows.append(("Q-UCB", "", "", _bound(found.q_ucb), _number(found.q_ucb_from), "", "", "", ""))
+    rows.append(("Q-UCB", "", "", _bound(found.q_ucb), number_text(found.q_ucb_from), "", "", "", ""))
     heads = numbers("settled", "visits / bound", *measured, "events held", "smallest c")
     print_table(("potential", *heads), rows, title="Corrected, for any sign", width=132)
     for title, sweeps in (
@@ -166,8 +167,3 @@ def _bound(bound: RegretBound | None) -> str:
     if bound is None:
         return "-"
     return f"{bound.total:.2g}{' (vacuous)' if bound.vacuous else ''}"
-
-
-def _number(number: float | None) -> str:
-    """Return two digits, or a dash if there is no such number."""
-    return f"{number:.2g}" if number is not None and math.isfinite(number) else "-"

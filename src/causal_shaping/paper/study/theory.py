@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from causal_shaping.cli._console import number_text
 from causal_shaping.paper.study.plan import ROBOT
 from causal_shaping.paper.study.robot import Parts
 from causal_shaping.paper.theory import (
@@ -27,6 +26,7 @@ from causal_shaping.paper.theory import (
 )
 from causal_shaping.paper.theory.events import INEQUALITIES
 from causal_shaping.paper.theory.picture import draw_bounds
+from causal_shaping.paper.theory.regret import number_text
 from causal_shaping.worlds import World, load_world
 
 EPISODES, SEEDS = 1_000, 20

@@ -216,3 +216,8 @@ def q_ucb(shaped: Shaped) -> Shaped:
     return Shaped(
         shaped.model, np.full((shaped.horizon, len(shaped.model.terminal)), shaped.horizon * b), shaped.horizon
     )
+
+
+def number_text(number: float | None) -> str:
+    """Return two digits, or a dash if there is no such number."""
+    return f"{number:.2g}" if number is not None and math.isfinite(number) else "-"
