@@ -12,7 +12,15 @@ import causal_shaping
 
 PACKAGE = Path(causal_shaping.__file__).parent
 FORBIDDEN = ("matplotlib", "torch", "minigrid", "pandas", "jinja2", "scipy.stats", "joblib")
-COMMAND = "import sys; sys.argv = ['causal-shaping', '{}']; from causal_shaping.cli import main\ntry: main()\nexcept SystemExit: pass"
+COMMAND = """
+import sys
+from causal_shaping.cli import main
+sys.argv = ["causal-shaping", "{}"]
+try:
+    main()
+except SystemExit:
+    pass
+"""
 CEILINGS = """
 import causal_shaping as cs
 world = cs.load_world("walking-robot")
