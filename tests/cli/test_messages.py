@@ -79,7 +79,7 @@ def test_no_message_of_the_library_shows_python_to_a_user_of_the_command(message
             "--reward-max is 0.0, but ... pass --reward-max 0.1 or more.",
         ),
         ("Pass horizon=30 or more, or pool the steps.", "Pass --horizon 30 or more, or pool the steps."),
-        ("Declare all of them: count(..., actions=[...]).", "Declare all of them: --actions A,B,...."),
+        ("Declare all of them: count(..., actions=[...]).", "Declare all of them: --actions A,B,C."),
         ("Cut it: bins={'age': Bins(quantiles=8)}, or --bins age=8.", "Cut it: --bins age=8."),
         (
             "Say read_logs(..., state=['x', 'y'], action='a'); on the command line --state x,y --action a.",

@@ -96,7 +96,7 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return ",".join(f"{key}={_text(held)}" for key, held in value.items())
     if isinstance(value, (list, tuple)):
-        return ",".join("A,B,..." if part is ... else str(part) for part in value)
+        return ",".join("A,B,C" if part is ... else str(part) for part in value)
     return str(value)
 
 

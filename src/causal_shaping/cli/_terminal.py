@@ -35,6 +35,11 @@ def say(text: object) -> None:
     print(escaped(str(text), keep="\n"))
 
 
+def say_result(result: object) -> None:
+    """Print the summary of a result, in words of the command line."""
+    say("\n".join(in_options(line) for line in str(result).split("\n")))
+
+
 def complain(kind: str, message: object) -> None:
     """Print an error or a warning as one line on the error stream, in words of the command line."""
     print(f"{kind}: {escaped(in_options(str(message)))}", file=sys.stderr)
@@ -81,7 +86,7 @@ def print_list(sentences: Iterable[str]) -> None:
     """Print sentences, one after a dash each."""
     console = wide_console(100)
     for sentence in sentences:
-        console.print(f"- {escaped(sentence)}")
+        console.print(f"- {escaped(in_options(sentence))}")
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from causal_shaping.cli._options import (
     option,
     read_gammas,
 )
-from causal_shaping.cli._terminal import progress_bar, say, say_written, spoken_warnings
+from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
 from causal_shaping.errors import ArgumentError
 
 
@@ -142,6 +142,6 @@ def ceilings(
     if as_json:
         print(_bridge.json_of(found))
         return
-    say(found)
+    say_result(found)
     say("")
     say_written({"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html})

@@ -28,10 +28,10 @@ def collect(
 
     Example: causal-shaping collect lavacross-easy --demonstrator good --steps 100000 --seed 0 -o good.parquet
     """
+    loaded = load(world, coins, horizon, wind)
     from causal_shaping.io.parquet import LOG_FILES
 
     check_files(output, endings=LOG_FILES)
-    loaded = load(world, coins, horizon, wind)
     loaded.demonstrator(demonstrator)
     with progress_bar() as progress:
         progress(0, 2, f"Watching {demonstrator} in {loaded.name}")
