@@ -124,13 +124,10 @@ def _world_or_environment(name: str, coins: str, horizon: int | None, wind: str 
     except MissingExtraError:
         raise
     except (gym.error.Error, ImportError) as error:
-        hint = (
-            ""
-            if ":" in name
-            else f" If a package of yours registers it, name that, too: {name.partition('/')[0].lower()}:{name}"
-            if "/" in name
-            else f" If a package of yours registers it, name that, too: package:{name}"
-        )
+        hint = ""
+        if isinstance(error, gym.error.UnregisteredEnv) and ":" not in name:
+            package = name.partition("/")[0].lower() if "/" in name else "package"
+            hint = f" If a package registers it, name that, too, as in {package}:{name}"
         raise ArgumentError(f"Gymnasium cannot make {name!r}: {str(error).rstrip('.')}.{hint}") from error
 
 
