@@ -5,31 +5,40 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test format bench docs docs-check tables clean
+.PHONY: help setup reproduce test lint suite format bench validate docs docs-check tables clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.package  ## install the package and its command into .venv
+setup: $(VENV)/.package  ## install the package, its command, figures and environments into .venv
 
-reproduce: $(VENV)/.deep  ## run the paper's study and write report/index.html; ARGS='--quick' for a minute of it
+reproduce: $(VENV)/.paper  ## run the paper's study and write report/index.html; ARGS='--quick' for a minute of it
 	$(BIN)/causal-shaping reproduce $(ARGS)
 
-test: $(VENV)/.test  ## check style and types, run the whole test suite
+test: lint suite  ## check style and types, run the whole test suite
+
+lint: $(VENV)/.test  ## check style, types, and that nothing is committed that should not be
+	$(BIN)/python tools/check_leaks.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+suite: $(VENV)/.test  ## run the whole test suite
 	$(BIN)/pytest
 
 format: $(VENV)/.format  ## format the code, fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.package  ## measure speed: ratios, taken in one run
+bench: $(VENV)/.paper  ## measure speed: ratios, taken in one run
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/count.py
 	$(BIN)/python benchmarks/ceilings.py
 	$(BIN)/python benchmarks/learners.py
+
+validate: $(VENV)/.test  ## run what is too long for the suite; resumes; ARGS='--help' says what there is
+	$(BIN)/python validation/run.py $(ARGS)
 
 docs: $(VENV)/.docs  ## build the documentation into site/, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
@@ -42,13 +51,13 @@ docs-check: $(VENV)/.docs  ## check links, spelling and the build of the documen
 	$(BIN)/pytest tests/test_readme.py tests/test_docs.py
 	$(BIN)/python examples/run.py
 
-tables: $(VENV)/.package  ## run again what the tables and figures of docs/ report
+tables: $(VENV)/.paper  ## run again what the tables and figures of docs/ report
 	$(BIN)/python docs/tables.py
 	$(BIN)/python docs/figures.py
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis site
-	find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks docs examples tools validation -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: a file in .venv says what is installed there, and is remade when the declarations change.
 $(VENV)/.venv:
@@ -56,20 +65,20 @@ $(VENV)/.venv:
 	@touch $@
 
 $(VENV)/.package: $(VENV)/.venv pyproject.toml constraints.txt
-	$(PIP) --editable .
+	$(PIP) --editable '.[plot,worlds]'
 	@touch $@
 
-$(VENV)/.deep: $(VENV)/.venv pyproject.toml constraints.txt
-	$(PIP) --editable '.[deep]'
+$(VENV)/.paper: $(VENV)/.venv pyproject.toml constraints.txt
+	$(PIP) --editable '.[paper]'
 	@touch $@ $(VENV)/.package
 
 $(VENV)/.docs: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[test,docs]'
-	@touch $@ $(VENV)/.package $(VENV)/.deep $(VENV)/.format $(VENV)/.test
+	@touch $@ $(VENV)/.package $(VENV)/.paper $(VENV)/.format $(VENV)/.test
 
 $(VENV)/.test: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'
-	@touch $@ $(VENV)/.package $(VENV)/.deep $(VENV)/.format
+	@touch $@ $(VENV)/.package $(VENV)/.paper $(VENV)/.format
 
 $(VENV)/.format: $(VENV)/.venv constraints.txt
 	$(PIP) ruff

@@ -1,6 +1,7 @@
 """The command line, run as a user would."""
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -8,21 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.cli import JOBS, main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command; return exit code, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["causal-shaping", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return stop.value.code or 0, captured.out, captured.err
-
-    return call
+from causal_shaping.cli import JOBS
 
 
 def test_the_list_of_worlds(run):
@@ -73,7 +60,7 @@ def test_a_wide_map_keeps_its_numbers(run, tmp_path):
 
 
 def test_a_terminal_without_arrows(run, monkeypatch):
-    monkeypatch.setattr("causal_shaping.cli.Console.encoding", "ascii")
+    monkeypatch.setattr("rich.console.Console.encoding", "ascii")
     code, out, _ = run("worlds", "lavacross-hard")
     assert code == 0
     assert "-0.856 r" in out
@@ -104,17 +91,6 @@ def test_the_diagram(run, tmp_path):
     code, _, _ = run("diagram", "-o", tmp_path / "cmdp.svg")
     assert code == 0
     assert "<svg" in (tmp_path / "cmdp.svg").read_text()
-
-
-@pytest.fixture(scope="module")
-def easy(tmp_path_factory):
-    """Logs of two demonstrators of lavacross-easy, as files."""
-    folder = tmp_path_factory.mktemp("easy")
-    world = cs.load_world("lavacross-easy")
-    for name in ("bad", "random"):
-        world.collect(name, 20_000).save(folder / f"{name}.parquet")
-        world.collect(name, 20_000).save(folder / f"{name}.csv")
-    return folder
 
 
 def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(run, easy, tmp_path):
@@ -204,7 +180,7 @@ def test_ceilings_are_those_of_the_library_saved_drawn_and_told(run, easy, tmp_p
 
 def test_ceilings_by_step_of_files_from_elsewhere_and_as_json(run, easy, tmp_path):
     png = tmp_path / "phi.svg"
-    options = ("--state", "x,y", "--by-step", "--support", "any", "--discount", "0.9", "--json", "--png", png)
+    options = ("--state", "x,y", "--step-indexed", "--support", "any", "--discount", "0.9", "--json", "--png", png)
     code, out, _ = run("ceilings", easy / "bad.csv", easy / "random.csv", *BOUNDED, *options)
     found = json.loads(out)
     assert code == 0
@@ -259,7 +235,9 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
     options = ("--potential", phi, "--learner", "q-ucb-shaping-tight", "--steps", "2000", "-o", runs)
     code, out, err = run("train", "lavacross-easy", *options, "--seeds", "2", "--png", tmp_path / "regret.png")
     assert (code, err) == (0, "")
-    assert "q-ucb-shaping-tight in lavacross-easy: 2 seeds of 2,000 steps" in out
+    assert "lavacross-easy: 2 seeds of 2,000 steps" in out
+    assert "phi.parquet" in out
+    assert "(q-ucb-shaping-tight)" in out
     assert "states with an optimal action" in out
     assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
     code, out, _ = run("train", "lavacross-easy", *options, "--seeds", "3", "--json")
@@ -278,15 +256,38 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("inspect", "=x.parquet"), "must have a name in front of"),
         (("inspect", "a.parquet", "--png", "x.gif"), "must end in"),
         (("inspect", "a.parquet", "--level", "2"), "--level is 2.0"),
+        (("inspect", "a.parquet", "--html", "page.txt"), "must end in .html"),
+        (("inspect", "a.parquet", "--html", "no/page.html"), "the folder no does not exist"),
+        (("inspect", "a.parquet", "-o", "x.txt"), "must end in .csv or .parquet"),
+        (("inspect", "a.parquet", "--terminated", "died,"), "--terminated is 'died,'; write a column"),
+        (("inspect", "a.parquet", "--truncated", "=left"), "--truncated is '=left'; write a column"),
+        (("inspect",), "Missing argument 'LOGS'. See causal-shaping inspect --help."),
+        (("inspect", "a.parquet", "--by-step"), "No such option: --by-step"),
+        (("ceilings", "a.parquet", *BOUNDED, "--reward-min", "-1"), "--reward-min is for a page"),
+        (("ceilings", "a.parquet", *BOUNDED, "--smallest-cell", "11"), "--smallest-cell is for a page"),
+        (("ceilings", "a.parquet", "--horizon", "few", "--reward-max", "0"), "'--horizon'"),
+        (("ceilings", "a.parquet", *BOUNDED, "--png", "no/x.png"), "the folder no does not exist"),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--png", "x.gif"), "must end in"),
+        (("train", "lavacross-easy", "-o", "runs", "--png", "x.gif"), "must end in"),
+        (("train", "FrozenLake-v1", "-o", "runs", "--png", "x.png"), "the optimum of FrozenLake-v1 is not known"),
+        (("train", "FrozenLake-v1", "-o", "runs", "--coins", "once"), "--coins and --wind are for worlds"),
+        (("train", "NoSuch-v1", "-o", "runs"), "name that, too, as in package:NoSuch-v1"),
+        (("train", "mine/NoSuch-v1", "-o", "runs"), "name that, too, as in mine:mine/NoSuch-v1"),
+        (("theory", "lavacross-easy", "--png", "x.gif"), "must end in"),
+        (("theory", "lavacross-easy", "-o", "x.txt"), "must end in .csv or .parquet"),
+        (("worlds", "-o", "x.txt"), "must end in .csv or .parquet"),
         (("inspect", "a.parquet", "--bins", "age"), "--bins is 'age'"),
-        (("ceilings", "a.parquet", *BOUNDED, "-o", "phi.csv"), "must end in .parquet"),
+        (("ceilings", "a.parquet", *BOUNDED, "-o", "phi.txt"), "must end in .csv or .parquet"),
         (("ceilings", "a.parquet", *BOUNDED, "--png", "x.gif"), "must end in"),
-        (("ceilings", "a.parquet", *BOUNDED, "--confounding", "few"), "'few' is no Gamma"),
-        (("ceilings", "a.parquet", *BOUNDED, "--confounding", "random=few"), "'few' is no Gamma"),
+        (("ceilings", "a.parquet", *BOUNDED, "--confounding", "few"), "--confounding: 'few' is not a number"),
+        (("ceilings", "a.parquet", *BOUNDED, "--confounding", "random=few"), "--confounding: 'few' is not a number"),
         (("ceilings", "a.parquet", *BOUNDED), "a.parquet does not exist"),
-        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"), "'' is no Gamma"),
+        (
+            ("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"),
+            "--confounding: '' is not a number",
+        ),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
-        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .parquet or .csv"),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .csv or .parquet"),
         (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "--seeds is 0"),
         (("train", "lavacross-easy", "-o", "runs", "--potential", "no.parquet"), "no.parquet does not exist"),
         (("train", "NoSuch-v1", "-o", "runs"), "Gymnasium cannot make 'NoSuch-v1'"),
@@ -299,7 +300,7 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("worlds", "lavacross-hard", "--wind", "1,1"), "must be 5 probabilities"),
         (("collect", "lavacross-easy", "--demonstrator", "gd", "-o", "x.parquet"), "no demonstrator 'gd'"),
         (("collect", "lavacross-easy", "--demonstrator", "good", "-o", "x.txt"), "must end in .parquet"),
-        (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "0", "-o", "x.parquet"), "steps is 0"),
+        (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "0", "-o", "x.parquet"), "--steps is 0"),
         (("diagram", "-o", "no/such/folder.svg"), "does not exist"),
     ],
 )
@@ -312,13 +313,6 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("command", ["worlds", "collect", "inspect", "ceilings", "sensitivity", "train", "diagram"])
-def test_help_shows_an_example(run, command):
-    code, out, _ = run(command, "--help")
-    assert code == 0
-    assert f"Example: causal-shaping {command}" in " ".join(out.split())
 
 
 def test_the_study_is_run_from_the_command_line(run, tmp_path):
@@ -377,7 +371,8 @@ def test_a_causal_model_is_trained_from_the_counts_of_its_ceilings(run, tmp_path
     assert code == 0
     code, _, errors = run(*learn, "--seeds", 2, "-o", "other")
     assert code == 2
-    assert "counts=" in errors
+    assert "--counts" in errors
+    assert "counts=" not in errors
 
 
 def test_theory_prints_all_of_it_for_one_world(run, tmp_path):
@@ -419,15 +414,16 @@ def test_the_command_alone_shows_the_three_jobs(run):
     assert max(map(len, out.splitlines())) <= 120
 
 
-def test_the_three_jobs_run_as_they_stand(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_three_jobs_run_as_they_stand_each_in_a_process_of_its_own(tmp_path):
     lines = [line.split()[1:] for line in JOBS.splitlines() if line.startswith("       causal-shaping ")]
     lines = [line for line in lines if "ward-3.csv" not in line]
     lines.sort(key=lambda line: line[0] != "collect")
     assert [line[0] for line in lines] == ["collect", "collect", "inspect", "ceilings", "train"]
     for line in lines:
-        code, _, err = run(*line)
-        assert code == 0, err
+        ran = subprocess.run(
+            [sys.executable, "-m", "causal_shaping", *line], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert (ran.returncode, ran.stderr) == (0, "")
 
 
 COMMANDS = ("worlds", "collect", "inspect", "ceilings", "sensitivity", "train", "theory", "reproduce", "diagram")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from causal_shaping.paper._extra import needs_extra
+from causal_shaping._extras import needs_extra
 
-with needs_extra("Figures of the paper"):
+with needs_extra("Figures of the paper", "paper"):
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.patches import Circle, FancyArrowPatch, Rectangle

@@ -24,7 +24,13 @@ def load_potential(path: str | os.PathLike[str]) -> Potential:
         >>> cs.load_potential(f"{folder}/phi.parquet")
         Potential(zero: 2 states, from 0 to 0, discount 1)
     """
-    return Ceilings.load(path).potential() if kind_of(path) == Ceilings.KIND else Potential.load(path)
+    held = load_ceilings_or_potential(path)
+    return held.potential() if isinstance(held, Ceilings) else held
+
+
+def load_ceilings_or_potential(path: str | os.PathLike[str]) -> Ceilings | Potential:
+    """Return what a file holds: ceilings as they are, since learners use their values per action, or a potential."""
+    return Ceilings.load(path) if kind_of(path) == Ceilings.KIND else Potential.load(path)
 
 
 def as_potential(given: Potential | str | os.PathLike[str] | Mapping[str, Any]) -> Potential:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import check_discount, check_integer
+from causal_shaping._extras import needs_extra
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
 from causal_shaping.data.logs import Logs
@@ -27,7 +28,6 @@ from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
 from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import ArgumentError, DataError
-from causal_shaping.paper._extra import needs_extra
 from causal_shaping.paper.baselines._sources import merge_spaces
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@
 - `run.run_study`: run it; `report.write_report`: write its report.
 """
 
-from causal_shaping.paper._extra import needs_extra
+from causal_shaping._extras import needs_extra
 from causal_shaping.paper.study.plan import METHODS, Plan
 
-with needs_extra("The study and its report"):  # at once, before anything is computed
+with needs_extra("The study and its report", "paper"):  # at once, before anything is computed
     import jinja2  # noqa: F401
     import joblib  # noqa: F401
     import markdown_it  # noqa: F401

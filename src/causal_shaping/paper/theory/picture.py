@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from causal_shaping.paper._extra import needs_extra
+from causal_shaping._extras import needs_extra
 from causal_shaping.paper.theory.events import proven_rule, watch
 from causal_shaping.paper.theory.examination import usual_potentials
 from causal_shaping.paper.theory.regret import printed_regret_bound, q_ucb, regret_bound
 from causal_shaping.paper.theory.shaped import Shaped
 from causal_shaping.worlds import World
 
-with needs_extra("Figures of the paper"):
+with needs_extra("Figures of the paper", "paper"):
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

@@ -9,7 +9,7 @@ from causal_shaping.errors import MissingExtraError
 
 
 @contextmanager
-def needs_extra(what: str, extra: str = "paper") -> Iterator[None]:
+def needs_extra(what: str, extra: str) -> Iterator[None]:
     """Import optional packages inside this, so that a missing one raises a `MissingExtraError`.
 
     Args:
@@ -19,4 +19,6 @@ def needs_extra(what: str, extra: str = "paper") -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "causal_shaping":
+            raise
         raise MissingExtraError(what, extra) from error

@@ -1,0 +1,107 @@
+"""Options that several commands share, and what is asked of the files that they name."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from causal_shaping.errors import ArgumentError, MissingExtraError
+
+TABLES = (".csv", ".parquet")
+FIGURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+
+OUTPUT, BOUNDS, COLUMNS = "Output", "Bounds", "Columns of your files"
+
+
+def flag(name: str, text: str, panel: str | None = None) -> Any:
+    """Return an option that takes no value."""
+    return typer.Option(name, help=text, rich_help_panel=panel)
+
+
+def option(text: str, *names: str, panel: str | None = None, metavar: str | None = None) -> Any:
+    """Return an option that takes a value."""
+    return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar)
+
+
+Png = Annotated[Path | None, option("Draw a figure into this file (.png, .svg, .pdf).", panel=OUTPUT, metavar="FILE")]
+Html = Annotated[
+    Path | None,
+    option("Write a page that can be shared, a single file for any browser (.html).", panel=OUTPUT, metavar="FILE"),
+]
+Table = Annotated[
+    Path | None, option("Write a table to this file (.csv, .parquet).", "--output", "-o", panel=OUTPUT, metavar="FILE")
+]
+SmallestCell = Annotated[
+    int | None,
+    option("Show counts below this as 'fewer than', such as 11, in what is shared.", panel=OUTPUT, metavar="N"),
+]
+AsJson = Annotated[bool, flag("--json", "Print JSON instead of tables.", OUTPUT)]
+
+Steps = Annotated[int, option("How many steps an episode has.", "--horizon", metavar="STEPS")]
+RewardMax = Annotated[float, option("The most that a step can pay.", metavar="NUMBER")]
+Support = Annotated[
+    str,
+    option(
+        "What may follow a state: what was observed to follow it, or any state.", panel=BOUNDS, metavar="observed|any"
+    ),
+]
+Confidence = Annotated[
+    float | None,
+    option(
+        "Probability with which all bounds hold at once, such as 0.95.  (default: a plug-in estimate)",
+        panel=BOUNDS,
+        metavar="SHARE",
+    ),
+]
+Discount = Annotated[float, option("The factor on future reward.", panel=BOUNDS, metavar="NUMBER")]
+MinVisits = Annotated[int, option("In states with fewer visits, any state may follow.", panel=BOUNDS, metavar="N")]
+ValueMax = Annotated[
+    float | None, option("A known upper bound on values.  (default: none)", panel=BOUNDS, metavar="NUMBER")
+]
+StepIndexed = Annotated[
+    bool, flag("--step-indexed", "Count each step of an episode by itself: the world may change over time.", BOUNDS)
+]
+
+
+SUPPORTS = ("observed", "any")
+
+
+def check_files(
+    table: Path | None = None,
+    png: Path | None = None,
+    html: Path | None = None,
+    *,
+    endings: tuple[str, ...] = TABLES,
+) -> None:
+    """Refuse files that cannot be written, before anything is computed."""
+    from causal_shaping.io.files import check_target
+
+    for path, allowed in ((table, endings), (png, FIGURES), (html, PAGES)):
+        if path is not None:
+            check_target(path, allowed)
+    if png is not None and find_spec("matplotlib") is None:
+        raise MissingExtraError("Figures", "plot")
+    if html is not None and (find_spec("matplotlib") is None or find_spec("jinja2") is None):
+        raise MissingExtraError("Pages", "plot")
+
+
+def read_gammas(text: str) -> float | dict[str, float]:
+    """Read 2 as one Gamma for all sources, and random=1,bad=3 as one each."""
+    if "=" not in text:
+        return read_gamma(text)
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    return {name: read_gamma(gamma) for name, _, gamma in pairs}
+
+
+def read_gamma(text: str) -> float:
+    """Read a number from 1 to inf."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentError(
+            f"--confounding: {text!r} is not a number. Give one from 1 to inf, or NAME=NUMBER for one source."
+        ) from None

@@ -1,0 +1,118 @@
+"""What the command line writes for people: safe text, tables, warnings, and a progress bar.
+
+Labels, names and messages can hold anything, so nothing that comes from a user is read as markup, and control
+characters are shown as escapes.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from causal_shaping._progress import Progress
+from causal_shaping.cli._messages import in_options
+from causal_shaping.errors import AssumptionWarning, DroppedEpisodesWarning, ShapingWarning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Column
+    from rich.text import Text
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """Return text whose control characters, but for those to keep, are written as escapes."""
+    return "".join(
+        sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode() for sign in text
+    )
+
+
+def say(text: object) -> None:
+    """Print text of one or several lines."""
+    print(escaped(str(text), keep="\n"))
+
+
+def say_result(result: object) -> None:
+    """Print the summary of a result, in words of the command line."""
+    say("\n".join(in_options(line) for line in str(result).split("\n")))
+
+
+def complain(kind: str, message: object) -> None:
+    """Print an error or a warning as one line on the error stream, in words of the command line."""
+    print(f"{kind}: {escaped(in_options(str(message)))}", file=sys.stderr)
+
+
+def say_written(files: Mapping[str, Path | None]) -> None:
+    """Say where results are: what was written to the file, for those files that were asked for."""
+    for what, path in files.items():
+        if path is not None:
+            say(f"{what} written to {path}.")
+
+
+def wide_console(width: int = 0) -> Console:
+    """Return where tables go: at least `width` wide, and text taken as it is, not as markup."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    console.width = max(console.width, width)
+    return console
+
+
+def print_table(
+    heads: Sequence[str | Column],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    title: str | None = None,
+    width: int = 100,
+    **layout: Any,
+) -> None:
+    """Print rows under heads; `layout` are options of `rich.table.Table`."""
+    from rich.table import Table
+
+    table = Table(
+        *(escaped(head) if isinstance(head, str) else head for head in heads),
+        title=None if title is None else escaped(title),
+        **layout,
+    )
+    for row in rows:
+        table.add_row(*(escaped(cell) if isinstance(cell, str) else cell for cell in row))
+    wide_console(width).print(table)
+
+
+def print_list(sentences: Iterable[str]) -> None:
+    """Print sentences, one after a dash each."""
+    console = wide_console(100)
+    for sentence in sentences:
+        console.print(f"- {escaped(in_options(sentence))}")
+
+
+@contextmanager
+def spoken_warnings() -> Iterator[None]:
+    """Print the package's warnings as one line each on the error stream."""
+    with warnings.catch_warnings(record=True) as caught:
+        for kind in (AssumptionWarning, DroppedEpisodesWarning, ShapingWarning):
+            warnings.simplefilter("always", kind)
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        complain("warning", message)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Give a progress callback that draws a bar on the error stream, if a person is looking."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, what: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(*Bar.get_default_columns(), console=Console(stderr=True, markup=False), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(done: float, total: float, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=escaped(what).replace("[", r"\["))
+
+        yield show

@@ -1,0 +1,48 @@
+"""Worlds as the command line names them, and their options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from causal_shaping.cli._options import option
+from causal_shaping.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from causal_shaping.worlds import World
+
+WORLD = "A world of the paper, or the path of a text file with a map."
+STANDING = "standing"
+
+Coins = Annotated[
+    str, option("Whether coins pay on every visit (standing) or once an episode (once).", metavar="standing|once")
+]
+Horizon = Annotated[
+    int | None, option("Steps after which an episode is cut off.  (default: the world's)", metavar="STEPS")
+]
+Wind = Annotated[
+    str | None,
+    option("Probabilities of the air pushing each way, for a map of your own.", metavar="E,S,W,N,NONE"),
+]
+
+
+def complete_world(incomplete: str) -> list[str]:
+    """Return the worlds whose names begin like this, for the shell."""
+    from causal_shaping.worlds import list_worlds
+
+    return [name for name in list_worlds() if name.startswith(incomplete)]
+
+
+def load(name: str, coins: str, horizon: int | None, wind: str | None) -> World:
+    """Return a world by name or map."""
+    from causal_shaping.worlds import load_world
+    from causal_shaping.worlds.grid import WINDS
+
+    try:
+        given = None if wind is None else [float(part) for part in wind.split(",")]
+    except ValueError:
+        raise ArgumentError(
+            f"--wind is {wind!r}; give five probabilities for east, south, west, north and none, such as 0,0.8,0,0,0.2."
+        ) from None
+    if given is not None and len(given) != len(WINDS):
+        raise ArgumentError(f"--wind is {wind!r}; it must be {len(WINDS)} probabilities, for {', '.join(WINDS)}.")
+    return load_world(name, coins=coins, horizon=horizon, wind=given)

@@ -1,0 +1,147 @@
+"""`causal-shaping ceilings`: upper bounds of the optimal value, a potential."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from causal_shaping._checks import check_choice
+from causal_shaping.cli._logs import LogArguments, takes_logs
+from causal_shaping.cli._options import (
+    BOUNDS,
+    OUTPUT,
+    SUPPORTS,
+    AsJson,
+    Confidence,
+    Discount,
+    Html,
+    MinVisits,
+    Png,
+    RewardMax,
+    SmallestCell,
+    StepIndexed,
+    Steps,
+    Support,
+    ValueMax,
+    check_files,
+    flag,
+    option,
+    read_gammas,
+)
+from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
+from causal_shaping.errors import ArgumentError
+
+
+@takes_logs
+def ceilings(
+    logs: LogArguments,
+    horizon: Steps,
+    reward_max: RewardMax,
+    output: Annotated[
+        Path | None,
+        option(
+            "Write the ceilings: a potential (.parquet), or a table of them (.csv).",
+            "--output",
+            "-o",
+            panel=OUTPUT,
+            metavar="FILE",
+        ),
+    ] = None,
+    counts_file: Annotated[
+        Path | None,
+        option("Write the counts, too, for `train --counts` (.parquet).", "--counts", panel=OUTPUT, metavar="FILE"),
+    ] = None,
+    png: Png = None,
+    html: Html = None,
+    reward_min: Annotated[
+        float | None,
+        option(
+            "The least that a step can pay: adds floors and sensitivity to the page.", panel=OUTPUT, metavar="NUMBER"
+        ),
+    ] = None,
+    smallest_cell: SmallestCell = None,
+    as_json: AsJson = False,
+    confounding: Annotated[
+        str,
+        option(
+            "How confounded sources may be: 1 for a randomised trial, up to inf. One number for all, or by name.",
+            panel=BOUNDS,
+            metavar="GAMMA|NAME=GAMMA,...",
+        ),
+    ] = "inf",
+    support: Support = "observed",
+    confidence: Confidence = None,
+    discount: Discount = 1.0,
+    stationary: Annotated[
+        bool, flag("--stationary", "The infinite-horizon bound instead of one per step.", BOUNDS)
+    ] = False,
+    min_visits: MinVisits = 0,
+    value_max: ValueMax = None,
+    step_indexed: StepIndexed = False,
+    method: Annotated[
+        str, option("The joint bound, or the one that the paper prints.", panel=BOUNDS, metavar="joint|paper")
+    ] = "joint",
+) -> None:
+    """Bound the optimal value from above, whatever the demonstrators saw: a potential for reward shaping.
+
+    Example: causal-shaping ceilings good.parquet trial=random.parquet --horizon 20 --reward-max -0.1
+    --confounding trial=1 --confidence 0.95 -o phi.parquet
+    """
+    from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
+    from causal_shaping.cli import _bridge
+
+    check_choice("--support", support, SUPPORTS)
+    check_files(output, png, html)
+    check_files(counts_file, endings=(".parquet",))
+    for name, given in (("--reward-min", reward_min), ("--smallest-cell", smallest_cell)):
+        if given is not None and html is None:
+            raise ArgumentError(f"{name} is for a page: give --html page.html, too.")
+    gammas = read_gammas(confounding)
+    options: dict[str, Any] = {
+        "support": support,
+        "confidence": confidence,
+        "discount": discount,
+        "min_visits": min_visits,
+    }
+    with progress_bar() as progress:
+        counts, tables = logs.count(progress, step_indexed)
+        with spoken_warnings():
+            found = value_ceilings(
+                counts,
+                horizon,
+                reward_max,
+                method=method,
+                confounding=gammas,
+                stationary=stationary,
+                value_max=value_max,
+                progress=_bridge.named(progress, "Computing ceilings"),
+                **options,
+            )
+        if output is not None and output.suffix.lower() == ".csv":
+            _bridge.write_table(output, _bridge.frame_of(found))
+        elif output is not None:
+            found.save(output)
+        if counts_file is not None:
+            counts.save(counts_file)
+        if png is not None:
+            _bridge.draw(found, png, tables)
+        if html is not None:
+            parts: dict[str, Any] = {"smallest_cell": smallest_cell}
+            parts["inspection"] = _bridge.inspect_logs(tables, 0.05, smallest_cell, progress)
+            if reward_min is not None:
+                with spoken_warnings():
+                    parts["floors"] = value_floors(
+                        counts, horizon, reward_min, confounding=gammas, stationary=stationary, **options
+                    )
+                if not stationary:
+                    fixed = gammas if isinstance(gammas, dict) else {}
+                    progress(0, 1, "Computing sensitivity")
+                    parts["sensitivity"] = sensitivity(counts, horizon, reward_max, reward_min, fixed=fixed, **options)
+            progress(0, 1, f"Writing {html}")
+            _bridge.save_page(found, html, **parts)
+    if as_json:
+        print(_bridge.json_of(found))
+        return
+    say_result(found)
+    say("")
+    say_written({"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html})

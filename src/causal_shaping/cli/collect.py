@@ -1,0 +1,41 @@
+"""`causal-shaping collect`: logs of a demonstrator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from causal_shaping.cli._options import check_files, option
+from causal_shaping.cli._terminal import progress_bar, say
+from causal_shaping.cli._worlds import STANDING, WORLD, Coins, Horizon, Wind, complete_world, load
+
+
+def collect(
+    world: Annotated[str, typer.Argument(metavar="WORLD", help=WORLD, autocompletion=complete_world)],
+    demonstrator: Annotated[str, option("Whom to watch; `causal-shaping worlds WORLD` lists them.", metavar="NAME")],
+    output: Annotated[
+        Path, option("The file to write: .parquet, .csv, .csv.gz or .csv.zst.", "--output", "-o", metavar="FILE")
+    ],
+    steps: Annotated[int, option("How many steps to log.", metavar="N")] = 100_000,
+    seed: Annotated[int, option("Equal seeds give equal logs.", metavar="N")] = 0,
+    coins: Coins = STANDING,
+    horizon: Horizon = None,
+    wind: Wind = None,
+) -> None:
+    """Watch a demonstrator of a world and write its logs, without the hidden noise, to a file.
+
+    Example: causal-shaping collect lavacross-easy --demonstrator good --steps 100000 --seed 0 -o good.parquet
+    """
+    loaded = load(world, coins, horizon, wind)
+    from causal_shaping.io.files import TABLES as LOG_FILES
+
+    check_files(output, endings=LOG_FILES)
+    loaded.demonstrator(demonstrator)
+    with progress_bar() as progress:
+        progress(0, 2, f"Watching {demonstrator} in {loaded.name}")
+        logs = loaded.collect(demonstrator, steps=steps, seed=seed)
+        progress(1, 2, f"Writing {output}")
+        logs.save(output)
+    say(f"{len(logs):,} steps in {logs.episodes:,} episodes of {demonstrator} written to {output}.")

@@ -1,0 +1,119 @@
+"""`causal-shaping sensitivity`: how bounds move with confounding."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from causal_shaping._checks import check_choice
+from causal_shaping.cli._logs import LogArguments, takes_logs
+from causal_shaping.cli._options import (
+    BOUNDS,
+    SUPPORTS,
+    AsJson,
+    Confidence,
+    Discount,
+    MinVisits,
+    Png,
+    RewardMax,
+    StepIndexed,
+    Steps,
+    Support,
+    Table,
+    ValueMax,
+    check_files,
+    option,
+    read_gamma,
+    read_gammas,
+)
+from causal_shaping.cli._terminal import print_list, print_table, progress_bar, say_written
+from causal_shaping.errors import ArgumentError
+
+
+@takes_logs
+def sensitivity(
+    logs: LogArguments,
+    horizon: Steps,
+    reward_max: RewardMax,
+    reward_min: Annotated[float, option("The least that a step can pay.", metavar="NUMBER")],
+    output: Table = None,
+    png: Png = None,
+    as_json: AsJson = False,
+    confounding: Annotated[
+        str,
+        option("How confounded all sources may be: the values to look at.", panel=BOUNDS, metavar="GAMMA,..."),
+    ] = "1,1.5,2,5,inf",
+    fixed: Annotated[
+        str | None,
+        option("Sources whose confounding is known, and stays.", panel=BOUNDS, metavar="NAME=GAMMA,..."),
+    ] = None,
+    support: Support = "observed",
+    confidence: Confidence = None,
+    discount: Discount = 1.0,
+    min_visits: MinVisits = 0,
+    value_max: ValueMax = None,
+    step_indexed: StepIndexed = False,
+) -> None:
+    """Tell how bounds and provably suboptimal actions move with confounding, and when each best action breaks down.
+
+    The table of -o has a row per value of confounding and state.
+
+    Example: causal-shaping sensitivity good.parquet random.parquet --horizon 20 --reward-max 0.1 --reward-min -1.1
+    --confounding 1,1.5,2,5,inf --png gamma.png
+    """
+    from causal_shaping.bounds import sensitivity as sensitivity_of
+    from causal_shaping.cli import _bridge
+
+    check_choice("--support", support, SUPPORTS)
+    check_files(output, png)
+    gammas = [read_gamma(part) for part in confounding.split(",")]
+    known = read_gammas(fixed) if fixed is not None and "=" in fixed else {}
+    if fixed is not None and not known:
+        raise ArgumentError(f"--fixed is {fixed!r}; write it as NAME=GAMMA, such as random=1.")
+    with progress_bar() as progress:
+        counts, _ = logs.count(progress, step_indexed)
+        progress(0, 1, "Computing bounds for each confounding")
+        found = sensitivity_of(
+            counts,
+            horizon,
+            reward_max,
+            reward_min,
+            confounding=gammas,
+            fixed=known,  # type: ignore[arg-type]
+            support=support,
+            confidence=confidence,
+            discount=discount,
+            min_visits=min_visits,
+            **_bridge.known_bound(value_max),
+        )
+        if output is not None:
+            found.save(output)
+        if png is not None:
+            _bridge.draw(found, png)
+    if as_json:
+        print(_bridge.json_of(found))
+        return
+    print_sensitivity(found)
+    say_written({"Table": output, "Figure": png})
+
+
+def print_sensitivity(found: Any) -> None:
+    """Print a row per Gamma and what follows."""
+
+    def cells(row: dict[str, Any]) -> tuple[str, ...]:
+        gamma = "inf" if math.isinf(row["confounding"]) else f"{row['confounding']:g}"
+        if row["contradiction"]:
+            return gamma, "the sources", "contradict", "each other", ""
+        return (
+            gamma,
+            f"{row['ceiling']:.4f}",
+            f"{row['floor']:.4f}",
+            f"{row['suboptimal']:.1%}",
+            f"{row['singled_out']}",
+        )
+
+    states = int(found.bounded.sum())
+    best = f"best action singled out (of {states} states)"
+    heads = ("confounding", "mean ceiling", "mean floor", "provably suboptimal", best)
+    print_table(heads, map(cells, found.rows()))
+    print_list(found.findings())

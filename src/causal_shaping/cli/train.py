@@ -1,0 +1,173 @@
+"""`causal-shaping train`: learn online, seed by seed, beside the zero potential."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from causal_shaping._checks import check_integer
+from causal_shaping.cli._options import AsJson, Png, check_files, flag, option
+from causal_shaping.cli._terminal import print_table, progress_bar, say, say_written, spoken_warnings
+from causal_shaping.cli._worlds import STANDING, Coins, Wind, complete_world, load
+from causal_shaping.errors import ArgumentError, MissingExtraError
+
+ZERO, WITHOUT_LOGS = "zero potential", "q-ucb-shaping"
+ZERO_FOLDER, SEEDS_TABLE = "zero", "seeds.csv"
+LEARNERS = "q-ucb, q-ucb-shaping, ucbvi, ucbvi-causal, q-ucb-shaping-tight"
+
+
+def train(
+    world: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORLD",
+            help="A world, a map, or the id of a Gymnasium environment, such as FrozenLake-v1 or package:Env-v0.",
+            autocompletion=complete_world,
+        ),
+    ],
+    output: Annotated[
+        Path, option("The folder to keep the runs in; interrupted runs resume.", "--output", "-o", metavar="FOLDER")
+    ],
+    potential: Annotated[
+        Path | None, option("A file of ceilings, or of a potential.  (default: zero)", metavar="FILE")
+    ] = None,
+    counts: Annotated[
+        Path | None,
+        option("The counts that `ceilings --counts` wrote: to plan with what the logs prove.", metavar="FILE"),
+    ] = None,
+    learner: Annotated[
+        str | None,
+        option(f"One of {LEARNERS}.  (default: the one we recommend for what is given)", metavar="NAME"),
+    ] = None,
+    steps: Annotated[int, option("Environment steps of a seed.", metavar="N")] = 20_000,
+    seeds: Annotated[int, option("How many seeds to run.", metavar="N")] = 10,
+    first_seed: Annotated[int, option("The number of the first seed.", metavar="N")] = 0,
+    step_indexed: Annotated[bool, flag("--step-indexed", "Learn one table per step of an episode.")] = False,
+    horizon: Annotated[
+        int | None,
+        option(
+            "Steps after which an episode is cut off.  (default: the world's, or the environment's)", metavar="STEPS"
+        ),
+    ] = None,
+    coins: Coins = STANDING,
+    wind: Wind = None,
+    no_compare: Annotated[
+        bool, flag("--no-compare", "Do not run the zero potential, which needs no logs, beside the given one.")
+    ] = False,
+    png: Png = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a learner online, seed by seed, and compare it with a potential of zero; interrupted runs resume.
+
+    The folder gets a file per seed, a subfolder `zero` for the zero potential, and `seeds.csv`, a row per seed.
+
+    Example: causal-shaping train lavacross-easy --potential phi.parquet -o runs/
+    """
+    from causal_shaping.cli import _bridge
+    from causal_shaping.data.counts import Counts
+    from causal_shaping.data.potential import Potential
+    from causal_shaping.learners import train_seeds
+    from causal_shaping.learners.rules import recommended_learner
+    from causal_shaping.shaping.potentials import load_ceilings_or_potential
+
+    check_files(png=png)
+    check_integer("--seeds", seeds, least=1)
+    loaded = _world_or_environment(world, coins, horizon, wind)
+    if png is not None and not hasattr(loaded, "model") and not hasattr(loaded.unwrapped, "world"):
+        raise ArgumentError(f"--png draws regret, but the optimum of {world} is not known.")
+    phi = None if potential is None else load_ceilings_or_potential(potential)
+    held = None if counts is None else Counts.load(counts)
+    chosen = learner or recommended_learner(phi, held)
+    given = {f"{potential.name} ({chosen})" if potential else f"{ZERO} ({chosen})": (phi, chosen, held, output)}
+    if phi is not None and not no_compare:
+        zero = Potential.zero(phi, discount=phi.discount)
+        given[f"{ZERO} ({WITHOUT_LOGS})"] = (zero, WITHOUT_LOGS, None, output / ZERO_FOLDER)
+    found = {}
+    with progress_bar() as progress:
+        for name, (shaping, rule, known, folder) in given.items():
+            with spoken_warnings():
+                found[name] = train_seeds(
+                    loaded,
+                    shaping,
+                    learner=rule,
+                    steps=steps,
+                    seeds=range(first_seed, first_seed + seeds),
+                    folder=folder,
+                    step_indexed=step_indexed,
+                    counts=known,
+                    horizon=None if hasattr(loaded, "model") else horizon,
+                    progress=_bridge.named(progress, f"Training {name}"),
+                )
+    _write_seeds(found, output / SEEDS_TABLE)
+    if png is not None:
+        _bridge.draw_regret(found, png)
+    if as_json:
+        print(json.dumps(_facts(found), indent=2))
+        return
+    _print_seeds(found, loaded, steps, seeds)
+    say(f"Runs are kept in {output}, a row per seed in {output / SEEDS_TABLE}.")
+    say_written({"Figure": png})
+
+
+def _world_or_environment(name: str, coins: str, horizon: int | None, wind: str | None) -> Any:
+    """Return a world by name or map; a name with a version, such as FrozenLake-v1, is a Gymnasium id."""
+    if Path(name).exists() or "-v" not in name:
+        return load(name, coins, horizon, wind)
+    import gymnasium as gym
+
+    if coins != STANDING or wind is not None:
+        raise ArgumentError("--coins and --wind are for worlds; a Gymnasium environment has its own.")
+    try:
+        return gym.make(name)
+    except MissingExtraError:
+        raise
+    except (gym.error.Error, ImportError) as error:
+        hint = ""
+        if isinstance(error, gym.error.UnregisteredEnv) and ":" not in name:
+            package = name.partition("/")[0].lower() if "/" in name else "package"
+            hint = f" If a package registers it, name that, too, as in {package}:{name}"
+        raise ArgumentError(f"Gymnasium cannot make {name!r}: {str(error).rstrip('.')}.{hint}") from error
+
+
+def _facts(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the runs of the given potential, and those of the zero potential beside them."""
+    first, *others = found.values()
+    result = {"settings": first.settings, "seeds": [asdict(one) for one in first.results]}
+    for other in others:
+        result["zero"] = {"settings": other.settings, "seeds": [asdict(one) for one in other.results]}
+    return result
+
+
+def _write_seeds(found: dict[str, Any], path: Path) -> None:
+    import pyarrow as pa
+
+    from causal_shaping.cli._bridge import write_table
+
+    rows = [
+        {"potential": name.partition(" (")[0], "learner": seeds.settings["learner"]}
+        | {key: value for key, value in asdict(one).items() if key != "curve"}
+        for name, seeds in found.items()
+        for one in seeds.results
+    ]
+    write_table(path, pa.Table.from_pylist(rows))
+
+
+def _print_seeds(found: dict[str, Any], world: Any, steps: int, seeds: int) -> None:
+    """Print what seeds came to: means and 95% intervals over them."""
+    (first, *_) = found.values()
+    say(f"{first.settings['world']}: {seeds} seeds of {steps:,} steps; means, and 95% intervals over seeds")
+    rows = []
+    for measure, text in (
+        ("regret", "regret"),
+        ("mean_return", "return, last tenth of the episodes"),
+        ("optimal", "states with an optimal action"),
+        ("argmax_match", "states with the first optimal action"),
+    ):
+        intervals = [each.interval(measure) for each in found.values()]
+        if all(interval is not None for interval in intervals):
+            rows.append((text, *(f"{mean:.4g} ({low:.4g} to {high:.4g})" for mean, low, high in intervals)))
+    print_table(("", *found), rows)

@@ -1,0 +1,238 @@
+"""`causal-shaping worlds`: list the worlds, or show one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from causal_shaping.cli._options import AsJson, Png, Table, check_files
+from causal_shaping.cli._terminal import escaped, print_table, say, say_written, wide_console
+from causal_shaping.cli._worlds import STANDING, WORLD, Coins, Horizon, Wind, complete_world, load
+from causal_shaping.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from causal_shaping.models.cmdp import Values
+    from causal_shaping.worlds import World
+
+ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "still": "·"}
+
+
+def worlds(
+    world: Annotated[
+        str | None,
+        typer.Argument(metavar="WORLD", help=WORLD + " All worlds if left out.", autocompletion=complete_world),
+    ] = None,
+    coins: Coins = STANDING,
+    horizon: Horizon = None,
+    wind: Wind = None,
+    output: Table = None,
+    png: Png = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the worlds, or show one: its map, winds, demonstrators and optimal values.
+
+    Example: causal-shaping worlds lavacross-hard --png hard.png
+    """
+    if world is None and (png, wind, horizon, coins) != (None, None, None, STANDING):
+        raise ArgumentError("These options need a world: causal-shaping worlds lavacross-hard --png hard.png")
+    check_files(output, png)
+    if world is None:
+        rows = [_row(name) for name in _names()]
+        facts: Any = rows
+    else:
+        loaded = load(world, coins, horizon, wind)
+        best, note = _best(loaded)
+        facts = _facts(loaded, best, note)
+        columns = loaded.space.columns
+        rows = [
+            dict(zip(columns, state["state"], strict=True))
+            | {name: state[name] for name in ("terminal", "value", "action")}
+            for state in facts["states"]
+        ]
+    if output is not None:
+        import pyarrow as pa
+
+        from causal_shaping.cli._bridge import write_table
+
+        plain = [row | {"demonstrators": ", ".join(row["demonstrators"])} if world is None else row for row in rows]
+        write_table(output, pa.Table.from_pylist(plain))
+    if png is not None:
+        from causal_shaping.plot.worlds import draw_world, save_picture
+
+        save_picture(draw_world(loaded, values=best.values, policy=best.greedy()), png)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    if world is None:
+        _print_worlds(rows)
+    else:
+        _print_world(loaded, best, facts)
+    say_written({"Table": output, "Figure": png})
+
+
+def _names() -> tuple[str, ...]:
+    from causal_shaping.worlds import list_worlds
+
+    return list_worlds()
+
+
+def _row(name: str) -> dict[str, Any]:
+    """Return what the list says of a world."""
+    from causal_shaping._registration import ENVIRONMENTS
+    from causal_shaping.worlds import load_world
+
+    world = load_world(name)
+    return {
+        "world": name,
+        "environment": ENVIRONMENTS[name],
+        "states": len(world.states),
+        "horizon": world.horizon,
+        "demonstrators": list(world.demonstrators),
+        "mean_optimal_value": float(world.model.optimum().values @ world.model.start),
+    }
+
+
+def _best(world: World) -> tuple[Values, str]:
+    """Return the optimum without a horizon, or where there is none that of the first step."""
+    from causal_shaping.errors import ModelError
+    from causal_shaping.models.cmdp import Values
+
+    try:
+        return world.model.optimum(), "without time limit"
+    except ModelError:
+        best = world.model.optimum(horizon=world.horizon)
+        return Values(best.values[0], best.q_values[0]), f"with {world.horizon} steps to go"
+
+
+def _facts(world: World, best: Values, note: str) -> dict[str, Any]:
+    """Return what there is to know about a world."""
+    from causal_shaping._registration import ENVIRONMENTS
+
+    def earned(beta: Any) -> float:
+        watched = world.model.demonstrated(beta).optimum(horizon=world.horizon)
+        return float(watched.values[0] @ world.model.start)
+
+    return {
+        "name": world.name,
+        "environment": ENVIRONMENTS.get(world.name),
+        "horizon": world.horizon,
+        "coins": world.coins,
+        "map": str(world.grid).split("\n") if world.grid else None,
+        "actions": world.actions,
+        "noises": world.noises,
+        "reward_range": world.model.reward_range,
+        "demonstrators": {name: {"return": earned(beta)} for name, beta in world.demonstrators.items()},
+        "optimal_values": note,
+        "states": [
+            {
+                "state": label,
+                "terminal": bool(world.model.terminal[s]),
+                "noise": world.model.noise[s].tolist(),
+                "value": float(best.values[s]),
+                "action": world.actions[best.greedy()[s]],
+            }
+            for s, label in enumerate(world.states)
+        ],
+    }
+
+
+def _print_worlds(rows: list[dict[str, Any]]) -> None:
+    from rich.table import Column
+
+    print_table(
+        (Column("world", no_wrap=True), "states", "horizon", "demonstrators", "V* at start"),
+        [
+            (
+                row["world"],
+                f"{row['states']}",
+                f"{row['horizon']}",
+                ", ".join(row["demonstrators"]),
+                f"{row['mean_optimal_value']:.4f}",
+            )
+            for row in rows
+        ],
+        width=0,
+    )
+    say("Show one with `causal-shaping worlds NAME`; log one with `causal-shaping collect NAME`.")
+
+
+def _print_world(world: World, best: Values, facts: dict[str, Any]) -> None:
+    """Print one world: map, winds, optimum, demonstrators."""
+    title = escaped(f"{world.title} ({world.name}): horizon {world.horizon}")
+    wide_console(world.grid.width * 11 if world.grid else 0).print(title, style="bold")
+    if facts["environment"]:
+        say(f'gymnasium.make("{facts["environment"]}")')
+    if world.grid is not None:
+        _print_grid(world, best, facts["optimal_values"])
+    else:
+        print_table(
+            (*world.space.columns, "value", "action"),
+            [
+                (*map(str, state["state"]), f"{state['value']:.3f}", str(state["action"]))
+                for state in facts["states"]
+                if not state["terminal"]
+            ],
+            title=f"Optimal values and actions, {facts['optimal_values']}",
+            width=0,
+        )
+    earned = {name: found["return"] for name, found in facts["demonstrators"].items()}
+    print_table(
+        ("demonstrator", "mean return, with the noise in sight"),
+        [(name, f"{value:.3f}") for name, value in earned.items()],
+        width=0,
+    )
+    limit = world.model.optimum(horizon=world.horizon).values[0] @ world.model.start
+    say(f"The best policy without the noise in sight earns {limit:.3f} an episode.")
+
+
+def _print_grid(world: World, best: Values, note: str) -> None:
+    from rich.text import Text
+
+    from causal_shaping.worlds.grid import ACTIONS, WALL
+
+    grid = world.grid
+    assert grid is not None
+    console = wide_console(grid.width * 11)
+    styles = {"L": "red", "c": "yellow", "G": "green", WALL: "dim"}
+    console.print()
+    for row in grid.rows:
+        console.print(Text.assemble(*((f"{mark} ", styles.get(mark, "")) for mark in row)))
+    winds: dict[tuple[float, ...], list[tuple[int, int]]] = {}
+    for cell in grid.starts:
+        state = world.state_at(*cell)
+        winds.setdefault(tuple(world.model.noise[state].tolist()), []).append(cell)
+    everywhere = len(winds) == 1
+    print_table(
+        ("wind at", *world.noises),
+        [
+            ("everywhere" if everywhere else " ".join(f"({x},{y})" for x, y in cells), *(f"{p:g}" for p in shares))
+            for shares, cells in winds.items()
+        ],
+        title="Wind: probabilities of the air pushing each way",
+        width=grid.width * 11,
+    )
+    policy, arrows = best.greedy(), _arrows(console.encoding)
+    shown = []
+    for y, row in enumerate(grid.rows[1:-1], 1):
+        cells_of_row: list[Text | str] = []
+        for x, mark in enumerate(row[1:-1], 1):
+            if (x, y) in grid.starts:
+                state = world.state_at(x, y)
+                cells_of_row.append(f"{best.values[state]:.3f} {arrows[ACTIONS[policy[state]]]}")
+            else:
+                cells_of_row.append(Text(mark, styles[mark]))
+        shown.append(cells_of_row)
+    title = f"Optimal values and actions, {note}"
+    heads = [""] * len(shown[0])
+    print_table(heads, shown, title=title, width=grid.width * 11, show_header=False, show_lines=True)
+
+
+def _arrows(encoding: str) -> dict[str, str]:
+    """Return a sign for each action that the terminal can show."""
+    try:
+        "".join(ARROWS.values()).encode(encoding)
+    except UnicodeEncodeError:
+        return {action: action[0] for action in ARROWS}
+    return ARROWS

@@ -1,0 +1,215 @@
+"""What commands write: text that cannot harm a terminal, tables, and what is refused before anything is computed."""
+
+import csv
+import json
+import subprocess
+import sys
+from inspect import signature
+
+import pyarrow.parquet as pq
+import pytest
+import typer
+from test_commands import BOUNDED, COMMANDS
+
+import causal_shaping as cs
+from causal_shaping.cli import app
+from causal_shaping.cli._logs import read_flags
+from causal_shaping.cli._terminal import escaped
+from causal_shaping.cli.train import LEARNERS
+from causal_shaping.logs import open_logs
+
+EVIL = "\x1b[2J[bold]red[/bold]\u202e<script>:smile:"
+
+
+def rows_of(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_control_characters_are_shown_and_markup_is_text(run, tmp_path):
+    space = cs.Space([EVIL, "well"], ["drug", "none"])
+    for name in ("a", EVIL):
+        logs = cs.Logs(space, name, [0, 1], [0, 0], [0, 0], [0, 1], [1.0, 0.5], [1, 1], [True, True], [False, False])
+        logs.save(tmp_path / f"{len(name)}.parquet")
+    files = sorted(tmp_path.iterdir())
+    for command in (["inspect", *files], ["ceilings", *files, "--horizon", 3, "--reward-max", 1]):
+        code, out, err = run(*command)
+        assert code == 0, err
+        assert "\x1b" not in out + err
+        assert "\u202e" not in out + err
+        assert r"\x1b[2J[bold]red[/bold]\u202e<script>:smile:" in out.replace("\n", "")
+
+
+def test_control_characters_of_arguments_are_shown(run):
+    for command in (["inspect", "\x1b[2J.csv"], ["worlds", "a\nb"], ["worlds", "a", "\x1bb"]):
+        code, _, err = run(*command)
+        assert code == 2
+        assert "\x1b" not in err
+        assert err.count("\n") == 1
+
+
+def test_text_is_escaped_but_letters_of_all_scripts_stay():
+    assert escaped("Zürich 東京 \u00e9\t\x07") == "Zürich 東京 é\\t\\x07"
+    assert escaped("a\nb", keep="\n") == "a\nb"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_flags_are_shown_as_flags(run, command):
+    _, out, _ = run(command, "--help")
+    assert "bool" not in out.lower()
+
+
+def test_defaults_that_the_help_spells_out_are_those_of_the_library():
+    from causal_shaping.bounds.sensitivity import GAMMAS
+    from causal_shaping.learners import PRESETS
+    from causal_shaping.paper.study.plan import QUICK, SEEDS
+
+    commands = typer.main.get_command(app).commands
+    defaults = {(name, item.name): item.default for name, command in commands.items() for item in command.params}
+    assert sorted(LEARNERS.split(", ")) == sorted(PRESETS)
+    assert [float(gamma) for gamma in defaults["sensitivity", "confounding"].split(",")] == list(GAMMAS)
+    seeds = next(item for item in commands["reproduce"].params if item.name == "seeds")
+    assert f"(default: {SEEDS}, quick {QUICK.seeds})" in seeds.help
+    assert defaults["inspect", "level"] == signature(cs.contradictions).parameters["level"].default
+    for name in ("support", "confidence", "discount", "min_visits", "value_max", "stationary", "method"):
+        assert defaults["ceilings", name] == signature(cs.value_ceilings).parameters[name].default
+    for name in ("action", "reward", "episode", "step", "first_step", "terminated", "truncated"):
+        assert defaults["inspect", name] == signature(open_logs).parameters[name].default
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("died", "died"),
+        ("died,cured", ["died", "cured"]),
+        ("outcome=died", {"outcome": ["died"]}),
+        ("outcome=died,cured", {"outcome": ["died", "cured"]}),
+        ("outcome=a=b", {"outcome": ["a=b"]}),
+    ],
+)
+def test_ends_of_episodes_are_columns_or_values(text, flags):
+    assert read_flags("--terminated", text) == flags
+
+
+later = pytest.mark.skipif("missing" not in signature(open_logs).parameters, reason="logs are read by one column")
+
+
+@later
+@pytest.mark.parametrize("flag", ["died,cured", "outcome=died,cured"])
+def test_several_columns_and_values_end_episodes(run, tmp_path, flag):
+    rows = ["patient,day,stage,drug,score,outcome,died,cured"]
+    for i, outcome in enumerate(["died", "cured", "left"]):
+        rows += [f"{i},1,a,x,0,on,0,0", f"{i},2,b,y,1,{outcome},{int(i == 0)},{int(i == 1)}"]
+    (tmp_path / "ward.csv").write_text("\n".join(rows) + "\n")
+    columns = ("--episode", "patient", "--step", "day", "--first-step", 1, "--state", "stage", "--action", "drug")
+    code, out, err = run(
+        "inspect", tmp_path / "ward.csv", *columns, "--reward", "score", "--terminated", flag, "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out)["sources"][0]["terminated"] == 2
+
+
+@later
+def test_missing_values_get_a_label(run, tmp_path):
+    text = "episode,step,state,action,reward,terminated\n0,0,sick,x,1,0\n0,1,,y,1,1\n1,0,sick,y,0,1\n"
+    (tmp_path / "ward.csv").write_text(text)
+    code, _, err = run("inspect", tmp_path / "ward.csv")
+    assert code == 2
+    assert "--missing" in err
+    code, out, err = run("inspect", tmp_path / "ward.csv", "--missing", "unknown", "--json")
+    assert code == 0, err
+    assert "unknown" in out
+
+
+def test_every_command_that_computes_writes_a_table(run, easy, tmp_path):
+    logs = (easy / "bad.parquet", easy / "random.parquet")
+    table, parquet = tmp_path / "x.csv", tmp_path / "x.parquet"
+    assert run("inspect", *logs, "-o", table)[0] == 0
+    rows = rows_of(table)
+    assert sum(float(row["visits"]) for row in rows) == 40_000
+    assert {"source", "x", "y", "visits"} <= set(rows[0])
+    assert run("inspect", *logs, "-o", parquet)[0] == 0
+    assert pq.read_table(parquet).num_rows == len(rows)
+    code, out, _ = run("ceilings", *logs, *BOUNDED, "-o", table)
+    assert code == 0
+    assert f"Ceilings written to {table}." in out
+    expected = cs.value_ceilings(cs.count(list(logs)), 20, -0.1)
+    rows = rows_of(table)
+    assert [float(row["value"]) for row in rows] == expected.values.ravel().tolist()
+    assert run("worlds", "-o", table)[0] == 0
+    assert [row["world"] for row in rows_of(table)] == list(cs.list_worlds())
+    assert run("worlds", "lavacross-easy", "-o", table)[0] == 0
+    assert [(int(row["x"]), int(row["y"])) for row in rows_of(table)] == list(cs.load_world("lavacross-easy").states)
+    assert run("theory", "windy-empty", "--episodes", 5, "--seeds", 1, "-o", table)[0] == 0
+    assert len(rows_of(table)) == 4
+
+
+def test_training_stands_beside_the_zero_potential(run, easy, tmp_path):
+    phi, runs = tmp_path / "phi.parquet", tmp_path / "runs"
+    run("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, "-o", phi)
+    options = ("train", "lavacross-easy", "--potential", phi, "--steps", 500, "--seeds", 2)
+    code, out, err = run(*options, "-o", runs)
+    assert code == 0, err
+    assert "(q-ucb-shaping-tight)" in out  # what we recommend for ceilings
+    assert "zero potential" in out
+    rows = rows_of(runs / "seeds.csv")
+    assert [(row["potential"], row["seed"]) for row in rows] == [
+        (name, seed) for name in ("phi.parquet", "zero potential") for seed in "01"
+    ]
+    world = cs.load_world("lavacross-easy")
+    without = cs.train(world, learner="q-ucb-shaping", steps=500, seed=1)
+    assert float(rows[3]["regret"]) == without.step_regret[-1]
+    assert (runs / "zero" / "seed-1.parquet").exists()
+    _, out, _ = run(*options, "-o", runs, "--json")
+    found = json.loads(out)
+    assert [one["regret"] for one in found["zero"]["seeds"]] == [float(row["regret"]) for row in rows[2:]]
+    code, out, _ = run(*options, "-o", tmp_path / "alone", "--no-compare")
+    assert code == 0
+    assert "zero potential" not in out
+    assert not (tmp_path / "alone" / "zero").exists()
+
+
+def test_a_gymnasium_environment_takes_a_horizon(run, tmp_path):
+    code, _, err = run("train", "FrozenLake-v1", "--steps", 60, "--seeds", 1, "--horizon", 7, "-o", tmp_path / "runs")
+    assert code == 0, err
+    assert json.loads((tmp_path / "runs" / "settings.json").read_text())["horizon"] == 7
+    steps = pq.read_table(tmp_path / "runs" / "seed-0.parquet")["steps"].to_pylist()
+    assert max(b - a for a, b in zip([0, *steps], steps, strict=False)) <= 7
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "message"),
+    [
+        ("matplotlib", ["inspect", "no.parquet", "--png", "x.png"], "Figures need an extra"),
+        ("jinja2", ["inspect", "no.parquet", "--html", "x.html"], "Pages need an extra"),
+        ("matplotlib", ["worlds", "lavacross-easy", "--png", "x.png"], "Figures need an extra"),
+    ],
+)
+def test_a_missing_extra_is_named_before_anything_is_read(run, tmp_path, monkeypatch, missing, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert "causal-shaping[plot]" in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["theory", "lavacross-easy"], ["reproduce", "--quick"], ["diagram", "-o", "x.svg"]]
+)
+def test_the_paper_s_commands_name_their_extra(tmp_path, arguments):
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('joblib', 'matplotlib', 'jinja2'))); "
+        f"sys.argv = ['causal-shaping', *{arguments}]; from causal_shaping.cli import main; main()"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "causal-shaping[paper]" in ran.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_findings_speak_in_options(run, easy):
+    logs = (easy / "bad.parquet", easy / "random.parquet")
+    code, out, err = run("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1", "--confounding", "1.2,inf")
+    assert code in (0, 2)
+    assert "confidence=" not in out + err

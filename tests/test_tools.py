@@ -1,0 +1,77 @@
+"""The tools of development: what must not be committed is found, and long checks resume."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "validation")]
+
+import check_leaks  # noqa: E402
+import run as validation  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("a.py", "folder = '/" + "home/ann/logs'", "a path of one machine"),
+        ("a.md", "in C:\\" + "Users\\ann", "a path of one machine"),
+        ("setup.cfg", "extra-" + "index-url = x", "a package index"),
+        ("a.txt", "https://host.example/" + "simple", "a package index"),
+        ("a.pem", "-----" + "BEGIN RSA PRIVATE KEY-----", "a secret"),
+        ("a.py", "<" * 7 + " HEAD", "a merge marker"),
+        ("constraints.txt", "numpy @ file", "an address among versions"),
+        ("poetry.lock", "https" + "://files.example/numpy.whl", "an address among versions"),
+        ("large.bin", "x" * 1_000_001, "more than 1,000,000"),
+    ],
+)
+def test_what_must_not_be_committed_is_found(tmp_path, capsys, name, text, found):
+    (tmp_path / name).write_text(f"first line\n{text}\n")
+    assert check_leaks.main([str(tmp_path / name)]) == 1
+    assert found in capsys.readouterr().out
+
+
+def test_an_honest_file_is_let_through(tmp_path):
+    path = tmp_path / "constraints.txt"
+    path.write_text("numpy==2.4.6\nscipy==1.17.1\n")
+    assert check_leaks.main([str(path)]) == 0
+
+
+def test_long_checks_resume_and_keep_their_figures(tmp_path, monkeypatch):
+    ran = []
+
+    def part(name):
+        ran.append(name)
+        if ran == ["a", "b"]:
+            raise KeyboardInterrupt
+        return {"figure": len(ran)}
+
+    check = validation.Check("It holds.", 1, lambda: ["a", "b"], part, lambda parts: parts["b"]["figure"] == 3)
+    monkeypatch.setattr(validation, "CHECKS", {"check": check})
+    with pytest.raises(KeyboardInterrupt):
+        validation.run("check", folder=tmp_path)
+    assert validation.kept("check", tmp_path) == {"a": {"figure": 1}}
+    assert validation.run("check", folder=tmp_path)
+    assert ran == ["a", "b", "b"]
+    assert json.loads((tmp_path / "check.json").read_text())["parts"] == {"a": {"figure": 1}, "b": {"figure": 3}}
+    assert validation.run("check", folder=tmp_path)
+    assert ran == ["a", "b", "b"]
+    assert not validation.run("check", again=True, folder=tmp_path)
+
+
+def test_every_part_of_the_validation_is_known():
+    assert "bounds/test_joint.py" in validation.property_files()
+    assert validation.confidence_parts()
+    assert validation.study_parts()
+
+
+def test_the_version_stands_in_one_place():
+    import tomllib
+
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {declared}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {declared}" in (ROOT / "CHANGELOG.md").read_text()
+    for path in (ROOT / "src").rglob("*.py"):
+        assert f'"{declared}"' not in path.read_text(), path
