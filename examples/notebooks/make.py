@@ -18,7 +18,7 @@ import gymnasium as gym
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.plot.regret import draw_regret
+from causal_shaping.plot import draw
 from causal_shaping.plot.worlds import draw_world
 
 folder = Path(tempfile.mkdtemp())
@@ -92,7 +92,9 @@ runs = {
 }
 for name, seeds in runs.items():
     print(f"{name:>27}: regret", round(float(np.mean([result.regret for result in seeds.results])), 1))
-draw_regret(runs)
+ax = None
+for label, found in runs.items():
+    ax = draw(found, ax, label=label)
 %%
 ## Where to go next
 
@@ -110,7 +112,7 @@ conclusions stand. Takes half a minute.
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.plot.sensitivity import draw_sensitivity
+from causal_shaping.plot import draw
 from causal_shaping.paper.diagram import draw_diagram
 from causal_shaping.plot.worlds import draw_world
 
@@ -172,7 +174,7 @@ Gamma goes from 1, no confounding, to infinity, anything. Sources that contradic
 %%
 found = cs.sensitivity(counts, horizon=20, reward_max=-0.1, reward_min=-1.1, confounding=(1, 2, 5, 10, float("inf")))
 print(*found.findings(), sep="\\n")
-draw_sensitivity(found)
+draw(found);
 %%
 And if you know that the random source is a randomised trial, whatever the others were?
 %%

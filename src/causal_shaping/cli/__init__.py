@@ -23,7 +23,6 @@ from causal_shaping.bounds.sensitivity import GAMMAS, TABLES, sensitivity as sen
 from causal_shaping.cli._console import (
     best_values,
     print_examination,
-    print_inspection,
     print_seeds,
     print_sensitivity,
     print_world,
@@ -34,8 +33,8 @@ from causal_shaping.cli._log_arguments import open_all
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import Bins
-from causal_shaping.diagnose.diagnostics import LEVEL
-from causal_shaping.diagnose.inspection import inspect_counts
+from causal_shaping.diagnose.contradictions import LEVEL
+from causal_shaping.diagnose.inspection import inspect as inspect_logs
 from causal_shaping.errors import (
     ArgumentError,
     AssumptionWarning,
@@ -48,11 +47,8 @@ from causal_shaping.io.parquet import LOG_FILES
 from causal_shaping.io.state_table import kind_of
 from causal_shaping.learners import PRESETS, train_seeds
 from causal_shaping.logs import check_logs, count
-from causal_shaping.logs.summary import summarise
 from causal_shaping.logs.table import LogTable
 from causal_shaping.paper.study.plan import QUICK, SEEDS, Plan, read_only
-from causal_shaping.plot.inspection import draw_inspection
-from causal_shaping.plot.sensitivity import draw_sensitivity
 from causal_shaping.worlds import World, list_worlds, load_world
 from causal_shaping.worlds.grid import WINDS
 
@@ -157,7 +153,8 @@ def worlds(
     loaded = _load(world, coins, horizon, wind)
     best, note = best_values(loaded)
     if png is not None:
-        from causal_shaping.plot.worlds import draw_world, save_picture
+        from causal_shaping.plot import save_picture
+        from causal_shaping.plot.worlds import draw_world
 
         save_picture(draw_world(loaded, values=best.values, policy=best.greedy()), png)
     if as_json:
@@ -331,27 +328,21 @@ def inspect(
 
     Example: causal-shaping inspect good.parquet bad.parquet trial=random.csv
     """
-    from causal_shaping.plot.worlds import FORMATS, save_picture
+    from causal_shaping.plot import check_picture, save_picture
 
     if png is not None:
-        check_target(png, FORMATS)
+        check_picture(png)
     if not 0 < level < 1:
         raise ArgumentError(f"--level is {level}; it must be between 0 and 1.")
     with _working(len(logs.names) + 2) as working:
-        summaries: list[Any] = []
-        tables = logs.open(lambda table: summaries.extend(summarise(table)), working)
-        working.on("Counting")
-        counts = count(tables)
-        working.done()
-        working.on("Comparing sources")
-        dropped = {table.origin: table.dropped for table in tables if table.dropped is not None}
-        found = inspect_counts(counts, summaries, level, dropped)
+        tables = logs.open(lambda table: None, working)
+        found = inspect_logs(tables, level=level, progress=lambda done, total, what: working.on(what))
     if png is not None:
-        save_picture(draw_inspection(found), png)
+        save_picture(found, png)
     if as_json:
-        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
+        print(found.to_json())
         return
-    print_inspection(found)
+    print(found)
     if png is not None:
         print(f"Picture written to {png}.")
 
@@ -410,14 +401,13 @@ def ceilings(
     Example: causal-shaping ceilings good.parquet trial=random.parquet --horizon 20 --reward-max -0.1 --confounding
     trial=1 --confidence 0.95 -o phi.parquet
     """
-    from causal_shaping.plot.bounds import draw_values
-    from causal_shaping.plot.worlds import FORMATS, save_picture
+    from causal_shaping.plot import check_picture, save_picture
 
     for target in (output, counts_file):
         if target is not None:
             check_target(target, PARQUET)
     if png is not None:
-        check_target(png, FORMATS)
+        check_picture(png)
     gammas = _gammas(confounding)
     with _working(len(logs.names) + 1 + horizon) as working:
         counts, tables = logs.count(working, by_step)
@@ -442,7 +432,9 @@ def ceilings(
     if counts_file is not None:
         counts.save(counts_file)
     if png is not None:
-        save_picture(draw_values(found, [table.metadata for table in tables]), png)
+        from causal_shaping.plot.by_state import world_of
+
+        save_picture(found, png, world=world_of(found.space, [table.metadata for table in tables]))
     if as_json:
         print(json.dumps(found.as_json(), indent=2, allow_nan=False))
         return
@@ -484,12 +476,12 @@ def sensitivity(
     Example: causal-shaping sensitivity good.parquet random.parquet --horizon 20 --reward-max 0.1 --reward-min -1.1
     --confounding 1,1.5,2,5,inf --png gamma.png
     """
-    from causal_shaping.plot.worlds import FORMATS, save_picture
+    from causal_shaping.plot import check_picture, save_picture
 
     if output is not None:
         check_target(output, TABLES)
     if png is not None:
-        check_target(png, FORMATS)
+        check_picture(png)
     gammas = [_gamma(part) for part in confounding.split(",")]
     known = _gammas(fixed) if fixed is not None else {}
     if not isinstance(known, dict):
@@ -513,7 +505,7 @@ def sensitivity(
     if output is not None:
         found.save(output)
     if png is not None:
-        save_picture(draw_sensitivity(found), png)
+        save_picture(found, png)
     if as_json:
         print(json.dumps(found.as_json(), indent=2, allow_nan=False))
         return
@@ -551,11 +543,10 @@ def train(
 
     Example: causal-shaping train lavacross-easy --potential phi.parquet --learner q-ucb-shaping-tight -o runs/
     """
-    from causal_shaping.plot.regret import draw_regret
-    from causal_shaping.plot.worlds import FORMATS, save_picture
+    from causal_shaping.plot import check_picture, save_picture
 
     if png is not None:
-        check_target(png, FORMATS)
+        check_picture(png)
     if seeds < 1:
         raise ArgumentError(f"--seeds is {seeds}; it must be at least 1.")
     loaded = _world_or_environment(world, coins, horizon, wind)
@@ -574,7 +565,7 @@ def train(
                 progress=lambda done, total: working.reached(done),
             )
     if png is not None:
-        save_picture(draw_regret({learner: found}), png)
+        save_picture(found, png)
     if as_json:
         print(json.dumps({"settings": found.settings, "seeds": [asdict(result) for result in found.results]}, indent=2))
         return
@@ -610,10 +601,10 @@ def theory(
     """
     from causal_shaping.paper.theory import examine, usual_potentials
     from causal_shaping.paper.theory.picture import draw_bounds
-    from causal_shaping.plot.worlds import FORMATS, save_picture
+    from causal_shaping.plot import check_picture, save_picture
 
     if png is not None:
-        check_target(png, FORMATS)
+        check_picture(png)
     loaded = _load(world, coins, horizon, wind)
     with _working(1) as working, _spoken_warnings():
 
@@ -705,7 +696,7 @@ def diagram(
     Example: causal-shaping diagram -o cmdp.svg
     """
     from causal_shaping.paper.diagram import draw_diagram
-    from causal_shaping.plot.worlds import save_picture
+    from causal_shaping.plot import save_picture
 
     save_picture(draw_diagram(), output)
     print(f"Diagram written to {output}.")

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from causal_shaping._registration import ENVIRONMENTS
 from causal_shaping.bounds.sensitivity import Sensitivity
-from causal_shaping.diagnose.inspection import Inspection
 from causal_shaping.errors import ModelError
 from causal_shaping.learners import Seeds
 from causal_shaping.models.cmdp import Values
@@ -38,36 +37,6 @@ def arrows_of(console: Console) -> dict[str, str]:
     except UnicodeEncodeError:
         return {action: action[0] for action in ARROWS}
     return ARROWS
-
-
-def print_inspection(found: Inspection) -> None:
-    """Print what was found in logs."""
-    console = wide_console(width=100)
-    table = Table("source", "episodes", "steps", "length", "ended", "cut", "return", "rewards", title="Episodes")
-    for item in found.summaries:
-        table.add_row(
-            item.source,
-            f"{item.episodes:,}",
-            f"{item.steps:,}",
-            f"{item.mean_length:.1f} (most {item.longest})",
-            f"{item.terminated:,}",
-            f"{item.truncated:,}",
-            f"{item.mean_return:.3g} ({item.lowest_return:.3g} to {item.highest_return:.3g})",
-            f"{item.lowest_reward:.3g} to {item.highest_reward:.3g}",
-        )
-    console.print(table)
-    table = Table("source", "states left", "few visits", "untried actions", "most frequent action", title="Coverage")
-    for covered in found.coverage:
-        table.add_row(
-            covered.source,
-            f"{covered.states}",
-            f"{len(covered.few)}",
-            f"{len(covered.untried)}",
-            f"{covered.action_share:.0%}",
-        )
-    console.print(table)
-    for sentence in found.findings():
-        console.print(f"- {sentence}")
 
 
 def best_values(world: World) -> tuple[Values, str]:

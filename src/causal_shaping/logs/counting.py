@@ -73,16 +73,11 @@ def count(
         >>> counts.sources, counts.n.sum()
         (('good', 'bad', 'random'), np.float64(3000.0))
     """
-    single = isinstance(logs, (Logs, LogTable, str, os.PathLike, ibis.Table)) or hasattr(logs, "__arrow_c_stream__")
-    items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
-    if not items:
-        raise ArgumentError("There are no logs to count.")
     states = None if states is None else [plain(label) for label in states]
     actions = None if actions is None else [plain(label) for label in actions]
     parts: list[Counts] = []
     origins: dict[str, str] = {}
-    for item in items:
-        table = _opened(item, states, actions, memory_limit)
+    for table in opened_logs(logs, states, actions, memory_limit):
         if check:
             table = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         part = count_table(table, step_indexed, max_rewards, scratch)
@@ -102,6 +97,15 @@ def count(
     actions = space.actions if actions is None else actions
     ends = space.terminal.intersection(states) if terminal is None else [plain(label) for label in terminal]
     return counts.to_space(Space(states, actions, space.columns, space.bins, ends))
+
+
+def opened_logs(logs: Item | Sequence[Item], states: Any, actions: Any, memory_limit: str | None) -> list[LogTable]:
+    """Return what `count` was given as tables, not read yet."""
+    single = isinstance(logs, (Logs, LogTable, str, os.PathLike, ibis.Table)) or hasattr(logs, "__arrow_c_stream__")
+    items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
+    if not items:
+        raise ArgumentError("There are no logs to count.")
+    return [_opened(item, states, actions, memory_limit) for item in items]
 
 
 def _opened(item: Item, states: Any, actions: Any, memory_limit: str | None) -> LogTable:

@@ -31,8 +31,9 @@ from causal_shaping.paper.study.tables import (
     variant_title,
 )
 from causal_shaping.paper.study.theory import draw_theory
+from causal_shaping.plot import FORMATS
 from causal_shaping.plot.regret import draw_curve
-from causal_shaping.plot.worlds import FORMATS, draw_world
+from causal_shaping.plot.worlds import draw_world
 from causal_shaping.worlds import World, load_world
 
 CURVES: Mapping[str, str] = {
