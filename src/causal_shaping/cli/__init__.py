@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from inspect import Parameter, Signature, signature
@@ -655,8 +655,7 @@ def reproduce(
 
     Example: causal-shaping reproduce --only world=lavacross-easy method=zero,causal-bound,tight
     """
-    from causal_shaping.paper.study.report import write_report
-    from causal_shaping.paper.study.run import run_study
+    from causal_shaping.paper.study.report import reproduce as reproduce_study
 
     chosen = read_only([*(only or []), *(more or [])])
     if more and not only:
@@ -665,21 +664,16 @@ def reproduce(
     tenths = 0
     with _working(1) as working:
 
-        def running(done: float, total: float, jobs: Sequence[str]) -> None:
+        def running(done: float, total: float, what: str) -> None:
             nonlocal tenths
             working.reached(done, total)
-            working.on(" | ".join(jobs) or "Merging")
+            working.on(what)
             if not sys.stderr.isatty() and 10 * done >= (tenths + 1) * total > 0:  # a bar is for people
                 tenths = int(10 * done / total)
                 print(f"{tenths}0% done", file=sys.stderr, flush=True)
 
-        def drawing(done: int, total: int, name: str) -> None:
-            working.reached(done, total)
-            working.on(f"Drawing {name}")
-
         try:
-            results = run_study(plan, output, workers, running)
-            page = write_report(results, workers=workers, progress=drawing)
+            results, page = reproduce_study(plan, output, workers=workers, progress=running)
         except KeyboardInterrupt:
             print(f"Stopped. What is done is kept in {output}; call again to go on.", file=sys.stderr)
             raise

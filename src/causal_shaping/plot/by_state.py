@@ -23,6 +23,12 @@ from causal_shaping.plot.labels import part_text, state_text
 from causal_shaping.plot.worlds import draw_world
 from causal_shaping.worlds import World, load_world
 
+MAP_CELL = 0.6
+"""The side of a cell of a world's map, in inches."""
+
+LONGEST_NAME = 32
+"""Names of states that are longer than this are cut in figures."""
+
 NAMED_BARS = 40
 """More states than this are bars without names."""
 
@@ -116,7 +122,7 @@ def draw_states(
 
 def _on_map(world: World, values: FloatArray, title: str, ax: Any, limits: tuple[float, float] | None) -> Axes:
     rows = world.grid.rows if world.grid else ("." * (len(world.states) // 2),) * 2
-    (axes,) = panels(ax, size=(len(rows[0]) * 0.8 + 1, len(rows) * 0.8 + 0.4))
+    (axes,) = panels(ax, size=(len(rows[0]) * MAP_CELL + 1, len(rows) * MAP_CELL + 0.4))
     draw_world(world, values=values, limits=limits, title=f"{world.title}: {title.lower()}", axes=axes)
     return axes
 
@@ -156,11 +162,15 @@ def _draw_bars(space: Space, values: FloatArray, ax: Any, color: str) -> Axes:
     (axes,) = panels(ax, size=(6.0, max(2.0, 0.8 + 0.22 * len(shown))) if named else (6.0, 4.0))
     if named:
         axes.barh(range(len(shown)), values[shown], color=color, height=0.7)
-        axes.set_yticks(range(len(shown)), [text(state_text(space, s)) for s in shown.tolist()], fontsize=8)
+        axes.set_yticks(range(len(shown)), [text(_cut(state_text(space, s))) for s in shown.tolist()], fontsize=8)
         axes.invert_yaxis()
     else:
         axes.plot(np.sort(values[shown])[::-1], drawstyle="steps-mid", color=color)
         axes.set_xlabel(f"{len(shown):,} states, largest first")
-    axes.axhline(0, color=SOFT, linewidth=0.8) if not named else axes.axvline(0, color=SOFT, linewidth=0.8)
+    (axes.axvline if named else axes.axhline)(0, color=SOFT, linewidth=0.8)
     tidy(axes)
     return axes
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."

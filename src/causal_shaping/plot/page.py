@@ -33,6 +33,13 @@ MOST_ROWS = 2_000
 
 Content = dict[str, Any]
 
+VERDICTS: Mapping[bool | None, Content] = {
+    True: {"mark": "good", "head": "These logs can guide a learner."},
+    None: {"mark": "doubt", "head": "It is doubtful whether these logs can guide a learner."},
+    False: {"mark": "bad", "head": "These logs say too little to guide a learner."},
+}
+"""What `Ceilings.informative` means on a page."""
+
 
 def save_inspection(found: Inspection, path: str | os.PathLike[str]) -> None:
     """Write the page of an inspection."""
@@ -239,7 +246,7 @@ def _bounded(ceilings: Ceilings, floors: Floors | None, found: Inspection | None
     return {
         "name": name,
         "verdict": ceilings.verdict,
-        "mark": {True: "good", None: "doubt", False: "bad"}[ceilings.informative],
+        **VERDICTS[ceilings.informative],
         "caveats": ceilings.caveats,
         "floors": floors is not None,
         "settings": _settings(ceilings),
@@ -275,9 +282,10 @@ def _range(ceilings: Ceilings) -> str:
     without = float(np.ravel(ceilings.vacuous_values)[0])
     if not len(shown):
         return f"No state is bounded better than without logs, which is {without:.4g}."
+    rest = f"; {vacuous.sum():,} states, in which no source acted, have that one" if vacuous.any() else ""
     return (
         f"{len(shown):,} states are bounded, from {shown.min():.4g} to {shown.max():.4g}. Without any logs the ceiling "
-        f"would be {without:.4g} everywhere; {vacuous.sum():,} states, in which no source acted, have that one."
+        f"would be {without:.4g} everywhere{rest}."
     )
 
 

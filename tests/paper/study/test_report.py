@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 import causal_shaping as cs
 from causal_shaping.paper.study.figures import Drawing, all_figures, save_figure
+from causal_shaping.paper.study.findings import findings
 from causal_shaping.paper.study.maps import arrow_angle, policy_panels, value_panels
-from causal_shaping.paper.study.report import findings, render, write_report
+from causal_shaping.paper.study.report import render, write_report
 from causal_shaping.paper.study.run import Results
 from causal_shaping.paper.study.tables import all_tables
 
@@ -37,7 +38,7 @@ def test_the_report_holds_what_was_run(small, page):
         assert (small.folder / "tables" / f"{table.name}.csv").read_text() == table.to_csv()
         assert (small.folder / "tables" / f"{table.name}.tex").exists()
     worlds = {name: cs.load_world(name) for name, _ in small.variants}
-    for drawing in all_figures(small, worlds):
+    for drawing in all_figures(small, worlds, all_tables(small)):
         for ending in ("png", "svg", "pdf"):
             assert (small.folder / "figures" / f"{drawing.name}.{ending}").stat().st_size > 1000
     assert "A quick run" in text
@@ -57,7 +58,7 @@ def test_findings_tell_the_numbers_of_the_results(small):
 
 def test_equal_results_are_drawn_alike(small, tmp_path):
     worlds = {"lavacross-easy": cs.load_world("lavacross-easy")}
-    drawing = next(one for one in all_figures(small, worlds) if one.name == "values-lavacross-easy")
+    drawing = next(one for one in all_figures(small, worlds, {}) if one.name == "values-lavacross-easy")
     save_figure(drawing, tmp_path)
     for ending in ("svg", "pdf"):
         first, again = (folder / f"{drawing.name}.{ending}" for folder in (small.folder / "figures", tmp_path))

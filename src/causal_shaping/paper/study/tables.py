@@ -11,10 +11,12 @@ import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.learners.intervals import (
     Interval,
@@ -43,7 +45,7 @@ from causal_shaping.paper.study.plan import (
 )
 from causal_shaping.paper.study.robot import robot_tables
 from causal_shaping.paper.study.run import Results, Row
-from causal_shaping.paper.study.theory import theory_tables
+from causal_shaping.paper.study.theory import examined, theory_tables
 from causal_shaping.worlds import load_world
 
 NOTHING = "-"
@@ -359,7 +361,7 @@ def potential_table(results: Results, name: str, title: str, caption: str, alone
 
 
 def _verdict(informative: Sequence[bool | None], verdicts: Sequence[str]) -> str:
-    """Return what ceilings say of themselves, over seeds."""
+    """Return the verdicts of ceilings, over seeds."""
     if not any(verdicts):
         return NOTHING
     helpful, doubtful = sum(item is True for item in informative), sum(item is None for item in informative)
@@ -491,10 +493,38 @@ def gamma_table(results: Results) -> Table:
     )
 
 
-def all_tables(results: Results) -> dict[str, Table]:
-    """Return every table that the results have anything for, by name."""
+def all_tables(results: Results, *, progress: Progress = no_progress) -> dict[str, Table]:
+    """Return every table that the results have anything for, by name.
+
+    Args:
+        results: what was run.
+        progress: called before each table, and before each world whose theory is examined.
+    """
     ran = {world for world, _ in results.variants}
-    tables = [
+    examined_worlds = [ROBOT, *(world for world in WORLDS if world in ran)]
+    makers: list[tuple[str, Callable[[], list[Table]]]] = [
+        *((f"Examining the theory of {world}", partial(_examine, world)) for world in examined_worlds),
+        ("Tables of regret and returns", partial(_run_tables, results)),
+        ("The table of confounding", lambda: [gamma_table(results)]),
+        ("Tables of potentials", partial(_potential_tables, results)),
+        ("Tables of the walking robot", lambda: [Table(*parts) for parts in robot_tables()]),
+        ("Tables of the theory", lambda: [Table(*parts) for parts in theory_tables(examined_worlds)]),
+    ]
+    tables: list[Table] = []
+    for done, (what, make) in enumerate(makers):
+        progress(done, len(makers), what)
+        tables += make()
+    return {table.name: table for table in tables if table.rows}
+
+
+def _examine(world: str) -> list[Table]:
+    """Examine the theory of a world, which is then remembered; it has no table of its own."""
+    examined(world)
+    return []
+
+
+def _run_tables(results: Results) -> list[Table]:
+    return [
         printed_table(results),
         optimal_table(results),
         regret_table(results, "standing"),
@@ -504,7 +534,11 @@ def all_tables(results: Results) -> dict[str, Table]:
         improvement_table(results),
         return_table(results),
         ablation_table(results),
-        gamma_table(results),
+    ]
+
+
+def _potential_tables(results: Results) -> list[Table]:
+    return [
         potential_table(
             results,
             "potentials",
@@ -512,7 +546,7 @@ def all_tables(results: Results) -> dict[str, Table]:
             "Distance to the first step's V* over the states in which episodes start, as a mean over seeds with its "
             "interval; its largest value; correlation with V*; violations, the number of states where a ceiling lies "
             "below V* (a floor above): at the first step, summed over all steps, and against V* without time limit; "
-            "and what the ceilings say of their own use. Violations of a plug-in ceiling are sampling error; "
+            "and the verdict of the ceilings on their own use. Violations of a plug-in ceiling are sampling error; "
             "behaviour values and BCQ bound nothing.",
             alone=False,
         ),
@@ -523,7 +557,4 @@ def all_tables(results: Results) -> dict[str, Table]:
             "The joint ceiling of one source, with observed support: what a single demonstrator has shown.",
             alone=True,
         ),
-        *(Table(*parts) for parts in robot_tables()),
-        *(Table(*parts) for parts in theory_tables([ROBOT, *(world for world in WORLDS if world in ran)])),
     ]
-    return {table.name: table for table in tables if table.rows}
