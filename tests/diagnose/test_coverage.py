@@ -1,5 +1,6 @@
 """Coverage and unseen mass: what the sources show of the space, and what was probably never seen."""
 
+import json
 from collections import defaultdict
 
 import numpy as np
@@ -62,3 +63,16 @@ def test_ends_are_one_outcome_where_a_source_does_not_tell_them_apart():
     after, n = [1, 2, -1, -1], 4
     logs = cs.Logs(space, "s", range(n), [0] * n, [0] * n, [0] * n, [0.0] * n, after, [True] * n, [False] * n)
     assert cs.unseen_mass(cs.count(logs))[0] == 0.0
+
+
+def test_coverage_is_a_sequence_a_table_and_words():
+    world = cs.load_world("lavacross-hard")
+    found = cs.coverage(cs.count([world.collect(name, 2000, seed=5) for name in ("good", "random")]))
+    assert [item.source for item in found] == ["good", "random"]
+    assert found[0] is found.items[0]
+    assert len(found) == 2
+    assert "\n" not in repr(found)
+    assert f"good {found[0].states}" in repr(found)
+    assert str(found).splitlines()[0] == "Coverage"
+    assert found.to_pandas().groupby("source").size().to_dict() == {item.source: item.states for item in found}
+    assert json.loads(found.to_json())[1]["steps"] == 2000

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -30,10 +31,14 @@ COINS = {"standing": FLOOR, "once": "#2ca02c"}
 def table_figures(tables: Mapping[str, Table]) -> Iterator[tuple[str, str, Callable[[Sequence[Row]], Figure]]]:
     """Yield name, caption and drawing function of the records, for each table that has a small figure."""
     for name, caption, draw in (
-        ("optimal-ratios", "Success rates, as the paper counts them: ours (dots) and printed (diamonds).", _ratios),
-        ("optimal-share", "The share of states with a truly optimal action.", _shares),
+        ("optimal-ratios", "The share of states with the first optimal action; diamonds are printed.", _by_world),
+        ("optimal-share", "The share of states with a truly optimal action.", partial(_by_world, shown=SHOWN)),
         ("overall", "All worlds together: regret over that of a zero potential, interquartile mean.", _overall),
-        ("improvement", "The chance of less regret than with a zero potential; at the line it is even.", _improvement),
+        (
+            "improvement",
+            "The chance of less regret than with a zero potential; at the line it is even.",
+            partial(_by_world, shown=SHOWN, line=0.5),
+        ),
         (
             "confounding",
             "Distance of ceilings to V* if no source were more confounded than Gamma. A cross: the ceiling is false, "
@@ -65,7 +70,7 @@ def _grid(panels: int, rows: int, height: float = 0.23) -> tuple[Figure, list[Ax
 def _dot(axes: Axes, place: float, row: Row, color: str, keys: tuple[str, str, str] = ("mean", "low", "high")) -> None:
     middle, low, high = (row[key] for key in keys)
     axes.plot([low, high], [place, place], color=color, linewidth=2)
-    axes.plot([middle], [place], "o", color=color, markersize=4.5)
+    axes.plot([middle], [place], "o", color=color, markersize=4.5, clip_on=False)
 
 
 def _named(axes: Axes, names: Sequence[str]) -> None:
@@ -76,10 +81,16 @@ def _named(axes: Axes, names: Sequence[str]) -> None:
     tidy(axes)
 
 
-def _by_world(records: Sequence[Row], limits: tuple[float, float], line: float | None = None) -> Figure:
-    """Draw methods by world: a dot for each coin rule, and a diamond for what is printed."""
-    methods = [name for name in SHOWN if any(row["method"] == name for row in records)]
-    methods = methods or list(dict.fromkeys(row["method"] for row in records))
+def _by_world(records: Sequence[Row], shown: Sequence[str] = (), line: float | None = None) -> Figure:
+    """Draw methods by world: a dot for each coin rule, and a diamond for what is printed.
+
+    Args:
+        records: of a table.
+        shown: the methods to draw; all if none of them is there.
+        line: where to draw one.
+    """
+    held = list(dict.fromkeys(row["method"] for row in records))
+    methods = [name for name in shown if name in held] or held
     worlds = list(dict.fromkeys(row["world"] for row in records))
     figure, places = _grid(len(worlds), len(methods))
     for axes, world in zip(places, worlds, strict=True):
@@ -94,7 +105,7 @@ def _by_world(records: Sequence[Row], limits: tuple[float, float], line: float |
         if line is not None:
             axes.axvline(line, color=SOFT, linewidth=0.8)
         axes.set_title(world, fontsize=9)
-        axes.set_xlim(*limits)
+        axes.set_xlim(-0.03, 1.03)
         _named(axes, [METHODS[name].title for name in methods])
     return _with_legend(figure, places[-1], {row["coins"] for row in records})
 
@@ -105,17 +116,6 @@ def _with_legend(figure: Figure, axes: Axes, rules: set[str]) -> Figure:
             axes.plot([], [], "o", color=COINS[rule], markersize=4.5, label=f"coins {rule}")
         figure.legend(loc="outside lower right", ncols=2, frameon=False, fontsize=8)
     return figure
-
-
-def _ratios(records: Sequence[Row]) -> Figure:
-    return _by_world(records, (-0.03, 1.03))
-
-
-_shares = _ratios
-
-
-def _improvement(records: Sequence[Row]) -> Figure:
-    return _by_world(records, (-0.03, 1.03), line=0.5)
 
 
 def _overall(records: Sequence[Row]) -> Figure:
@@ -140,7 +140,7 @@ def _confounding(records: Sequence[Row]) -> Figure:
         places = [gammas.index(row["gamma"]) for row in found]
         axes.plot(places, [row["mean_distance"] for row in found], "o-", color=f"C{number}", markersize=4, label=world)
         false = [(place, row) for place, row in zip(places, found, strict=True) if row["violations"]]
-        style: Any = {"color": CEILING, "markersize": 9, "markeredgewidth": 1.5}
+        style: Any = {"color": INK, "markersize": 9, "markeredgewidth": 1.3}
         axes.plot([place for place, _ in false], [row["mean_distance"] for _, row in false], "x", **style)
     axes.set_xticks(range(len(gammas)), [f"{gamma:g}" for gamma in gammas])
     axes.set(xlabel="Gamma of all sources", ylabel="mean distance to V*")
@@ -161,6 +161,6 @@ def _distances(records: Sequence[Row]) -> Figure:
                 keys = ("mean_distance", "low", "high")
                 _dot(axes, names.index(row["potential"]), row, CEILING if broken else INK, keys)
         axes.set_title("\n".join((variant[0], f"coins {variant[1]}")), fontsize=8)
-        axes.set_xlim(left=0)
         _named(axes, [potential_title(name) for name in names])
+    places[0].set_xlim(left=0)  # of all, once all is drawn
     return figure

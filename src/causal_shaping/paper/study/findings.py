@@ -57,7 +57,7 @@ def _came_out(results: Results, budget: str) -> Headline:
     if not cells:
         return _missing("Does the paper's table come out again?")
     near = sum(abs(difference) <= NEAR_PRINT for difference in cells)
-    words = f"of the success rates that the paper prints come out here to within {NEAR_PRINT:.2f}{budget}."
+    words = f"of the numbers in the paper's main table come out here to within {NEAR_PRINT:.2f}{budget}."
     return Headline(f"{near} of {len(cells)}", words)
 
 

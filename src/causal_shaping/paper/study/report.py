@@ -139,7 +139,7 @@ def render(results: Results, worlds: Mapping[str, World], tables: Mapping[str, T
 def _differences() -> str | None:
     """Return the page of differences as HTML, None where it is not installed; markup in it stays text."""
     places = [files("causal_shaping.paper.study") / "differences.md"]
-    places.append(Path(__file__).parents[3] / "docs" / "differences.md")  # in a checkout
+    places.append(Path(__file__).parents[4] / "docs" / "differences.md")  # in a checkout
     for place in places:
         if place.is_file():
             markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
