@@ -88,6 +88,25 @@ def test_a_page_of_small_cells_shows_none(pages):
         assert set(ends) <= {"fewer than 11", "withheld", "0"}
 
 
+def test_sums_over_sources_do_not_give_small_cells_away(tmp_path):
+    frames = [
+        pd.DataFrame({"episode": range(n), "step": 0, "state": ["a"] * (n - rare) + ["b"] * rare})
+        for n, rare in ((300, 7), (300, 100))
+    ]
+    logs = []
+    for name, frame in zip(("one", "two"), frames, strict=True):
+        columns = {"action": "go", "reward": 0.0, "next_state": "a", "terminated": False, "truncated": True}
+        logs.append(cs.open_logs(frame.assign(**columns), source=name))
+    found = cs.inspect(logs)
+    ceilings = cs.value_ceilings(found.counts, 2, 1.0)
+    for smallest, visits in ((None, ["493", "107"]), (11, ["withheld", "withheld"]), (5, ["493", "107"])):
+        ceilings.save_html(tmp_path / "x.html", inspection=found, smallest_cell=smallest)
+        text = (tmp_path / "x.html").read_text(encoding="utf-8")
+        states = text[text.index('<section id="states">') :]
+        cells = [re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", states[: states.index("</table>")])]
+        assert cells[1::3] == visits
+
+
 def test_equal_results_give_equal_pages(pages, tmp_path):
     world = cs.load_world("lavacross-easy")
     cs.inspect([world.collect(name, 20_000) for name in ("bad", "random")]).save_html(tmp_path / "again.html")

@@ -167,7 +167,9 @@ class Contradictions(ResultSequence[Contradiction]):
         cells = SmallCells(self.smallest_cell)
         result = []
         for item in self.items:
-            shown: dict[str, Any] = {"visits": [cells.plain(n) for n in item.visits], "text": item.describe(cells)}
+            shown: dict[str, Any] = {"text": item.describe(cells)}
+            if self.smallest_cell is not None:  # what is left of the visits to the state could be a small cell
+                shown["visits"] = [None, None]
             for name, n in zip(("first_share", "second_share"), item.visits, strict=True):
                 share = getattr(item, name)
                 shown[name] = None if cells.hides_share(round(share * n), n) else share

@@ -74,6 +74,12 @@ class Coverage(ResultSequence[SourceCoverage]):
         """How often each source took each action in each state: float64 [sources, states, actions]."""
         return actions_taken(self.counts)
 
+    @cached_property
+    def visits(self) -> list[list[int | str]]:
+        """How often each source acted in each state, small cells hidden: [sources][states]."""
+        cells = SmallCells(self.smallest_cell)
+        return [cells.plain_parts(taken.sum(axis=1).astype(int).tolist()) for taken in self.taken]
+
     def rows(self) -> list[list[str]]:
         """Return a row of text per source, under the heads of `summary`."""
         cells = SmallCells(self.smallest_cell)
@@ -97,23 +103,23 @@ class Coverage(ResultSequence[SourceCoverage]):
     def to_pandas(self) -> pd.DataFrame:
         """Return a row per source and state in which it acted.
 
-        Visits that are hidden are missing, and so are shares that would give them away.
+        Visits that are hidden are missing, and so are numbers that would give them away.
         """
         import pandas as pd
 
         cells, space = SmallCells(self.smallest_cell), self.counts.space
         rows: list[dict[str, Any]] = []
-        for item, taken in zip(self.items, self.taken, strict=True):
+        for item, taken, visits in zip(self.items, self.taken, self.visits, strict=True):
             for s in np.flatnonzero(taken.sum(axis=1)).tolist():
-                visits, most = int(taken[s].sum()), int(taken[s].max())
+                total, most = int(taken[s].sum()), int(taken[s].max())
                 rows.append(
                     {
                         "source": item.source,
                         **state_parts(space, s),
-                        "visits": None if cells.hides(visits) else visits,
+                        "visits": None if isinstance(visits[s], str) else visits[s],
                         "actions_tried": int((taken[s] > 0).sum()),
                         "most_frequent_action": space.actions[int(taken[s].argmax())],
-                        "action_share": None if cells.hides_share(most, visits) else most / visits,
+                        "action_share": None if cells.hides_share(most, total) else most / total,
                     }
                 )
         return pd.DataFrame(rows).astype({"visits": "Int64", "action_share": "float64"})

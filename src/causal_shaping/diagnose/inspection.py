@@ -201,8 +201,7 @@ class Inspection(Result):
         if self.smallest_cell is None:
             return held
         cells, ends = SmallCells(self.smallest_cell), ("terminated", "truncated", "unknown")
-        shown = dict(zip(ends, cells.parts([held[name] for name in ends]), strict=True))
-        held |= {name: held[name] if text == f"{held[name]:,}" else text for name, text in shown.items()}
+        held |= zip(ends, cells.plain_parts([held[name] for name in ends]), strict=True)
         held |= {"episodes": cells.plain(item.episodes), "steps": cells.plain(item.steps)}
         hidden = {"longest", "lowest_return", "highest_return"}
         hidden |= {"mean_length", "mean_return"} if cells.hides(item.episodes) else set()

@@ -55,7 +55,7 @@ class SmallCells:
         """Return a share for people, as a percentage."""
         return WITHHELD if self.hides_share(part, total) else f"{part / total:.{digits}%}" if total else "-"
 
-    def parts(self, counts: Sequence[int]) -> list[str]:
+    def parts(self, counts: Sequence[float]) -> list[str]:
         """Return counts that add up to a total which is shown."""
         shown = [self.count(n) for n in counts]
         if sum(map(self.hides, counts)) == 1:
@@ -63,3 +63,8 @@ class SmallCells:
             if others:
                 shown[min(others, key=lambda i: counts[i])] = WITHHELD
         return shown
+
+    def plain_parts(self, counts: Sequence[int]) -> list[int | str]:
+        """Return the same for other programs."""
+        shown = self.parts(counts)
+        return [int(n) if text == f"{n:,.0f}" else text for n, text in zip(counts, shown, strict=True)]

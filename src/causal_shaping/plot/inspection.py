@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from causal_shaping.diagnose.contradictions import MOST_CONFOUNDING, Contradictions
 from causal_shaping.diagnose.coverage import Coverage
 from causal_shaping.diagnose.inspection import Inspection
+from causal_shaping.diagnose.small_cells import SmallCells
 from causal_shaping.plot._panels import CEILING, INK, SOFT, draw_panels, text, tidy
 
 MOST_DRAWN = 30
@@ -34,10 +35,10 @@ def draw_contradictions(found: Contradictions, ax: Any = None) -> Any:
 
 
 def _visits(found: Coverage, axes: Axes) -> None:
-    hidden = found.smallest_cell or 0
+    cell = found.smallest_cell or 1  # small cells are hidden by drawing multiples of the smallest one
     for item, taken in zip(found, found.taken, strict=True):
         visits = np.sort(taken.sum(axis=1))[::-1]
-        visits = np.maximum(visits[visits > 0], hidden)
+        visits = np.maximum(visits[visits > 0] // cell, 1) * cell
         axes.plot(np.arange(1, len(visits) + 1), visits, drawstyle="steps-mid", label=text(item.source))
     axes.axhline(found.limit, color=SOFT, linewidth=0.8, linestyle=":")
     axes.set(yscale="log", xlabel="states, most visited first", ylabel="visits", title="Visits per state")
@@ -46,10 +47,10 @@ def _visits(found: Coverage, axes: Axes) -> None:
 
 
 def _provable(found: Coverage, axes: Axes) -> None:
+    cells = SmallCells(found.smallest_cell)
     for item, taken in zip(found, found.taken, strict=True):
-        visits = taken.sum(axis=1)
-        shown = visits >= max(1, found.smallest_cell or 0)
-        share = np.sort(taken[shown].max(axis=1) / visits[shown])
+        pairs = [(most, visits) for most, visits in zip(taken.max(axis=1), taken.sum(axis=1), strict=True) if visits]
+        share = sorted(most / visits for most, visits in pairs if not cells.hides_share(most, visits))
         axes.plot(share, np.linspace(0, 1, len(share)), drawstyle="steps-post", label=text(item.source))
     axes.set(
         xlim=(0, 1.02),

@@ -187,18 +187,17 @@ def _table(heads: Sequence[str], rows: list[Any]) -> Content:
 def _coverage_by_state(found: Inspection) -> Content:
     space, cells = found.counts.space, SmallCells(found.smallest_cell)
     rows = []
-    for item, taken in zip(found.coverage, found.coverage.taken, strict=True):
+    for item, taken, visits in zip(found.coverage, found.coverage.taken, found.coverage.visits, strict=True):
         for s in np.flatnonzero(taken.sum(axis=1)).tolist():
-            visits, most = taken[s].sum(), taken[s].max()
             unseen = found.unseen_shown[s]
             limit = "" if found.smallest_cell is None or unseen == 0 else "at most "
             rows.append(
                 [
                     item.source,
                     *_state_cells(space, s),
-                    cells.count(visits),
+                    _count(visits[s]),
                     f"{(taken[s] > 0).sum()} of {len(space.actions)}",
-                    cells.share(0, most, visits),
+                    cells.share(0, taken[s].max(), taken[s].sum()),
                     (WITHHELD if np.isnan(unseen) else f"{limit}{unseen:.1%}", unseen),
                 ]
             )
@@ -234,7 +233,6 @@ def _bounded(ceilings: Ceilings, floors: Floors | None, found: Inspection | None
     space = ceilings.space
     world = None if found is None else world_of(space, found.metadata)
     sides: list[Bounds] = [ceilings, *([floors] if floors is not None else [])]
-    visits = None if found is None else found.coverage.taken.sum(axis=(0, 2))
     name = "Ceilings" if floors is None else "Ceilings and floors"
     what = "the best possible sum of rewards from each state on"
     captions = (f"Ceilings of {what}, at the first step.", f"Floors of {what}, at the first step.")
@@ -252,7 +250,7 @@ def _bounded(ceilings: Ceilings, floors: Floors | None, found: Inspection | None
         "settings": _settings(ceilings),
         "range": _range(ceilings),
         "figures": pictures,
-        "states": _bounds_by_state(sides, visits, SmallCells(None if found is None else found.smallest_cell)),
+        "states": _bounds_by_state(sides, None if found is None else _total_visits(found)),
         "assumptions": list(dict.fromkeys(sentence for side in sides for sentence in side.assumptions)),
     }
 
@@ -289,7 +287,20 @@ def _range(ceilings: Ceilings) -> str:
     )
 
 
-def _bounds_by_state(sides: Sequence[Bounds], visits: Any, cells: SmallCells) -> Content:
+def _count(shown: int | str) -> str:
+    return shown if isinstance(shown, str) else f"{shown:,}"
+
+
+def _total_visits(found: Inspection) -> list[str]:
+    """Return the visits of all sources to each state; hidden where those of one source are."""
+    result = []
+    for shown in zip(*found.coverage.visits, strict=True):
+        counts = [n for n in shown if isinstance(n, int)]
+        result.append(WITHHELD if len(counts) < len(shown) else _count(sum(counts)))
+    return result
+
+
+def _bounds_by_state(sides: Sequence[Bounds], visits: Sequence[str] | None) -> Content:
     space = sides[0].space
     heads = [*space.columns, *(side.KIND.removesuffix("s") for side in sides)]
     heads += [*(["visits"] if visits is not None else []), "remark"]
@@ -297,7 +308,7 @@ def _bounds_by_state(sides: Sequence[Bounds], visits: Any, cells: SmallCells) ->
     for s in range(len(space.states)):
         row: list[Any] = _state_cells(space, s)
         row += [f"{_first(side)[0][s]:.4g}" for side in sides]
-        row += [cells.count(visits[s])] if visits is not None else []
+        row += [visits[s]] if visits is not None else []
         vacuous = _first(sides[0])[1][s]
         row.append("terminal" if sides[0].terminal[s] else "no source acted here" if vacuous else "")
         rows.append(row)

@@ -266,9 +266,7 @@ def test_the_first_screen_says_what_was_found(page, tmp_path):
 def test_a_table_of_the_report_sorts(page, tmp_path):
     with Browser(tmp_path / "browser") as browser:
         browser.open(page.as_uri())
-        column = (
-            "[...document.querySelectorAll('#table-potentials tbody tr')].map(r => parseFloat(r.cells[1].innerText))"
-        )
+        rows = "[...document.querySelectorAll('#table-potentials tbody tr')]"
         browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         browser.run("document.querySelectorAll('#table-potentials th')[1].click()")
         found = browser.run(f"{rows}.map(row => parseFloat(row.cells[1].innerText))")
