@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import causal_shaping as cs
+from causal_shaping.data.words import state_text
 from causal_shaping.errors import ArgumentError, FileError, MissingExtraError
 from causal_shaping.plot import FIGURES, check_picture, draw, save_picture
 from causal_shaping.plot._html import check_page
 from causal_shaping.plot.by_state import world_of
-from causal_shaping.plot.labels import state_text
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from causal_shaping.data.counts import Counts
 from causal_shaping.data.logs import UNKNOWN
 from causal_shaping.data.result import ResultSequence, json_text
 from causal_shaping.data.space import Label
+from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.coverage import known_next_state
 from causal_shaping.diagnose.small_cells import SmallCells
 from causal_shaping.errors import ArgumentError
@@ -60,6 +61,7 @@ class Contradiction:
         first: a source.
         second: the other.
         state: label of the state.
+        where: the state in words.
         action: label of the action.
         p_value: of the homogeneity test, corrected for all tests that were made (Holm).
         outcome: the outcome that differs most, in words.
@@ -74,6 +76,7 @@ class Contradiction:
     first: str
     second: str
     state: Label
+    where: str
     action: Label
     p_value: float
     outcome: str
@@ -103,7 +106,7 @@ class Contradiction:
             for share, n in zip((self.first_share, self.second_share), self.visits, strict=True)
         )
         return (
-            f"{self.first} and {self.second} disagree on what {self.action} does in {self.state}{when}: it "
+            f"{self.first} and {self.second} disagree on what {self.action} does in {self.where}{when}: it "
             f"{self.outcome} in {shares}. {reconciled}"
         )
 
@@ -305,16 +308,17 @@ def _contradiction(counts: Counts, pair: tuple[int, int], cell: _Cell, p_value: 
     shares = cell.table / cell.table.sum(axis=1, keepdims=True)
     most = int(np.argmax(np.abs(shares[0] - shares[1]).round(12)))  # the first of equals
     after, ended, reward = cell.outcomes[most]
-    where = "" if after == UNKNOWN else f" in {counts.space.states[after]}"
+    place = "" if after == UNKNOWN else state_text(counts.space, after)
     same_place = sum(outcome[:2] == (after, ended) for outcome in cell.outcomes) > 1
     paid = f" with reward {reward:.6g}" if same_place else ""
     return Contradiction(
         first=counts.sources[pair[0]],
         second=counts.sources[pair[1]],
         state=counts.space.states[cell.state],
+        where=state_text(counts.space, cell.state),
         action=counts.space.actions[cell.action],
         p_value=float(p_value),
-        outcome=(f"ends{where}" if ended else f"leads to {counts.space.states[after]}") + paid,
+        outcome=("ends" + (f" in {place}" if place else "") if ended else f"leads to {place}") + paid,
         first_share=float(shares[0, most]),
         second_share=float(shares[1, most]),
         visits=(int(cell.table[0].sum()), int(cell.table[1].sum())),

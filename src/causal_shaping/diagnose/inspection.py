@@ -19,6 +19,7 @@ from causal_shaping.bounds.support import sources_without_terminations
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, json_text, state_parts, text_table
+from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.contradictions import LEVEL, Contradictions, contradictions
 from causal_shaping.diagnose.coverage import FEW_VISITS, Coverage, coverage, seen_once, unseen_mass
 from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
@@ -134,7 +135,7 @@ class Inspection(Result):
         verdict = "believable" if self.unseen[worst] <= BELIEVABLE else "doubtful where this is high"
         return (
             f"About {float(np.nanmean(self.unseen)):.2%} of what follows a state was probably never seen (worst: "
-            f"{most} in {self.counts.space.states[worst]}). That every possible outcome was seen at least once is "
+            f"{most} in {state_text(self.counts.space, worst)}). That every possible outcome was seen at least once is "
             f"{verdict}."
         )
 

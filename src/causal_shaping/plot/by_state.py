@@ -17,9 +17,9 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import Space
+from causal_shaping.data.words import part_text, state_text
 from causal_shaping.errors import ArgumentError, CausalShapingError
 from causal_shaping.plot._panels import CEILING, FLOOR, SOFT, panels, text, tidy
-from causal_shaping.plot.labels import part_text, state_text
 from causal_shaping.plot.worlds import draw_world
 from causal_shaping.worlds import World, load_world
 

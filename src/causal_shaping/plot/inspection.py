@@ -83,7 +83,7 @@ def _reconciling(found: Contradictions, axes: Axes) -> None:
         axes.plot([1, at], [place, place], color=SOFT, linewidth=1)
         axes.plot([at], [place], "x" if item.confounding is None else "o", color=CEILING, clip_on=False)
     names = [
-        text(f"{item.action} in {item.state}{'' if item.step is None else f', step {item.step}'}: {item.first}, ")
+        text(f"{item.action} in {item.where}{'' if item.step is None else f', step {item.step}'}: {item.first}, ")
         + text(item.second)
         for item in items
     ]

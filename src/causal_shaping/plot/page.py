@@ -19,6 +19,7 @@ from causal_shaping.bounds.results import Bounds, Ceilings, Floors
 from causal_shaping.bounds.sensitivity import Sensitivity
 from causal_shaping.data.result import state_parts
 from causal_shaping.data.space import Space
+from causal_shaping.data.words import part_text
 from causal_shaping.diagnose.inspection import Inspection
 from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
 from causal_shaping.errors import ArgumentError
@@ -26,7 +27,6 @@ from causal_shaping.plot import draw, inspection as inspection_figures, sensitiv
 from causal_shaping.plot._html import check_page, environment, figure_source, write_page
 from causal_shaping.plot._panels import Panel, draw_panels
 from causal_shaping.plot.by_state import is_grid, world_of
-from causal_shaping.plot.labels import part_text
 
 MOST_ROWS = 2_000
 """A table on a page has no more rows than this."""

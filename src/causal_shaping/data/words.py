@@ -1,4 +1,4 @@
-"""States in words: bins as ranges of numbers, several columns with their names."""
+"""States in words: bins as ranges of numbers, with the names of their columns."""
 
 from __future__ import annotations
 
@@ -24,8 +24,16 @@ def part_text(space: Space, column: str, part: int | str) -> str:
 
 
 def state_text(space: Space, state: int) -> str:
-    """Return a state in words, such as "age 65 and above, stage 2"."""
+    """Return a state in words: its label, or where there are bins, each column with its range.
+
+    Examples:
+        >>> from causal_shaping import Bins
+        >>> state_text(Space([(3, 1)], ["go"]), 0)
+        '(3, 1)'
+        >>> state_text(Space([(1, "mild")], ["go"], ["age", "stage"], {"age": Bins(edges=(65,))}), 0)
+        'age 65 and above, stage mild'
+    """
     parts = {name: part_text(space, name, part) for name, part in state_parts(space, state).items()}
-    if len(parts) == 1:
-        return next(iter(parts.values()))
-    return ", ".join(f"{name} {part}" for name, part in parts.items())
+    if space.bins:
+        return ", ".join(f"{name} {part}" for name, part in parts.items())
+    return next(iter(parts.values())) if len(parts) == 1 else f"({', '.join(parts.values())})"
