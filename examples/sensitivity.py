@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.plot.sensitivity import draw_sensitivity
+from causal_shaping.plot import save_picture
 
 
 def show(found):
@@ -50,8 +50,8 @@ def main():
     ceilings = cs.value_ceilings(counts, horizon=20, reward_max=-0.1, confounding={"random": 1.0}, confidence=0.95)
     print(ceilings)
 
-    draw_sensitivity(doubtful).savefig(folder / "doubtful.png", dpi=80)
-    draw_sensitivity(trial).savefig(folder / "trial.png", dpi=80)
+    save_picture(doubtful, folder / "doubtful.png")
+    save_picture(trial, folder / "trial.png")
     trial.save(folder / "trial.csv")
 
     everybody = cs.count([good, bad, random])

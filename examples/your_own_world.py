@@ -13,7 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import causal_shaping as cs
-from causal_shaping.plot.worlds import draw_world, save_picture
+from causal_shaping.plot import save_picture
+from causal_shaping.plot.worlds import draw_world
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--output", type=Path, help="the folder to write into; a temporary one by default")

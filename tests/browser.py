@@ -42,7 +42,7 @@ class Browser:
         os.close(answers)
         os.set_blocking(self._read, False)
         self._rest, self._sent, self._session = b"", 0, None
-        self.said, self.fetched, self._events = [], [], []
+        self.said, self.fetched = [], []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -71,8 +71,10 @@ class Browser:
     def open(self, address):
         """Open a page and wait until it is loaded."""
         self.call("Page.navigate", url=address)
-        if "Page.loadEventFired" not in self._events:
-            self._wait(lambda found: found.get("method") == "Page.loadEventFired")
+        end = time.monotonic() + PATIENCE
+        while not self.run(f"location.href === {json.dumps(address)} && document.readyState === 'complete'"):
+            assert time.monotonic() < end, f"{address} was not loaded within {PATIENCE:g} seconds."
+            time.sleep(0.02)
 
     def run(self, script):
         """Return what a script comes to."""
@@ -105,7 +107,6 @@ class Browser:
 
     def _note(self, message):
         method, what = message.get("method"), message.get("params", {})
-        self._events.append(method)
         if method == "Network.requestWillBeSent":
             self.fetched.append(what["request"]["url"])
         elif method in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"):

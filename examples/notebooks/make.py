@@ -18,7 +18,7 @@ import gymnasium as gym
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.plot.regret import draw_regret
+from causal_shaping.plot import draw
 from causal_shaping.plot.worlds import draw_world
 
 folder = Path(tempfile.mkdtemp())
@@ -97,7 +97,9 @@ runs = {
 }
 for name, seeds in runs.items():
     print(f"{name:>27}: regret", round(float(np.mean([result.regret for result in seeds.results])), 1))
-draw_regret(runs)
+ax = None
+for label, found in runs.items():
+    ax = draw(found, ax, label=label)
 %%
 ## Where to go next
 
@@ -115,7 +117,7 @@ confounding the conclusions withstand. Takes half a minute.
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.plot.sensitivity import draw_sensitivity
+from causal_shaping.plot import draw
 from causal_shaping.paper.diagram import draw_diagram
 from causal_shaping.plot.worlds import draw_world
 
@@ -178,7 +180,7 @@ Gamma ranges from 1, no confounding, to infinity, no limit. Sources that contrad
 settings = {"horizon": 20, "reward_max": -0.1, "reward_min": -1.1}
 found = cs.sensitivity(counts, confounding=(1, 2, 5, 10, float("inf")), **settings)
 print(*found.findings(), sep="\\n")
-draw_sensitivity(found)
+draw(found);
 %%
 And what if you know that the random source is a randomised trial, whatever the others are?
 %%

@@ -12,9 +12,13 @@ from causal_shaping.bounds import (
 from causal_shaping.data import Bins as Bins, Counts as Counts, Logs as Logs, Potential as Potential, Space as Space
 from causal_shaping.diagnose import (
     Contradiction as Contradiction,
+    Contradictions as Contradictions,
     Coverage as Coverage,
+    Inspection as Inspection,
+    SourceCoverage as SourceCoverage,
     contradictions as contradictions,
     coverage as coverage,
+    inspect as inspect,
     unseen_mass as unseen_mass,
 )
 from causal_shaping.errors import (

@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.figure import Figure
 
 import causal_shaping as cs
 from causal_shaping.bounds.sensitivity import PRECISION
 from causal_shaping.errors import CausalShapingError, ContradictionError
-from causal_shaping.plot.sensitivity import draw_sensitivity
+from causal_shaping.plot import draw
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'random' is there")
 
@@ -105,8 +106,8 @@ def test_the_table_holds_a_row_per_gamma_and_state(tmp_path):
     assert table["confounding"].tolist() == [1.0, 1.0, 2.0, 2.0, math.inf, math.inf]
     assert table["ceiling"].tolist() == found.ceilings.ravel().tolist()
     assert table["best_action"].tolist()[:2] == ["a", None]
-    assert len(draw_sensitivity(found).axes) == 3
-    assert len(draw_sensitivity(cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, (2,))).axes) == 3
+    assert len(draw(found, Figure())) == 3
+    assert len(draw(cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, (2,)), Figure())) == 3
 
 
 @pytest.mark.parametrize(

@@ -203,13 +203,13 @@ def test_a_warning_is_said_and_the_paper_s_fixed_point_is_there(run, easy):
     assert "warning: Only 'bad' is there" in err
 
 
-def test_states_that_lie_on_no_grid_cannot_be_drawn_but_are_saved(run, tmp_path):
+def test_states_that_lie_on_no_grid_are_drawn_as_bars(run, tmp_path):
     space = cs.Space(["sick", "well"], ["drug", "none"])
     cs.Logs(space, "ward", [0], [0], [0], [0], [1.0], [1], [True], [False]).save(tmp_path / "ward.parquet")
     options = ("--horizon", "3", "--reward-max", "1", "-o", tmp_path / "phi.parquet", "--png", tmp_path / "x.png")
-    code, _, err = run("ceilings", tmp_path / "ward.parquet", *options)
-    assert code == 2
-    assert "A picture needs states on a grid" in err
+    code, _, _ = run("ceilings", tmp_path / "ward.parquet", *options)
+    assert code == 0
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     assert cs.Ceilings.load(tmp_path / "phi.parquet").sources == ("ward",)
 
 

@@ -11,11 +11,12 @@ import gymnasium as gym
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.figure import Figure
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, FileError
 from causal_shaping.learners.intervals import mean_interval
-from causal_shaping.plot.regret import draw_regret
+from causal_shaping.plot import draw
 
 EASY = cs.load_world("lavacross-easy")
 PHI = cs.Potential.zero(EASY)
@@ -39,7 +40,7 @@ def test_seeds_are_those_of_train_and_are_kept(tmp_path):
         assert table["q_value of 0 (up)"].to_pylist() == run.q_values[:, 0].tolist()
     mean, low, high = found.interval("regret")
     assert low <= mean <= high
-    assert len(draw_regret({"printed": found}).axes) == 1
+    assert len(draw(found, Figure()).lines) == 1
 
 
 def test_seeds_show_themselves_as_a_line_a_text_and_a_table(tmp_path):
@@ -157,7 +158,7 @@ def test_environments_run_too_and_regret_is_not_made_up(tmp_path):
     assert found.interval("regret") is None
     assert found.interval("mean_return") is not None
     with pytest.raises(ArgumentError, match="is not known"):
-        draw_regret({"lake": found})
+        draw(found, Figure())
 
 
 def test_the_interval_of_a_mean_covers_it():

@@ -221,6 +221,28 @@ class Ceilings(Bounds):
         """What the ceiling is worth as a potential, in words."""
         return _verdict(self)[1]
 
+    def save_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        floors: Floors | None = None,
+        sensitivity: Any = None,
+        inspection: Any = None,
+        smallest_cell: int | None = None,
+    ) -> None:
+        """Write one self-contained page for people who will not run anything (extra `plot`).
+
+        Args:
+            path: the file, which ends in .html.
+            floors: of the same counts, to stand beside the ceilings.
+            sensitivity: what `sensitivity` found in the same counts.
+            inspection: what `inspect` found in the same logs.
+            smallest_cell: show no count of rows, visits or episodes from 1 to one below this; see `inspect`.
+        """
+        from causal_shaping.plot.page import save_ceilings  # the stage to the right: a method people look for
+
+        save_ceilings(self, path, floors, sensitivity, inspection, smallest_cell)
+
 
 class Floors(Bounds):
     """Lower bounds of the optimal interventional value; see `Bounds` for what they hold."""

@@ -88,7 +88,10 @@ def ceilings(
     --confounding trial=1 --confidence 0.95 -o phi.parquet
     """
     from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
-    from causal_shaping.cli import _bridge
+    from causal_shaping.diagnose import inspect as inspect_logs
+    from causal_shaping.io.files import write_table
+    from causal_shaping.plot import save_picture
+    from causal_shaping.plot.by_state import world_of
 
     check_choice("--support", support, SUPPORTS)
     check_files(output, png, html)
@@ -114,20 +117,20 @@ def ceilings(
                 confounding=gammas,
                 stationary=stationary,
                 value_max=value_max,
-                progress=_bridge.named(progress, "Computing ceilings"),
+                progress=progress,
                 **options,
             )
         if output is not None and output.suffix.lower() == ".csv":
-            _bridge.write_table(output, _bridge.frame_of(found))
+            write_table(output, found.to_pandas())
         elif output is not None:
             found.save(output)
         if counts_file is not None:
             counts.save(counts_file)
         if png is not None:
-            _bridge.draw(found, png, tables)
+            save_picture(found, png, world=world_of(found.space, [table.metadata for table in tables]))
         if html is not None:
             parts: dict[str, Any] = {"smallest_cell": smallest_cell}
-            parts["inspection"] = _bridge.inspect_logs(tables, 0.05, smallest_cell, progress)
+            parts["inspection"] = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress)
             if reward_min is not None:
                 with spoken_warnings():
                     parts["floors"] = value_floors(
@@ -138,9 +141,9 @@ def ceilings(
                     progress(0, 1, "Computing sensitivity")
                     parts["sensitivity"] = sensitivity(counts, horizon, reward_max, reward_min, fixed=fixed, **options)
             progress(0, 1, f"Writing {html}")
-            _bridge.save_page(found, html, **parts)
+            found.save_html(html, **parts)
     if as_json:
-        print(_bridge.json_of(found))
+        print(found.to_json())
         return
     say_result(found)
     say("")

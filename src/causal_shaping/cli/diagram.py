@@ -20,7 +20,7 @@ def diagram(
     check_files(output, endings=FIGURES)
     with needs_extra("The causal diagram and its figures", "paper"):
         from causal_shaping.paper.diagram import draw_diagram
-        from causal_shaping.plot.worlds import save_picture
+        from causal_shaping.plot import save_picture
 
     save_picture(draw_diagram(), output)
     say_written({"Diagram": output})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from causal_shaping._checks import check_probability
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import AsJson, Html, Png, SmallestCell, Table, check_files, option
-from causal_shaping.cli._terminal import print_list, print_table, progress_bar, say_written
+from causal_shaping.cli._terminal import progress_bar, say_result, say_written
 
 
 @takes_logs
@@ -26,58 +26,23 @@ def inspect(
 
     Example: causal-shaping inspect good.parquet bad.parquet trial=random.csv --html page.html
     """
-    from causal_shaping.cli import _bridge
+    from causal_shaping.diagnose import inspect as inspect_logs
+    from causal_shaping.io.files import write_table
+    from causal_shaping.plot import save_picture
 
     check_files(output, png, html)
     check_probability("--level", level, "0.05")
     with progress_bar() as progress:
-        tables = logs.open(progress)
-        found = _bridge.inspect_logs(tables, level, smallest_cell, progress)
+        found = inspect_logs(logs.open(progress), level=level, smallest_cell=smallest_cell, progress=progress)
         if output is not None:
-            _bridge.write_table(output, _bridge.frame_of(found))
+            write_table(output, found.to_pandas())
         if png is not None:
-            _bridge.draw(found, png)
+            save_picture(found, png)
         if html is not None:
-            progress(0, 1, f"Writing {html}")
-            _bridge.save_page(found, html)
+            progress(1, 1, f"Writing {html}")
+            found.save_html(html)
     if as_json:
-        print(_bridge.json_of(found))
+        print(found.to_json())
         return
-    print_inspection(found)
+    say_result(found)
     say_written({"Table": output, "Figure": png, "Page": html})
-
-
-def print_inspection(found: Any) -> None:
-    """Print what was found in logs."""
-    print_table(
-        ("source", "episodes", "steps", "length", "terminated", "truncated", "return", "rewards"),
-        [
-            (
-                item.source,
-                f"{item.episodes:,}",
-                f"{item.steps:,}",
-                f"{item.mean_length:.1f} (most {item.longest})",
-                f"{item.terminated:,}",
-                f"{item.truncated:,}",
-                f"{item.mean_return:.3g} ({item.lowest_return:.3g} to {item.highest_return:.3g})",
-                f"{item.lowest_reward:.3g} to {item.highest_reward:.3g}",
-            )
-            for item in found.summaries
-        ],
-        title="Episodes",
-    )
-    print_table(
-        ("source", "states acted in", "few visits", "untried actions", "most frequent action"),
-        [
-            (
-                covered.source,
-                f"{covered.states}",
-                f"{len(covered.few)}",
-                f"{len(covered.untried)}",
-                f"{covered.action_share:.0%}",
-            )
-            for covered in found.coverage
-        ],
-        title="Coverage",
-    )
-    print_list(found.findings())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -45,9 +44,8 @@ def reproduce(
     Example: causal-shaping reproduce --only world=lavacross-easy method=zero,causal-bound,tight
     """
     with needs_extra("The paper's study and its figures", "paper"):
-        from causal_shaping.paper.study.plan import QUICK, SEEDS, Plan
-        from causal_shaping.paper.study.report import write_report
-        from causal_shaping.paper.study.run import run_study
+        from causal_shaping.paper.study.plan import QUICK, SEEDS, Plan, parse_only
+        from causal_shaping.paper.study.report import reproduce as reproduce_study
 
     chosen = parse_only([*(only or []), *(more or [])])
     if more and not only:
@@ -56,20 +54,15 @@ def reproduce(
     tenths = 0
     with progress_bar() as progress:
 
-        def running(done: float, total: float, jobs: Sequence[str]) -> None:
+        def running(done: float, total: float, what: str) -> None:
             nonlocal tenths
-            progress(done, total, " | ".join(jobs) or "Merging")
+            progress(done, total, what)
             if not sys.stderr.isatty() and 10 * done >= (tenths + 1) * total > 0:  # a bar is for people
                 tenths = int(10 * done / total)
                 print(f"{tenths}0% done", file=sys.stderr, flush=True)
 
         try:
-            results = run_study(plan, output, workers, running)
-            page = write_report(
-                results,
-                workers=workers,
-                progress=lambda done, total, name: progress(done, total, f"Drawing {name}"),
-            )
+            results, page = reproduce_study(plan, output, workers=workers, progress=running)
         except KeyboardInterrupt:
             print(f"Stopped. What is done is kept in {output}; call again to resume.", file=sys.stderr)
             raise

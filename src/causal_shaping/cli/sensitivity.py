@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any
+from typing import Annotated
 
 from causal_shaping._checks import check_choice
 from causal_shaping.cli._logs import LogArguments, takes_logs
@@ -26,7 +25,7 @@ from causal_shaping.cli._options import (
     read_gamma,
     read_gammas,
 )
-from causal_shaping.cli._terminal import print_list, print_table, progress_bar, say_written
+from causal_shaping.cli._terminal import progress_bar, say_result, say_written
 from causal_shaping.errors import ArgumentError
 
 
@@ -62,7 +61,7 @@ def sensitivity(
     --confounding 1,1.5,2,5,inf --png gamma.png
     """
     from causal_shaping.bounds import sensitivity as sensitivity_of
-    from causal_shaping.cli import _bridge
+    from causal_shaping.plot import save_picture
 
     check_choice("--support", support, SUPPORTS)
     check_files(output, png)
@@ -72,7 +71,6 @@ def sensitivity(
         raise ArgumentError(f"--fixed is {fixed!r}; write it as NAME=GAMMA, such as random=1.")
     with progress_bar() as progress:
         counts, _ = logs.count(progress, step_indexed)
-        progress(0, 1, "Computing bounds for each confounding")
         found = sensitivity_of(
             counts,
             horizon,
@@ -84,36 +82,15 @@ def sensitivity(
             confidence=confidence,
             discount=discount,
             min_visits=min_visits,
-            **_bridge.known_bound(value_max),
+            value_max=value_max,
+            progress=progress,
         )
         if output is not None:
             found.save(output)
         if png is not None:
-            _bridge.draw(found, png)
+            save_picture(found, png)
     if as_json:
-        print(_bridge.json_of(found))
+        print(found.to_json())
         return
-    print_sensitivity(found)
+    say_result(found)
     say_written({"Table": output, "Figure": png})
-
-
-def print_sensitivity(found: Any) -> None:
-    """Print a row per Gamma and what follows."""
-
-    def cells(row: dict[str, Any]) -> tuple[str, ...]:
-        gamma = "inf" if math.isinf(row["confounding"]) else f"{row['confounding']:g}"
-        if row["contradiction"]:
-            return gamma, "the sources", "contradict", "each other", ""
-        return (
-            gamma,
-            f"{row['ceiling']:.4f}",
-            f"{row['floor']:.4f}",
-            f"{row['suboptimal']:.1%}",
-            f"{row['singled_out']}",
-        )
-
-    states = int(found.bounded.sum())
-    best = f"best action singled out (of {states} states)"
-    heads = ("confounding", "mean ceiling", "mean floor", "provably suboptimal", best)
-    print_table(heads, map(cells, found.rows()))
-    print_list(found.findings())

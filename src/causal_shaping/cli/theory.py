@@ -44,7 +44,7 @@ def theory(
         from causal_shaping.paper.theory import examine, usual_potentials
         from causal_shaping.paper.theory.picture import draw_bounds
         from causal_shaping.paper.theory.printing import print_examination
-        from causal_shaping.plot.worlds import save_picture
+        from causal_shaping.plot import save_picture
     loaded = load(world, coins, horizon, wind)
     with progress_bar() as progress, spoken_warnings():
         given: dict[str, Any] = dict(usual_potentials(loaded))

@@ -67,7 +67,6 @@ def train(
 
     Example: causal-shaping train lavacross-easy --potential phi.parquet -o runs/
     """
-    from causal_shaping.cli import _bridge
     from causal_shaping.data.counts import Counts
     from causal_shaping.data.potential import Potential
     from causal_shaping.learners import train_seeds
@@ -100,11 +99,11 @@ def train(
                     step_indexed=step_indexed,
                     counts=known,
                     horizon=None if hasattr(loaded, "model") else horizon,
-                    progress=_bridge.named(progress, f"Training {name}"),
+                    progress=progress,
                 )
     _write_seeds(found, output / SEEDS_TABLE)
     if png is not None:
-        _bridge.draw_regret(found, png)
+        _draw(found, png)
     if as_json:
         print(json.dumps(_facts(found), indent=2))
         return
@@ -145,7 +144,7 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
 def _write_seeds(found: dict[str, Any], path: Path) -> None:
     import pyarrow as pa
 
-    from causal_shaping.cli._bridge import write_table
+    from causal_shaping.io.files import write_table
 
     rows = [
         {"potential": name.partition(" (")[0], "learner": seeds.settings["learner"]}
@@ -154,6 +153,19 @@ def _write_seeds(found: dict[str, Any], path: Path) -> None:
         for one in seeds.results
     ]
     write_table(path, pa.Table.from_pylist(rows))
+
+
+def _draw(found: dict[str, Any], png: Path) -> None:
+    """Draw the regret of all learners into one figure."""
+    from matplotlib.figure import Figure
+
+    from causal_shaping.plot import save_picture
+
+    figure = Figure(layout="constrained")
+    axes = figure.add_subplot()
+    for name, seeds in found.items():
+        seeds.plot(axes, label=name)
+    save_picture(figure, png)
 
 
 def _print_seeds(found: dict[str, Any], world: Any, steps: int, seeds: int) -> None:

@@ -54,12 +54,13 @@ def worlds(
     if output is not None:
         import pyarrow as pa
 
-        from causal_shaping.cli._bridge import write_table
+        from causal_shaping.io.files import write_table
 
         plain = [row | {"demonstrators": ", ".join(row["demonstrators"])} if world is None else row for row in rows]
         write_table(output, pa.Table.from_pylist(plain))
     if png is not None:
-        from causal_shaping.plot.worlds import draw_world, save_picture
+        from causal_shaping.plot import save_picture
+        from causal_shaping.plot.worlds import draw_world
 
         save_picture(draw_world(loaded, values=best.values, policy=best.greedy()), png)
     if as_json:

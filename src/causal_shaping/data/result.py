@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,10 @@ from causal_shaping.data.space import Space
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from causal_shaping.data.space import Space
+
+T = TypeVar("T")
 
 SHOWN_ROWS = 20
 """Rows of a result's table that a notebook shows."""
@@ -29,11 +35,16 @@ class Result:
         """Return its table, with labels in the columns."""
         raise NotImplementedError
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw it, into `ax` if given, and return the axes (extra `plot`)."""
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw it and return the axes, an array of them if there are several (extra `plot`).
+
+        Args:
+            ax: axes for the main panel, or an empty figure for all of them; by default a new figure of pyplot.
+            options: what the figure of this kind of result takes, see `causal_shaping.plot`.
+        """
         from causal_shaping.plot import draw  # the stage to the right: a method people look for
 
-        return draw(self, ax)
+        return draw(self, ax, **options)
 
     def __str__(self) -> str:
         return self.summary()
@@ -60,3 +71,52 @@ def frame_by_state(space: Space, columns: Mapping[str, npt.NDArray[Any]]) -> pd.
     for name, values in columns.items():
         frame[space.free_name(name)] = np.ravel(values)
     return frame
+
+
+class ResultSequence(Result, Sequence[T], Generic[T]):
+    """A result that is a sequence of its `items`."""
+
+    items: tuple[T, ...]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> str:
+    """Return a table as plain text: the first column to the left, the others to the right."""
+    lines = [list(heads), *map(list, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+    rule = ["-" * width for width in widths]
+    text = [
+        "  ".join(cell.rjust(width) if i else cell.ljust(width) for i, (cell, width) in enumerate(parts)).rstrip()
+        for parts in (list(zip(line, widths, strict=True)) for line in (lines[0], rule, *lines[1:]))
+    ]
+    return "\n".join([title, *text] if title else text)
+
+
+def state_parts(space: Space, state: int) -> dict[str, int | str]:
+    """Return a state's label by column."""
+    label = space.states[state]
+    return dict(zip(space.columns, label if isinstance(label, tuple) else (label,), strict=True))
+
+
+def json_text(value: Any) -> str:
+    """Return plain values, numbers of NumPy among them, as JSON: inf as a string, NaN as null."""
+    return json.dumps(_plain(value), indent=2, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(item) for item in value]
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, float) and not math.isfinite(number):
+        return None if math.isnan(number) else str(number)
+    return number

@@ -1,5 +1,17 @@
-"""What counts are worth, before anything is bounded: coverage, unseen outcomes, contradictions."""
+"""What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, and all of it at once."""
 
-from causal_shaping.diagnose.diagnostics import Contradiction, Coverage, contradictions, coverage, unseen_mass
+from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, contradictions
+from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, unseen_mass
+from causal_shaping.diagnose.inspection import Inspection, inspect
 
-__all__ = ["Contradiction", "Coverage", "contradictions", "coverage", "unseen_mass"]
+__all__ = [
+    "Contradiction",
+    "Contradictions",
+    "Coverage",
+    "Inspection",
+    "SourceCoverage",
+    "contradictions",
+    "coverage",
+    "inspect",
+    "unseen_mass",
+]

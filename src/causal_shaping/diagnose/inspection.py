@@ -1,142 +1,281 @@
-"""What logs are worth, in numbers, words and a picture: the job of `causal-shaping inspect`."""
+"""What logs are worth, before anything is bounded: the job of `causal-shaping inspect`.
+
+- `inspect`: open, check, summarise, count and compare logs.
+- `Inspection`: what was found, in words, as a table, a figure and a page.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds.support import sources_without_terminations
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.diagnose.diagnostics import (
-    FEW_VISITS,
-    LEVEL,
-    Contradiction,
-    Coverage,
-    comparable,
-    contradictions,
-    coverage,
-    unseen_mass,
-)
-from causal_shaping.logs.summary import Summary
+from causal_shaping.data.result import Result, json_text, state_parts, text_table
+from causal_shaping.data.words import state_text
+from causal_shaping.diagnose.contradictions import LEVEL, Contradictions, contradictions
+from causal_shaping.diagnose.coverage import FEW_VISITS, Coverage, coverage, seen_once, unseen_mass
+from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
+from causal_shaping.logs.check import check_logs
+from causal_shaping.logs.counting import Item, count, opened_logs
+from causal_shaping.logs.summary import Summary, summarise
 from causal_shaping.logs.table import Dropped
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BELIEVABLE = 0.01
 """Unseen outcome mass up to this is called small."""
 
 
-@dataclass(frozen=True, eq=False)
-class Inspection:
-    """What was found in logs; see `inspect_counts`."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Inspection(Result):
+    """What was found in logs; made by `inspect`.
+
+    Attributes:
+        counts: what the logs hold, counted.
+        episodes: what the episodes of each source look like.
+        coverage: which states and actions each source shows.
+        contradictions: where two sources cannot both be unconfounded.
+        dropped: what was left out, by the name of the log.
+        metadata: what the logs say of their origin, one for each log.
+        smallest_cell: counts below are hidden, see `SmallCells`; None shows all.
+    """
 
     counts: Counts
-    summaries: list[Summary]
-    coverage: list[Coverage]
-    unseen: FloatArray
-    contradictions: list[Contradiction]
+    episodes: tuple[Summary, ...]
+    coverage: Coverage
+    contradictions: Contradictions
     dropped: Mapping[str, Dropped]
+    metadata: tuple[Mapping[str, str], ...] = ()
+    smallest_cell: int | None = None
+
+    @cached_property
+    def unseen(self) -> FloatArray:
+        """How much of what follows a state was probably never seen, see `unseen_mass`: float64 [states]."""
+        return unseen_mass(self.counts)
+
+    @cached_property
+    def unseen_shown(self) -> FloatArray:
+        """The same; where small cells are hidden, an upper limit that hides them, and NaN for hidden visits."""
+        if self.smallest_cell is None:
+            return self.unseen
+        once, total = seen_once(self.counts)
+        once = np.where(once > 0, np.maximum(once, self.smallest_cell), 0)
+        return np.where(total >= self.smallest_cell, np.minimum(1, once / np.maximum(total, 1)), np.nan)
+
+    def without_small_cells(self, smallest_cell: int | None) -> Inspection:
+        """Return the same with counts below a limit hidden."""
+        SmallCells(smallest_cell)
+        covered = coverage(self.counts, few_visits=smallest_cell or FEW_VISITS)
+        return replace(
+            self,
+            coverage=replace(covered, smallest_cell=smallest_cell),
+            contradictions=replace(self.contradictions, smallest_cell=smallest_cell),
+            smallest_cell=smallest_cell,
+        )
+
+    HEADS = ("source", "episodes", "steps", "length", "terminated", "truncated", "unknown", "return", "rewards")
+
+    def rows(self) -> list[list[str]]:
+        """Return a row of text per source, under the heads of the episodes."""
+        return [self._row(item, SmallCells(self.smallest_cell)) for item in self.episodes]
+
+    def _row(self, item: Summary, cells: SmallCells) -> list[str]:
+        single = self.smallest_cell is None  # whether a number may be that of a single episode
+        longest = f" (longest {item.longest})" if single else ""
+        returns = f" ({item.lowest_return:.3g} to {item.highest_return:.3g})" if single else ""
+        few = cells.hides(item.episodes)
+        return [
+            item.source,
+            cells.count(item.episodes),
+            cells.count(item.steps),
+            WITHHELD if few else f"{item.mean_length:.1f}{longest}",
+            *cells.parts([item.terminated, item.truncated, item.unknown]),
+            WITHHELD if few else f"{item.mean_return:.3g}{returns}",
+            f"{item.lowest_reward:.3g} to {item.highest_reward:.3g}",
+        ]
 
     def findings(self) -> list[str]:
         """Return what matters most, in sentences."""
-        space = self.counts.space
-        known = ~np.isnan(self.unseen)
-        result = [
-            f"{known.sum()} of {len(space.states)} states are left by at least one source; "
-            f"{len(space.states) - known.sum()} are terminal or were never left."
-        ]
+        states = self.counts.space.states
+        acted = np.zeros(len(states), dtype=bool)
+        acted[self.counts.state] = True
+        rest = "" if acted.all() else f"; the other {(~acted).sum()} are terminal, or no source acted in them"
+        result = [f"At least one source acted in {acted.sum()} of {len(states)} states{rest}."]
         best = max(self.coverage, key=lambda item: item.action_share)
+        share = SmallCells(self.smallest_cell).share(0, round(best.action_share * best.steps), best.steps)
         result.append(
             f"A confounded source proves at most what it does: {best.source} takes its most frequent action in "
-            f"{best.action_share:.0%} of its steps, the most of all."
+            f"{share} of its steps, the most of all."
         )
         for item in self.coverage:
-            if item.untried:
+            if item.untried_actions:
+                pairs = f"{len(item.untried_actions)} pair{'s' if len(item.untried_actions) > 1 else ''}"
+                result.append(f"{item.source} never tried {pairs} of (state, action) in the states in which it acted.")
+            if item.few_visits:
                 result.append(
-                    f"{item.source} never tried {len(item.untried)} (state, action) of the states that it left."
+                    f"{item.source} acted in {len(item.few_visits)} states fewer than {self.coverage.limit} times."
                 )
-            if item.few:
-                result.append(f"{item.source} left {len(item.few)} states fewer than {FEW_VISITS} times.")
-        if known.any():
-            mean = float(np.nanmean(self.unseen))
-            worst = int(np.nanargmax(self.unseen))
-            verdict = "believable" if self.unseen[worst] <= BELIEVABLE else "doubtful where this is high"
-            result.append(
-                f"About {mean:.2%} of what follows a state was probably never seen (worst: {self.unseen[worst]:.1%} in "
-                f"{space.states[worst]}). That every possible outcome was seen at least once is {verdict}."
-            )
-        else:
-            result.append("No row tells what followed it: nothing can be bounded. Are next states or flags missing?")
-        result += [
-            f"{summary.unknown} episodes of {summary.source} stop without a word on whether they ended; their last "
-            "outcome is unknown."
-            for summary in self.summaries
-            if summary.unknown
+        return [*result, self._unseen(), *self._unknown_ends(), *self.contradictions.findings()]
+
+    def _unseen(self) -> str:
+        if not self.counts.outcome_known.any():
+            return "No row tells what followed it: nothing can be bounded. Are next states or flags missing?"
+        worst = int(np.nanargmax(self.unseen))
+        shown = self.unseen_shown[worst]
+        most = WITHHELD if np.isnan(shown) else f"{'' if self.smallest_cell is None else 'at most '}{shown:.1%}"
+        verdict = "believable" if self.unseen[worst] <= BELIEVABLE else "doubtful where this is high"
+        return (
+            f"About {float(np.nanmean(self.unseen)):.2%} of what follows a state was probably never seen (worst: "
+            f"{most} in {state_text(self.counts.space, worst)}). That every possible outcome was seen at least once is "
+            f"{verdict}."
+        )
+
+    def _unknown_ends(self) -> list[str]:
+        cells = SmallCells(self.smallest_cell)
+        result = [
+            f"{item.source}: {shown} episodes stop with neither flag set; their last outcome is unknown."
+            for item in self.episodes
+            if (shown := cells.parts([item.terminated, item.truncated, item.unknown])[2]) != "0"
         ]
-        silent = sources_without_terminations(self.counts)
-        if silent:
+        without = [self.counts.sources[i] for i in sources_without_terminations(self.counts)]
+        if without:
             result.append(
-                f"No episode of {', '.join(self.counts.sources[i] for i in silent)} is known to have ended: wherever "
-                "one stops, anything may have followed. Pass the column that says whether it ended, --terminated "
-                "COLUMN."
+                f"No episode of {', '.join(without)} is known to have ended: wherever one stops, anything may have "
+                "followed. Name the column that says whether an episode terminated."
             )
-        if len(self.counts.sources) == 1:
-            result.append("With one source there is nothing to compare: confounding cannot be tested for.")
-        elif not self.contradictions:
-            compared, both = comparable(self.counts)
-            left_out = (
-                f" Compared were {compared} of {both} state-actions that two sources took; the others hold rows that "
-                "do not tell what followed."
-                if compared < both
-                else ""
-            )
-            result.append(
-                f"No two sources contradict each other. That does not prove that they are unconfounded.{left_out}"
-            )
-        else:
-            result.append(f"{len(self.contradictions)} contradictions between sources:")
-            result += [str(item) for item in self.contradictions]
         return result
 
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as plain values, for other programs."""
-        states = self.counts.space.states
+    def summary(self) -> str:
+        """Return two tables, with a row per source, and the findings: what the command prints."""
+        findings = "\n".join(f"- {sentence}" for sentence in self.findings())
+        return f"{text_table(self.HEADS, self.rows(), 'Episodes')}\n\n{self.coverage.summary()}\n\n{findings}"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the coverage, a row per source and state, with the unseen outcome mass of the state."""
+        import pandas as pd
+
+        space = self.counts.space
+        masses = pd.DataFrame(
+            [{**state_parts(space, s), "unseen_mass": mass} for s, mass in enumerate(self.unseen_shown.tolist())]
+        )
+        return self.coverage.to_pandas().merge(masses, on=list(space.columns), how="left")
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        cells, states = SmallCells(self.smallest_cell), self.counts.space.states
         return {
             "states": len(states),
             "actions": list(self.counts.space.actions),
+            "smallest_cell": self.smallest_cell,
             "sources": [
-                dataclasses.asdict(summary) | dataclasses.asdict(covered)
-                for summary, covered in zip(self.summaries, self.coverage, strict=True)
+                self._plain_episodes(item) | covered
+                for item, covered in zip(self.episodes, self.coverage.as_plain(), strict=True)
             ],
             "unseen_outcome_mass": [
-                {"state": state, "mass": float(mass)}
-                for state, mass in zip(states, self.unseen, strict=True)
+                {"state": state, "mass": mass}
+                for state, mass in zip(states, self.unseen_shown.tolist(), strict=True)
                 if not np.isnan(mass)
             ],
-            "dropped": {origin: dataclasses.asdict(dropped) for origin, dropped in self.dropped.items()},
-            "contradictions": [
-                dataclasses.asdict(item)
-                | {"text": str(item), "confounding": "inf" if item.confounding == math.inf else item.confounding}
-                for item in self.contradictions
-            ],
+            "dropped": {
+                origin: {
+                    "episodes": cells.plain(item.episodes),
+                    "rows": cells.plain(item.rows),
+                    "reasons": {text: cells.plain(n) for text, n in item.reasons.items()},
+                }
+                for origin, item in self.dropped.items()
+            },
+            "contradictions": self.contradictions.as_plain(),
             "findings": self.findings(),
         }
 
+    def _plain_episodes(self, item: Summary) -> dict[str, Any]:
+        held = asdict(item)
+        if self.smallest_cell is None:
+            return held
+        cells, ends = SmallCells(self.smallest_cell), ("terminated", "truncated", "unknown")
+        held |= zip(ends, cells.plain_parts([held[name] for name in ends]), strict=True)
+        held |= {"episodes": cells.plain(item.episodes), "steps": cells.plain(item.steps)}
+        hidden = {"longest", "lowest_return", "highest_return"}
+        hidden |= {"mean_length", "mean_return"} if cells.hides(item.episodes) else set()
+        return held | dict.fromkeys(hidden)
 
-def inspect_counts(
-    counts: Counts, summaries: list[Summary], level: float = LEVEL, dropped: Mapping[str, Dropped] | None = None
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return json_text(self.as_plain())
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one self-contained page for people who will not run anything (extra `plot`)."""
+        from causal_shaping.plot.page import save_inspection  # the stage to the right: a method people look for
+
+        save_inspection(self, path)
+
+    def __repr__(self) -> str:
+        return (
+            f"Inspection({', '.join(self.counts.sources)}: {len(self.counts.space.states)} states, "
+            f"{len(self.contradictions)} contradictions)"
+        )
+
+
+def inspect(
+    logs: Item | Sequence[Item],
+    *,
+    states: Iterable[Any] | None = None,
+    actions: Iterable[Any] | None = None,
+    missing: str | None = None,
+    skip_bad_episodes: bool = False,
+    memory_limit: str | None = None,
+    level: float = LEVEL,
+    smallest_cell: int | None = None,
+    progress: Progress = no_progress,
 ) -> Inspection:
-    """Return what counts and summaries of the same logs are worth; `dropped` is what was left out of them."""
-    by_source = {summary.source: summary for summary in summaries}
-    return Inspection(
+    """Return what logs are worth: what they cover, what each source can prove, and where sources contradict each other.
+
+    Args:
+        logs: what `count` takes: files, data frames, tables, `Logs`, or what `open_logs` returned; each a source of
+            its own.
+        states: see `count`.
+        actions: see `count`.
+        missing: see `count`.
+        skip_bad_episodes: see `count`.
+        memory_limit: see `count`.
+        level: the chance of any false contradiction.
+        smallest_cell: show no count of rows, visits or episodes from 1 to one below this, such as 11; nor what would
+            give one away. See `SmallCells`.
+        progress: called after each log, and before sources are compared.
+
+    Examples:
+        >>> from causal_shaping import load_world
+        >>> world = load_world("lavacross-easy")
+        >>> inspect([world.collect(name, 20_000) for name in ("bad", "random")])
+        Inspection(bad, random: 49 states, 4 contradictions)
+    """
+    SmallCells(smallest_cell)
+    tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
+    total = len(tables) + 2
+    summaries: dict[str, Summary] = {}
+    for done, table in enumerate(tables):
+        progress(done, total, f"Checking {table.origin}")
+        tables[done] = check_logs(table, skip_bad_episodes=skip_bad_episodes)
+        summaries |= {summary.source: summary for summary in summarise(tables[done])}
+    progress(total - 2, total, "Counting")
+    counts = count(tables, states=states, actions=actions)
+    progress(total - 1, total, "Comparing sources")
+    found = Inspection(
         counts=counts,
-        summaries=[by_source[source] for source in counts.sources],
+        episodes=tuple(summaries[source] for source in counts.sources),
         coverage=coverage(counts),
-        unseen=unseen_mass(counts),
-        contradictions=contradictions(counts, level) if len(counts.sources) > 1 else [],
-        dropped=dropped or {},
+        contradictions=contradictions(counts, level=level),
+        dropped={table.origin: table.dropped for table in tables if table.dropped is not None},
+        metadata=tuple(table.metadata for table in tables),
     )
+    progress(total, total, "Comparing sources")
+    return found.without_small_cells(smallest_cell)

@@ -83,9 +83,9 @@ def write_text(path: str | os.PathLike[str], text: str, suffixes: Sequence[str])
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_table(path: str | os.PathLike[str], table: pa.Table | Mapping[str, Any]) -> None:
-    """Write a table, or columns by name, to a .parquet or .csv (.csv.gz, .csv.zst) file for other programs."""
-    rows = pa.table(table)
+def write_table(path: str | os.PathLike[str], table: Any) -> None:
+    """Write a table, a data frame, or columns by name, to a .parquet or .csv (.csv.gz, .csv.zst) file."""
+    rows = pa.table(table).replace_schema_metadata(None)
     with replacing(path, TABLES) as temporary:
         if temporary.name.lower().endswith(PARQUET):
             pq.write_table(rows, temporary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -75,16 +75,11 @@ def count(
         >>> counts.sources, counts.n.sum()
         (('good', 'bad', 'random'), np.float64(3000.0))
     """
-    single = isinstance(logs, (Logs, LogTable, str, os.PathLike)) or is_table(logs)
-    items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
-    if not items:
-        raise ArgumentError("There are no logs to count.")
     states = None if states is None else [plain(label) for label in states]
     actions = None if actions is None else [plain(label) for label in actions]
     parts: list[Counts] = []
     origins: dict[str, str] = {}
-    for item in items:
-        table = _opened(item, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
+    for table in opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit):
         if check:
             table = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         part = count_table(table, step_indexed, max_rewards, scratch)
@@ -105,6 +100,15 @@ def count(
     ends = space.terminal.intersection(states) if terminal is None else [plain(label) for label in terminal]
     declared = Space(states, actions, space.columns, bins=space.bins, terminal=ends, missing=space.missing)
     return counts.to_space(declared)
+
+
+def opened_logs(logs: Item | Sequence[Item], **options: Any) -> list[LogTable]:
+    """Return what `count` was given as tables, not read yet; `options` are those of `open_logs`."""
+    single = isinstance(logs, (Logs, LogTable, str, os.PathLike)) or is_table(logs)
+    items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
+    if not items:
+        raise ArgumentError("There are no logs to count.")
+    return [_opened(item, **options) for item in items]
 
 
 def _opened(item: Item, **options: Any) -> LogTable:

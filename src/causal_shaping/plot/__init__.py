@@ -1,28 +1,83 @@
-"""Figures of results (extra `plot`): all that draws with matplotlib.
+"""Figures and pages of results (extra `plot`): all that draws with matplotlib.
 
-- `draw`: what `result.plot()` calls; one module for each kind of result.
+- `draw`: what `result.plot()` calls; `FIGURES` says which module draws what.
+- `check_picture`, `save_picture`: a figure in a file.
+- `page`: one HTML file about somebody's logs.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+from types import MappingProxyType
 from typing import Any
 
 from causal_shaping.errors import ArgumentError, MissingExtraError
+from causal_shaping.io.files import check_target, replacing
 
-_DRAWN_BY: dict[str, str] = {"World": "worlds"}
-"""The name of a result's class to the module here whose `draw` draws it."""
+FORMATS = (".png", ".svg", ".pdf")
+"""The endings of a figure's file."""
+
+FIGURES = MappingProxyType(
+    {
+        "Counts": ("by_state", "draw_visits"),
+        "Bounds": ("by_state", "draw_bounds"),
+        "Potential": ("by_state", "draw_potential"),
+        "Sensitivity": ("sensitivity", "draw_sensitivity"),
+        "Coverage": ("inspection", "draw_coverage"),
+        "Contradictions": ("inspection", "draw_contradictions"),
+        "Inspection": ("inspection", "draw_inspection"),
+        "Run": ("regret", "draw_run"),
+        "Seeds": ("regret", "draw_seeds"),
+        "World": ("worlds", "plot_world"),
+    }
+)
+"""The name of a result's class to the module here and its function that draw it."""
 
 
-def draw(result: Any, ax: Any = None) -> Any:
-    """Draw a result into axes, by default into a new figure, and return the axes."""
+def draw(result: Any, ax: Any = None, **options: Any) -> Any:
+    """Draw a result and return the axes, an array of them if there are several.
+
+    Args:
+        result: of a class in `FIGURES`, or of a child of one.
+        ax: axes for the main panel, or an empty figure for all of them; by default a new figure of pyplot.
+        options: see the function that draws it.
+    """
     for kind in type(result).__mro__:
-        if kind.__name__ in _DRAWN_BY:
-            try:
-                module = importlib.import_module(f"causal_shaping.plot.{_DRAWN_BY[kind.__name__]}")
-            except ModuleNotFoundError as error:
-                if (error.name or "").partition(".")[0] != "matplotlib":
-                    raise
-                raise MissingExtraError("Figures", "plot") from error
-            return module.draw(result, ax)
+        if kind.__name__ in FIGURES:
+            require_matplotlib()
+            module, function = FIGURES[kind.__name__]
+            return getattr(importlib.import_module(f"causal_shaping.plot.{module}"), function)(result, ax, **options)
     raise ArgumentError(f"There is no figure of a {type(result).__name__}.")
+
+
+def require_matplotlib() -> None:
+    """Say which extra is missing, if matplotlib is."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("Figures", "plot") from error
+
+
+def check_picture(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that a figure cannot be written to, and a missing extra; to be asked before long work."""
+    check_target(path, FORMATS)
+    require_matplotlib()
+
+
+def save_picture(picture: Any, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write a figure as PNG, SVG or PDF, by the file's ending.
+
+    Args:
+        picture: a figure, or a result that is drawn into a new one.
+        path: the file.
+        options: for the drawing of a result.
+    """
+    check_picture(path)
+    from matplotlib.figure import Figure
+
+    figure = picture
+    if not isinstance(picture, Figure):
+        draw(picture, figure := Figure(layout="constrained"), **options)
+    with replacing(path, FORMATS) as temporary:
+        figure.savefig(temporary, dpi=160, facecolor="white")

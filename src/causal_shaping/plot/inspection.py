@@ -1,42 +1,106 @@
-"""What logs are worth, drawn."""
+"""What logs are worth, drawn: visits, what can be proven, what was never seen, where sources contradict each other."""
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
-from causal_shaping.diagnose.diagnostics import FEW_VISITS, actions_taken
+from causal_shaping.diagnose.contradictions import MOST_CONFOUNDING, Contradictions
+from causal_shaping.diagnose.coverage import Coverage
 from causal_shaping.diagnose.inspection import Inspection
+from causal_shaping.diagnose.small_cells import SmallCells
+from causal_shaping.plot._panels import CEILING, INK, SOFT, draw_panels, text, tidy
+
+MOST_DRAWN = 30
+"""So many contradictions are drawn, the surest ones."""
 
 
-def draw_inspection(found: Inspection) -> Figure:
+def draw_inspection(found: Inspection, ax: Any = None) -> Any:
     """Draw visits per state, how decided each source is, and what was probably never seen."""
-    counts = found.counts
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
-    visits_axes, share_axes, unseen_axes = figure.subplots(1, 3)
-    for i, source in enumerate(counts.sources):
-        taken = actions_taken(counts, i)
-        visits = taken.sum(axis=1)
-        left = visits > 0
-        visits_axes.plot(np.sort(visits[left])[::-1], drawstyle="steps-mid", label=source)
-        share = np.sort(taken.max(axis=1)[left] / visits[left])
-        share_axes.plot(share, np.linspace(0, 1, len(share)), drawstyle="steps-post", label=source)
-    visits_axes.axhline(FEW_VISITS, color="grey", linewidth=0.8, linestyle=":")
-    visits_axes.set(yscale="log", xlabel="states, most visited first", ylabel="visits", title="Visits per state")
-    visits_axes.legend(frameon=False)
-    share_axes.set(
+    return draw_panels(found, ax, PANELS)
+
+
+def draw_coverage(found: Coverage, ax: Any = None) -> Any:
+    """Draw visits per state and how decided each source is."""
+    return draw_panels(found, ax, (_visits, _provable))
+
+
+def draw_contradictions(found: Contradictions, ax: Any = None) -> Any:
+    """Draw the confounding that reconciles two sources, for each contradiction."""
+    shown = min(len(found), MOST_DRAWN)
+    return draw_panels(found, ax, (_reconciling,), size=(7.0, max(1.6, 1.0 + 0.26 * shown)))
+
+
+def _visits(found: Coverage, axes: Axes) -> None:
+    cell = found.smallest_cell or 1  # small cells are hidden by drawing multiples of the smallest one
+    for item, taken in zip(found, found.taken, strict=True):
+        visits = np.sort(taken.sum(axis=1))[::-1]
+        visits = np.maximum(visits[visits > 0] // cell, 1) * cell
+        axes.plot(np.arange(1, len(visits) + 1), visits, drawstyle="steps-mid", label=text(item.source))
+    axes.axhline(found.limit, color=SOFT, linewidth=0.8, linestyle=":")
+    axes.set(yscale="log", xlabel="states, most visited first", ylabel="visits", title="Visits per state")
+    axes.legend(frameon=False)
+    tidy(axes)
+
+
+def _provable(found: Coverage, axes: Axes) -> None:
+    cells = SmallCells(found.smallest_cell)
+    for item, taken in zip(found, found.taken, strict=True):
+        pairs = [(most, visits) for most, visits in zip(taken.max(axis=1), taken.sum(axis=1), strict=True) if visits]
+        share = sorted(most / visits for most, visits in pairs if not cells.hides_share(most, visits))
+        axes.plot(share, np.linspace(0, 1, len(share)), drawstyle="steps-post", label=text(item.source))
+    axes.set(
         xlim=(0, 1.02),
         xlabel="share of the most frequent action",
         ylabel="share of states",
-        title="Mass that can be proven",
+        title="Mass that a source can prove",
     )
-    unseen = np.sort(found.unseen[~np.isnan(found.unseen)])[::-1]
-    unseen_axes.plot(unseen, color="black", clip_on=False)
-    unseen_axes.set(
+    axes.legend(frameon=False)
+    tidy(axes)
+
+
+def _unseen(found: Inspection, axes: Axes) -> None:
+    unseen = np.sort(found.unseen_shown[~np.isnan(found.unseen_shown)])[::-1]
+    axes.plot(np.arange(1, len(unseen) + 1), unseen, color=INK, clip_on=False)
+    axes.set(
         ylim=(0, max(0.01, 1.05 * unseen.max(initial=0.0))),
         xlabel="states, worst first",
-        title="Outcome mass never seen (estimate)",
+        title="Outcomes never seen (estimate)",
+        ylabel="share of what follows a state",
     )
-    for axes in (visits_axes, share_axes, unseen_axes):
-        axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    tidy(axes)
+
+
+def _reconciling(found: Contradictions, axes: Axes) -> None:
+    items = found.items[:MOST_DRAWN]
+    finite = [item.confounding for item in items if item.confounding and item.confounding < MOST_CONFOUNDING]
+    end = 3 * max([*finite, 1.0])
+    for place, item in enumerate(items):
+        at = end if item.confounding is None or math.isinf(item.confounding) else item.confounding
+        axes.plot([1, at], [place, place], color=SOFT, linewidth=1)
+        axes.plot([at], [place], "x" if item.confounding is None else "o", color=CEILING, clip_on=False)
+    names = [
+        text(f"{item.action} in {item.where}{'' if item.step is None else f', step {item.step}'}: {item.first}, ")
+        + text(item.second)
+        for item in items
+    ]
+    axes.set_yticks(range(len(items)), names, fontsize=8)
+    axes.set_ylim(len(items) - 0.5, -0.5)
+    axes.set(xscale="log", xlabel="confounding that reconciles the sources (x: none does)")
+    ticks = [tick for tick in (1, 2, 5, 10, 100, 1000, 10_000, 100_000) if tick < end / 1.5]
+    axes.set_xticks([*ticks, end], [*map(str, ticks), "inf"])
+    axes.minorticks_off()
+    axes.set_xlim(1, end * 1.02)
+    axes.set_title("Contradictions between sources" if items else "No contradictions between sources")
+    tidy(axes)
+
+
+PANELS = (
+    lambda found, axes: _visits(found.coverage, axes),
+    lambda found, axes: _provable(found.coverage, axes),
+    _unseen,
+)
+"""The panels of an inspection."""

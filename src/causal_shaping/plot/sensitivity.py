@@ -3,47 +3,76 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from causal_shaping.bounds.sensitivity import Sensitivity
 from causal_shaping.data.arrays import FloatArray
+from causal_shaping.plot._panels import CEILING, FLOOR, INK, draw_panels, tidy
 
 
-def draw_sensitivity(found: Sensitivity) -> Figure:
+def draw_sensitivity(found: Sensitivity, ax: Any = None) -> Any:
     """Draw how bounds, provably suboptimal actions and singled out best actions move with Gamma."""
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
-    bounds_axes, masked_axes, broken_axes = figure.subplots(1, 3)
-    finite = [gamma for gamma in found.confounding if math.isfinite(gamma)]
-    end = 3 * max([*finite, 1.0])  # where inf is drawn
-    possible = [i for i, why in enumerate(found.contradictions) if why is None]
-    places = np.minimum(found.confounding, end)[possible]
-    for values, color, name in ((found.ceilings, "#b2452f", "ceiling"), (found.floors, "#2f6fb2", "floor")):
+    return draw_panels(found, ax, PANELS)
+
+
+def _bounds(found: Sensitivity, axes: Axes) -> None:
+    possible, places, end = _places(found)
+    for values, color, name in ((found.ceilings, CEILING, "ceiling"), (found.floors, FLOOR, "floor")):
         shown = values[possible][:, found.bounded]
-        _line(bounds_axes, places, shown.mean(axis=1), end, color=color, label=f"{name}, mean over states")
+        _line(axes, places, shown.mean(axis=1), end, color, f"{name}, mean over states")
         low, high = np.quantile(shown, (0.1, 0.9), axis=1)
-        bounds_axes.fill_between(places, low, high, color=color, alpha=0.15, linewidth=0)
-    bounds_axes.set(title="Bounds of the first step (10% to 90% of states)", xlabel="confounding")
-    bounds_axes.legend(frameon=False)
-    _line(masked_axes, places, 100 * found.suboptimal[possible], end, color="black")
-    masked_axes.set(title="Provably suboptimal", ylabel="% of (step, state, action)", xlabel="confounding")
+        axes.fill_between(places, low, high, color=color, alpha=0.15, linewidth=0)
+    axes.set_title("Bounds of the first step (10% to 90% of states)", fontsize=10)
+    axes.legend(frameon=False)
+    _over_confounding(found, axes, end)
+
+
+def _suboptimal(found: Sensitivity, axes: Axes) -> None:
+    possible, places, end = _places(found)
+    _line(axes, places, 100 * found.suboptimal[possible], end, INK)
+    axes.set_title("Provably suboptimal", fontsize=10)
+    axes.set_ylabel("% of (step, state, action)")
+    _over_confounding(found, axes, end)
+    axes.set_ylim(bottom=0)
+
+
+def _singled_out(found: Sensitivity, axes: Axes) -> None:
+    _, _, end = _places(found)
     levels = np.nan_to_num(found.breakdown[found.bounded], nan=0.0, posinf=np.inf)
     steps = np.geomspace(1.0, end, 400)
     left = [100 * (levels >= (np.inf if level == steps[-1] else level)).mean() for level in steps]
-    broken_axes.plot(steps[:-1], left[:-1], drawstyle="steps-post", color="black")
-    broken_axes.plot(steps[-1], left[-1], marker="o", color="black", clip_on=False)
-    broken_axes.set(title="Best action singled out", ylabel="% of states", xlabel="confounding")
-    for axes in (bounds_axes, masked_axes, broken_axes):
-        axes.set_xscale("log")
-        axes.set_xticks([*finite, end], [f"{gamma:g}" for gamma in finite] + ["inf"])
-        axes.minorticks_off()
-        axes.set_xlim(0.95, end * 1.05)
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in (masked_axes, broken_axes):
-        axes.set_ylim(bottom=0)
-    return figure
+    axes.plot(steps[:-1], left[:-1], drawstyle="steps-post", color=INK)
+    axes.plot(steps[-1], left[-1], marker="o", color=INK, clip_on=False)
+    axes.set_title("Best action singled out", fontsize=10)
+    axes.set_ylabel("% of states")
+    _over_confounding(found, axes, end)
+    axes.set_ylim(bottom=0)
+
+
+PANELS = (_bounds, _suboptimal, _singled_out)
+
+
+def _places(found: Sensitivity) -> tuple[list[int], FloatArray, float]:
+    """Return which Gammas are possible, where they are drawn, and where inf is."""
+    end = 3 * max([*_finite(found), 1.0])
+    possible = [i for i, why in enumerate(found.contradictions) if why is None]
+    return possible, np.minimum(found.confounding, end)[possible], end
+
+
+def _finite(found: Sensitivity) -> list[float]:
+    return [gamma for gamma in found.confounding if math.isfinite(gamma)]
+
+
+def _over_confounding(found: Sensitivity, axes: Axes, end: float) -> None:
+    finite = _finite(found)
+    axes.set(xscale="log", xlabel="confounding")
+    axes.set_xticks([*finite, end], [f"{gamma:g}" for gamma in finite] + ["inf"])
+    axes.minorticks_off()
+    axes.set_xlim(0.95, end * 1.05)
+    tidy(axes)
 
 
 def _line(axes: Axes, places: FloatArray, values: FloatArray, end: float, color: str, label: str | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +16,8 @@ from matplotlib.patches import Circle, FancyArrow, Polygon, Rectangle
 from matplotlib.patheffects import withStroke
 
 from causal_shaping.errors import ArgumentError
-from causal_shaping.io.files import replacing
 from causal_shaping.worlds.grid import CALM, COIN, DIRECTIONS, FREE, GOAL, LAVA, PUSHES, WALL, Cell
 from causal_shaping.worlds.world import World
-
-FORMATS = (".png", ".svg", ".pdf")
 
 COLORS = {WALL: "#5b5f66", FREE: "#ffffff", COIN: "#ffffff", LAVA: "#f58b2b", GOAL: "#bfe3b4"}
 LINE, INK, WIND, GOLD, GOLD_EDGE, FLAG = "#c9ccd1", "#1f2328", "#2f6fb2", "#f5c542", "#a87b00", "#2e7d32"
@@ -98,16 +94,10 @@ def draw_world(
     return figure
 
 
-def draw(world: World, ax: Axes | None = None) -> Axes:
+def plot_world(world: World, ax: Axes | None = None) -> Axes:
     """Draw a world for `world.plot()`."""
     figure = draw_world(world, axes=ax)
     return figure.axes[0] if ax is None else ax
-
-
-def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure as PNG, SVG or PDF, by the file's ending."""
-    with replacing(path, FORMATS) as temporary:
-        figure.savefig(temporary, dpi=160, facecolor="white")
 
 
 def _cells(world: World) -> dict[Cell, int]:

@@ -9,8 +9,10 @@ from matplotlib.figure import Figure
 
 import causal_shaping as cs
 from causal_shaping.paper.study.figures import Drawing, all_figures, save_figure
+from causal_shaping.paper.study.findings import findings, headlines
 from causal_shaping.paper.study.maps import arrow_angle, policy_panels, value_panels
-from causal_shaping.paper.study.report import findings, render, write_report
+from causal_shaping.paper.study.plan import Plan
+from causal_shaping.paper.study.report import render, reproduce, write_report
 from causal_shaping.paper.study.run import Results
 from causal_shaping.paper.study.tables import all_tables
 
@@ -37,12 +39,72 @@ def test_the_report_holds_what_was_run(small, page):
         assert (small.folder / "tables" / f"{table.name}.csv").read_text() == table.to_csv()
         assert (small.folder / "tables" / f"{table.name}.tex").exists()
     worlds = {name: cs.load_world(name) for name, _ in small.variants}
-    for drawing in all_figures(small, worlds):
+    for drawing in all_figures(small, worlds, all_tables(small)):
         for ending in ("png", "svg", "pdf"):
             assert (small.folder / "figures" / f"{drawing.name}.{ending}").stat().st_size > 1000
     assert "A quick run" in text
     assert "causal-shaping reproduce --quick --seeds 3 --no-bcq --only world=lavacross-hard" in text
     assert "What is missing in lavacross-hard" not in text  # said of the whole study alone
+    assert 'id="differences"' in text
+
+
+def test_six_sentences_tell_what_was_found_with_a_number_each(small):
+    found = headlines(small)
+    assert len(found) == 6
+    for one in found:
+        assert re.match(r"[\d.]+( of \d+|%| times)$", one.number)
+        assert one.sentence.endswith(".")
+        assert len(one.sentence.split()) < 40
+    assert "with a tenth of its budgets" in found[0].sentence
+    held = sum(row["violations_all_steps"] == 0 for row in small.potentials if row["name"] == "joint-sure")
+    assert found[5].number == f"{held} of {sum(row['name'] == 'joint-sure' for row in small.potentials)}"
+
+
+def test_sentences_never_round_in_their_own_favour(small):
+    def row(name, regret, **more):
+        return {**small.runs_of("lavacross-easy", "zero")[0], "name": name, "regret": regret, **more}
+
+    runs = (row("zero", 100.0), row("causal-bound", 50.0), row("causal", 70.1, optimal=0.9499), row("avg", 90.0))
+    broken = {**small.potentials_of("lavacross-easy", "joint-sure")[0], "violations_all_steps": 1}
+    found = headlines(Results(small.folder, {**small.settings, "quick": False}, runs, (broken,)))
+    assert (found[1].number, "the logs do help it" in found[1].sentence) == ("2.00 times", True)
+    assert found[2].number == "71%"
+    assert (found[3].number, "short of the aim" in found[3].sentence) == ("94%", True)
+    assert found[4].number == "0.9 times"
+    assert found[5].number == "0 of 1"
+
+
+def test_sentences_say_what_part_of_the_study_cannot_tell(small):
+    none = Results(small.folder, small.settings, small.runs_of("lavacross-easy", "zero"), ())
+    assert [one.number for one in headlines(none)] == [""] * 6
+    assert all("do not hold the runs that would tell" in one.sentence for one in headlines(none))
+
+
+def test_all_is_written_when_all_is_done(small, tmp_path):
+    told = []
+
+    def progress(done, total, what):
+        assert what
+        assert (done == total) == (tmp_path / "index.html").exists()
+        told.append(done / total)
+
+    rows = [row for row in small.runs if row["name"] == "zero" and row["world"] == "lavacross-easy"]
+    write_report(Results(tmp_path, small.settings, tuple(rows), ()), workers=1, progress=progress)
+    assert told == sorted(told)
+    assert told[-1] == 1
+    assert len(told) > 10
+
+
+def test_running_and_reporting_are_one_piece_of_work(tmp_path):
+    told = []
+    plan = Plan(seeds=1, quick=True, deep=False, only={"world": ["lavacross-easy"], "method": ["zero"]})
+    results, page = reproduce(plan, tmp_path, workers=1, progress=lambda *call: told.append(call))
+    assert page.exists()
+    assert len(results.runs) == 1
+    shares = [done / total for done, total, _ in told]
+    assert shares == sorted(shares)
+    assert [share == 1 for share in shares].count(True) == 1
+    assert any("lavacross-easy" in what for _, _, what in told)
 
 
 def test_findings_tell_the_numbers_of_the_results(small):
@@ -57,7 +119,7 @@ def test_findings_tell_the_numbers_of_the_results(small):
 
 def test_equal_results_are_drawn_alike(small, tmp_path):
     worlds = {"lavacross-easy": cs.load_world("lavacross-easy")}
-    drawing = next(one for one in all_figures(small, worlds) if one.name == "values-lavacross-easy")
+    drawing = next(one for one in all_figures(small, worlds, {}) if one.name == "values-lavacross-easy")
     save_figure(drawing, tmp_path)
     for ending in ("svg", "pdf"):
         first, again = (folder / f"{drawing.name}.{ending}" for folder in (small.folder / "figures", tmp_path))
@@ -155,6 +217,7 @@ def test_a_browser_shows_the_report(page, tmp_path):
         assert links
         assert [address for address in browser.fetched if not address.startswith(("file:", "data:"))] == []
         assert [address for address in browser.fetched if address.startswith("file:")] == [page.as_uri()]
+        assert browser.run("document.querySelectorAll('figure.table:not(details figure)').length") == 0  # folded
         assert browser.said == []
 
 
@@ -187,3 +250,25 @@ def test_a_phone_needs_no_sideways_scrolling(page, tmp_path):
         browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
         browser.open(page.as_uri())
         assert browser.run("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.skipif(FOUND is None, reason=MISSING)
+def test_the_first_screen_says_what_was_found(page, tmp_path):
+    with Browser(tmp_path / "browser") as browser:
+        browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+        browser.open(page.as_uri())
+        ends = browser.run("[...document.querySelectorAll('.headlines li')].map(o => o.getBoundingClientRect().bottom)")
+        assert len(ends) == 6
+        assert max(ends) <= 800
+
+
+@pytest.mark.skipif(FOUND is None, reason=MISSING)
+def test_a_table_of_the_report_sorts(page, tmp_path):
+    with Browser(tmp_path / "browser") as browser:
+        browser.open(page.as_uri())
+        rows = "[...document.querySelectorAll('#table-potentials tbody tr')]"
+        browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        browser.run("document.querySelectorAll('#table-potentials th')[1].click()")
+        found = browser.run(f"{rows}.map(row => parseFloat(row.cells[1].innerText))")
+        assert found == sorted(found)
+        assert len(set(found)) > 5

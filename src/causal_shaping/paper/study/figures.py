@@ -20,19 +20,23 @@ from matplotlib.figure import Figure
 
 from causal_shaping.io.files import replacing
 from causal_shaping.learners.intervals import bootstrap_interval, mean
+from causal_shaping.paper.study.dots import table_figures
 from causal_shaping.paper.study.plan import BASELINE, BCQ_THRESHOLDS, FACTORS, METHODS, ROBOT
 from causal_shaping.paper.study.run import Results
 from causal_shaping.paper.study.tables import (
     AIM,
     INFORMED,
+    Table,
     ablation_regret,
     potential_title,
     relative_regret,
     variant_title,
 )
 from causal_shaping.paper.study.theory import draw_theory
+from causal_shaping.plot import FORMATS
+from causal_shaping.plot._panels import tidy
 from causal_shaping.plot.regret import draw_curve
-from causal_shaping.plot.worlds import FORMATS, draw_world
+from causal_shaping.plot.worlds import draw_world
 from causal_shaping.worlds import World, load_world
 
 CURVES: Mapping[str, str] = {
@@ -85,14 +89,19 @@ def save_figure(drawing: Drawing, folder: str | os.PathLike[str]) -> None:
                 figure.savefig(temporary, dpi=130, facecolor="white", metadata=dates[ending])
 
 
-def all_figures(results: Results, worlds: Mapping[str, World]) -> list[Drawing]:
+def all_figures(results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table]) -> list[Drawing]:
     """Return every figure that the results have anything for.
 
     Args:
         results: what was run.
         worlds: the worlds by name, with standing coins.
+        tables: those that small figures are drawn of.
     """
     return [
+        *(
+            Drawing(name, caption, partial(draw, tables[name].records), tables[name].only)
+            for name, caption, draw in table_figures(tables)
+        ),
         *_world_figures(results, worlds),
         *_regret_figures(results),
         *_summary_figures(results),
@@ -202,7 +211,7 @@ def _draw_regret(results: Results, world: str, coins: str, methods: Sequence[str
     logarithmic.set(yscale="log", xscale="log")
     for axes in (linear, logarithmic):
         axes.set(xlabel="environment steps", ylabel="regret")
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes)
     linear.set_xlim(left=0)
     logarithmic.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
@@ -251,7 +260,7 @@ def _draw_relative(results: Results) -> Figure:
     axes.invert_yaxis()
     axes.set_xlabel("regret over that of a zero potential (printed learner)")
     axes.set_xlim(left=0)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
@@ -281,7 +290,7 @@ def _draw_ablation(results: Results) -> Figure:
     axes.invert_yaxis()
     axes.set(xscale="log", xlabel="regret over that of a zero potential (printed learner), log scale")
     axes.axvline(1, color="#999999", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
@@ -296,7 +305,7 @@ def _draw_training(results: Results) -> Figure:
                 steps, error, _ = np.array(row["training"]).T
                 axes.plot(steps, error, color=colours[place % 10], linewidth=0.8, label=world if number == 0 else None)
         axes.set(yscale="log", title=potential_title(name), xlabel="training steps", ylabel="TD loss")
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes)
     axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 

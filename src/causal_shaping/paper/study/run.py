@@ -14,7 +14,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from causal_shaping._checks import check_integer
+from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import Ceilings
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.potential import Potential
@@ -52,7 +53,7 @@ from causal_shaping.worlds.world import COINS
 
 RESULTS, POTENTIALS, TIMINGS, PARTS = "results.parquet", "potentials.parquet", "timings.csv", "parts"
 PART_FILES = f"{PARTS}/*/*/[!.]*.json"
-"""The parts that are whole: a kill can leave a temporary file, whose name begins with a dot."""
+"""The complete parts: a kill can leave a temporary file, whose name begins with a dot."""
 
 ABOUT = [("world", pa.string()), ("coins", pa.string()), ("name", pa.string()), ("seed", pa.int64())]
 RUN_COLUMNS = pa.schema(
@@ -92,8 +93,6 @@ POTENTIAL_COLUMNS = pa.schema(
 TIMING_COLUMNS = ("kind", *(name for name, _ in ABOUT), "seconds")
 
 Row = Mapping[str, Any]
-Progress = Callable[[float, float, Sequence[str]], None]
-"""Called with the work that is done, all of it, and what runs now."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +158,9 @@ def _by_name(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
 def run_study(
     plan: Plan,
     folder: str | os.PathLike[str],
+    *,
     workers: int | None = None,
-    progress: Progress = lambda done, total, running: None,
+    progress: Progress = no_progress,
 ) -> Results:
     """Run what a plan asks for and the folder does not hold yet, merge all that it holds, and return that.
 
@@ -168,7 +168,7 @@ def run_study(
         plan: what to run.
         folder: where to keep it; made if it is not there. One that holds other settings is refused.
         workers: how many processes; by default one per core.
-        progress: told how far it is.
+        progress: called with the work that is done, all of it, and what runs now.
     """
     path = Path(folder)
     jobs = plan.jobs()
@@ -184,12 +184,12 @@ def run_study(
             raise CausalShapingError(f"{error} Or leave BCQ out: --no-bcq.") from error
     done = total - sum(job.cost for job in left)
     running: list[str] = []
-    progress(done, total, running)
+    progress(done, total, "Starting")
 
     def dispatched() -> Iterator[Any]:
         for job in left:
             running.append(str(job))
-            progress(done, total, running)
+            progress(done, total, " | ".join(running))
             yield joblib.delayed(run_job)(plan, job, path)
 
     count = joblib.cpu_count() if workers is None else check_integer("workers", workers, least=1)
@@ -197,7 +197,7 @@ def run_study(
     for label, cost in pool(dispatched()):
         running.remove(label)
         done += cost
-        progress(done, total, running)
+        progress(done, total, " | ".join(running) or "Merging")
     return merge(path)
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.learners.intervals import (
     Interval,
@@ -42,7 +44,7 @@ from causal_shaping.paper.study.plan import (
 )
 from causal_shaping.paper.study.robot import robot_tables
 from causal_shaping.paper.study.run import Results
-from causal_shaping.paper.study.theory import theory_tables
+from causal_shaping.paper.study.theory import examined, theory_tables
 from causal_shaping.worlds import load_world
 from causal_shaping.worlds.world import COINS
 
@@ -439,10 +441,38 @@ def gamma_table(results: Results) -> Table:
     )
 
 
-def all_tables(results: Results) -> dict[str, Table]:
-    """Return every table for which there are results, by name."""
+def all_tables(results: Results, *, progress: Progress = no_progress) -> dict[str, Table]:
+    """Return every table for which there are results, by name.
+
+    Args:
+        results: what was run.
+        progress: called before each table, and before each world whose theory is examined.
+    """
     ran = {world for world, _ in results.variants}
-    tables = [
+    examined_worlds = [ROBOT, *(world for world in WORLDS if world in ran)]
+    makers: list[tuple[str, Callable[[], list[Table]]]] = [
+        *((f"Examining the theory of {world}", partial(_examine, world)) for world in examined_worlds),
+        ("Tables of regret and returns", partial(_run_tables, results)),
+        ("The table of confounding", lambda: [gamma_table(results)]),
+        ("Tables of potentials", partial(_potential_tables, results)),
+        ("Tables of the walking robot", robot_tables),
+        ("Tables of the theory", lambda: theory_tables(examined_worlds)),
+    ]
+    tables: list[Table] = []
+    for done, (what, make) in enumerate(makers):
+        progress(done, len(makers), what)
+        tables += make()
+    return {table.name: table for table in tables if table.rows}
+
+
+def _examine(world: str) -> list[Table]:
+    """Examine the theory of a world, which is then remembered; it has no table of its own."""
+    examined(world)
+    return []
+
+
+def _run_tables(results: Results) -> list[Table]:
+    return [
         printed_table(results),
         optimal_table(results),
         regret_table(results, "standing"),
@@ -452,7 +482,11 @@ def all_tables(results: Results) -> dict[str, Table]:
         improvement_table(results),
         return_table(results),
         ablation_table(results),
-        gamma_table(results),
+    ]
+
+
+def _potential_tables(results: Results) -> list[Table]:
+    return [
         potential_table(
             results,
             "potentials",
@@ -471,7 +505,4 @@ def all_tables(results: Results) -> dict[str, Table]:
             "The joint ceiling of one source, with observed support.",
             alone=True,
         ),
-        *robot_tables(),
-        *theory_tables([ROBOT, *(world for world in WORLDS if world in ran)]),
     ]
-    return {table.name: table for table in tables if table.rows}

@@ -1,72 +1,23 @@
-"""Diagnostics of counts: coverage, what was never seen, and contradictions between sources."""
+"""Contradictions between sources: found where there are some, and hardly ever elsewhere."""
 
 import itertools
 import math
-from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.stats import fisher_exact
+from scipy.special import chdtrc
+from scipy.stats import chi2, fisher_exact
 
 import causal_shaping as cs
-from causal_shaping.diagnose.diagnostics import _p_value, comparable, reconciling
+from causal_shaping.diagnose.contradictions import _p_value, reconciling
 from causal_shaping.errors import ArgumentError
 
 
 def collected(name, steps=100_000, seed=0, only=None):
     world = cs.load_world(name)
     return cs.count([world.collect(d, steps, seed) for d in only or world.demonstrators])
-
-
-def test_coverage_counts_states_visits_and_untried_actions():
-    world = cs.load_world("lavacross-hard")
-    logs = world.collect("good", 2000, seed=5)
-    (found,) = cs.coverage(cs.count(logs), few=20)
-    visits = np.bincount(logs.state, minlength=49)
-    assert found.steps == 2000
-    assert found.states == (visits > 0).sum()
-    assert set(found.few) == {world.states[s] for s in np.flatnonzero((visits > 0) & (visits < 20))}
-    seen = set(logs.state) | set(logs.next_state)
-    assert set(found.never) == {label for s, label in enumerate(world.states) if s not in seen}
-    pairs = set(zip(logs.state.tolist(), logs.action.tolist(), strict=True))
-    assert len(found.untried) == 5 * found.states - len(pairs)
-    for state, action in found.untried:
-        assert (world.space.state_position(state), world.space.action_position(action)) not in pairs
-    most = sum(np.bincount(logs.action[logs.state == s]).max() for s in np.unique(logs.state))
-    assert found.action_share == pytest.approx(most / 2000)
-
-
-def test_unseen_mass_is_the_share_of_outcomes_seen_once():
-    space = cs.Space(["a", "b", "c", "d"], ["go"])
-    after = [1, 1, 1, 2, 3]  # b three times, c and d once
-    n = len(after)
-    logs = cs.Logs(space, "s", range(n), [0] * n, [0] * n, [0] * n, [0.0] * n, after, [False] * n, [True] * n)
-    np.testing.assert_array_equal(cs.unseen_mass(cs.count(logs)), [0.4, np.nan, np.nan, np.nan])
-
-
-def test_unseen_mass_is_right_on_average():
-    """Good and Turing: after n visits, the mean estimate is the mass that n - 1 visits leave unseen.
-
-    Episodes of one step, so that the number of visits does not depend on what followed them.
-    """
-    world = cs.load_world("lavacross-maze", horizon=1)
-    truth = world.model.observe(world.demonstrators["bad"], "bad")
-    chances = defaultdict(lambda: defaultdict(float))  # state -> outcome -> probability, all actions together
-    for s, after, reward, n in zip(truth.state, truth.next_state, truth.reward_min, truth.n, strict=True):
-        chances[s][after, reward] += n
-    estimates, expected = [], []
-    for seed in range(60):
-        logs = world.collect("bad", 400, seed)
-        visits, unseen = np.bincount(logs.state, minlength=49), cs.unseen_mass(cs.count(logs))
-        for s in np.flatnonzero(visits):
-            p = np.array(list(chances[s].values()))
-            estimates.append(unseen[s])
-            expected.append((p * (1 - p) ** (visits[s] - 1)).sum())
-    error = np.std(np.array(estimates) - expected) / np.sqrt(len(estimates))
-    assert abs(np.mean(estimates) - np.mean(expected)) < 3.5 * error  # sigmas
-    assert np.mean(expected) > 20 * error  # and there is something to estimate
 
 
 def test_the_robots_demonstrators_contradict_each_other_when_unstable():
@@ -101,7 +52,7 @@ def test_counts_that_keep_steps_apart_are_compared_step_by_step():
         arrays = {name: np.array(values) for name, values in (columns | paid).items()}
         return cs.Counts.combined(space, list(times), [True, True], arrays)
 
-    assert cs.contradictions(counts(swapped=False)) == []
+    assert list(cs.contradictions(counts(swapped=False))) == []
     found = cs.contradictions(counts(swapped=True))
     assert [item.step for item in sorted(found, key=lambda item: item.step)] == [0, 1]
     assert "does in a at step 0: it leads to b in 100% against 0%" in str(min(found, key=lambda item: item.step))
@@ -139,7 +90,7 @@ def test_an_outcome_that_is_known_only_if_it_was_an_end_is_no_contradiction():
     # The other is never cut: it goes on once and then ends, again and again.
     episode, step = np.arange(n) // 2, np.arange(n) % 2
     whole = cs.Logs(space, "whole", episode, step, zeros, zeros, zeros, step, step == 1, zeros == 1)
-    assert cs.contradictions(cs.count([cut, whole])) == []
+    assert list(cs.contradictions(cs.count([cut, whole]))) == []
 
 
 @pytest.mark.parametrize("horizon", [3, 20])
@@ -155,13 +106,6 @@ def test_missing_next_states_are_no_contradiction(horizon):
         both = [without_next_state(whole, "a"), without_next_state(other, "b")]
         accused += bool(cs.contradictions(cs.count(both)))
     assert accused <= 4  # of 40 at level 5%
-
-
-def test_ends_are_one_outcome_where_a_source_does_not_tell_them_apart():
-    space = cs.Space(["a", "x", "y"], ["go"])
-    after, n = [1, 2, -1, -1], 4
-    logs = cs.Logs(space, "s", range(n), [0] * n, [0] * n, [0] * n, [0.0] * n, after, [True] * n, [False] * n)
-    assert cs.unseen_mass(cs.count(logs))[0] == 0.0
 
 
 def test_outcomes_that_differ_in_the_reward_alone_are_named_by_it():
@@ -208,6 +152,12 @@ def test_small_tables_get_an_exact_p_value(table):
     found = _p_value(table, np.random.default_rng(0), deals=20_000)
     if found <= 0.05 or exact <= 0.01:  # else the approximation is reported, which cannot lead to a rejection
         assert found == pytest.approx(exact, rel=0.35, abs=0.002)
+
+
+@given(st.floats(0, 300), st.integers(1, 40))
+@settings(max_examples=60)
+def test_tail_probabilities_are_those_of_the_chi_squared_distribution(statistic, freedom):
+    assert chdtrc(freedom, statistic) == pytest.approx(chi2.sf(statistic, freedom), rel=1e-9, abs=1e-300)
 
 
 def test_a_strong_difference_gets_a_tiny_p_value():
@@ -269,9 +219,10 @@ def test_what_could_not_be_compared_is_counted():
     world = cs.load_world("lavacross-easy")
     logs = [world.collect(name, 3000) for name in ("good", "random")]
     full = cs.count(logs)
-    compared, both = comparable(full)
+    compared, both = cs.contradictions(full).compared, cs.contradictions(full).shared
     assert 0 < compared == both
     unknown = [replace(one, next_state=np.where(one.truncated, -1, one.next_state)) for one in logs]
-    fewer, same = comparable(cs.count(unknown, check=False))
-    assert same == both
-    assert 0 < fewer < both
+    found = cs.contradictions(cs.count(unknown, check=False))
+    assert found.shared == both
+    assert 0 < found.compared < both
+    assert f"{found.compared} of {both} state-actions that two sources took were compared" in found.summary()

@@ -1,8 +1,7 @@
-"""What counts are worth, before anything is bounded.
+"""Where two sources cannot both be unconfounded.
 
-- `coverage`: which states and actions each source shows, and how much mass it can prove.
-- `unseen_mass`: how believable it is that every possible outcome was seen.
-- `contradictions`: where two sources cannot both be unconfounded.
+- `contradictions`: the states and actions after which two sources show outcomes that differ by more than chance.
+- `reconciling`: the smallest confounding at which both can be right.
 """
 
 from __future__ import annotations
@@ -10,24 +9,29 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
+from causal_shaping._checks import check_probability
 from causal_shaping.bounds._limits import lower_limit, upper_limit
-from causal_shaping.data.arrays import FloatArray, groups
+from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
+from causal_shaping.data.result import ResultSequence, json_text
 from causal_shaping.data.space import UNKNOWN, Label
+from causal_shaping.data.words import state_text
+from causal_shaping.diagnose.coverage import known_next_state
+from causal_shaping.diagnose.small_cells import SmallCells
 from causal_shaping.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEVEL = 0.05
 """The chance that `contradictions` names anything at all where all sources are unconfounded."""
-
-FEW_VISITS = 10
-"""Fewer visits to a state than this are called few."""
 
 CANDIDATE = 0.05
 """Approximate p-values above this are kept; below, they are replaced by those of a permutation test."""
@@ -37,37 +41,13 @@ EXPECTED = 10
 """Approximate p-values below `CERTAIN`, with no expected count below `EXPECTED`, need no permutation test."""
 
 MOST_DEALT = 1e9
-"""Outcomes beyond which a permutation test is out of reach, and the approximation as good."""
+"""With more outcomes than this a permutation test takes too long, and the approximation is as good."""
 
 EXCEEDANCES = 20
 """A permutation test stops when this many permutations were at least as extreme (Besag and Clifford 1991)."""
 
 MOST_CONFOUNDING = 1e6
 """Confounding beyond this is called infinite."""
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """What one source shows of the space.
-
-    Attributes:
-        source: its name.
-        steps: how many actions it took.
-        states: how many states it left at least once.
-        few: labels of states that it left fewer times than the limit.
-        never: labels of states that no row of it leaves or enters.
-        untried: (state, action) of the states that it left, never tried.
-        action_share: how often it takes its most frequent action, mean over its steps: the mass that a confounded
-            source proves at best.
-    """
-
-    source: str
-    steps: int
-    states: int
-    few: tuple[Label, ...]
-    never: tuple[Label, ...]
-    untried: tuple[tuple[Label, Label], ...]
-    action_share: float
 
 
 @dataclass(frozen=True)
@@ -80,110 +60,133 @@ class Contradiction:
         first: a source.
         second: the other.
         state: label of the state.
+        where: the state in words.
         action: label of the action.
         p_value: of the homogeneity test, corrected for all tests that were made (Holm).
         outcome: the outcome that differs most, in words.
         first_share: how often it follows in the first source.
         second_share: how often it follows in the second.
+        visits: how many steps each of the two shares is of.
         confounding: the smallest Gamma at which both sources are possible, sampling error allowed for at 95%; inf if
             only unlimited confounding reconciles them, None if nothing does.
-        step: at which step, counted from 0, if the counts keep steps apart; None if they are pooled.
+        step: at which step, counted from 0, of step-indexed counts; None if steps are pooled.
     """
 
     first: str
     second: str
     state: Label
+    where: str
     action: Label
     p_value: float
     outcome: str
     first_share: float
     second_share: float
+    visits: tuple[int, int]
     confounding: float | None
     step: int | None = None
 
-    def __str__(self) -> str:
+    def describe(self, cells: SmallCells) -> str:
+        """Return it in words; shares that would give a small count away are withheld."""
         if self.confounding is None:
             reconciled = "No confounding reconciles them (at 95% confidence): they did not watch the same world."
         elif math.isinf(self.confounding):
             reconciled = "At least one of them is confounded there, without limit."
         elif self.confounding == 1:
-            reconciled = "At least one of them is confounded there; a little reconciles them."
+            reconciled = "At least one of them is confounded there; a little confounding reconciles them."
         else:
             reconciled = (
                 f"At least one of them is confounded there; a confounding of {self.confounding:.3g} reconciles them."
             )
         when = "" if self.step is None else f" at step {self.step}"
+        shares = " against ".join(
+            f"a share that is {cells.share(0, share * n, n)}"
+            if cells.hides_share(round(share * n), n)
+            else f"{share:.0%}"
+            for share, n in zip((self.first_share, self.second_share), self.visits, strict=True)
+        )
         return (
-            f"{self.first} and {self.second} disagree on what {self.action} does in {self.state}{when}: it "
-            f"{self.outcome} in {self.first_share:.0%} against {self.second_share:.0%}. {reconciled}"
+            f"{self.first} and {self.second} disagree on what {self.action} does in {self.where}{when}: it "
+            f"{self.outcome} in {shares}. {reconciled}"
         )
 
-
-def coverage(counts: Counts, few: int = FEW_VISITS) -> list[Coverage]:
-    """Return what each source shows of the space."""
-    states = len(counts.space.states)
-    result = []
-    for i, source in enumerate(counts.sources):
-        here = counts.source == i
-        taken = actions_taken(counts, i)
-        visits = taken.sum(axis=1)
-        entered = np.zeros(states, dtype=bool)
-        entered[counts.next_state[here & (counts.next_state != UNKNOWN)]] = True
-        left = visits > 0
-        result.append(
-            Coverage(
-                source=source,
-                steps=int(visits.sum()),
-                states=int(left.sum()),
-                few=_labels(counts, left & (visits < few)),
-                never=_labels(counts, ~left & ~entered),
-                untried=tuple(
-                    (counts.space.states[s], counts.space.actions[x])
-                    for s, x in np.argwhere(left[:, None] & (taken == 0)).tolist()
-                ),
-                action_share=float(taken.max(axis=1).sum() / visits.sum()),
-            )
-        )
-    return result
+    def __str__(self) -> str:
+        return self.describe(SmallCells())
 
 
-def actions_taken(counts: Counts, source: int) -> FloatArray:
-    """Return how often a source took each action in each state: float64 [states, actions]."""
-    here = counts.source == source
-    taken = np.zeros((len(counts.space.states), len(counts.space.actions)))
-    np.add.at(taken, (counts.state[here], counts.action[here]), counts.n[here])
-    return taken
+@dataclass(frozen=True, eq=False, repr=False)
+class Contradictions(ResultSequence[Contradiction]):
+    """Where sources contradict each other: a sequence of `Contradiction`, the surest first.
 
-
-def _labels(counts: Counts, which: npt.NDArray[np.bool_]) -> tuple[Label, ...]:
-    return tuple(counts.space.states[s] for s in np.flatnonzero(which))
-
-
-def unseen_mass(counts: Counts) -> FloatArray:
-    """Return, per state, how much of what follows it was probably never seen: float64 [states], NaN if never left.
-
-    The Good-Turing estimate: the share of steps whose outcome was seen just once, all sources and actions together.
-    `observed` support assumes that this mass is zero.
+    Attributes:
+        items: the contradictions.
+        sources: the names of all sources that were compared.
+        level: the chance of any false report.
+        compared: how many (pair of sources, state, action) were compared.
+        shared: how many both sources of a pair took; what was not compared holds rows without a known outcome.
+        smallest_cell: counts below are hidden, see `SmallCells`; None shows all.
     """
-    if counts.population:
-        raise ArgumentError("Population counts hold every outcome: there is nothing unseen to estimate.")
-    known = counts.outcome_known
-    rewards = counts.reward_min if all(counts.discrete_rewards) else np.zeros(len(counts))
-    key = [column[known] for column in (counts.state, _where_it_led(counts), counts.terminated, rewards)]
-    order, first = groups(key)
-    n, state = np.add.reduceat(counts.n[known][order], first), key[0][order][first]
-    total = np.bincount(state, n, minlength=len(counts.space.states))
-    once = np.bincount(state, n == 1, minlength=len(counts.space.states))
-    return np.where(total > 0, once / np.maximum(total, 1), np.nan)
+
+    items: tuple[Contradiction, ...]
+    sources: tuple[str, ...]
+    level: float
+    compared: int
+    shared: int
+    smallest_cell: int | None = None
+
+    def findings(self) -> list[str]:
+        """Return what was found, in sentences."""
+        if len(self.sources) == 1:
+            return ["With one source there is nothing to compare: confounding cannot be tested for."]
+        if self.items:
+            cells = SmallCells(self.smallest_cell)
+            count = len(self.items)
+            head = f"{count} contradiction{'' if count == 1 else 's'} between sources:"
+            return [head, *(item.describe(cells) for item in self.items)]
+        left_out = (
+            f" {self.compared} of {self.shared} state-actions that two sources took were compared; the others hold "
+            "rows without a known outcome."
+            if self.compared < self.shared
+            else ""
+        )
+        return [f"No two sources contradict each other. That does not prove that they are unconfounded.{left_out}"]
+
+    def summary(self) -> str:
+        """Return what was found, a sentence a line."""
+        return "\n".join(self.findings())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per contradiction; shares that would give a small count away are missing."""
+        import pandas as pd
+
+        rows = self.as_plain()
+        for row in rows:
+            row["first_visits"], row["second_visits"] = row.pop("visits")
+        names = [field.name for field in fields(Contradiction) if field.name != "visits"]
+        return pd.DataFrame(rows, columns=[*names, "first_visits", "second_visits", "text"])
+
+    def as_plain(self) -> list[dict[str, Any]]:
+        """Return everything as plain values, for JSON."""
+        cells = SmallCells(self.smallest_cell)
+        result = []
+        for item in self.items:
+            shown: dict[str, Any] = {"text": item.describe(cells)}
+            if self.smallest_cell is not None:  # what is left of the visits to the state could be a small cell
+                shown["visits"] = [None, None]
+            for name, n in zip(("first_share", "second_share"), item.visits, strict=True):
+                share = getattr(item, name)
+                shown[name] = None if cells.hides_share(round(share * n), n) else share
+            result.append(asdict(item) | shown)
+        return result
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return json_text(self.as_plain())
+
+    def __repr__(self) -> str:
+        return f"Contradictions({len(self.items)} in {self.compared} comparisons of {', '.join(self.sources)})"
 
 
-def _where_it_led(counts: Counts) -> npt.NDArray[np.int32]:
-    """Return the next state of each entry; of none that ended, if a source does not tell where its episodes end."""
-    silent = (counts.terminated & (counts.next_state == UNKNOWN)).any()
-    return np.where(counts.terminated, UNKNOWN, counts.next_state) if silent else counts.next_state
-
-
-def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[Contradiction]:
+def contradictions(counts: Counts, *, level: float = LEVEL, seed: int = 0) -> Contradictions:
     """Return where two sources show different outcomes after the same action in the same state.
 
     An unconfounded source shows what do(x) does, whatever its policy. So two unconfounded sources of one world show
@@ -194,16 +197,17 @@ def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[
     until enough deals are as extreme. P-values are corrected for the number of tests by Holm's method, so the chance
     of any false report is at most `level`.
 
-    Counts that keep steps apart are compared step by step. A (s, x) with unknown outcomes is left out: whether an
-    outcome is known can depend on what it was.
+    Step-indexed counts are compared step by step. A (s, x) with unknown outcomes is left out: whether an outcome is
+    known can depend on what it was.
 
     Args:
-        counts: of a sample, two or more sources.
+        counts: of a sample; with one source there is nothing to compare.
         level: the chance of any false report.
         seed: of the permutations.
     """
     if counts.population:
         raise ArgumentError("The test is for samples; population counts can be compared as they are.")
+    check_probability("level", level, example="0.05")
     cells = [
         (pair, cell) for pair in itertools.combinations(range(len(counts.sources)), 2) for cell in _cells(counts, *pair)
     ]
@@ -217,26 +221,23 @@ def contradictions(counts: Counts, level: float = LEVEL, seed: int = 0) -> list[
         if running > level:
             break
         adjusted[position] = running
-    return [_contradiction(counts, cells[position][0], cells[position][1], p) for position, p in adjusted.items()]
+    found = (_contradiction(counts, cells[i][0], cells[i][1], p) for i, p in adjusted.items())
+    return Contradictions(tuple(found), counts.sources, level, len(cells), _shared_cells(counts))
 
 
-def comparable(counts: Counts) -> tuple[int, int]:
-    """Return how many (pair of sources, state, action) `contradictions` can compare, and how many both sources took."""
-    both = compared = 0
-    step = _steps(counts)
-    keys = [
-        set(zip(*(column[counts.source == i].tolist() for column in (step, counts.state, counts.action)), strict=True))
+def _shared_cells(counts: Counts) -> int:
+    """Return how many (pair of sources, [step,] state, action) both sources of the pair took."""
+    columns = (_steps(counts), counts.state, counts.action)
+    taken = [
+        set(zip(*(column[counts.source == i].tolist() for column in columns), strict=True))
         for i in range(len(counts.sources))
     ]
-    for first, second in itertools.combinations(range(len(counts.sources)), 2):
-        both += len(keys[first] & keys[second])
-        compared += sum(1 for _ in _cells(counts, first, second))
-    return compared, both
+    return sum(len(first & second) for first, second in itertools.combinations(taken, 2))
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """Outcomes of two sources after one (state, action), at one step if steps are kept apart."""
+    """Outcomes of two sources after one (state, action), at one step if the counts are step-indexed."""
 
     step: int | None
     state: int
@@ -260,12 +261,12 @@ def _cells(counts: Counts, first: int, second: int) -> Iterator[_Cell]:
     pair = np.isin(counts.source, (first, second))
     hidden = pair & ~counts.outcome_known
     unknown = set(zip(*(column[hidden].tolist() for column in (step, counts.state, counts.action)), strict=True))
-    led = _where_it_led(counts)
+    after_state = known_next_state(counts)
     for row, source in enumerate((first, second)):
         here = counts.source == source
         np.add.at(visits[row], (step[here], counts.state[here]), counts.n[here])
         here &= counts.outcome_known
-        columns = (step, counts.state, counts.action, led, counts.terminated, counts.reward_min, counts.n)
+        columns = (step, counts.state, counts.action, after_state, counts.terminated, counts.reward_min, counts.n)
         for h, s, x, after, ended, reward, n in zip(*(column[here].tolist() for column in columns), strict=True):
             outcomes = found.setdefault((h, s, x), {})
             outcomes.setdefault((after, ended, reward if rewards else 0.0), [0.0, 0.0])[row] += n
@@ -289,7 +290,7 @@ def _p_value(table: FloatArray, rng: np.random.Generator, deals: int) -> float:
         return 1.0
     share = rows[0] / rows.sum()
     found = _statistic(table[0], totals, share)
-    approximate = float(chi2.sf(found, len(totals) - 1))
+    approximate = float(chdtrc(len(totals) - 1, found))
     smallest = float(totals.min() * min(share, 1 - share))
     if approximate > CANDIDATE or (approximate < CERTAIN and smallest >= EXPECTED) or totals.sum() > MOST_DEALT:
         return approximate
@@ -306,18 +307,20 @@ def _contradiction(counts: Counts, pair: tuple[int, int], cell: _Cell, p_value: 
     shares = cell.table / cell.table.sum(axis=1, keepdims=True)
     most = int(np.argmax(np.abs(shares[0] - shares[1]).round(12)))  # the first of equals
     after, ended, reward = cell.outcomes[most]
-    where = "" if after == UNKNOWN else f" in {counts.space.states[after]}"
+    place = "" if after == UNKNOWN else state_text(counts.space, after)
     same_place = sum(outcome[:2] == (after, ended) for outcome in cell.outcomes) > 1
     paid = f" with reward {reward:.6g}" if same_place else ""
     return Contradiction(
         first=counts.sources[pair[0]],
         second=counts.sources[pair[1]],
         state=counts.space.states[cell.state],
+        where=state_text(counts.space, cell.state),
         action=counts.space.actions[cell.action],
         p_value=float(p_value),
-        outcome=(f"ends{where}" if ended else f"leads to {counts.space.states[after]}") + paid,
+        outcome=("ends" + (f" in {place}" if place else "") if ended else f"leads to {place}") + paid,
         first_share=float(shares[0, most]),
         second_share=float(shares[1, most]),
+        visits=(int(cell.table[0].sum()), int(cell.table[1].sum())),
         confounding=reconciling(cell.table, cell.visits),
         step=cell.step,
     )
@@ -343,11 +346,15 @@ def reconciling(table: FloatArray, visits: tuple[float, float], confidence: floa
     taken, total = table.sum(axis=1, keepdims=True), np.asarray(visits, dtype=np.float64)[:, None]
     alpha = (1 - confidence) / (2 * held.size + len(table))
     low, high = lower_limit(held, taken, alpha), upper_limit(held, taken, alpha)
-    often = lower_limit(taken, total, alpha)
+    propensity = lower_limit(taken, total, alpha)
 
     def agrees(gamma: float) -> bool:
-        least = low * (often + (1 - often) / gamma)
-        most = np.minimum(1.0, high * (often + (1 - often) * gamma)) if math.isfinite(gamma) else np.ones_like(high)
+        least = low * (propensity + (1 - propensity) / gamma)
+        most = (
+            np.minimum(1.0, high * (propensity + (1 - propensity) * gamma))
+            if math.isfinite(gamma)
+            else np.ones_like(high)
+        )
         floor, ceiling = least.max(axis=0), most.min(axis=0)
         return bool((floor <= ceiling).all() and floor.sum() <= 1 <= ceiling.sum())
 

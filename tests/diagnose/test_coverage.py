@@ -1,0 +1,78 @@
+"""Coverage and unseen mass: what the sources show of the space, and what was probably never seen."""
+
+import json
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import causal_shaping as cs
+
+
+def test_coverage_counts_states_visits_and_untried_actions():
+    world = cs.load_world("lavacross-hard")
+    logs = world.collect("good", 2000, seed=5)
+    (found,) = cs.coverage(cs.count(logs), few_visits=20)
+    visits = np.bincount(logs.state, minlength=49)
+    assert found.steps == 2000
+    assert found.states == (visits > 0).sum()
+    assert set(found.few_visits) == {world.states[s] for s in np.flatnonzero((visits > 0) & (visits < 20))}
+    seen = set(logs.state) | set(logs.next_state)
+    assert set(found.unseen_states) == {label for s, label in enumerate(world.states) if s not in seen}
+    pairs = set(zip(logs.state.tolist(), logs.action.tolist(), strict=True))
+    assert len(found.untried_actions) == 5 * found.states - len(pairs)
+    for state, action in found.untried_actions:
+        assert (world.space.state_position(state), world.space.action_position(action)) not in pairs
+    most = sum(np.bincount(logs.action[logs.state == s]).max() for s in np.unique(logs.state))
+    assert found.action_share == pytest.approx(most / 2000)
+
+
+def test_unseen_mass_is_the_share_of_outcomes_seen_once():
+    space = cs.Space(["a", "b", "c", "d"], ["go"])
+    after = [1, 1, 1, 2, 3]  # b three times, c and d once
+    n = len(after)
+    logs = cs.Logs(space, "s", range(n), [0] * n, [0] * n, [0] * n, [0.0] * n, after, [False] * n, [True] * n)
+    np.testing.assert_array_equal(cs.unseen_mass(cs.count(logs)), [0.4, np.nan, np.nan, np.nan])
+
+
+def test_unseen_mass_is_right_on_average():
+    """Good and Turing: after n visits, the mean estimate is the mass that n - 1 visits leave unseen.
+
+    Episodes of one step, so that the number of visits does not depend on what followed them.
+    """
+    world = cs.load_world("lavacross-maze", horizon=1)
+    truth = world.model.observe(world.demonstrators["bad"], "bad")
+    chances = defaultdict(lambda: defaultdict(float))  # state -> outcome -> probability, all actions together
+    for s, after, reward, n in zip(truth.state, truth.next_state, truth.reward_min, truth.n, strict=True):
+        chances[s][after, reward] += n
+    estimates, expected = [], []
+    for seed in range(60):
+        logs = world.collect("bad", 400, seed)
+        visits, unseen = np.bincount(logs.state, minlength=49), cs.unseen_mass(cs.count(logs))
+        for s in np.flatnonzero(visits):
+            p = np.array(list(chances[s].values()))
+            estimates.append(unseen[s])
+            expected.append((p * (1 - p) ** (visits[s] - 1)).sum())
+    error = np.std(np.array(estimates) - expected) / np.sqrt(len(estimates))
+    assert abs(np.mean(estimates) - np.mean(expected)) < 3.5 * error  # sigmas
+    assert np.mean(expected) > 20 * error  # and there is something to estimate
+
+
+def test_ends_are_one_outcome_where_a_source_does_not_tell_them_apart():
+    space = cs.Space(["a", "x", "y"], ["go"])
+    after, n = [1, 2, -1, -1], 4
+    logs = cs.Logs(space, "s", range(n), [0] * n, [0] * n, [0] * n, [0.0] * n, after, [True] * n, [False] * n)
+    assert cs.unseen_mass(cs.count(logs))[0] == 0.0
+
+
+def test_coverage_is_a_sequence_a_table_and_words():
+    world = cs.load_world("lavacross-hard")
+    found = cs.coverage(cs.count([world.collect(name, 2000, seed=5) for name in ("good", "random")]))
+    assert [item.source for item in found] == ["good", "random"]
+    assert found[0] is found.items[0]
+    assert len(found) == 2
+    assert "\n" not in repr(found)
+    assert f"good {found[0].states}" in repr(found)
+    assert str(found).splitlines()[0] == "Coverage"
+    assert found.to_pandas().groupby("source").size().to_dict() == {item.source: item.states for item in found}
+    assert json.loads(found.to_json())[1]["steps"] == 2000

@@ -1,0 +1,143 @@
+"""Inspections: what they say, that they are complete without the command, and that small cells stay hidden."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.diagnose.small_cells import SmallCells
+from causal_shaping.errors import ArgumentError
+
+
+@pytest.fixture(scope="module")
+def logs():
+    world = cs.load_world("lavacross-easy")
+    return [world.collect(name, 20_000) for name in ("bad", "random")]
+
+
+@pytest.fixture(scope="module")
+def found(logs):
+    return cs.inspect(logs)
+
+
+def test_an_inspection_prints_tables_and_findings(found):
+    text = str(found)
+    assert text == found.summary()
+    assert re.search(r"^bad +2,137 +20,000 +9\.4 \(longest 20\) +1,549 +588 +0 ", text, re.MULTILINE)
+    assert "bad takes its most frequent action in 91% of its steps" in text
+    assert "- 4 contradictions between sources:" in text
+    assert "- bad and random disagree on what right does in (3, 1): it leads to (4, 1) in 95% against 16%." in text
+    assert repr(found) == "Inspection(bad, random: 49 states, 4 contradictions)"
+    assert "<table" in found._repr_html_()
+
+
+def test_parts_of_an_inspection_are_those_of_the_library(logs, found):
+    counts = cs.count(logs)
+    assert found.counts.checksum == counts.checksum
+    assert found.coverage.items == cs.coverage(counts).items
+    assert found.contradictions.items == cs.contradictions(counts).items
+    np.testing.assert_array_equal(found.unseen, cs.unseen_mass(counts))
+
+
+def test_json_holds_everything(found):
+    held = json.loads(found.to_json())
+    assert [source["source"] for source in held["sources"]] == ["bad", "random"]
+    assert held["sources"][0] | {"episodes": 2137, "steps": 20_000, "unknown": 0} == held["sources"][0]
+    assert held["findings"] == found.findings()
+    assert json.loads(found.contradictions.to_json()) == held["contradictions"]
+    assert [row["source"] for row in json.loads(found.coverage.to_json())] == ["bad", "random"]
+
+
+def test_the_table_has_a_row_per_source_and_state(found, logs):
+    frame = found.to_pandas()
+    assert frame.groupby("source").visits.sum().to_dict() == {"bad": 20_000, "random": 20_000}
+    row = frame[(frame.source == "bad") & (frame.x == 3) & (frame.y == 1)].iloc[0]
+    taken = [x for s, x in zip(logs[0].state, logs[0].action, strict=True) if logs[0].space.states[s] == (3, 1)]
+    assert row.visits == len(taken)
+    assert row.action_share == pytest.approx(np.bincount(taken).max() / len(taken))
+    assert len(found.contradictions.to_pandas()) == 4
+
+
+def test_logs_can_be_files_and_frames_and_progress_tells_what_is_done(logs, found, tmp_path):
+    logs[0].save(tmp_path / "bad.parquet")
+    logs[1].save(tmp_path / "random.csv")
+    told = []
+    table = cs.open_logs(tmp_path / "random.csv", source="random", state=["x", "y"])
+    again = cs.inspect([tmp_path / "bad.parquet", table], progress=lambda *call: told.append(call))
+    assert again.findings() == found.findings()
+    assert [(done, total) for done, total, _ in told] == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    assert told[0][2].startswith("Checking ")
+    assert again.metadata[0]["world"] == "lavacross-easy"
+    one = cs.inspect(tmp_path / "bad.parquet")
+    assert "With one source there is nothing to compare" in one.summary()
+
+
+def test_wrong_arguments_are_refused_before_the_logs_are_read():
+    with pytest.raises(ArgumentError, match="smallest_cell is 1; it must be at least 2"):
+        cs.inspect("nothing.parquet", smallest_cell=1)
+    with pytest.raises(ArgumentError, match="level is 2"):
+        cs.contradictions(cs.count(cs.load_world("lavacross-easy").collect("bad", 10)), level=2)
+
+
+def ward(patients, rare, seed):
+    """Patients with a stage and a drug; `rare` of them have a stage of their own."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"episode": np.arange(patients), "step": 0})
+    frame["state"] = np.where(frame.episode < rare, "rare", "common")
+    frame["action"] = rng.choice(["none", "drug"], patients)
+    frame["next_state"] = frame.state
+    frame["reward"] = rng.integers(2, size=patients).astype(float)
+    frame["terminated"] = frame.episode >= rare
+    frame["truncated"] = ~frame.terminated
+    return frame
+
+
+@pytest.fixture(scope="module")
+def small():
+    return [cs.open_logs(ward(200, 7, 0), source="three"), cs.open_logs(ward(300, 40, 1), source="seven")]
+
+
+def test_no_small_count_is_shown_and_none_can_be_computed(small):
+    open_to_all = cs.inspect(small)
+    assert re.search(r"^three +200 +200 .* 193 +7 +0 ", open_to_all.summary(), re.MULTILINE)
+    hidden = cs.inspect(small, smallest_cell=11)
+    row = next(line for line in hidden.summary().splitlines() if line.startswith("three"))
+    assert re.search(r"^three +200 +200 +1\.0 +withheld +fewer than 11 +0 ", row)  # 193 would give the 7 away
+    row = next(line for line in hidden.summary().splitlines() if line.startswith("seven"))
+    assert re.search(r"^seven +300 +300 +1\.0 +260 +40 +0 ", row)
+    held = json.loads(hidden.to_json())["sources"][0]
+    assert (held["terminated"], held["truncated"], held["unknown"]) == ("withheld", "fewer than 11", 0)
+    assert held["longest"] is held["highest_return"] is None
+    frame = hidden.to_pandas().set_index(["source", "state"])
+    assert pd.isna(frame.visits["three", "rare"])
+    assert pd.isna(frame.action_share["three", "rare"])
+    assert pd.isna(frame.visits["three", "common"])  # 200 steps less 193 would give the 7 away
+    assert (frame.visits["seven", "rare"], frame.visits["seven", "common"]) == (40, 260)
+
+
+def test_hidden_cells_bound_the_unseen_mass_from_above(small):
+    hidden, shown = cs.inspect(small, smallest_cell=11), cs.inspect(small)
+    known = ~np.isnan(hidden.unseen_shown)
+    assert (hidden.unseen_shown[known] >= shown.unseen[known]).all()
+    np.testing.assert_array_equal(shown.unseen_shown, shown.unseen)
+    assert np.isnan(hidden.without_small_cells(100).unseen_shown).sum() == 1  # of 47 visits to the rare stage
+
+
+def test_a_contradiction_withholds_shares_of_small_counts(found):
+    item = replace(found.contradictions[0], first_share=0.99, second_share=0.5, visits=(300, 300))
+    assert "in 99% against 50%" in str(item)
+    assert "in a share that is withheld against 50%" in item.describe(SmallCells(11))  # 3 of 300 are left
+    assert "in 99% against 50%" in item.describe(SmallCells(3))
+
+
+def test_what_was_left_out_is_told_and_hidden(tmp_path):
+    frame = ward(200, 7, 0)
+    frame.loc[3, "reward"] = np.nan
+    with pytest.warns(cs.DroppedEpisodesWarning):
+        found = cs.inspect(cs.open_logs(frame, source="three"), skip_bad_episodes=True, smallest_cell=11)
+    (dropped,) = json.loads(found.to_json())["dropped"].values()
+    assert dropped["episodes"] == dropped["rows"] == "fewer than 11"

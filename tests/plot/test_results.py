@@ -1,0 +1,150 @@
+"""Figures of results: each kind has one, in given axes or new ones, and labels stay text."""
+
+import builtins
+import math
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import causal_shaping as cs
+from causal_shaping.data.words import state_text
+from causal_shaping.errors import ArgumentError, FileError, MissingExtraError
+from causal_shaping.plot import FIGURES, check_picture, draw, save_picture
+from causal_shaping.plot._html import check_page
+from causal_shaping.plot.by_state import world_of
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def world():
+    return cs.load_world("lavacross-easy")
+
+
+@pytest.fixture(scope="module")
+def results(world, tmp_path_factory):
+    """A result of every kind, by the name of its class."""
+    logs = [world.collect(name, 20_000) for name in ("bad", "random")]
+    found = cs.inspect(logs)
+    counts = cs.count(logs)
+    ceilings = cs.value_ceilings(counts, 20, -0.1)
+    return {
+        "Counts": counts,
+        "Bounds": ceilings,
+        "Potential": ceilings.potential(),
+        "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf)),
+        "Coverage": found.coverage,
+        "Contradictions": found.contradictions,
+        "Inspection": found,
+        "Run": cs.train(world, None, "q-ucb-shaping", 500),
+        "Seeds": cs.train_seeds(world, None, "q-ucb-shaping", 500, range(2), tmp_path_factory.mktemp("runs")),
+    }
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_every_result_is_drawn_into_given_axes_and_into_a_new_figure(results, kind):
+    axes = Figure().add_subplot()
+    assert draw(results[kind], axes) is axes
+    assert axes.has_data()
+    drawn = np.atleast_1d(draw(results[kind]))
+    assert all(isinstance(one, Axes) and one.has_data() for one in drawn)
+    assert drawn[0].get_figure().number in pyplot.get_fignums()
+
+
+def test_results_have_the_figure_as_a_method(results):
+    assert len(results["Inspection"].plot(Figure())) == 3
+    assert len(results["Coverage"].plot()) == 2
+    assert isinstance(results["Contradictions"].plot(), Axes)
+
+
+def test_states_of_two_numbers_are_a_heat_map(results, world):
+    ceilings = results["Bounds"]
+    axes = draw(ceilings, Figure())
+    (image,) = axes.images
+    x, y = (2, 5)
+    left, _, _, top = image.get_extent()
+    assert image.get_array()[int(y - top), int(x - left)] == ceilings.values[0, ceilings.space.state_position((x, y))]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "y")
+    on_map = draw(ceilings, Figure(), world=world)
+    assert len(on_map.texts) == len(world.grid.starts)
+
+
+def test_other_states_are_bars_with_names_and_bins_are_ranges():
+    space = cs.Space([(0, "mild"), (1, "mild")], ["go"], ["age", "stage"], {"age": cs.Bins(edges=(65.0,))})
+    assert state_text(space, 1) == "age 65 and above, stage mild"
+    axes = draw(cs.Potential([1.0, 2.0], space), Figure())
+    assert [bar.get_width() for bar in axes.patches] == [1.0, 2.0]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == [state_text(space, s) for s in range(2)]
+    many = cs.Space([f"s{i}" for i in range(100)], ["go"])
+    axes = draw(cs.Potential(np.arange(100.0), many), Figure())
+    assert not axes.patches
+    assert axes.lines[0].get_ydata()[0] == 99
+
+
+def test_labels_are_text_and_no_formulas(tmp_path):
+    space = cs.Space(["$\\frac{$", "$b$", "<script>"], ["$go$"])
+    save_picture(cs.Potential([1.0, 2.0, 3.0], space), tmp_path / "x.svg")
+    assert "<script>" not in (tmp_path / "x.svg").read_text()
+
+
+def test_the_world_of_logs_is_the_one_that_all_of_them_name(world, results):
+    space = results["Counts"].space
+    named = {"world": "lavacross-easy", "coins": "standing"}
+    assert world_of(space, [named, named]).name == "lavacross-easy"
+    for metadata in ([], [{}], [named, {"world": "lavacross-hard"}], [{"world": "walking-robot"}], [{"world": "ward"}]):
+        assert world_of(space, metadata) is None
+
+
+def test_several_learners_share_axes(results):
+    axes = draw(results["Seeds"], Figure(), label="one")
+    draw(results["Seeds"], axes, label="other")
+    assert [text.get_text() for text in axes.get_legend().texts] == ["one", "other"]
+
+
+def test_a_run_without_a_known_optimum_shows_its_returns():
+    run = cs.train(gym.make("FrozenLake-v1"), None, "q-ucb-shaping", 500)
+    assert draw(run, Figure()).get_ylabel() == "return of an episode"
+
+
+def test_visits_of_one_source(results):
+    counts = results["Counts"]
+    both, one = (np.nansum(draw(counts, Figure(), source=name).images[0].get_array()) for name in (None, "bad"))
+    assert (both, one) == (40_000, 20_000)
+    with pytest.raises(ArgumentError, match="There is no source 'good'"):
+        draw(counts, Figure(), source="good")
+
+
+def test_what_has_no_figure_says_so():
+    with pytest.raises(ArgumentError, match="There is no figure of a dict"):
+        draw({})
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "missing"), [(check_picture, "x.png", "matplotlib"), (check_page, "x.html", "jinja2")]
+)
+def test_a_file_and_the_extra_are_checked_before_the_computing(monkeypatch, tmp_path, check, name, missing):
+    check(tmp_path / name)
+    with pytest.raises(FileError, match="does not exist"):
+        check(tmp_path / "no" / name)
+    with pytest.raises(FileError, match=r"must end in \.(png|html)"):
+        check(tmp_path / "x.txt")
+    real = builtins.__import__
+
+    def hidden(module, *rest):
+        if module.split(".")[0] == missing:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+        return real(module, *rest)
+
+    monkeypatch.delitem(sys.modules, missing)
+    monkeypatch.setattr(builtins, "__import__", hidden)
+    with pytest.raises(MissingExtraError, match=r"causal-shaping\[plot\]"):
+        check(tmp_path / name)
