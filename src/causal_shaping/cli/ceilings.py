@@ -91,7 +91,6 @@ def ceilings(
     from causal_shaping.diagnose import inspect as inspect_logs
     from causal_shaping.io.files import write_table
     from causal_shaping.plot import save_picture
-    from causal_shaping.plot.by_state import world_of
 
     check_choice("--support", support, SUPPORTS)
     check_files(output, png, html)
@@ -127,6 +126,8 @@ def ceilings(
         if counts_file is not None:
             counts.save(counts_file)
         if png is not None:
+            from causal_shaping.plot.by_state import world_of
+
             save_picture(found, png, world=world_of(found.space, [table.metadata for table in tables]))
         if html is not None:
             parts: dict[str, Any] = {"smallest_cell": smallest_cell}
