@@ -1,4 +1,4 @@
-"""Labels in Arrow columns, and their positions in a space: whole columns at a time.
+"""Labels in Arrow columns, and their positions in a space: a column at a time.
 
 - `label_columns`, `state_columns`, `label_column`: positions to columns of labels.
 - `positions`: columns of labels to positions; `read_off`: the labels that columns hold.

@@ -51,14 +51,14 @@ class RawLogs:
     Attributes:
         rows: the raw table.
         origin: what to call it in messages.
-        name: the source's name if nothing else tells it.
-        state: the columns of the state if nothing else tells them.
+        name: the source's name where neither the user nor the metadata give one.
+        state: the columns of the state where neither the user nor the metadata give them.
         row: the column that numbers the rows of a file, from 0.
         file: the column that names the file of a row.
-        source: what the files say their source is.
-        space: what they say their space is.
-        metadata: what else they say.
-        checksum: of the rows as they were written.
+        source: that in the metadata of our own files.
+        space: the same.
+        metadata: where the logs come from, the same.
+        checksum: that of the rows when they were written, the same.
         header: whether a line of column names comes before the first row.
     """
 
@@ -80,7 +80,7 @@ class RawLogs:
         return tuple(name for name in (self.row, self.file) if name is not None)
 
     def numbered(self, rows: ibis.Table) -> dict[str, ibis.Column]:
-        """Return the columns that tell where a row stands."""
+        """Return the columns that locate a row: its number and its file."""
         places = {"row": self.row, "file": self.file}
         return {name: rows[column] for name, column in places.items() if column is not None}
 

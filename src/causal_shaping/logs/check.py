@@ -99,14 +99,8 @@ def _message(key: Mapping[str, Any], rule: Rule, logs: LogTable) -> str:
     value = row.get(f"raw_{rule.column}", row[rule.column])
     held = "nothing" if value is None else repr(value)
     if rule.column in logs.states and row[rule.column] is None:
-        column = logs.rows[rule.column]
-        ((gaps, total),) = (
-            counted.values()
-            for counted in fetch(
-                logs.rows.aggregate(gaps=column.isnull().sum(), total=logs.rows.count()), logs.origin
-            ).to_pylist()
-        )
-        held += f", as in {gaps:,} of {total:,} rows"
+        gaps = logs.rows.aggregate(n=logs.rows[rule.column].isnull().sum(), total=logs.rows.count())
+        held += ", as in {n:,} of {total:,} rows".format(**fetch(gaps, logs.origin).to_pylist()[0])
     hint = f" ({rule.hint})" if rule.hint else ""
     column = repr(logs.names.get(rule.column, rule.column))
     return f"{logs.place(row, column)}: {rule.text}; found {held}{hint}."

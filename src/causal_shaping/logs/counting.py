@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -79,7 +79,8 @@ def count(
     actions = None if actions is None else [plain(label) for label in actions]
     parts: list[Counts] = []
     origins: dict[str, str] = {}
-    for table in opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit):
+    opened = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
+    for table in opened:
         if check:
             table = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         part = count_table(table, step_indexed, max_rewards, scratch)
@@ -102,19 +103,14 @@ def count(
     return counts.to_space(declared)
 
 
-def opened_logs(logs: Item | Sequence[Item], **options: Any) -> list[LogTable]:
+def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:
     """Return what `count` was given as tables, not read yet; `options` are those of `open_logs`."""
     single = isinstance(logs, (Logs, LogTable, str, os.PathLike)) or is_table(logs)
     items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
     if not items:
         raise ArgumentError("There are no logs to count.")
-    return [_opened(item, **options) for item in items]
-
-
-def _opened(item: Item, **options: Any) -> LogTable:
-    if isinstance(item, LogTable):
-        return item
-    return table_of(item) if isinstance(item, Logs) else open_logs(item, **options)
+    held = [table_of(item) if isinstance(item, Logs) else item for item in items]
+    return [item if isinstance(item, LogTable) else open_logs(item, **options) for item in held]
 
 
 def count_table(
@@ -125,10 +121,10 @@ def count_table(
     few = fetch(sample, table.origin).num_rows <= max_rewards
     if table.source is None and not few:  # some sources may have few rewards all the same
         names = fetch(table.rows.select("source").distinct(), table.origin)["source"].to_pylist()
-        apart = (
+        each = (
             replace(table, rows=table.rows.filter(table.rows.source == name), source=name) for name in sorted(names)
         )
-        first, *others = [count_table(one, step_indexed, max_rewards, scratch) for one in apart]
+        first, *others = [count_table(one, step_indexed, max_rewards, scratch) for one in each]
         return first.merge(*others, max_rewards=max_rewards)
     counted = _run(counting(table, step_indexed, few), table.origin, scratch)
     if counted.num_rows == 0:
@@ -138,7 +134,7 @@ def count_table(
     try:
         columns = table.encode(counted, space)
     except UnknownLabelError as error:
-        raise DataError(f"{_first_row(table, error)}: {error}. Declare it, or mend the logs.") from error
+        raise DataError(f"{_first_row(table, error)}: {error}. Declare it, or correct the logs.") from error
     by_column = table.source is None
     columns["source"] = (
         positions(counted, ["source"], names.index, "source") if by_column else np.zeros(counted.num_rows)

@@ -114,7 +114,7 @@ def open_logs(
     declared_actions = _declared(actions, held.actions if held else None)
     kinds = _kinds(declared_states, len(parts)) if declared_states else _common(parts, next_parts)
     (action_kind,) = _kinds(declared_actions, 1) if declared_actions else (None,)
-    theirs = {  # our names to the user's columns, by the user's names
+    theirs = {  # our name: the user's name and column
         "episode": (
             episode,
             raw.typed(raw.column(episode, "episode"), "integers or strings", "integer", "string"),
