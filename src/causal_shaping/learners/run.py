@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 KIND, VERSION = "training run", 1
 
+_PLAIN = ("name", "learner", "seed", "horizon", "discount")
 _ARRAYS: dict[str, Any] = {
     **dict.fromkeys(("step_regret", "returns", "q_values", "values"), np.float64),
     **dict.fromkeys(("episode_end", "visits", "checkpoints"), np.int64),
@@ -131,23 +132,24 @@ class Run(Result):
         columns = {"episode": episodes, "steps": self.episode_end, "regret": self.regret, "return": self.returns}
         return pd.DataFrame(columns)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run to a Parquet file of one row: a list for each array, everything else in the metadata."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        about = {name: getattr(self, name) for name in ("name", "learner", "seed", "horizon", "discount")}
-        about |= {"rule": asdict(self.rule), "space": json.loads(self.space.to_json())}
-        about |= {"shapes": {name: array.shape for name, array in arrays.items()}, "checksum": self.checksum}
-        table = pa.table({name: [array.ravel()] for name, array in arrays.items()})
-        metadata = json.dumps({"kind": KIND, "version": VERSION, **about})
-        with replacing(path, PARQUET) as temporary:
-            pq.write_table(table.replace_schema_metadata({METADATA_KEY: metadata}), temporary)
+    @property
+    def _metadata(self) -> dict[str, Any]:
+        shapes = {name: getattr(self, name).shape for name in _ARRAYS}
+        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": asdict(self.rule), "shapes": shapes}
 
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of what was run and what came out."""
-        about = [self.name, self.learner, asdict(self.rule), self.seed, self.horizon, self.discount]
-        arrays = [getattr(self, name) for name in _ARRAYS]
-        return checksum_of(json.dumps([*about, self.space.to_json(), [a.shape for a in arrays]]), arrays)
+        text = json.dumps([self._metadata, self.space.to_json()], sort_keys=True)
+        return checksum_of(text, [getattr(self, name) for name in _ARRAYS])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run to a Parquet file of one row: a list for each array, everything else in the metadata."""
+        about = {"kind": KIND, "version": VERSION, "checksum": self.checksum, **self._metadata}
+        metadata = json.dumps({**about, "space": json.loads(self.space.to_json())})
+        table = pa.table({name: [getattr(self, name).ravel()] for name in _ARRAYS})
+        with replacing(path, PARQUET) as temporary:
+            pq.write_table(table.replace_schema_metadata({METADATA_KEY: metadata}), temporary)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -163,7 +165,7 @@ class Run(Result):
                 name: frozen(table[name][0].values.to_numpy().reshape(about["shapes"][name]), dtype)
                 for name, dtype in _ARRAYS.items()
             }
-            plain = {name: about[name] for name in ("name", "learner", "seed", "horizon", "discount")}
+            plain = {name: about[name] for name in _PLAIN}
             space = Space.from_json(about["space"])
             run = cls(**plain, rule=Rule(**about["rule"]), space=space, **arrays)
         except (KeyError, TypeError, ValueError, AttributeError, DataError, pa.ArrowException) as error:
