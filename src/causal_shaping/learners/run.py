@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 KIND = "training run"
 _PLAIN = ("name", "learner", "seed", "horizon", "discount")
-
 _ARRAYS: dict[str, Any] = {
     **dict.fromkeys(("step_regret", "returns", "q_values", "values"), np.float64),
     **dict.fromkeys(("episode_end", "visits", "checkpoints"), np.int64),
@@ -127,20 +126,21 @@ class Run(Result):
         columns = {"episode": episodes, "steps": self.episode_end, "regret": self.regret, "return": self.returns}
         return pd.DataFrame(columns)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run to a Parquet file of one row: a list for each array, everything else in the metadata."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        metadata: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
-        metadata |= {"rule": asdict(self.rule), "shapes": {name: array.shape for name, array in arrays.items()}}
-        table = {name: [array.ravel()] for name, array in arrays.items()}
-        save(path, KIND, table, metadata, space=self.space, checksum=self.checksum)
+    @property
+    def _metadata(self) -> dict[str, Any]:
+        shapes = {name: getattr(self, name).shape for name in _ARRAYS}
+        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": asdict(self.rule), "shapes": shapes}
 
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of what was run and what came out."""
-        about = [self.name, self.learner, asdict(self.rule), self.seed, self.horizon, self.discount]
-        arrays = [getattr(self, name) for name in _ARRAYS]
-        return checksum_of(json.dumps([*about, self.space.to_json(), [a.shape for a in arrays]]), arrays)
+        text = json.dumps([self._metadata, self.space.to_json()], sort_keys=True)
+        return checksum_of(text, [getattr(self, name) for name in _ARRAYS])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run to a Parquet file of one row: a list for each array, everything else in the metadata."""
+        table = {name: [getattr(self, name).ravel()] for name in _ARRAYS}
+        save(path, KIND, table, self._metadata, space=self.space, checksum=self.checksum)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Run:
