@@ -435,7 +435,7 @@ def ceilings(
                 stationary=stationary,
                 min_visits=min_visits,
                 value_max=value_max,
-                progress=lambda done, total: working.done(),
+                progress=lambda done, total, what: working.done(),
             )
     if output is not None:
         found.save(output)
@@ -444,7 +444,7 @@ def ceilings(
     if png is not None:
         save_picture(draw_values(found, [table.metadata for table in tables]), png)
     if as_json:
-        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
+        print(found.to_json())
         return
     print(found)
     if output is not None:
@@ -502,20 +502,20 @@ def sensitivity(
             horizon,
             reward_max,
             reward_min,
-            gammas,
-            fixed=known,
-            progress=working.done,
             support=support,
+            confounding=gammas,
+            fixed=known,
             confidence=confidence,
             discount=discount,
             min_visits=min_visits,
+            progress=lambda done, total, what: working.done(),
         )
     if output is not None:
         found.save(output)
     if png is not None:
         save_picture(draw_sensitivity(found), png)
     if as_json:
-        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
+        print(found.to_json())
         return
     print_sensitivity(found)
     for what, path in (("Table", output), ("Picture", png)):
