@@ -318,7 +318,7 @@ def test_json_holds_the_settings_the_words_and_the_first_step():
     assert first["state"] == list(found.space.states[0])
     assert first["value"] == found.values[0, 0]
     assert [None if np.isnan(q) else q for q in found.q_values[0, 0]] == first["q_values"]
-    assert None in held["states"][0]["q_values"] or any(None in state["q_values"] for state in held["states"])
+    assert any(None in state["q_values"] for state in held["states"])
 
 
 def test_options_are_keywords_in_the_same_order():

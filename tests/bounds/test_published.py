@@ -255,7 +255,7 @@ def test_trap_4_skipping_actions_that_nobody_tried():
     model, beta = one_state([[0.0], [1.0]], [[1.0, 0.0]])  # action 1 pays 1, and is never tried
     counts = model.observe(beta, "d0")
     with pytest.warns(
-        cs.AssumptionWarning, match="1 actions that a source never tried in states in which it acted were skipped"
+        cs.AssumptionWarning, match="1 actions that a source never tried in a state in which it acted were skipped"
     ):
         published = paper(counts, 1, 1.0)
     assert np.isnan(published.q_values[0, 0, 1])

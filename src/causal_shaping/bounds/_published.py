@@ -8,9 +8,9 @@ paper, the clipped form of the Causal Bellman Optimal Equation; its h counts fro
     Vbar_h(s)    = max over the x that i tried in s of Qbar_h(s, x),
 
 and then the minimum over the sources that acted in s (corollary 3.2, algorithm 2). Pairs that a source never tried are
-skipped; s* runs over the states in which it ever acted; a state in which it never acted keeps the value 0 inside its own
-pass; one in which no source acted gets (H - h) b, as the footnote says. `caveats` names each way in which that can fall
-below the optimum.
+skipped; s* runs over the states in which it ever acted; a state in which it never acted keeps the value 0 inside its
+own pass; one in which no source acted gets (H - h) b, as the footnote says. `caveats` names each way in which that can
+fall below the optimum.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _caveats(
     skipped = int(untried.sum() if counts.step_indexed or untried.ndim == 3 else untried[:, 0].sum())
     if skipped:
         result.append(
-            f"{skipped:,} actions that a source never tried in states in which it acted were skipped; one may be the best."
+            f"{skipped:,} actions that a source never tried in a state in which it acted were skipped; one may be best."
         )
     ends = bool(counts.terminated.any())
     if reward_max < 0 and ends:

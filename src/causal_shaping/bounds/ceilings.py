@@ -27,6 +27,8 @@ from causal_shaping.errors import ArgumentError, AssumptionWarning, Contradictio
 BEYOND_ROUNDING = 1e-9
 """How far a ceiling must lie below a floor, relative to the larger, before anything is concluded from it."""
 
+_WORDS = {"ceilings": ("ceiling", "upper", "more"), "floors": ("floor", "lower", "less")}
+
 Kind = TypeVar("Kind", bound=Bounds)
 
 
@@ -182,15 +184,14 @@ def prepare(kind: type[Bounds], counts: Counts | Sequence[Counts], settings: Set
     """Return counts as one and the settings checked for them; refuse a reward bound that the logs break."""
     merged = merge_counts(counts)
     settings = settings.checked(merged)
-    ceiling, bound = kind is Ceilings, settings.reward_bound
-    name, seen = ("reward_max", merged.reward_max) if ceiling else ("reward_min", merged.reward_min)
+    bound, (what, which, more) = settings.reward_bound, _WORDS[kind.KIND]
+    name, seen = ("reward_max", merged.reward_max) if kind is Ceilings else ("reward_min", merged.reward_min)
     check_finite(name, bound)
     entry = int((kind.SIDE * seen).argmax())
     if settings.method == "joint" and kind.SIDE * bound < kind.SIDE * seen[entry]:
         raise ArgumentError(
             f"{name} is {bound}, but source {merged.sources[merged.source[entry]]!r} holds a reward of {seen[entry]}. "
-            f"A {'ceiling' if ceiling else 'floor'} needs a true {'upper' if ceiling else 'lower'} bound of the reward: "
-            f"pass {name}={seen[entry]} or {'more' if ceiling else 'less'}."
+            f"A {what} needs a true {which} bound of the reward: pass {name}={seen[entry]} or {more}."
         )
     return merged, settings
 

@@ -135,8 +135,8 @@ def given_support(counts: Counts, support: Support) -> Given | None:
             )
         table[s * len(space.actions) + x] = allowed
     _refuse_excluded(counts, table)
-    # An episode continues from a successor that is not terminal; and it may end there if an end was seen there, or if no
-    # source acted there.
+    # An episode continues from a successor that is not terminal; and it may end there if an end was seen there, or if
+    # no source acted there.
     end, terminal, ends = len(space.states), terminal_states(counts), ended_in(counts)
     ends[np.bincount(counts.state, minlength=end) == 0] = True
     pairs = sorted(table)
