@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -42,6 +44,11 @@ def test_exact_limits_are_those_of_clopper_and_pearson():
         )
         above = np.where(k < n, beta.ppf(1 - alpha, k + 1, np.maximum(n - k, 1)), 1.0)
         np.testing.assert_allclose(upper_limit(k, n, alpha), above, rtol=1e-6)
+
+
+def test_bounds_do_not_load_scipy_stats():
+    program = "import sys, causal_shaping as cs; cs.sensitivity, cs.TabularCMDP; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("p", [0.02, 0.3, 0.5, 0.9])
