@@ -17,8 +17,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from causal_shaping import Counts, Space, value_ceilings
-from causal_shaping.bounds._joint import CEILING, _Layer
+from causal_shaping.bounds._joint import Layer
 from causal_shaping.bounds._masses import Evidence
+from causal_shaping.bounds.settings import CEILING, Settings
 
 ACTIONS, SUCCESSORS, SOURCES, REPEATS = 5, 3, 3, 15
 
@@ -77,9 +78,9 @@ def backup_of(evidence, threads):
     """Return a function that does one backup."""
     numba.set_num_threads(threads)
     states = len(evidence.counts.space.states)
-    layer = _Layer(evidence.masses(), np.zeros(states, dtype=bool))
+    layer = Layer(evidence.masses(), np.zeros(states, dtype=bool), CEILING)
     following, q_values = np.append(made_up_values(states), 0.0), np.empty((states, ACTIONS))
-    return lambda: layer.backup(following, 1.0, CEILING, q_values)
+    return lambda: layer.backup(following, q_values)
 
 
 def made_up_values(states):
@@ -92,7 +93,7 @@ def one_setting(states, shared):
     counts = made_up_counts(states, shared=shared)
     own = sum(getattr(counts, name).nbytes for name in counts.COLUMNS if getattr(counts, name) is not None)
     forget_peak()
-    evidence = Evidence(counts, np.full(SOURCES, np.inf), -0.1, CEILING)
+    evidence = Evidence(counts, Settings(horizon=1, reward_bound=-0.1).checked(counts), CEILING)
     building = best_of(evidence.masses, repeats=1)
     work = {"one": backup_of(evidence, 1)}
     work["one"]()

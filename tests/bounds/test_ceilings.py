@@ -1,5 +1,6 @@
 """The public functions: what they say, what they keep, and what they refuse."""
 
+import inspect
 import json
 import math
 
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
+from causal_shaping.bounds.settings import Settings
 from causal_shaping.errors import CausalShapingError, FileError
 
 EASY = cs.load_world("lavacross-easy")
@@ -18,8 +20,9 @@ BY_STEP = cs.count(LOGS, step_indexed=True)
 
 
 def test_a_ceiling_says_what_it_is_in_three_lines():
-    shown = repr(cs.value_ceilings(COUNTS, 20, -0.1, confidence=0.95, confounding={"random": 1.0}))
-    assert shown.splitlines() == [
+    found = cs.value_ceilings(COUNTS, 20, -0.1, confidence=0.95, confounding={"random": 1.0})
+    assert repr(found) == "Ceilings(20 steps by joint from good, bad, random: 43 states bounded, from -0.8092 to -0.1)"
+    assert found.summary().splitlines()[:3] == [
         "Ceilings of 20 steps by joint from good, bad, random: from -0.8092 to -0.1",
         "support observed, confounding good inf, bad inf, random 1, confidence 0.95, discount 1, steps pooled",
         "43 states bounded, 0 fell back to the vacuous value, 6 terminal (at the first step)",
@@ -39,7 +42,7 @@ def test_printed_it_says_what_it_assumes():
         "by a factor of at most 3.",
         "random is unconfounded",
         "was seen to follow it at least once, in some source",
-        "hold at once with a chance of 0.95 or more",
+        "hold at once with a probability of 0.95 or more",
         "These logs help:",
     ):
         assert part in text
@@ -218,8 +221,8 @@ def test_several_counts_are_merged_and_bounds_cannot_be_changed():
 
 def test_steps_beyond_the_logs_are_vacuous_and_progress_is_told():
     told = []
-    found = cs.value_ceilings(BY_STEP, 22, 0.0, progress=lambda done, total: told.append((done, total)))
-    assert told == [(done, 22) for done in range(1, 23)]
+    found = cs.value_ceilings(BY_STEP, 22, 0.0, progress=lambda *state: told.append(state))
+    assert told == [(done, 22, "Bounding values") for done in range(1, 23)]
     assert found.vacuous[20:, ~found.terminal].all()
     assert (found.values[20:] == 0).all()
     assert (found.values[:20].min(axis=1) < 0).all()
@@ -288,3 +291,53 @@ def test_what_makes_no_sense_is_refused(counts, options, message):
 def test_a_floor_needs_a_true_lower_bound():
     with pytest.raises(CausalShapingError, match=r"reward_min is -1.0, but source 'good' holds a reward of -1.1"):
         cs.value_floors(COUNTS, 20, -1.0)
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_a_table_has_a_row_per_step_and_state(stationary):
+    found = cs.value_ceilings(COUNTS, 20, -0.1, stationary=stationary)
+    table = found.to_pandas()
+    names = ["x", "y", "value", "vacuous", "terminal", *(f"q_value of {action}" for action in EASY.actions)]
+    assert list(table.columns) == ([] if stationary else ["step"]) + names
+    assert table["value"].tolist() == found.values.ravel().tolist()
+    s = EASY.state_at(2, 5)
+    row = table[(table["x"] == 2) & (table["y"] == 5)].iloc[-1]
+    assert row[names[5:]].tolist() == found.q_values[..., s, :].reshape(-1, 5)[-1].tolist()
+    assert "Ceilings(" in found._repr_html_()
+    assert str(found) == found.summary()
+
+
+def test_json_holds_the_settings_the_words_and_the_first_step():
+    alone = EASY.model.observe(EASY.demonstrators["good"], "good", horizon=1)
+    with pytest.warns(cs.AssumptionWarning):
+        found = cs.value_ceilings(alone.to_space(wider(alone.space)), 20, 0.0, method="paper")
+    held = json.loads(found.to_json(), parse_constant=pytest.fail)
+    assert held["confounding"] == {"good": "inf"}
+    assert held["assumptions"] == list(found.assumptions)
+    first = held["states"][0]
+    assert first["state"] == list(found.space.states[0])
+    assert first["value"] == found.values[0, 0]
+    assert [None if np.isnan(q) else q for q in found.q_values[0, 0]] == first["q_values"]
+    assert any(None in state["q_values"] for state in held["states"])
+
+
+def test_options_are_keywords_in_the_same_order():
+    orders = {
+        compute: [name for name, one in inspect.signature(compute).parameters.items() if one.kind is one.KEYWORD_ONLY]
+        for compute in (cs.value_ceilings, cs.value_floors, cs.sensitivity)
+    }
+    order = ["method", "support", "confounding", "fixed", "confidence", "discount", "stationary", "min_visits"]
+    order += ["value_max", "progress"]
+    for names in orders.values():
+        assert names == [name for name in order if name in names]
+    with pytest.raises(TypeError, match="positional"):
+        cs.value_ceilings(COUNTS, 20, -0.1, "joint")
+
+
+def test_settings_are_resolved_once_and_kept():
+    settings = Settings(horizon=np.int64(20), reward_bound=-0.1, confounding={"random": 2}).checked(COUNTS)
+    assert settings.confounding == {"good": math.inf, "bad": math.inf, "random": 2.0}
+    found = cs.value_ceilings(COUNTS, 20, -0.1, confounding={"random": 2})
+    for name in vars(settings):
+        assert getattr(found, name) == getattr(settings, name)
+        assert type(getattr(settings, name)) is not np.int64

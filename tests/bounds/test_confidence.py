@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from models import cmdps, demonstrators
 from programs import support_holds
 from scipy.special import betaln
-from scipy.stats import binom
+from scipy.stats import beta, binom
 from tables import counted, held_at_once
 
 import causal_shaping as cs
@@ -31,6 +33,22 @@ def test_exact_limits_are_wrong_no_more_often_than_alpha(alpha):
         for p in np.linspace(0.01, 0.99, 50):
             assert binom.pmf(k, n, p)[low > p].sum() <= alpha + 1e-12
             assert binom.pmf(k, n, p)[high < p].sum() <= alpha + 1e-12
+
+
+def test_exact_limits_are_those_of_clopper_and_pearson():
+    n, k = np.meshgrid([1, 7, 100, 10**6], [0, 1, 5, 7, 99, 10**5], indexing="ij")
+    n, k = n[k <= n], k[k <= n]
+    for alpha in (0.3, 1e-3, 1e-9):
+        np.testing.assert_allclose(
+            lower_limit(k, n, alpha), np.where(k > 0, beta.ppf(alpha, np.maximum(k, 1), n - k + 1), 0.0), rtol=1e-12
+        )
+        above = np.where(k < n, beta.ppf(1 - alpha, k + 1, np.maximum(n - k, 1)), 1.0)
+        np.testing.assert_allclose(upper_limit(k, n, alpha), above, rtol=1e-6)
+
+
+def test_bounds_do_not_load_scipy_stats():
+    program = "import sys, causal_shaping as cs; cs.sensitivity, cs.TabularCMDP; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("p", [0.02, 0.3, 0.5, 0.9])

@@ -132,13 +132,13 @@ def test_a_highest_value_gives_standing_coins_a_fixed_point():
     """Unproven mass may walk over coins for ever; with a highest value the sweeps end, above the optimum."""
     world = cs.load_world("lavacross-hard")
     counts = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
-    with pytest.raises(ModelError, match="no fixed point"):
+    with pytest.raises(ModelError, match="no infinite-horizon bound"):
         cs.value_ceilings(counts, 20, 0.1, stationary=True, support="any")
     fixed = cs.value_ceilings(counts, 20, 0.1, stationary=True, support="any", value_max=0.0)
     best, alive = world.model.optimum(), ~world.model.terminal
     assert (fixed.values - best.values)[alive].min() >= -1e-9
     assert fixed.values.max() <= 0
-    assert "No state is worth more than 0." in fixed.assumptions
+    assert "No state has a value above 0." in fixed.assumptions
 
 
 def test_a_state_without_declared_end_is_no_end():
@@ -423,7 +423,9 @@ def test_logs_without_flags_are_warned_of():
         replace(one, terminated=np.zeros(len(one), bool), next_state=np.where(one.terminated, -1, one.next_state))
         for one in logs
     ]
-    with pytest.warns(cs.AssumptionWarning, match="No episode of good, random is known to have ended, and .* steps"):
+    with pytest.warns(
+        cs.AssumptionWarning, match="No episode of good, random is known to have terminated, and .* steps"
+    ):
         cs.value_ceilings(cs.count(silent, check=False), 20, -0.1)
 
 

@@ -1,9 +1,11 @@
 """How bounds move with confounding, and where the best action breaks down."""
 
+import json
 import math
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from matplotlib.figure import Figure
@@ -66,7 +68,7 @@ def test_bounds_that_tighten_as_confounding_grows_are_told():
 def test_bounds_widen_and_less_is_excluded_as_confounding_grows():
     world = cs.load_world("lavacross-easy")
     counts = world.model.observe(world.demonstrators["random"], "random")
-    found = cs.sensitivity(counts, 20, -0.1, -1.1, (1, 1.2, 2, 10, math.inf))
+    found = cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(1, 1.2, 2, 10, math.inf))
     assert (np.diff(found.ceilings, axis=0) >= -1e-9).all()
     assert (np.diff(found.floors, axis=0) <= 1e-9).all()
     assert (np.diff(found.suboptimal) <= 0).all()
@@ -88,33 +90,84 @@ def test_bounds_widen_and_less_is_excluded_as_confounding_grows():
 def test_sources_that_contradict_each_other_are_told_and_a_known_one_stays():
     world = cs.load_world("lavacross-easy")
     counts = [world.model.observe(world.demonstrators[name], name) for name in ("bad", "random")]
-    found = cs.sensitivity(counts, 20, -0.1, -1.1, (1, math.inf))
+    found = cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(1, math.inf))
     assert "contradict each other" in found.contradictions[0]
     assert found.contradictions[1] is None
     assert np.isnan(found.ceilings[0]).all()
     assert "At a confounding of 1 the sources contradict each other." in found.findings()
     with pytest.raises(ContradictionError, match="No confounding that was asked for is possible"):
-        cs.sensitivity(counts, 20, -0.1, -1.1, (1,))
-    fixed = cs.sensitivity(counts, 20, -0.1, -1.1, (math.inf,), fixed={"random": 1.0})
+        cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(1,))
+    fixed = cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(math.inf,), fixed={"random": 1.0})
     np.testing.assert_allclose(fixed.ceilings[0], world.model.optimum(20).values[0], atol=1e-9)
 
 
 def test_the_table_holds_a_row_per_gamma_and_state(tmp_path):
-    found = cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, (1, 2, math.inf))
+    found = cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, confounding=(1, 2, math.inf))
     found.save(tmp_path / "gamma.parquet")
     table = pq.read_table(tmp_path / "gamma.parquet").to_pandas()
     assert table["confounding"].tolist() == [1.0, 1.0, 2.0, 2.0, math.inf, math.inf]
     assert table["ceiling"].tolist() == found.ceilings.ravel().tolist()
     assert table["best_action"].tolist()[:2] == ["a", None]
     assert len(draw(found, Figure())) == 3
-    assert len(draw(cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, (2,)), Figure())) == 3
+    assert len(draw(cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, confounding=(2,)), Figure())) == 3
+
+
+def test_a_file_gives_back_what_was_saved(tmp_path):
+    world = cs.load_world("lavacross-easy")
+    counts = [world.model.observe(world.demonstrators[name], name) for name in ("bad", "random")]
+    found = cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(1, math.inf))
+    path = tmp_path / "gamma.parquet"
+    found.save(path)
+    table = pq.read_table(path)
+    pq.write_table(table.take(np.random.default_rng(0).permutation(table.num_rows)), path)
+    read = cs.Sensitivity.load(path)
+    assert read.checksum == found.checksum
+    assert read.summary() == found.summary()
+    assert read.contradictions == found.contradictions
+    pq.write_table(table.set_column(2, "confounding", table["confounding"]).slice(1), path)
+    with pytest.raises(cs.FileError, match="each Gamma and state once"):
+        cs.Sensitivity.load(path)
+    lower = table.column_names.index("ceiling")
+    pq.write_table(table.set_column(lower, "ceiling", pc.subtract(table["ceiling"], 1.0)), path)
+    with pytest.raises(cs.FileError, match="changed after it was written"):
+        cs.Sensitivity.load(path)
+
+
+def test_tables_for_other_tools_hold_the_same_rows(tmp_path):
+    found = cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, confounding=(1, math.inf))
+    table = found.to_pandas()
+    assert list(table.columns[:3]) == ["state", "confounding", "ceiling"]
+    assert table["state"].tolist() == ["s", "end", "s", "end"]
+    assert table["ceiling"].tolist() == found.ceilings.ravel().tolist()
+    found.save(tmp_path / "gamma.csv")
+    lines = (tmp_path / "gamma.csv").read_text().splitlines()
+    assert lines[0] == '"state","confounding","ceiling","floor","singled_out","best_action","breakdown","bounded"'
+    assert lines[1].startswith('"s",1,')
+    held = json.loads(found.to_json(), parse_constant=pytest.fail)
+    assert [row["confounding"] for row in held["confounding"]] == [1.0, "inf"]
+    assert held["states"][0]["best_action"] == "a"
+    assert "\n" not in repr(found)
+    assert "singled out in 1 of 1 states" in repr(found)
+
+
+def test_progress_ends_when_all_is_done():
+    told = []
+    cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, progress=lambda *state: told.append(state))
+    assert [done for done, _, _ in told] == list(range(1, len(told) + 1))
+    assert told[-1][0] == told[-1][1]
+    assert all(done <= total for done, total, _ in told)
+
+
+def test_a_known_upper_bound_on_values_tightens_the_ceilings():
+    free = cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, confounding=(math.inf,))
+    known = cs.sensitivity(one_choice(0.5), 1, 1.0, 0.0, confounding=(math.inf,), value_max=0.8)
+    assert known.ceilings[0, 0] == 0.8 < free.ceilings[0, 0]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"confounding": ()}, "at least one Gamma"),
-        ({"stationary": True}, "not a fixed point"),
         ({"fixed": {"ward": 1.0}}, "fixed names 'ward'"),
         ({"confounding": (0.5,)}, "confounding of 'trial' is 0.5"),
     ],

@@ -209,7 +209,7 @@ def test_endless_reward_has_no_stationary_optimum():
 
 
 def test_endless_policy_is_refused_where_its_sum_has_no_limit():
-    with pytest.raises(ModelError, match="never ends and goes on being paid"):
+    with pytest.raises(ModelError, match="never ends and keeps being paid"):
         loop(0.1).evaluate([0, 0])
     with pytest.raises(ModelError, match="never ends once it is in state 0"):
         loop(0.0).occupancy([0, 0])

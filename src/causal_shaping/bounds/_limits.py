@@ -1,6 +1,6 @@
-"""Confidence limits of a probability, from how often something happened.
+"""Confidence limits of a probability, from how often an event happened.
 
-- `lower_limit`, `upper_limit`: one-sided limits, wrong with a chance of at most alpha.
+- `lower_limit`, `upper_limit`: one-sided limits, wrong with probability at most alpha.
 - `Sampling`: which kind of limit, and the alpha that makes all of them hold at once.
 
 Two kinds. *Exact* (Clopper and Pearson 1934) is for a number of trials that was fixed beforehand. *Time-uniform* holds
@@ -9,7 +9,7 @@ state. It is the beta-binomial mixture of Robbins (1970): for the true p, with k
 
     M_n = B(k + 1/2, n - k + 1/2) / B(1/2, 1/2) / (p^k (1 - p)^(n - k))
 
-is a martingale that starts at 1, so by Ville's inequality it ever reaches 1 / alpha with chance alpha at most; the
+is a martingale that starts at 1, so by Ville's inequality it ever reaches 1 / alpha with probability alpha at most; the
 limits are the smallest and largest p with M_n < 1 / alpha. Trials may also lie anywhere in [0, 1]: since a^z b^(1 - z)
 is convex in z, M_n is then a supermartingale, and k is the sum of the trials.
 """
@@ -22,13 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from numba import float64
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from causal_shaping._compile import vectorize
 from causal_shaping.data.arrays import FloatArray
 
 NOTHING = 1e-100
-"""A sum of trials below this is 0, so that nothing overflows."""
+"""A sum of trials below this counts as 0, so that nothing overflows."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Sampling:
     """How limits are taken.
 
     Attributes:
-        alpha: the chance of each limit to be wrong.
-        exact: for numbers of trials fixed beforehand; otherwise time-uniform.
+        alpha: the probability that a limit is wrong.
+        exact: limits are for a number of trials fixed beforehand; otherwise they are time-uniform.
     """
 
     alpha: float
     exact: bool
 
     def lower(self, count: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
-        """Return lower limits of probabilities, given how often it happened in n trials."""
+        """Return lower limits of the probability of events that happened `count` times in n trials."""
         return lower_limit(count, n, self.alpha, self.exact)
 
     def upper(self, count: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
@@ -53,7 +53,7 @@ class Sampling:
 
 
 def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: bool = True) -> FloatArray:
-    """Return lower limits of probabilities, each wrong with a chance of at most alpha.
+    """Return lower limits of probabilities, each wrong with probability at most alpha.
 
     Examples:
         >>> lower_limit(10, 10, 0.05).round(4), lower_limit(10, 10, 0.05, exact=False).round(4)
@@ -61,7 +61,7 @@ def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: boo
     """
     count, n = np.asarray(count, dtype=np.float64), np.asarray(n, dtype=np.float64)
     if exact:
-        return np.where(count > 0, beta.ppf(alpha, np.maximum(count, 1), n - count + 1), 0.0)[()]
+        return np.where(count > 0, betaincinv(np.maximum(count, 1), n - count + 1, alpha), 0.0)[()]
     return np.asarray(_uniform_lower(count, n, -math.log(alpha)))[()]
 
 

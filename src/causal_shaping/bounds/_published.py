@@ -7,10 +7,10 @@ paper, the clipped form of the Causal Bellman Optimal Equation; its h counts fro
                  + P(x | s) (R~(s, x) + sum over s' of T~(s, x, s') V_{h+1}(s')),      omega_h = (H - h) b
     Vbar_h(s)    = max over the x that i tried in s of Qbar_h(s, x),
 
-and then the minimum over the sources that left s (corollary 3.2, algorithm 2). Pairs that a source never visited are
-skipped; s* runs over the states that it ever left; a state that it never left keeps the value 0 inside its own pass;
-one that no source left gets (H - h) b, as the footnote says. `caveats` names each way in which that can fall below
-the optimum.
+and then the minimum over the sources that acted in s (corollary 3.2, algorithm 2). Pairs that a source never tried are
+skipped; s* runs over the states in which it ever acted; a state in which it never acted keeps the value 0 inside its
+own pass; one in which no source acted gets (H - h) b, as the footnote says. `caveats` names each way in which that can
+fall below the optimum.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from scipy.sparse import csr_array
 
 from causal_shaping.bounds._masses import parts_of
 from causal_shaping.bounds._sweeps import Solution, fixed_point
+from causal_shaping.bounds.settings import Settings
 from causal_shaping.bounds.support import terminal_states
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.models.cmdp import VALUE_TOLERANCE
+from causal_shaping.models.sweeps import VALUE_TOLERANCE
 
 
 class Estimates:
@@ -54,37 +55,32 @@ class Estimates:
         return np.where(self.tried, q_values, -np.inf)
 
 
-def paper_ceilings(
-    counts: Counts, horizon: int, reward_max: float, *, discount: float = 1.0, stationary: bool = False
-) -> Solution:
+def paper_ceilings(counts: Counts, settings: Settings) -> Solution:
     """Return the published bound of the optimal interventional values.
 
-    Args:
-        counts: of one or several sources, steps pooled or kept apart.
-        horizon: the paper's H.
-        reward_max: the paper's b.
-        discount: the factor on future reward; the paper has none.
-        stationary: sweep to the fixed point, with omega = (H - 1) b, instead of backwards over the horizon.
+    Settings: `horizon` is the paper's H, `reward_bound` its b; the paper has no discount. A stationary bound takes
+    sweeps with omega = (H - 1) b.
     """
+    horizon, reward_max, discount = settings.horizon, settings.reward_bound, settings.discount
     sources = range(len(counts.sources))
     n_states, n_actions = len(counts.space.states), len(counts.space.actions)
     terminal = terminal_states(counts)
-    ever_left = np.zeros((len(sources), n_states), dtype=bool)
-    ever_left[counts.source, counts.state] = True
+    acted_in = np.zeros((len(sources), n_states), dtype=bool)
+    acted_in[counts.source, counts.state] = True
     pooled = [Estimates(counts, i) for i in sources] if counts.step is None else None
     found: list[tuple[FloatArray, FloatArray]] = []
     sweeps, contraction, below_zero, clip_reached = 0, 0.0, False, False
 
     def clipped(i: int, following: FloatArray, omega: float) -> float:
         nonlocal below_zero
-        best = following[ever_left[i]].max(initial=-np.inf)
+        best = following[acted_in[i]].max(initial=-np.inf)
         below_zero |= best < 0
         return min(best, omega) if np.isfinite(best) else omega
 
     def values_of(source: Estimates, q_values: FloatArray) -> FloatArray:
         return np.where(source.tried.any(axis=1), q_values.max(axis=1), 0.0)
 
-    if stationary:
+    if settings.stationary:
         assert pooled is not None
         omega = (horizon - 1) * reward_max
         for i, source in enumerate(pooled):
@@ -94,7 +90,7 @@ def paper_ceilings(
                 return values_of(source, q_values), q_values
 
             values, q_values, done, shrunk, _ = fixed_point(sweep, np.zeros(n_states), counts.space.states, discount)
-            clip_reached |= bool(values[ever_left[i]].max(initial=omega) > omega + VALUE_TOLERANCE)
+            clip_reached |= bool(values[acted_in[i]].max(initial=omega) > omega + VALUE_TOLERANCE)
             found.append((values, q_values))
             sweeps, contraction = max(sweeps, done), max(contraction, shrunk)
         tried = np.array([source.tried for source in pooled])
@@ -112,8 +108,8 @@ def paper_ceilings(
             found.append((values[:-1], q_values))
         unvisited = np.broadcast_to((horizon - 1 - np.arange(horizon))[:, None] * reward_max, (horizon, n_states))
 
-    left: BoolArray = np.asarray(tried.any(axis=-1))
-    values = np.min([np.where(here, v, np.inf) for (v, _), here in zip(found, left, strict=True)], axis=0)
+    acted: BoolArray = np.asarray(tried.any(axis=-1))
+    values = np.min([np.where(here, v, np.inf) for (v, _), here in zip(found, acted, strict=True)], axis=0)
     q_values = np.min([np.where(here, q, np.inf) for (_, q), here in zip(found, tried, strict=True)], axis=0)
     vacuous = np.isinf(values) & ~terminal
     values = np.where(np.isinf(values), np.where(terminal, 0.0, unvisited), values)
@@ -124,9 +120,9 @@ def paper_ceilings(
         q_values,
         vacuous,
         terminal,
-        sweeps if stationary else None,
-        contraction if stationary else None,
-        _caveats(counts, reward_max, tried, left, vacuous, below_zero, clip_reached),
+        sweeps if settings.stationary else None,
+        contraction if settings.stationary else None,
+        _caveats(counts, reward_max, tried, acted, vacuous, below_zero, clip_reached),
     )
 
 
@@ -134,7 +130,7 @@ def _caveats(
     counts: Counts,
     reward_max: float,
     tried: BoolArray,
-    left: BoolArray,
+    acted: BoolArray,
     vacuous: BoolArray,
     below_zero: bool,
     clip_reached: bool,
@@ -146,26 +142,28 @@ def _caveats(
         result.append(
             f"b is {reward_max:g}, below a reward of {highest:g} that was seen: it is no bound of the reward."
         )
-    untried = left[..., None] & ~tried
+    untried = acted[..., None] & ~tried
     skipped = int(untried.sum() if counts.step_indexed or untried.ndim == 3 else untried[:, 0].sum())
     if skipped:
-        result.append(f"{skipped:,} untried actions of states that a source left were skipped; one may be the best.")
+        result.append(
+            f"{skipped:,} actions that a source never tried in a state in which it acted were skipped; one may be best."
+        )
     ends = bool(counts.terminated.any())
     if reward_max < 0 and ends:
         result.append("b is negative and episodes can end early: (H - h) b is no bound of what follows.")
     if below_zero and ends:
         result.append(
-            "The best state that a source left is worth less than 0, and ending, worth 0, was not considered."
+            "The best state in which a source acted is worth less than 0, and ending, worth 0, was not considered."
         )
     if clip_reached:
         result.append("The clip (H - 1) b was reached: without a time limit more than that can follow.")
     if vacuous.any():
-        result.append("Some states were left by no source: (H - h) b leaves out one of the rewards that they can have.")
+        result.append("In some states no source acted: (H - h) b leaves out one of the rewards that they can have.")
     entered = counts.next_state[(counts.next_state >= 0) & ~counts.terminated]
     from_source = counts.source[(counts.next_state >= 0) & ~counts.terminated]
-    left_at_all = np.asarray(left if left.ndim == 2 else left.any(axis=1))
-    if (~left_at_all[from_source, entered]).any():
-        result.append("A source entered states that it never left; inside its own pass they are worth 0.")
+    ever = np.asarray(acted if acted.ndim == 2 else acted.any(axis=1))
+    if (~ever[from_source, entered]).any():
+        result.append("A source entered states in which it never acted; inside its own pass they are worth 0.")
     if (~counts.outcome_known).any():
         result.append("Some outcomes are unknown; they were taken to be like the known ones.")
     return tuple(result)

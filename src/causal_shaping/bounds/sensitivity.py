@@ -1,7 +1,7 @@
 """How bounds move with the confounding that is allowed for.
 
 - `sensitivity`: ceilings, floors and what is provably suboptimal, for several Gamma; and the breakdown Gamma of each
-  state's best action, the confounding that it takes before the logs no longer single it out.
+  state's best action, the confounding at which the logs no longer single it out.
 """
 
 from __future__ import annotations
@@ -9,36 +9,37 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pyarrow as pa
+import numpy.typing as npt
 
-from causal_shaping.bounds.ceilings import merge_counts, provably_suboptimal, value_ceilings, value_floors
+from causal_shaping._progress import Progress, no_progress
+from causal_shaping.bounds import explanation
+from causal_shaping.bounds.ceilings import compute, prepare, provably_suboptimal
 from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
+from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, merge_counts
+from causal_shaping.bounds.support import Support
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen
 from causal_shaping.data.counts import Counts
+from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
-from causal_shaping.errors import ArgumentError, AssumptionWarning, ContradictionError
-from causal_shaping.io.files import write_table
-from causal_shaping.io.labels import state_columns
+from causal_shaping.errors import ArgumentError, ContradictionError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GAMMAS = (1.0, 1.5, 2.0, 5.0, math.inf)
-MOST_CONFOUNDING = 1e4
-"""A breakdown Gamma is looked for up to this; beyond it counts as this, unless even inf does not break it."""
-
 PRECISION = 0.02
 """How close a breakdown Gamma is found, relative to it."""
 
-TIE = 1e-9
-"""Actions whose values differ by less than this are equally good."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sensitivity:
+class Sensitivity(Result):
     """Bounds at the first step, for several Gamma.
 
     Attributes:
@@ -50,8 +51,8 @@ class Sensitivity:
         singled_out: bool [gammas, states], whether all actions but the best (and its equals) are provably suboptimal.
         contradictions: per Gamma, why it is impossible; None if it is possible.
         best_action: int32 [states], the best by the ceilings at the smallest possible Gamma.
-        breakdown: float64 [states], the largest Gamma at which the best action is singled out; NaN if none does.
-        bounded: bool [states], states that some source left.
+        breakdown: float64 [states], the largest Gamma at which the best action is singled out; NaN if there is none.
+        bounded: bool [states], states in which some source acted.
     """
 
     space: Space
@@ -65,8 +66,27 @@ class Sensitivity:
     breakdown: FloatArray
     bounded: BoolArray
 
+    KIND: ClassVar[str] = "sensitivity"
+    ARRAYS: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {
+            **dict.fromkeys(("ceilings", "floors", "suboptimal", "breakdown"), np.float64),
+            **dict.fromkeys(("singled_out", "bounded"), np.bool_),
+            "best_action": np.int32,
+        }
+    )
+
+    def __post_init__(self) -> None:
+        for name, dtype in self.ARRAYS.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype, name))
+
+    @cached_property
+    def checksum(self) -> str:
+        """A SHA-256 of everything that it holds."""
+        about = json_text([self.space.to_json(), self.confounding, self.contradictions])
+        return checksum_of(about, [getattr(self, name) for name in self.ARRAYS])
+
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per Gamma: means over the states that some source left."""
+        """Return a row per Gamma: means over the states in which some source acted."""
         result: list[dict[str, Any]] = []
         for i, gamma in enumerate(self.confounding):
             row: dict[str, Any] = {"confounding": gamma, "contradiction": self.contradictions[i]}
@@ -82,79 +102,63 @@ class Sensitivity:
 
     def findings(self) -> list[str]:
         """Return what matters most, in sentences."""
-        known = self.breakdown[self.bounded & ~np.isnan(self.breakdown)]
-        states = int(self.bounded.sum())
-        result = []
-        impossible = [gamma for gamma, why in zip(self.confounding, self.contradictions, strict=True) if why]
-        if impossible:
-            shown = ", ".join(f"{gamma:g}" for gamma in impossible)
-            result.append(f"At a confounding of {shown} the sources contradict each other.")
-        possible = [why is None for why in self.contradictions]
-        ceilings, floors = self.ceilings[possible][:, self.bounded], self.floors[possible][:, self.bounded]
-        if (np.diff(ceilings, axis=0) < -TIE).any() or (np.diff(floors, axis=0) > TIE).any():
-            result.append(
-                "Some bounds tighten as confounding grows, which only sampling error can do: at small confounding the "
-                "sources differ within it, and were scaled to agree. Use confidence=0.95 (--confidence 0.95)."
-            )
-        if not len(known):
-            return [*result, f"In none of {states} states do the logs single out a best action."]
-        result.append(
-            f"In {len(known)} of {states} states the logs single out a best action, if confounding is small enough."
-        )
-        finite = known[known < MOST_CONFOUNDING]
-        if len(finite):
-            weakest = int(np.argmin(np.where(np.isnan(self.breakdown) | ~self.bounded, np.inf, self.breakdown)))
-            action, state = self.space.actions[self.best_action[weakest]], self.space.states[weakest]
-            result.append(
-                f"Break at a finite confounding: {len(finite)}, half of them at {np.median(finite):.3g} or less; the "
-                f"first is {action} in {state} at {self.breakdown[weakest]:.3g}."
-            )
-        result.append(
-            "Hold at any finite confounding, which takes what never followed an action for impossible or rare: "
-            f"{len(known) - len(finite) - np.isinf(known).sum()}; hold even without that: {np.isinf(known).sum()}."
-        )
-        return result
+        return explanation.findings(self)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as plain values, for other programs; inf as a string."""
+    def summary(self) -> str:
+        """Return a line per Gamma and what follows, in words."""
+        return explanation.sensitivity_summary(self)
 
-        def plain(number: float) -> float | str | None:
-            return None if math.isnan(number) else "inf" if math.isinf(number) else float(number)
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is known of each Gamma and state, by name: arrays [gammas, states]."""
+        best = np.array([str(self.space.actions[action]) for action in self.best_action], dtype=object)
+        best[np.isnan(self.breakdown)] = None
+        columns = {
+            "confounding": np.array(self.confounding)[:, None],
+            "ceiling": self.ceilings,
+            "floor": self.floors,
+            "singled_out": self.singled_out,
+            "best_action": best,
+            "breakdown": self.breakdown,
+            "bounded": self.bounded,
+        }
+        return {name: np.broadcast_to(column, self.ceilings.shape) for name, column in columns.items()}
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per Gamma and state; `best_action` is missing where no Gamma singles it out."""
+        return frame_by_state(self.space, self.columns()).drop(columns="step")
+
+    def to_json(self) -> str:
+        """Return a row per Gamma, the findings, and the states in which some source acted, as JSON."""
+        best = self.columns()["best_action"][0]
         states = [
             {
-                "state": label,
-                "best_action": None if np.isnan(self.breakdown[s]) else self.space.actions[self.best_action[s]],
-                "breakdown": plain(self.breakdown[s]),
-                "ceilings": [plain(value) for value in self.ceilings[:, s]],
-                "floors": [plain(value) for value in self.floors[:, s]],
+                "state": self.space.states[s],
+                "best_action": best[s],
+                "breakdown": self.breakdown[s],
+                "ceilings": self.ceilings[:, s],
+                "floors": self.floors[:, s],
             }
-            for s, label in enumerate(self.space.states)
-            if self.bounded[s]
+            for s in np.flatnonzero(self.bounded)
         ]
-        rows = [row | {"confounding": plain(row["confounding"])} for row in self.rows()]
-        return {"confounding": rows, "findings": self.findings(), "states": states}
+        return json_text({"confounding": self.rows(), "findings": self.findings(), "states": states})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a row per Gamma and state to a Parquet or CSV file."""
-        gammas, states = len(self.confounding), len(self.space.states)
-        actions = np.array([str(action) for action in self.space.actions])
-        known = ~np.isnan(self.breakdown)
-        write_table(
-            path,
-            {
-                "confounding": np.repeat(self.confounding, states),
-                **state_columns(self.space, np.tile(np.arange(states, dtype=np.int32), gammas)),
-                "ceiling": self.ceilings.ravel(),
-                "floor": self.floors.ravel(),
-                "singled_out": self.singled_out.ravel(),
-                "best_action": pa.array(np.tile(actions[self.best_action], gammas), mask=np.tile(~known, gammas)),
-                "breakdown": pa.array(np.tile(self.breakdown, gammas), mask=np.tile(~known, gammas)),
-            },
-        )
+        """Write a row per Gamma and state: to a Parquet file, which `load` reads, or to a CSV table."""
+        from causal_shaping.bounds._files import save_sensitivity
+
+        save_sensitivity(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return what `save` wrote to a Parquet file, checked against its checksum."""
+        from causal_shaping.bounds._files import load_sensitivity
+
+        return load_sensitivity(cls, path)
 
     def __repr__(self) -> str:
-        return f"Sensitivity at {', '.join(f'{gamma:g}' for gamma in self.confounding)}. {' '.join(self.findings())}"
+        known = int((~np.isnan(self.breakdown[self.bounded])).sum())
+        gammas = ", ".join(f"{gamma:g}" for gamma in self.confounding)
+        return f"Sensitivity(confounding {gammas}: best action singled out in {known} of {self.bounded.sum()} states)"
 
 
 def sensitivity(
@@ -162,11 +166,15 @@ def sensitivity(
     horizon: int,
     reward_max: float,
     reward_min: float,
-    confounding: Sequence[float] = GAMMAS,
     *,
+    support: Support = "observed",
+    confounding: Sequence[float] = GAMMAS,
     fixed: Mapping[str, float] | None = None,
-    progress: Callable[[], None] = lambda: None,
-    **options: Any,
+    confidence: float | None = None,
+    discount: float = 1.0,
+    min_visits: float = 0.0,
+    value_max: float | None = None,
+    progress: Progress = no_progress,
 ) -> Sensitivity:
     """Return how ceilings, floors and provably suboptimal actions move with Gamma.
 
@@ -174,84 +182,94 @@ def sensitivity(
         counts: of one or several sources.
         horizon: how many steps an episode has.
         reward_max: the most that a step can pay.
-        reward_min: the least.
-        confounding: the Gammas to look at, for all sources alike.
-        fixed: sources whose Gamma is known, by name, and stays.
-        progress: called after each Gamma that was computed, also those on the way to the breakdown.
-        options: support, confidence, discount, min_visits: see `value_ceilings`.
+        reward_min: the least that a step can pay.
+        support: what unproven mass may do, see `value_ceilings`.
+        confounding: the Gammas to look at, each for all sources alike.
+        fixed: sources whose Gamma is known, by name; they keep it.
+        confidence: the probability that all bounds of one Gamma hold at once; None for plug-in estimates.
+        discount: the factor on future reward.
+        min_visits: states with fewer visits get `any` support.
+        value_max: a known upper bound on values, for the ceilings.
+        progress: called after each Gamma, those of the search for the breakdown among them; how many they are in all
+            becomes known during the search.
 
     Examples:
         >>> from causal_shaping import count, load_world
         >>> world = load_world("lavacross-easy")
         >>> counts = count([world.collect(name, 20_000) for name in world.demonstrators])
         >>> sensitivity(counts, 20, -0.1, -1.1, confounding=(5, float("inf")))
-        Sensitivity at 5, inf. In ... of 43 states ...
+        Sensitivity(confounding 5, inf: best action singled out in ... of 43 states)
     """
     held = merge_counts(counts)
     gammas = sorted({float(gamma) for gamma in confounding})
-    if not gammas or options.get("stationary"):
-        raise ArgumentError("Sensitivity needs at least one Gamma and a horizon, not a fixed point.")
+    if not gammas:
+        raise ArgumentError("Sensitivity needs at least one Gamma.")
     for name in fixed or {}:
         if name not in held.sources:
             raise ArgumentError(f"fixed names {name!r}, but the sources are {', '.join(held.sources)}.")
+    options: dict[str, Any] = {"horizon": horizon, "support": support, "confidence": confidence, "discount": discount}
+    options["min_visits"] = min_visits
+    done = 0
 
-    def bounds(gamma: float) -> tuple[Ceilings, Floors]:
+    def bounds(gamma: float, left: int) -> tuple[Ceilings, Floors]:
+        nonlocal done
         given = dict.fromkeys(held.sources, gamma) | dict(fixed or {})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AssumptionWarning)  # of a single source: it would come with every Gamma
-            pair = (
-                value_ceilings(held, horizon, reward_max, confounding=given, **options),
-                value_floors(held, horizon, reward_min, confounding=given, **options),
-            )
-        progress()
-        return pair
+        above = Settings(reward_bound=reward_max, confounding=given, value_max=value_max, **options)
+        below = Settings(reward_bound=reward_min, confounding=given, **options)
+        try:
+            return compute(Ceilings, *prepare(Ceilings, held, above)), compute(Floors, *prepare(Floors, held, below))
+        finally:
+            done += 1
+            progress(done, done + left, f"Bounding values at a confounding of {gamma:.4g}")
 
-    states = len(held.space.states)
     found: dict[float, tuple[Ceilings, Floors]] = {}
     why: dict[float, str] = {}
-    for gamma in gammas:
+    for i, gamma in enumerate(gammas, 1):
         try:
-            found[gamma] = bounds(gamma)
+            found[gamma] = bounds(gamma, left=len(gammas) - i)
         except ContradictionError as error:
             why[gamma] = str(error)
     if not found:
         raise ContradictionError(f"No confounding that was asked for is possible. {why[gammas[-1]]}")
     lowest = found[min(found)][0]
-    best = lowest.q_values[0].argmax(axis=-1).astype(np.int32)
-    others = lowest.q_values[0] < lowest.q_values[0].max(axis=-1, keepdims=True) - TIE
+    q_values = lowest.q_values[0]
+    others = q_values < q_values.max(axis=-1, keepdims=True) - TIE
 
-    def holds(pair: tuple[Ceilings, Floors]) -> BoolArray:
+    def singles_out(pair: tuple[Ceilings, Floors]) -> BoolArray:
         worse = provably_suboptimal(*pair)[0]
         return np.asarray((worse | ~others).all(axis=-1) & others.any(axis=-1))
 
-    nothing = np.full(states, np.nan)
-    tested = {gamma: holds(pair) for gamma, pair in found.items()}
+    states = len(held.space.states)
+    nothing, none = np.full(states, np.nan), np.zeros(states, dtype=bool)
+    masks = {gamma: provably_suboptimal(*pair)[:, ~lowest.terminal].mean() for gamma, pair in found.items()}
+    tested = {gamma: singles_out(pair) for gamma, pair in found.items()}
     return Sensitivity(
         space=held.space,
         confounding=tuple(gammas),
         ceilings=np.array([found[g][0].values[0] if g in found else nothing for g in gammas]),
         floors=np.array([found[g][1].values[0] if g in found else nothing for g in gammas]),
-        suboptimal=np.array(
-            [provably_suboptimal(*found[g])[:, ~lowest.terminal].mean() if g in found else np.nan for g in gammas]
-        ),
-        singled_out=np.array([tested.get(g, np.zeros(states, dtype=bool)) for g in gammas]),
+        suboptimal=np.array([masks.get(g, np.nan) for g in gammas]),
+        singled_out=np.array([tested.get(g, none) for g in gammas]),
         contradictions=tuple(why.get(g) for g in gammas),
-        best_action=best,
-        breakdown=_breakdown(tested, lambda gamma: holds(bounds(gamma))),
+        best_action=q_values.argmax(axis=-1).astype(np.int32),
+        breakdown=_breakdown(tested, lambda gamma, left: singles_out(bounds(gamma, left))),
         bounded=~lowest.vacuous[0] & ~lowest.terminal,
     )
 
 
-def _breakdown(tested: dict[float, BoolArray], test: Callable[[float], BoolArray]) -> FloatArray:
-    """Return the largest Gamma at which each state passes a test that larger ones never pass again.
+def _breakdown(tested: dict[float, BoolArray], test: Callable[[float, int], BoolArray]) -> FloatArray:
+    """Return the largest Gamma at which each state passes a test that it fails at all larger ones.
 
-    Halves the interval of log Gamma that the states are known to break in, together for states with the same one.
+    Halves the interval of log Gamma in which a state breaks down, for all states with the same interval together.
+
+    Args:
+        tested: what passes, bool [states], at the Gammas tested so far.
+        test: what passes at a Gamma; it is also told how many more are to be tested, as far as is known.
     """
-    lowest = min(tested)
     tested = dict(tested)
-    for end in (math.inf, max(MOST_CONFOUNDING, lowest)):
-        if end not in tested:
-            tested[end] = test(end)
+    missing = [end for end in (math.inf, max(MOST_CONFOUNDING, min(tested))) if end not in tested]
+    for i, end in enumerate(missing, 1):
+        tested[end] = test(end, len(missing) - i)
     gammas = sorted(tested)
     passed = np.array([tested[gamma] for gamma in gammas])
     last = passed.shape[0] - 1 - passed[::-1].argmax(axis=0)  # the largest Gamma that passes, if any does
@@ -267,10 +285,16 @@ def _breakdown(tested: dict[float, BoolArray], test: Callable[[float], BoolArray
         if above <= below * (1 + PRECISION):
             continue
         middle = math.sqrt(below * above)
-        passes = test(middle)
+        left = _halvings(below, above) - 1 + sum(_halvings(low, high) for low, high, _ in work)
+        passes = test(middle, left)
         work += [
             (low, high, part)
             for low, high, part in ((middle, above, within & passes), (below, middle, within & ~passes))
             if part.any()
         ]
     return result
+
+
+def _halvings(below: float, above: float) -> int:
+    """Return how often an interval of log Gamma is halved until it is precise enough."""
+    return max(0, math.ceil(math.log2(math.log(above / below) / math.log1p(PRECISION))))

@@ -2,7 +2,8 @@
 
 - `any`: anything. No assumption beyond the largest reward.
 - `observed`: what was seen to follow the state in any source, after any action. An action that nobody tried in a
-  state may do anything, and so may all in a state with few visits, and where a source stopped that never tells an end.
+  state may do anything; so may every action in a state with few visits, and in one in which a source without
+  terminations stopped.
 - a table or function of one's own: the states that can follow.
 """
 
@@ -23,18 +24,18 @@ SUPPORTS = ("any", "observed")
 Successors: TypeAlias = Iterable[Label | None]
 Support: TypeAlias = str | Mapping[Label, Successors | None] | Callable[[Label, Label], Successors | None]
 """What a user may pass: a name; or, by state, the labels of all states that can follow it, None among them for an end
-that leads nowhere; or a function of state and action that returns them. States that a table leaves out, and None in
-place of successors, allow anything. An episode may also end in a successor in which somebody saw one end, or that
-nobody left."""
+without a next state; or a function of state and action that returns them. States that a table leaves out, and None in
+place of successors, allow anything. An episode may also end in a successor in which an end was seen, or in which no
+source acted."""
 
 
 def terminal_states(counts: Counts) -> BoolArray:
-    """Whether a state is terminal: declared to be, or never left and entered only to end there."""
+    """Whether a state is terminal: declared to be, or entered only to end there while no source acted in it."""
     states = len(counts.space.states)
-    ends, goes_on = ended_in(counts), np.zeros(states, dtype=bool)
-    goes_on[counts.next_state[(counts.next_state != UNKNOWN) & ~counts.terminated]] = True
-    goes_on[counts.state] = True
-    return counts.space.is_terminal | (ends & ~goes_on)
+    ends, continues = ended_in(counts), np.zeros(states, dtype=bool)
+    continues[counts.next_state[(counts.next_state != UNKNOWN) & ~counts.terminated]] = True
+    continues[counts.state] = True
+    return counts.space.is_terminal | (ends & ~continues)
 
 
 def ended_in(counts: Counts) -> BoolArray:
@@ -45,9 +46,9 @@ def ended_in(counts: Counts) -> BoolArray:
 
 
 def sources_without_terminations(counts: Counts) -> list[int]:
-    """Return the sources of which no episode is known to have ended, though some stop without a known outcome.
+    """Return the sources of which no episode is known to have terminated, though some stop without a known outcome.
 
-    Such logs may lack the flag that says so; what their last steps led to may have been an end.
+    Such logs may lack the column for it: their last steps may have led to an end.
     """
     sources = range(len(counts.sources))
     ended, unknown = counts.terminated, ~counts.outcome_known
@@ -57,8 +58,8 @@ def sources_without_terminations(counts: Counts) -> list[int]:
 def unrestricted_states(counts: Counts, support: Support) -> BoolArray:
     """Return in which states anything is allowed to follow: bool [states].
 
-    All of them under `any`. Under `observed`, those in which a silent source stopped, and those in which a step with an
-    unknown outcome paid what no step with a known one did: that outcome was never seen.
+    All of them under `any`. Under `observed`, those in which a source without terminations stopped, and those in which
+    a step with an unknown outcome paid what no step with a known one did: that outcome was never seen.
     """
     result = np.full(len(counts.space.states), support == "any")
     if support == "observed":
@@ -75,14 +76,14 @@ def _paid_otherwise(counts: Counts) -> BoolArray:
     doubtful[counts.state[~known]] = True
     unknown = np.flatnonzero(~known)
     known = known & doubtful[counts.state]  # most counts know all, and may hold millions of entries
-    told = set(zip(counts.state[known].tolist(), counts.reward_min[known].tolist(), strict=True))
+    paid = set(zip(counts.state[known].tolist(), counts.reward_min[known].tolist(), strict=True))
     lowest, highest = (np.full(len(counts.space.states), value) for value in (np.inf, -np.inf))
     np.minimum.at(lowest, counts.state[known], counts.reward_min[known])
     np.maximum.at(highest, counts.state[known], counts.reward_max[known])
     for i in unknown:
         s, low, high = int(counts.state[i]), float(counts.reward_min[i]), float(counts.reward_max[i])
-        apart = counts.discrete_rewards[int(counts.source[i])]
-        result[i] = (s, low) not in told if apart else low < lowest[s] or high > highest[s]
+        discrete = counts.discrete_rewards[int(counts.source[i])]
+        result[i] = (s, low) not in paid if discrete else low < lowest[s] or high > highest[s]
     return result
 
 
@@ -133,8 +134,8 @@ def given_support(counts: Counts, support: Support) -> Given | None:
             )
         table[s * len(space.actions) + x] = allowed
     _refuse_excluded(counts, table)
-    # A successor is gone on from, unless it is terminal; and it may be the end, if somebody saw one there or nobody
-    # ever saw it left.
+    # An episode continues from a successor that is not terminal; and it may end there if an end was seen there, or if
+    # no source acted there.
     end, terminal, ends = len(space.states), terminal_states(counts), ended_in(counts)
     ends[np.bincount(counts.state, minlength=end) == 0] = True
     pairs = sorted(table)

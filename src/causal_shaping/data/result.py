@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping.data.space import Space
-
 if TYPE_CHECKING:
     import pandas as pd
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from causal_shaping._compile import njit
+from causal_shaping.bounds._joint import add_free_mass, backup_state
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.worlds.simulate import pick
@@ -192,54 +193,53 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
     q_values, values, visits = learned
     paid, successors, times = counted
     discount, _, initial, clip, bonus, _, _ = constants
-    known, cell, first, after, reward, lower, unproven, scale, deficit, anything, reward_max = proven
+    known, begin, end, masses, unrestricted, reward_max = proven
+    rewards, _, _, action, first, _, after, reward, lower, _, deficit, total = masses
     layers, states, actions = q_values.shape
     for _sweep in range(1 if step_indexed else PLANNING_SWEEPS):
         change = 0.0
         for layer in range(layers - 1, -1, -1):
             below = layer + 1 if step_indexed else 0
-            highest = 0.0
+            here, following = q_values[layer], discount * values[below]
+            most = np.inf  # what an action can be worth of which the logs show nothing
             if known:
+                highest = 0.0
                 for s in range(states):
                     if not terminal[s]:
                         highest = max(highest, values[below, s])
+                most = reward_max + discount * highest
             for s in range(states):
                 if terminal[s]:
                     continue
+                for x in range(actions):
+                    here[s, x] = most
+                if known:
+                    seen = backup_state(
+                        s, begin[s], end[s], action, first, after, reward, lower, deficit, rewards, following, here
+                    )
+                    w = most if unrestricted[s] else seen
+                    for k in range(begin[s], end[s]):
+                        here[s, action[k]] = add_free_mass(here[s, action[k]], total[k], w)
                 tried = recommending and visits[layer, s].max() > 0
-                best = -np.inf  # what mass that nobody has proven could do
-                if known and anything[s]:
-                    best = reward_max + discount * highest
-                elif known:
-                    for x in range(actions):
-                        k = cell[s, x]
-                        for o in range(first[k] if k >= 0 else 0, first[k + 1] if k >= 0 else 0):
-                            best = max(best, reward[o] + discount * values[below, after[o]])
                 for x in range(actions):
                     n = visits[layer, s, x]
                     if tried and n == 0:
-                        q_values[layer, s, x] = -np.inf
+                        here[s, x] = -np.inf
                         continue
-                    most = initial[layer, s, x]
-                    if known and cell[s, x] < 0:
-                        most = min(most, reward_max + discount * highest)
-                    elif known:
-                        k, earned = cell[s, x], 0.0
-                        for o in range(first[k], first[k + 1]):
-                            earned += lower[o] * (reward[o] + discount * values[below, after[o]])
-                        earned = (earned - deficit[k]) / scale[k]
-                        most = min(most, earned + unproven[k] * best if unproven[k] > 0 else earned)
+                    here[s, x] = min(here[s, x], initial[layer, s, x])
                     if n > 0:
-                        following = 0.0
+                        earned = 0.0
                         for i in range(successors.shape[-1]):
                             if times[layer, s, x, i] == 0:
                                 break
-                            following += times[layer, s, x, i] * values[below, successors[layer, s, x, i]]
-                        most = min(most, (paid[layer, s, x] + discount * following) / n + bonus / math.sqrt(n))
-                    q_values[layer, s, x] = most
-                new = min(clip[layer, s], q_values[layer, s].max())
+                            earned += times[layer, s, x, i] * values[below, successors[layer, s, x, i]]
+                        mean = (paid[layer, s, x] + discount * earned) / n
+                        here[s, x] = min(here[s, x], mean + bonus / math.sqrt(n))
+                new = min(clip[layer, s], here[s].max())
                 change = max(change, abs(new - values[layer, s]))
                 values[layer, s] = new
+                if not step_indexed:
+                    following[s] = discount * new
         if change < (RECOMMENDING_TOLERANCE if recommending else PLANNING_TOLERANCE):
             break
 

@@ -1,14 +1,14 @@
-"""What logs prove of one step, as tables for a model-based rule.
+"""What logs prove of one step, for a model-based rule.
 
-Ceilings are computed once, from the logs alone. What is behind them, a mass of each outcome of do(x) that is proven,
-goes on being true while a learner finds out what states are worth: one more backup with its own optimistic values
+Ceilings are computed once, from the logs alone. The masses behind them, those of each outcome of do(x) that are proven,
+remain true while a learner finds out what states are worth: one more backup with its own optimistic values
 
     Q(s, x) <= w - sum over o of  max_i L_i(o) * (w - r(o) - discount * V(s'(o)))
 
 bounds actions that it has hardly tried, and gets tighter as it learns.
 
-- `LogMasses`: the tables.
-- `log_masses`: made from counts, as ceilings read them.
+- `LogMasses`: the masses, in the order of the learner's space.
+- `log_masses`: made from counts, with the settings of their ceilings.
 """
 
 from __future__ import annotations
@@ -17,56 +17,45 @@ from typing import NamedTuple
 
 import numpy as np
 
-from causal_shaping.bounds._masses import Evidence, sampling_of, source_confounding
+from causal_shaping.bounds._masses import Evidence, Masses
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.bounds.support import unrestricted_states
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
+from causal_shaping.data.arrays import BoolArray, LongArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError
 
 
 class LogMasses(NamedTuple):
-    """What is proven of the outcomes of each (s, x), in the order of the learner's space.
+    """What is proven of the outcomes of each (s, x).
 
     Attributes:
         known: False if there are no logs to go by.
-        cell: int64 [states, actions], where its outcomes are found; -1 for what no source tried.
-        first: int64 [cells + 1], outcomes of cell k are first[k] .. first[k + 1] - 1.
-        after: int32 [outcomes], the next state; the number of states if it ended.
-        reward: float64 [outcomes].
-        lower: float64 [outcomes], the mass that is proven.
-        free: float64 [cells], the mass that is not; 0 where sampling error makes all masses add to more than 1.
-        scale: float64 [cells], what they are divided by then, else 1.
-        deficit: float64 [cells], by how much rewards that are not told apart are below the largest possible one.
-        anything: bool [states], whether free mass may do anything there, not only what was seen to follow.
+        begin: int64 [states], where the cells of each of the learner's states begin.
+        end: int64 [states], where they end.
+        masses: with states and actions as positions in the learner's space.
+        unrestricted: bool [states], whether free mass may do anything there, not only what was seen to follow.
         reward_max: the largest possible reward.
     """
 
     known: bool
-    cell: LongArray
-    first: LongArray
-    after: IntArray
-    reward: FloatArray
-    lower: FloatArray
-    free: FloatArray
-    scale: FloatArray
-    deficit: FloatArray
-    anything: BoolArray
+    begin: LongArray
+    end: LongArray
+    masses: Masses
+    unrestricted: BoolArray
     reward_max: float
 
 
 def no_log_masses() -> LogMasses:
-    """Return tables for a learner without counts."""
-    none, numbers = np.zeros(0), np.zeros(1, dtype=np.int64)
-    return LogMasses(
-        *(False, np.zeros((0, 0), dtype=np.int64), numbers, np.zeros(0, dtype=np.int32), none, none, none, none, none),
-        *(np.zeros(0, dtype=np.bool_), 0.0),
-    )
+    """Return what a learner without counts knows: nothing."""
+    none, cells = np.zeros(0), np.zeros(0, dtype=np.int32)
+    cell = np.zeros(0, dtype=np.int64)
+    masses = Masses(none, none, cells, cells, cell, none, cells, np.zeros(0, np.uint16), none, none, none, none)
+    return LogMasses(False, cell, cell, masses, np.zeros(0, dtype=np.bool_), 0.0)
 
 
 def log_masses(counts: Counts, ceilings: Ceilings, space: Space) -> LogMasses:
-    """Return what counts prove of one step, read as the ceilings that were computed from them.
+    """Return what counts prove of one step, with the settings of the ceilings that were computed from them.
 
     Upper limits of mass, which come with a finite confounding, are left out: that is valid, and less tight.
 
@@ -80,28 +69,23 @@ def log_masses(counts: Counts, ceilings: Ceilings, space: Space) -> LogMasses:
             "To plan with counts, pool their steps, and compute ceilings by method='joint' with support 'observed' or "
             "'any'."
         )
-    sampling = None if ceilings.confidence is None else sampling_of(counts, ceilings.confidence, ceilings.horizon)
-    gammas = source_confounding(counts, ceilings.confounding)
-    masses = Evidence(counts, gammas, ceilings.reward_bound, 1.0, sampling).masses(None)
+    masses = Evidence(counts, ceilings, ceilings.SIDE).masses()
     states, actions = counts.space.positions(space)
     if len(states) != len(counts.space.states):
         raise ArgumentError("The counts have states that the learner does not know.")
-    place, action = np.empty(len(states) + 1, dtype=np.int32), np.empty(len(actions), dtype=np.int32)
-    place[states], place[-1], action[actions] = np.arange(len(states)), len(states), np.arange(len(actions))
-    cell = np.full((len(states), len(actions)), -1, dtype=np.int64)
-    cell[place[masses.state], action[masses.action]] = np.arange(len(masses.state))
-    total = np.add.reduceat(masses.lower, masses.first[:-1])
-    lacking = masses.deficit if len(masses.deficit) else np.zeros(len(masses.lower))
+    # From positions in the counts' space to those in the learner's; an end keeps its own.
+    state, action = np.argsort(states).astype(np.int32), np.argsort(actions).astype(np.int32)
     return LogMasses(
         known=True,
-        cell=cell,
-        first=np.ascontiguousarray(masses.first, dtype=np.int64),
-        after=place[masses.after],
-        reward=masses.rewards[masses.reward],
-        lower=np.array(masses.lower, dtype=np.float64),
-        free=np.maximum(0.0, 1 - total),
-        scale=np.maximum(1.0, total),
-        deficit=np.add.reduceat(lacking, masses.first[:-1]),
-        anything=(unrestricted_states(counts, ceilings.support) | (masses.visits < ceilings.min_visits))[states],
-        reward_max=float(ceilings.reward_bound),
+        begin=np.searchsorted(masses.state, states),
+        end=np.searchsorted(masses.state, states, side="right"),
+        masses=masses._replace(
+            state=state[masses.state],
+            action=action[masses.action],
+            after=np.append(state, np.int32(len(states)))[masses.after],
+            rest=np.zeros(0),
+            upper=np.zeros(0),
+        ),
+        unrestricted=(unrestricted_states(counts, ceilings.support) | (masses.visits < ceilings.min_visits))[states],
+        reward_max=ceilings.reward_bound,
     )

@@ -26,15 +26,13 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import Label, Space
 from causal_shaping.errors import DataError, ModelError
+from causal_shaping.models.sweeps import VALUE_TOLERANCE, repeat
 
 PROBABILITY_TOLERANCE = 1e-9
 """How far a sum of probabilities may be from one."""
 
-VALUE_TOLERANCE = 1e-13
-"""Sweeps to a fixed point end when values change by less than this, relative to the largest of them."""
-
 MOST_SWEEPS = 10_000
-"""Sweeps after which a fixed point is slow, or missing."""
+"""After so many sweeps an optimum without a horizon is slow to reach, or does not exist."""
 
 TIE_DECIMALS = 9
 """Action values are rounded to this many decimals before the first best action is taken."""
@@ -192,7 +190,7 @@ class TabularCMDP:
 
     @property
     def steps(self) -> int | None:
-        """The number of steps that the tables tell apart, None for stationary dynamics."""
+        """The number of steps that the tables distinguish, None for stationary dynamics."""
         return self.next_state.shape[0] if self.next_state.ndim == 4 else None
 
     @cached_property
@@ -279,29 +277,29 @@ class TabularCMDP:
         self._need_stationary("optimum")
         if discount < 1:
             return self._improve(self._backup(np.zeros(len(self.terminal)), 0, discount), discount)
-        values, halfway = np.zeros(len(self.terminal)), np.zeros(len(self.terminal))
-        for sweep in range(MOST_SWEEPS):
-            before, q_values = values, self._backup(values, 0, discount)
-            values = q_values.max(axis=-1)
-            change = np.abs(values - before)
-            if change.max() <= VALUE_TOLERANCE * max(1.0, np.abs(values).max()):
-                return Values(frozen(values, np.float64), frozen(q_values, np.float64))
-            if sweep == MOST_SWEEPS // 2:
-                halfway = values
+
+        def sweep(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+            q_values = self._backup(values, 0, discount)
+            return q_values.max(axis=-1), q_values
+
+        halfway = repeat(sweep, np.zeros(len(self.terminal)), MOST_SWEEPS // 2)
+        found = halfway if halfway.stable else repeat(sweep, halfway.values, MOST_SWEEPS // 2)
+        if found.stable:
+            return _values(found.values, found.q_values)
         # Slow, or no limit at all? The limit solves the optimality equation exactly, and the sweeps approach it.
         try:
-            exact = self._improve(q_values, discount)
+            exact = self._improve(found.q_values, discount)
         except ModelError:
-            exact = None  # the best policy never ends and goes on being paid
-        if exact is not None:
-            closer = np.abs(values - exact.values).max() < np.abs(halfway - exact.values).max() * (1 - 1e-9)
-            if closer:
+            pass  # the best policy never ends and keeps being paid
+        else:
+            distance, before = (np.abs(sweeps.values - exact.values).max() for sweeps in (found, halfway))
+            if distance < before * (1 - 1e-9):
                 return exact
-        worst = int(change.argmax())
+        worst = int(found.change.argmax())
         raise ModelError(
             f"There is no optimum without a horizon: after {MOST_SWEEPS:,} sweeps the value of state "
-            f"{self.space.states[worst]!r} still changes by {change[worst]:.3g} a sweep (it is "
-            f"{values[worst]:.4g}). Pass horizon=, or a discount below 1."
+            f"{self.space.states[worst]!r} still changes by {found.change[worst]:.3g} a sweep (it is "
+            f"{found.values[worst]:.4g}). Pass horizon=, or a discount below 1."
         )
 
     def _improve(self, q_values: FloatArray, discount: float) -> Values:
@@ -315,7 +313,7 @@ class TabularCMDP:
             slack = VALUE_TOLERANCE * max(1.0, np.abs(values).max()) / max(1.0 - discount, 1e-4)
             better = q_values.max(axis=-1) > q_values[every, policy] + slack
             if not better.any():
-                return Values(frozen(q_values.max(axis=-1), np.float64), frozen(q_values, np.float64))
+                return _values(q_values.max(axis=-1), q_values)
             policy = np.where(better, q_values.argmax(axis=-1), policy)
 
     def evaluate(self, policy: npt.ArrayLike, horizon: int | None = None, discount: float = 1.0) -> Values:
@@ -333,7 +331,7 @@ class TabularCMDP:
             return self._backward(horizon, discount, lambda q, h: (q * (pi if pi.ndim == 2 else pi[h])).sum(axis=-1))
         self._need_stationary("evaluate")
         values = self._solve(*self._chain(pi), discount)
-        return Values(frozen(values, np.float64), frozen(self._backup(values, 0, discount), np.float64))
+        return _values(values, self._backup(values, 0, discount))
 
     def occupancy(self, policy: npt.ArrayLike, horizon: int | None = None, discount: float = 1.0) -> FloatArray:
         """Return how often an episode takes each action in each state, from the start, under a policy.
@@ -378,7 +376,7 @@ class TabularCMDP:
         for h in reversed(range(horizon)):
             q_values[h] = self._backup(values[h + 1], h, discount)
             values[h] = choose(q_values[h], h)
-        return Values(frozen(values[:-1], np.float64), frozen(q_values, np.float64))
+        return _values(values[:-1], q_values)
 
     def _chain(self, pi: FloatArray) -> tuple[csr_array, FloatArray]:
         """Return the Markov chain of a stationary policy: transition matrix and mean reward."""
@@ -401,7 +399,7 @@ class TabularCMDP:
                 state = self.space.states[int(np.argmax(paying))]
                 raise ModelError(
                     f"The policy has no value without a horizon: from state {state!r} it never ends and "
-                    "goes on being paid. Pass horizon=, or a discount below 1."
+                    "keeps being paid. Pass horizon=, or a discount below 1."
                 )
             lasting &= ~closed
         inner = chain[lasting][:, lasting]
@@ -533,6 +531,10 @@ class TabularCMDP:
         *_, states, actions, noises = self.next_state.shape
         kind = "stationary" if self.steps is None else f"{self.steps} steps"
         return f"TabularCMDP({states} states, {actions} actions, {noises} noises, {kind})"
+
+
+def _values(values: FloatArray, q_values: FloatArray) -> Values:
+    return Values(frozen(values, np.float64), frozen(q_values, np.float64))
 
 
 def _table(name: str, values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

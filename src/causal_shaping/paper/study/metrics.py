@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from causal_shaping.bounds import Ceilings
-from causal_shaping.bounds._joint import CEILING
 from causal_shaping.bounds.results import Bounds
+from causal_shaping.bounds.settings import CEILING
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.learners import Run

@@ -1,0 +1,138 @@
+"""The settings of a bound: stated, checked and resolved once.
+
+- `Settings`: what a bound is computed with; `Ceilings` and `Floors` are settings, too, and remember theirs.
+- `merge_counts`: what a user passes as counts, as one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer, check_probability
+from causal_shaping.bounds.support import Support
+from causal_shaping.data.counts import Counts
+from causal_shaping.errors import ArgumentError, DataError
+
+CEILING, FLOOR = 1.0, -1.0
+"""Which way a bound errs. A floor is a ceiling of the negated values, but for the choice of the best action."""
+
+METHODS = ("joint", "paper")
+
+TIE = 1e-9
+"""Values that differ by less than this are equally good."""
+
+MOST_CONFOUNDING = 1e4
+"""A breakdown Gamma is searched for up to this, and beyond it counts as this, unless the action holds even at inf."""
+
+Confounding: TypeAlias = float | Mapping[str, float]
+"""Gamma of all sources, or by name; sources that a mapping leaves out have inf."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Settings:
+    """What a bound is computed with.
+
+    Attributes:
+        horizon: the number of steps.
+        reward_bound: the largest possible reward, for floors the smallest.
+        method: "joint" or "paper".
+        support: which outcomes are possible; in a result "any", "observed", or "given" for a user's own.
+        confounding: Gamma of all sources, or by name; in checked settings always by name.
+        confidence: the probability that all bounds hold at once; None for a plug-in estimate, or population counts.
+        discount: the factor on future reward.
+        stationary: an infinite-horizon bound, without an axis for the step.
+        min_visits: states with fewer visits get `any` support.
+        value_max: a known upper bound on values; None if there is none.
+    """
+
+    horizon: int
+    reward_bound: float
+    method: str = "joint"
+    support: Support = "observed"
+    confounding: Confounding = math.inf
+    confidence: float | None = None
+    discount: float = 1.0
+    stationary: bool = False
+    min_visits: float = 0.0
+    value_max: float | None = None
+
+    def checked(self, counts: Counts) -> Self:
+        """Return the settings for these counts, Gamma by source and numbers in plain Python; or say what is wrong."""
+        check_choice("method", self.method, METHODS)
+        check_integer("horizon", self.horizon, least=1)
+        check_discount(self.discount)
+        gammas = _confounding_by_source(counts, self.confounding)
+        if not self.min_visits >= 0:
+            raise ArgumentError(f"min_visits is {self.min_visits}; it must be 0 or more.")
+        if self.min_visits and self.support != "observed":
+            raise ArgumentError(
+                "min_visits says where support 'observed' is not to be trusted; leave it out for any other."
+            )
+        if self.value_max is not None:
+            check_finite("value_max", self.value_max)
+        if self.confidence is not None:
+            check_probability("confidence", self.confidence)
+            if counts.population:
+                raise ArgumentError("Population counts are exact: there is no sampling error to be confident about.")
+        unlimited = self.confidence is None and self.value_max is None and set(gammas.values()) == {math.inf}
+        if self.method == "paper" and not unlimited:
+            raise ArgumentError(
+                "The paper's method has no confidence, no finite confounding and no value_max. Use method='joint'."
+            )
+        if counts.step is not None:
+            if self.stationary:
+                raise ArgumentError(
+                    "An infinite-horizon bound needs steps pooled, but these counts are kept apart by step."
+                )
+            longest = int(counts.step.max()) + 1
+            if longest > self.horizon:
+                raise ArgumentError(
+                    f"horizon is {self.horizon}, but the logs hold episodes of {longest} steps. Pass horizon={longest} "
+                    "or more, or pool the steps."
+                )
+        plain: dict[str, Any] = {"horizon": int(self.horizon), "stationary": bool(self.stationary)}
+        for name in ("reward_bound", "confidence", "discount", "min_visits", "value_max"):
+            value = getattr(self, name)
+            plain[name] = None if value is None else float(value)
+        return replace(self, confounding=gammas, **plain)
+
+    def gamma(self, source: str) -> float:
+        """Return the confounding of a source, once the settings are checked."""
+        assert isinstance(self.confounding, Mapping)
+        return self.confounding[source]
+
+
+def _confounding_by_source(counts: Counts, confounding: Confounding) -> dict[str, float]:
+    """Return Gamma of each source: one number for all, or a mapping by name in which the others are unlimited."""
+    if isinstance(confounding, Mapping):
+        for name in confounding:
+            if name not in counts.sources:
+                raise ArgumentError(f"confounding names {name!r}, but the sources are {', '.join(counts.sources)}.")
+        given = {name: confounding.get(name, math.inf) for name in counts.sources}
+    else:
+        given = dict.fromkeys(counts.sources, confounding)
+    try:
+        gammas = {name: float(gamma) for name, gamma in given.items()}
+    except (TypeError, ValueError):
+        raise ArgumentError(f"confounding is {confounding!r}; give a number from 1 to inf, or one by source.") from None
+    for name, gamma in gammas.items():
+        if not gamma >= 1:
+            raise ArgumentError(f"The confounding of {name!r} is {gamma}; it must be 1 (none) or more, up to inf.")
+    return gammas
+
+
+def merge_counts(counts: Counts | Sequence[Counts]) -> Counts:
+    """Return one or several counts as one that is not empty."""
+    parts = [counts] if isinstance(counts, Counts) else list(counts)
+    if not parts:
+        raise ArgumentError("There are no counts to bound values with.")
+    unlimited = np.iinfo(np.int64).max  # whether rewards are discrete was decided when the parts were counted
+    merged = parts[0].merge(*parts[1:], max_rewards=unlimited) if len(parts) > 1 else parts[0]
+    if not len(merged):
+        raise DataError("The counts are empty: nothing was logged.")
+    return merged

@@ -1,0 +1,52 @@
+"""Sweeps over all states that are repeated until the values are stable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from causal_shaping.data.arrays import FloatArray
+
+VALUE_TOLERANCE = 1e-13
+"""Values are stable when a sweep changes them by less than this, relative to the largest of them."""
+
+Sweep: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""From values [states] to new values and action values [states, actions]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sweeps:
+    """What a number of sweeps came to.
+
+    Attributes:
+        values: float64 [states].
+        q_values: float64 [states, actions].
+        change: float64 [states], by how much the last sweep changed each value.
+        changes: the largest change of each sweep.
+    """
+
+    values: FloatArray
+    q_values: FloatArray
+    change: FloatArray
+    changes: list[float]
+
+    @property
+    def stable(self) -> bool:
+        """Whether the last sweep changed nothing that matters."""
+        return self.changes[-1] <= VALUE_TOLERANCE * max(1.0, float(np.abs(self.values).max()))
+
+
+def repeat(sweep: Sweep, values: FloatArray, most: int) -> Sweeps:
+    """Return what sweeps from some values come to: until they are stable, at most so many."""
+    changes: list[float] = []
+    for _ in range(most):
+        before, (values, q_values) = values, sweep(values)
+        change = np.abs(values - before)
+        changes.append(float(change.max()))
+        result = Sweeps(values, q_values, change, changes)
+        if result.stable:
+            break
+    return result
