@@ -16,6 +16,7 @@ PACKAGE = "causal_shaping"
 STAGES = (
     "errors",
     "_checks",
+    "_extras",
     "_progress",
     "_compile",
     "_registration",
@@ -36,6 +37,9 @@ STAGES = (
 
 DELEGATING = {
     ("data.result", "Result.plot", "plot"),
+    ("worlds.world", "World.plot", "plot"),
+    ("bounds.results", "Ceilings.save_html", "plot"),
+    ("diagnose.inspection", "Inspection.save_html", "plot"),
     ("data.logs", "Logs.save", "io"),
     ("data.counts", "Counts.save", "io"),
     ("data.counts", "Counts.load", "io"),
@@ -84,6 +88,8 @@ def _walk(tree, name=""):
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.ImportFrom | ast.Import):
             yield name, node
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue  # names for annotations, which nothing executes
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield from _walk(node, f"{name}.{node.name}".lstrip("."))
         else:
