@@ -77,7 +77,7 @@ def count(
     actions = None if actions is None else [plain(label) for label in actions]
     parts: list[Counts] = []
     origins: dict[str, str] = {}
-    for table in opened_logs(logs, states, actions, memory_limit):
+    for table in opened_logs(logs, states=states, actions=actions, memory_limit=memory_limit):
         if check:
             table = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         part = count_table(table, step_indexed, max_rewards, scratch)
@@ -99,21 +99,19 @@ def count(
     return counts.to_space(Space(states, actions, space.columns, space.bins, ends))
 
 
-def opened_logs(logs: Item | Sequence[Item], states: Any, actions: Any, memory_limit: str | None) -> list[LogTable]:
-    """Return what `count` was given as tables, not read yet."""
+def opened_logs(logs: Item | Sequence[Item], **options: Any) -> list[LogTable]:
+    """Return what `count` was given as tables, not read yet; for the options see `open_logs`."""
     single = isinstance(logs, (Logs, LogTable, str, os.PathLike, ibis.Table)) or hasattr(logs, "__arrow_c_stream__")
     items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
     if not items:
         raise ArgumentError("There are no logs to count.")
-    return [_opened(item, states, actions, memory_limit) for item in items]
+    return [_opened(item, **options) for item in items]
 
 
-def _opened(item: Item, states: Any, actions: Any, memory_limit: str | None) -> LogTable:
+def _opened(item: Item, **options: Any) -> LogTable:
     if isinstance(item, LogTable):
         return item
-    if isinstance(item, Logs):
-        return table_of(item)
-    return open_logs(item, states=states, actions=actions, memory_limit=memory_limit)
+    return table_of(item) if isinstance(item, Logs) else open_logs(item, **options)
 
 
 def count_table(
