@@ -1,6 +1,5 @@
 """Figures of results: each kind has one, in given axes or new ones, and labels stay text."""
 
-import builtins
 import math
 import sys
 
@@ -14,8 +13,7 @@ from matplotlib.figure import Figure
 import causal_shaping as cs
 from causal_shaping.data.words import state_text
 from causal_shaping.errors import ArgumentError, FileError, MissingExtraError
-from causal_shaping.plot import FIGURES, check_picture, draw, save_picture
-from causal_shaping.plot._html import check_page
+from causal_shaping.plot import FIGURES, check_page, check_picture, draw, save_picture
 from causal_shaping.plot.by_state import world_of
 
 
@@ -47,6 +45,7 @@ def results(world, tmp_path_factory):
         "Inspection": found,
         "Run": cs.train(world, None, "q-ucb-shaping", 500),
         "Seeds": cs.train_seeds(world, None, "q-ucb-shaping", 500, range(2), tmp_path_factory.mktemp("runs")),
+        "World": world,
     }
 
 
@@ -137,14 +136,14 @@ def test_a_file_and_the_extra_are_checked_before_the_computing(monkeypatch, tmp_
         check(tmp_path / "no" / name)
     with pytest.raises(FileError, match=r"must end in \.(png|html)"):
         check(tmp_path / "x.txt")
-    real = builtins.__import__
-
-    def hidden(module, *rest):
-        if module.split(".")[0] == missing:
-            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
-        return real(module, *rest)
-
-    monkeypatch.delitem(sys.modules, missing)
-    monkeypatch.setattr(builtins, "__import__", hidden)
+    monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtraError, match=r"causal-shaping\[plot\]"):
         check(tmp_path / name)
+
+
+def test_a_missing_extra_is_named_by_figures_and_pages(monkeypatch, results, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match="Figures need an extra"):
+        results["Inspection"].plot()
+    with pytest.raises(MissingExtraError, match="Pages need an extra"):
+        results["Inspection"].save_html(tmp_path / "x.html")

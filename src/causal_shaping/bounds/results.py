@@ -230,9 +230,10 @@ class Ceilings(Bounds):
             inspection: what `inspect` found in the same logs.
             smallest_cell: show no count of rows, visits or episodes from 1 to one below this; see `inspect`.
         """
-        from causal_shaping.plot.page import save_ceilings  # the stage to the right: a method people look for
+        from causal_shaping.plot import save_page  # the stage to the right: a method people look for
 
-        save_ceilings(self, path, floors, sensitivity, inspection, smallest_cell)
+        parts = {"floors": floors, "sensitivity": sensitivity, "inspection": inspection}
+        save_page(self, path, **parts, smallest_cell=smallest_cell)
 
 
 class Floors(Bounds):

@@ -193,9 +193,9 @@ def contradictions(counts: Counts, *, level: float = LEVEL, seed: int = 0) -> Co
     equal outcome distributions after (s, x), and a difference beyond chance proves that one of them is confounded.
 
     Per pair of sources and (s, x), Pearson's test of homogeneity. Where its approximate p-value is below 0.05 it is
-    replaced by that of a permutation test, which is valid at any count: outcomes are dealt anew to the two sources
-    until enough deals are as extreme. P-values are corrected for the number of tests by Holm's method, so the chance
-    of any false report is at most `level`.
+    replaced by that of a permutation test, which is valid at any count: outcomes are dealt to the two sources at
+    random until enough deals are as extreme. P-values are corrected for the number of tests by Holm's method, so the
+    chance of any false report is at most `level`.
 
     Step-indexed counts are compared step by step. A (s, x) with unknown outcomes is left out: whether an outcome is
     known can depend on what it was.

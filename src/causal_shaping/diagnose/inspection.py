@@ -214,9 +214,9 @@ class Inspection(Result):
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write one self-contained page for people who will not run anything (extra `plot`)."""
-        from causal_shaping.plot.page import save_inspection  # the stage to the right: a method people look for
+        from causal_shaping.plot import save_page  # the stage to the right: a method people look for
 
-        save_inspection(self, path)
+        save_page(self, path)
 
     def __repr__(self) -> str:
         return (

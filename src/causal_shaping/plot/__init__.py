@@ -2,7 +2,7 @@
 
 - `draw`: what `result.plot()` calls; `FIGURES` says which module draws what.
 - `check_picture`, `save_picture`: a figure in a file.
-- `page`: one HTML file about somebody's logs.
+- `check_page`, `save_page`: one HTML file about somebody's logs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from causal_shaping.io.files import check_target, replacing
 FORMATS = (".png", ".svg", ".pdf")
 """The endings of a figure's file."""
 
+PAGES = (".html", ".htm")
+"""The endings of a page's file."""
+
 FIGURES = MappingProxyType(
     {
         "Counts": ("by_state", "draw_visits"),
@@ -29,7 +32,7 @@ FIGURES = MappingProxyType(
         "Inspection": ("inspection", "draw_inspection"),
         "Run": ("regret", "draw_run"),
         "Seeds": ("regret", "draw_seeds"),
-        "World": ("worlds", "plot_world"),
+        "World": ("worlds", "draw_map"),
     }
 )
 """The name of a result's class to the module here and its function that draw it."""
@@ -45,24 +48,40 @@ def draw(result: Any, ax: Any = None, **options: Any) -> Any:
     """
     for kind in type(result).__mro__:
         if kind.__name__ in FIGURES:
-            require_matplotlib()
+            _require("matplotlib", "Figures")
             module, function = FIGURES[kind.__name__]
             return getattr(importlib.import_module(f"causal_shaping.plot.{module}"), function)(result, ax, **options)
     raise ArgumentError(f"There is no figure of a {type(result).__name__}.")
 
 
-def require_matplotlib() -> None:
-    """Say which extra is missing, if matplotlib is."""
+def _require(module: str, what: str) -> None:
+    """Say which extra is missing, if a module is."""
     try:
-        import matplotlib  # noqa: F401
+        importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise MissingExtraError("Figures", "plot") from error
+        raise MissingExtraError(what, "plot") from error
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
     """Refuse a file that a figure cannot be written to, and a missing extra; to be asked before long work."""
     check_target(path, FORMATS)
-    require_matplotlib()
+    _require("matplotlib", "Figures")
+
+
+def check_page(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that a page cannot be written to, and a missing extra; to be asked before long work."""
+    check_target(path, PAGES)
+    for module in ("matplotlib", "jinja2"):
+        _require(module, "Pages")
+
+
+def save_page(result: Any, path: str | os.PathLike[str], **parts: Any) -> None:
+    """Write the page of an inspection or of ceilings: what `result.save_html` calls."""
+    check_page(path)
+    page = importlib.import_module("causal_shaping.plot.page")
+    text = page.render_ceilings(result, **parts) if parts else page.render_inspection(result)
+    with replacing(path, PAGES) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def save_picture(picture: Any, path: str | os.PathLike[str], **options: Any) -> None:

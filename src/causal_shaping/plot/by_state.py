@@ -20,11 +20,8 @@ from causal_shaping.data.space import Space
 from causal_shaping.data.words import part_text, state_text
 from causal_shaping.errors import ArgumentError, CausalShapingError
 from causal_shaping.plot._panels import CEILING, FLOOR, SOFT, panels, text, tidy
-from causal_shaping.plot.worlds import draw_world
+from causal_shaping.plot.worlds import draw_map
 from causal_shaping.worlds import World, load_world
-
-MAP_CELL = 0.6
-"""The side of a cell of a world's map, in inches."""
 
 LONGEST_NAME = 32
 """Names of states that are longer than this are cut in figures."""
@@ -121,10 +118,7 @@ def draw_states(
 
 
 def _on_map(world: World, values: FloatArray, title: str, ax: Any, limits: tuple[float, float] | None) -> Axes:
-    rows = world.grid.rows if world.grid else ("." * (len(world.states) // 2),) * 2
-    (axes,) = panels(ax, size=(len(rows[0]) * MAP_CELL + 1, len(rows) * MAP_CELL + 0.4))
-    draw_world(world, values=values, limits=limits, title=f"{world.title}: {title.lower()}", axes=axes)
-    return axes
+    return draw_map(world, ax, values=values, limits=limits, title=f"{world.title}: {title.lower()}")
 
 
 def _draw_grid(space: Space, values: FloatArray, ax: Any, limits: tuple[float, float] | None) -> Axes:

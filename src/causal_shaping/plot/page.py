@@ -1,13 +1,12 @@
 """A page about one's own logs: one HTML file that anybody can open, print, and read without running anything.
 
-- `save_inspection`: what the logs are worth.
-- `save_ceilings`: that, and what can be proven from them.
+- `render_inspection`: what the logs are worth.
+- `render_ceilings`: that, and what can be proven from them.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -24,7 +23,7 @@ from causal_shaping.diagnose.inspection import Inspection
 from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
 from causal_shaping.errors import ArgumentError
 from causal_shaping.plot import draw, inspection as inspection_figures, sensitivity as sensitivity_figures
-from causal_shaping.plot._html import check_page, environment, figure_source, write_page
+from causal_shaping.plot._html import environment, figure_source
 from causal_shaping.plot._panels import Panel, draw_panels
 from causal_shaping.plot.by_state import is_grid, world_of
 
@@ -41,23 +40,23 @@ VERDICTS: Mapping[bool | None, Content] = {
 """What `Ceilings.informative` means on a page."""
 
 
-def save_inspection(found: Inspection, path: str | os.PathLike[str]) -> None:
-    """Write the page of an inspection."""
-    check_page(path)
+def render_inspection(found: Inspection) -> str:
+    """Return the page of an inspection."""
     title = f"What the logs of {_listed(found.counts.sources)} are worth"
-    _save(path, title, found.counts.sources, _proves(found, None), found=_inspected(found), cells=found.smallest_cell)
+    return _render(
+        title, found.counts.sources, _proves(found, None), found=_inspected(found), cells=found.smallest_cell
+    )
 
 
-def save_ceilings(
+def render_ceilings(
     ceilings: Ceilings,
-    path: str | os.PathLike[str],
-    floors: Floors | None = None,
-    sensitivity: Sensitivity | None = None,
-    inspection: Inspection | None = None,
-    smallest_cell: int | None = None,
-) -> None:
-    """Write the page of ceilings; see `Ceilings.save_html`."""
-    check_page(path)
+    *,
+    floors: Floors | None,
+    sensitivity: Sensitivity | None,
+    inspection: Inspection | None,
+    smallest_cell: int | None,
+) -> str:
+    """Return the page of ceilings; see `Ceilings.save_html`."""
     for other in (floors, sensitivity, None if inspection is None else inspection.counts):
         if other is not None and other.space != ceilings.space:
             raise ArgumentError(
@@ -67,8 +66,7 @@ def save_ceilings(
     if inspection is not None and smallest_cell is not None:
         inspection = inspection.without_small_cells(smallest_cell)
     smallest_cell = inspection.smallest_cell if inspection is not None else smallest_cell
-    _save(
-        path,
+    return _render(
         f"What the logs of {_listed(ceilings.sources)} prove",
         ceilings.sources,
         _proves(inspection, ceilings),
@@ -79,8 +77,7 @@ def save_ceilings(
     )
 
 
-def _save(
-    path: str | os.PathLike[str],
+def _render(
     title: str,
     sources: Sequence[str],
     proves: Content,
@@ -89,22 +86,10 @@ def _save(
     bounds: Content | None = None,
     sensitivity: Content | None = None,
     cells: int | None = None,
-) -> None:
-    text = (
-        environment()
-        .get_template("logs.html")
-        .render(
-            title=title,
-            sources=sources,
-            proves=proves,
-            found=found,
-            bounds=bounds,
-            sensitivity=sensitivity,
-            smallest_cell=cells,
-            version=version("causal-shaping"),
-        )
-    )
-    write_page(path, text)
+) -> str:
+    content: Content = {"title": title, "sources": sources, "proves": proves, "found": found, "bounds": bounds}
+    content |= {"sensitivity": sensitivity, "smallest_cell": cells, "version": version("causal-shaping")}
+    return environment().get_template("logs.html").render(content)
 
 
 def _listed(names: Sequence[str]) -> str:

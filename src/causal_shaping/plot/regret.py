@@ -9,9 +9,8 @@ from matplotlib.axes import Axes
 
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.errors import ArgumentError
+from causal_shaping.learners import Run, Seeds
 from causal_shaping.learners.intervals import curve_intervals
-from causal_shaping.learners.run import Run
-from causal_shaping.learners.seeds import Seeds
 from causal_shaping.plot._panels import panels, text, tidy
 
 SMOOTHED = 50

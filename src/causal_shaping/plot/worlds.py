@@ -16,12 +16,13 @@ from matplotlib.patches import Circle, FancyArrow, Polygon, Rectangle
 from matplotlib.patheffects import withStroke
 
 from causal_shaping.errors import ArgumentError
+from causal_shaping.plot._panels import panels
 from causal_shaping.worlds.grid import CALM, COIN, DIRECTIONS, FREE, GOAL, LAVA, PUSHES, WALL, Cell
 from causal_shaping.worlds.world import World
 
 COLORS = {WALL: "#5b5f66", FREE: "#ffffff", COIN: "#ffffff", LAVA: "#f58b2b", GOAL: "#bfe3b4"}
 LINE, INK, WIND, GOLD, GOLD_EDGE, FLAG = "#c9ccd1", "#1f2328", "#2f6fb2", "#f5c542", "#a87b00", "#2e7d32"
-CELL_INCHES = 0.8
+CELL_INCHES = 0.65
 EDGE = 0.6
 """How much of the wall around a map is left out of the picture."""
 
@@ -36,7 +37,7 @@ def draw_world(
     title: str | None = None,
     axes: Axes | None = None,
 ) -> Figure:
-    """Draw a world's map with its winds, and at wish a policy and a value function on top.
+    """Draw a world's map with its winds, and if given a policy and a value function on top.
 
     A wind is an arrow in the lower right of a cell, as long as it is likely, a ring if the air may be calm.
     Where coins pay once, the picture shows the states with all coins left.
@@ -94,10 +95,14 @@ def draw_world(
     return figure
 
 
-def plot_world(world: World, ax: Axes | None = None) -> Axes:
-    """Draw a world for `world.plot()`."""
-    figure = draw_world(world, axes=ax)
-    return figure.axes[0] if ax is None else ax
+def draw_map(world: World, ax: Any = None, **options: Any) -> Axes:
+    """Draw a world for `world.plot()`; for the options see `draw_world`."""
+    rows = world.grid.rows if world.grid else _hallway(world)
+    (axes,) = panels(
+        ax, size=(len(rows[0]) * CELL_INCHES + 0.6, len(rows) * CELL_INCHES + (0.4 if world.grid else 1.2))
+    )
+    draw_world(world, axes=axes, **options)
+    return axes
 
 
 def _cells(world: World) -> dict[Cell, int]:
@@ -140,7 +145,7 @@ def _draw_values(
             ha="left",
             va="top",
             fontsize=6.5,
-            color=_ink_on(color),
+            color=ink_on(color),
         )
     bar = axes.get_figure(root=True).colorbar(  # type: ignore[union-attr]
         ScalarMappable(scale, palette), ax=axes, fraction=0.04, pad=0.02, alpha=0.85, shrink=0.8 if world.grid else 0.6
@@ -149,7 +154,8 @@ def _draw_values(
     bar.ax.tick_params(labelsize=8, length=2)
 
 
-def _ink_on(color: tuple[float, float, float, float]) -> str:
+def ink_on(color: tuple[float, float, float, float]) -> str:
+    """Return the colour of text that can be read on another colour."""
     red, green, blue, _ = color
     return INK if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "white"
 

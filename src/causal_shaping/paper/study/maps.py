@@ -1,4 +1,4 @@
-"""Maps for the report: cells with their colours, signs and the text that hovering shows, ready for a template.
+"""Maps for the report: cells with their colours, signs and tooltips, ready for a template.
 
 - `value_panels`, `policy_panels`: maps of one world, side by side.
 """
@@ -13,12 +13,11 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 from causal_shaping.paper.study.figures import value_limits
-from causal_shaping.plot.worlds import COLORS
+from causal_shaping.plot.worlds import COLORS, ink_on
 from causal_shaping.worlds import World
 from causal_shaping.worlds.grid import CALM, DIRECTIONS, PUSHES, WINDS
 
 KINDS = {"#": "wall", ".": "free", "L": "lava", "c": "coin", "G": "goal"}
-DARK = 0.5
 WRONG = 1e-3
 """An action that costs more than this is marked."""
 
@@ -57,9 +56,8 @@ def value_panels(world: World, values: Mapping[str, Any]) -> list[Panel]:
             if state is None:
                 continue
             share = (shown[state] - low) / (high - low) if high > low else 0.5
-            red, green, blue, _ = palette(share)
-            cell["fill"] = to_hex((red, green, blue))
-            cell["ink"] = "#1f2328" if 0.3 * red + 0.59 * green + 0.11 * blue > DARK else "#ffffff"
+            color = palette(share)
+            cell["fill"], cell["ink"] = to_hex(color), ink_on(color)
             cell["text"] = f"{shown[state]:.2f}"
             every = ", ".join(f"{name} {other[state]:.3f}" for name, other in values.items())
             cell["tip"] = f"{_where(cell)}: {every}"

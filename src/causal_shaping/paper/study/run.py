@@ -1,8 +1,8 @@
-"""Running the study: in parallel, a file per finished unit, merged in order; what is done is never done again.
+"""Running the study: in parallel, a file per finished unit, merged in order; interrupted runs resume.
 
 A folder holds `settings.json`, what is run; `parts/`, a JSON file per unit; and, made of those, `results.parquet`, a
 row per run, `potentials.parquet`, a row per potential, and `timings.csv`, how long each took. Every file is written
-under another name first. The first two depend on the settings and the seeds alone, not on when it was stopped.
+under another name first. The first two depend on the settings and the seeds alone, not on interruptions.
 
 - `run_study`: run what is missing, merge all.
 - `Results`: what a folder holds.
@@ -97,7 +97,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What a study came to.
+    """The results of a study.
 
     Attributes:
         folder: where it is kept.
