@@ -117,6 +117,10 @@ def ceilings(
                 progress=_bridge.named(progress, "Computing ceilings"),
                 **options,
             )
+            floors = None
+            if reward_min is not None:
+                shared = {"confounding": gammas, "stationary": stationary, **options}
+                floors = value_floors(counts, horizon, reward_min, **shared)
         if output is not None and output.suffix.lower() == ".csv":
             _bridge.write_table(output, _bridge.frame_of(found))
         elif output is not None:
@@ -126,22 +130,28 @@ def ceilings(
         if png is not None:
             _bridge.draw(found, png, tables)
         if html is not None:
-            parts: dict[str, Any] = {"smallest_cell": smallest_cell}
-            parts["inspection"] = _bridge.inspect_logs(tables, 0.05, smallest_cell, progress)
-            if reward_min is not None:
-                with spoken_warnings():
-                    parts["floors"] = value_floors(
-                        counts, horizon, reward_min, confounding=gammas, stationary=stationary, **options
-                    )
-                if not stationary:
-                    fixed = gammas if isinstance(gammas, dict) else {}
-                    progress(0, 1, "Computing sensitivity")
-                    parts["sensitivity"] = sensitivity(counts, horizon, reward_max, reward_min, fixed=fixed, **options)
+            found_sensitivity = None
+            if reward_min is not None and not stationary:
+                known = {"fixed": gammas if isinstance(gammas, dict) else {}, **options}
+                progress(0, 1, "Computing sensitivity")
+                found_sensitivity = sensitivity(
+                    counts, horizon, reward_max, reward_min, **known, **_bridge.known_bound(value_max)
+                )
+            inspection = _bridge.inspect_logs(tables, 0.05, smallest_cell, progress)
             progress(0, 1, f"Writing {html}")
-            _bridge.save_page(found, html, **parts)
+            _bridge.save_page(
+                found,
+                html,
+                floors=floors,
+                sensitivity=found_sensitivity,
+                inspection=inspection,
+                smallest_cell=smallest_cell,
+            )
     if as_json:
         print(_bridge.json_of(found))
         return
     say_result(found)
-    say("")
-    say_written({"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html})
+    files = {"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html}
+    if any(files.values()):
+        say("")
+    say_written(files)
