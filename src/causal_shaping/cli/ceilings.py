@@ -119,6 +119,10 @@ def ceilings(
                 progress=progress,
                 **options,
             )
+            floors = None
+            if reward_min is not None:
+                shared = {"confounding": gammas, "stationary": stationary, **options}
+                floors = value_floors(counts, horizon, reward_min, **shared)
         if output is not None and output.suffix.lower() == ".csv":
             write_table(output, found.to_pandas())
         elif output is not None:
@@ -130,22 +134,20 @@ def ceilings(
 
             save_picture(found, png, world=world_of(found.space, [table.metadata for table in tables]))
         if html is not None:
-            parts: dict[str, Any] = {"smallest_cell": smallest_cell}
-            parts["inspection"] = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress)
-            if reward_min is not None:
-                with spoken_warnings():
-                    parts["floors"] = value_floors(
-                        counts, horizon, reward_min, confounding=gammas, stationary=stationary, **options
-                    )
-                if not stationary:
-                    fixed = gammas if isinstance(gammas, dict) else {}
-                    progress(0, 1, "Computing sensitivity")
-                    parts["sensitivity"] = sensitivity(counts, horizon, reward_max, reward_min, fixed=fixed, **options)
-            progress(0, 1, f"Writing {html}")
-            found.save_html(html, **parts)
+            analysis = None
+            if reward_min is not None and not stationary:
+                known = {"fixed": gammas if isinstance(gammas, dict) else {}, "value_max": value_max, **options}
+                analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
+            inspection = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress)
+            progress(1, 1, f"Writing {html}")
+            found.save_html(
+                html, floors=floors, sensitivity=analysis, inspection=inspection, smallest_cell=smallest_cell
+            )
     if as_json:
         print(found.to_json())
         return
     say_result(found)
-    say("")
-    say_written({"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html})
+    files = {"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html}
+    if any(files.values()):
+        say("")
+    say_written(files)
