@@ -87,7 +87,7 @@ def test_sums_of_rewards_agree_to_the_last_bits(spark, tmp_path):
     logs = cs.Logs(space, "s", np.zeros(n), np.arange(n), state, np.zeros(n), rewards, 1 - state, **flags)
     logs.save(tmp_path / "a.parquet")
     ours = cs.count(tmp_path / "a.parquet")
-    theirs = cs.count(cs.open_logs(spark.read_parquet(str(tmp_path / "a.parquet")), "s"))
+    theirs = cs.count(cs.open_logs(spark.read_parquet(str(tmp_path / "a.parquet")), source="s"))
     assert ours.discrete_rewards == theirs.discrete_rewards == (False,)
     for name in ("n", "reward_min", "reward_max"):
         np.testing.assert_array_equal(getattr(theirs, name), getattr(ours, name))
@@ -97,7 +97,9 @@ def test_sums_of_rewards_agree_to_the_last_bits(spark, tmp_path):
 
 def test_missing_columns_checks_and_summaries_work_there_too(table, logs):
     bare = table.drop("next_x", "next_y", "terminated", "truncated")
-    ours = cs.open_logs(logs_table(logs).drop_columns(["next_x", "next_y", "terminated", "truncated"]), "better", **XY)
+    ours = cs.open_logs(
+        logs_table(logs).drop_columns(["next_x", "next_y", "terminated", "truncated"]), source="better", **XY
+    )
     opened = cs.open_logs(bare, source="better", **XY)
     assert by_label(cs.count(opened)) == by_label(cs.count(ours))
     ours, theirs = (
