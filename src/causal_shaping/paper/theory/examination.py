@@ -25,6 +25,7 @@ from causal_shaping.paper.theory.contraction import CausalBellman, Contraction, 
 from causal_shaping.paper.theory.events import INEQUALITIES, Watched, iota_of, proven_rule, watch
 from causal_shaping.paper.theory.regret import (
     RegretBound,
+    number_text,
     printed_regret_bound,
     q_ucb,
     regret_bound,
@@ -199,6 +200,81 @@ class Examination:
         if not any(one.applies for one in self.contractions.values()):
             result.append("The proposition on convergence applies to none of the sources.")
         return result
+
+    def headline(self) -> str:
+        """Return the numbers that all of it rests on, in a sentence."""
+        low, high = self.reward_range
+        return (
+            f"{self.world}: {self.horizon} steps, rewards from {low:g} to {high:g}, V* from {self.value_range[0]:.3g} "
+            f"to {self.value_range[1]:.3g}, smallest gap {self.smallest_gap:.3g}; {self.episodes:,} episodes, "
+            f"{self.seeds} runs each."
+        )
+
+    def tables(self) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+        """Return all of it as tables for people: title, heads and rows of each."""
+        measured = ("bound", "useful from", "regret", "bound / regret")
+        corrected: list[tuple[str, ...]] = [
+            (
+                one.name,
+                "-" if one.settled is None else f"{one.settled:,} of {one.suboptimal:,}",
+                "-" if one.visits is None else f"{one.visits:.2g}",
+                _bound_text(one.bound),
+                number_text(one.bound_from),
+                f"{one.regret[0]:.4g}",
+                number_text(one.tightness),
+                f"{min(one.held.values()):.0%}",
+                f"{one.needed:.2g}",
+            )
+            for one in self.potentials
+        ]
+        corrected.append(("Q-UCB", "", "", _bound_text(self.q_ucb), number_text(self.q_ucb_from), "", "", "", ""))
+        return [
+            (
+                "Definition 4.1: V* <= phi <= H b, at every step",
+                ("potential", "conservative optimism"),
+                [(one.name, one.optimism.verdict) for one in self.potentials],
+            ),
+            (
+                "As printed, for rewards from 0 to 1, in units of this world",
+                ("potential", "in Sub_Delta", "visits / bound", *measured),
+                [
+                    (
+                        one.name,
+                        f"{one.in_sub_delta} of {one.pairs}",
+                        f"{one.printed_visits:.2g}",
+                        _bound_text(one.printed),
+                        number_text(one.printed_from),
+                        f"{one.printed_regret[0]:.4g}",
+                        number_text(one.printed_tightness),
+                    )
+                    for one in self.potentials
+                ],
+            ),
+            (
+                "Corrected, for any sign",
+                ("potential", "settled", "visits / bound", *measured, "events held", "smallest c"),
+                corrected,
+            ),
+            *(
+                (
+                    f"Smaller bonuses: {title}",
+                    ("c", *sweeps[0].held, "regret"),
+                    [
+                        (f"{one.c:g}", *(f"{held:.0%}" for held in one.held.values()), f"{one.regret:.4g}")
+                        for one in sweeps
+                    ],
+                )
+                for title, sweeps in (
+                    (f"corrected learner, {self.swept}; c = 1 is proven", self.smaller),
+                    (f"printed learner, {self.swept}, rewards from 0 to 1", self.printed_smaller),
+                )
+            ),
+            (
+                "Proposition H.2: is it a contraction?",
+                ("source", "the causal Bellman operator"),
+                [(source, one.verdict) for source, one in self.contractions.items()],
+            ),
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it as plain values."""
@@ -411,3 +487,8 @@ def in_units(bound: RegretBound, scale: float) -> RegretBound:
     """Return a bound for rewards from 0 to 1 in units of the world's own rewards."""
     parts = (bound.settled, bound.unsettled, bound.optimal, bound.first, bound.failure, bound.trivial)
     return RegretBound(*(part / scale for part in parts))
+
+
+def _bound_text(bound: RegretBound | None) -> str:
+    """Return a bound of the regret, and whether it is vacuous."""
+    return "-" if bound is None else f"{bound.total:.2g}{' (vacuous)' if bound.vacuous else ''}"
