@@ -18,9 +18,9 @@ import run as validation  # noqa: E402
     [
         ("a.py", "folder = '/" + "home/ann/logs'", "a path of one machine"),
         ("a.md", "in C:\\" + "Users\\ann", "a path of one machine"),
-        ("setup.cfg", "extra-" + "index-url = x", "a package index"),
+        ("setup.cfg", "extra-ind" + "ex-url = x", "a package index"),
         ("a.txt", "https://host.example/" + "simple", "a package index"),
-        ("a.pem", "-----" + "BEGIN RSA PRIVATE KEY-----", "a secret"),
+        ("a.pem", "-----BEG" + "IN RSA PRIVATE KEY-----", "a secret"),
         ("a.py", "<" * 7 + " HEAD", "a merge marker"),
         ("constraints.txt", "numpy @ file", "an address among versions"),
         ("poetry.lock", "https" + "://files.example/numpy.whl", "an address among versions"),

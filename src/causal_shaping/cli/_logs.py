@@ -88,7 +88,7 @@ def _open(text: str, **columns: Any) -> LogTable:
 
 
 def _column(text: str, metavar: str = "COLUMN") -> Any:
-    return option(text, panel=COLUMNS, metavar=metavar)
+    return option(text, metavar, panel=COLUMNS)
 
 
 def _log_arguments(

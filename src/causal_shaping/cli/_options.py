@@ -22,46 +22,39 @@ def flag(name: str, text: str, panel: str | None = None) -> Any:
     return typer.Option(name, help=text, rich_help_panel=panel)
 
 
-def option(text: str, *names: str, panel: str | None = None, metavar: str | None = None) -> Any:
+def option(text: str, metavar: str, *names: str, panel: str | None = None) -> Any:
     """Return an option that takes a value."""
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar)
 
 
-Png = Annotated[Path | None, option("Draw a figure into this file (.png, .svg, .pdf).", panel=OUTPUT, metavar="FILE")]
+Png = Annotated[Path | None, option("Draw a figure into this file (.png, .svg, .pdf).", "FILE", panel=OUTPUT)]
 Html = Annotated[
-    Path | None,
-    option("Write a page that can be shared, a single file for any browser (.html).", panel=OUTPUT, metavar="FILE"),
+    Path | None, option("Write a page that can be shared, a single file for any browser (.html).", "FILE", panel=OUTPUT)
 ]
 Table = Annotated[
-    Path | None, option("Write a table to this file (.csv, .parquet).", "--output", "-o", panel=OUTPUT, metavar="FILE")
+    Path | None, option("Write a table to this file (.csv, .parquet).", "FILE", "--output", "-o", panel=OUTPUT)
 ]
 SmallestCell = Annotated[
-    int | None,
-    option("Show counts below this as 'fewer than', such as 11, in what is shared.", panel=OUTPUT, metavar="N"),
+    int | None, option("Show counts below this as 'fewer than', such as 11, in what is shared.", "N", panel=OUTPUT)
 ]
 AsJson = Annotated[bool, flag("--json", "Print JSON instead of tables.", OUTPUT)]
 
-Steps = Annotated[int, option("How many steps an episode has.", "--horizon", metavar="STEPS")]
-RewardMax = Annotated[float, option("The most that a step can pay.", metavar="NUMBER")]
+Steps = Annotated[int, option("How many steps an episode has.", "STEPS", "--horizon")]
+RewardMax = Annotated[float, option("The most that a step can pay.", "NUMBER")]
 Support = Annotated[
-    str,
-    option(
-        "What may follow a state: what was observed to follow it, or any state.", panel=BOUNDS, metavar="observed|any"
-    ),
+    str, option("What may follow a state: what was observed to follow it, or any state.", "observed|any", panel=BOUNDS)
 ]
 Confidence = Annotated[
     float | None,
     option(
         "Probability with which all bounds hold at once, such as 0.95.  (default: a plug-in estimate)",
+        "SHARE",
         panel=BOUNDS,
-        metavar="SHARE",
     ),
 ]
-Discount = Annotated[float, option("The factor on future reward.", panel=BOUNDS, metavar="NUMBER")]
-MinVisits = Annotated[int, option("In states with fewer visits, any state may follow.", panel=BOUNDS, metavar="N")]
-ValueMax = Annotated[
-    float | None, option("A known upper bound on values.  (default: none)", panel=BOUNDS, metavar="NUMBER")
-]
+Discount = Annotated[float, option("The factor on future reward.", "NUMBER", panel=BOUNDS)]
+MinVisits = Annotated[int, option("In states with fewer visits, any state may follow.", "N", panel=BOUNDS)]
+ValueMax = Annotated[float | None, option("A known upper bound on values.  (default: none)", "NUMBER", panel=BOUNDS)]
 StepIndexed = Annotated[
     bool, flag("--step-indexed", "Count each step of an episode by itself: the world may change over time.", BOUNDS)
 ]

@@ -14,14 +14,11 @@ WORLD = "A world of the paper, or the path of a text file with a map."
 STANDING = "standing"
 
 Coins = Annotated[
-    str, option("Whether coins pay on every visit (standing) or once an episode (once).", metavar="standing|once")
+    str, option("Whether coins pay on every visit (standing) or once an episode (once).", "standing|once")
 ]
-Horizon = Annotated[
-    int | None, option("Steps after which an episode is cut off.  (default: the world's)", metavar="STEPS")
-]
+Horizon = Annotated[int | None, option("Steps after which an episode is cut off.  (default: the world's)", "STEPS")]
 Wind = Annotated[
-    str | None,
-    option("Probabilities of the air pushing each way, for a map of your own.", metavar="E,S,W,N,NONE"),
+    str | None, option("Probabilities of the air pushing each way, for a map of your own.", "E,S,W,N,NONE")
 ]
 
 

@@ -41,23 +41,20 @@ def ceilings(
         Path | None,
         option(
             "Write the ceilings: a potential (.parquet), or a table of them (.csv).",
+            "FILE",
             "--output",
             "-o",
             panel=OUTPUT,
-            metavar="FILE",
         ),
     ] = None,
     counts_file: Annotated[
-        Path | None,
-        option("Write the counts, too, for `train --counts` (.parquet).", "--counts", panel=OUTPUT, metavar="FILE"),
+        Path | None, option("Write the counts, too, for `train --counts` (.parquet).", "FILE", "--counts", panel=OUTPUT)
     ] = None,
     png: Png = None,
     html: Html = None,
     reward_min: Annotated[
         float | None,
-        option(
-            "The least that a step can pay: adds floors and sensitivity to the page.", panel=OUTPUT, metavar="NUMBER"
-        ),
+        option("The least that a step can pay: adds floors and sensitivity to the page.", "NUMBER", panel=OUTPUT),
     ] = None,
     smallest_cell: SmallestCell = None,
     as_json: AsJson = False,
@@ -65,8 +62,8 @@ def ceilings(
         str,
         option(
             "How confounded sources may be: 1 for a randomised trial, up to inf. One number for all, or by name.",
+            "GAMMA|NAME=GAMMA,...",
             panel=BOUNDS,
-            metavar="GAMMA|NAME=GAMMA,...",
         ),
     ] = "inf",
     support: Support = "observed",
@@ -79,7 +76,7 @@ def ceilings(
     value_max: ValueMax = None,
     step_indexed: StepIndexed = False,
     method: Annotated[
-        str, option("The joint bound, or the one that the paper prints.", panel=BOUNDS, metavar="joint|paper")
+        str, option("The joint bound, or the one that the paper prints.", "joint|paper", panel=BOUNDS)
     ] = "joint",
 ) -> None:
     """Bound the optimal value from above, whatever the demonstrators saw: a potential for reward shaping.

@@ -14,12 +14,12 @@ from causal_shaping.cli._worlds import STANDING, WORLD, Coins, Horizon, Wind, co
 
 def collect(
     world: Annotated[str, typer.Argument(metavar="WORLD", help=WORLD, autocompletion=complete_world)],
-    demonstrator: Annotated[str, option("Whom to watch; `causal-shaping worlds WORLD` lists them.", metavar="NAME")],
+    demonstrator: Annotated[str, option("Whom to watch; `causal-shaping worlds WORLD` lists them.", "NAME")],
     output: Annotated[
-        Path, option("The file to write: .parquet, .csv, .csv.gz or .csv.zst.", "--output", "-o", metavar="FILE")
+        Path, option("The file to write: .parquet, .csv, .csv.gz or .csv.zst.", "FILE", "--output", "-o")
     ],
-    steps: Annotated[int, option("How many steps to log.", metavar="N")] = 100_000,
-    seed: Annotated[int, option("Equal seeds give equal logs.", metavar="N")] = 0,
+    steps: Annotated[int, option("How many steps to log.", "N")] = 100_000,
+    seed: Annotated[int, option("Equal seeds give equal logs.", "N")] = 0,
     coins: Coins = STANDING,
     horizon: Horizon = None,
     wind: Wind = None,

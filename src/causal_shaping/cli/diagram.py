@@ -11,7 +11,7 @@ from causal_shaping.cli._terminal import say_written
 
 
 def diagram(
-    output: Annotated[Path, option("The file to draw into (.svg, .png, .pdf).", "--output", "-o", metavar="FILE")],
+    output: Annotated[Path, option("The file to draw into (.svg, .png, .pdf).", "FILE", "--output", "-o")],
 ) -> None:
     """Draw the causal diagram of a CMDP, offline and under intervention.
 

@@ -18,24 +18,21 @@ def reproduce(
     more: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="More of --only, after it.", show_default=False)
     ] = None,
-    output: Annotated[Path, option("The folder for results and report.", "--output", "-o", metavar="FOLDER")] = Path(
-        "report"
-    ),
-    seeds: Annotated[int | None, option("How many seeds to run.  (default: 20, quick 2)", metavar="N")] = None,
+    output: Annotated[Path, option("The folder for results and report.", "FOLDER", "--output", "-o")] = Path("report"),
+    seeds: Annotated[int | None, option("How many seeds to run.  (default: 20, quick 2)", "N")] = None,
     quick: Annotated[bool, flag("--quick", "A tenth of every budget, two seeds: about a minute.")] = False,
     only: Annotated[
         list[str] | None,
         option(
             "Run only some of it: world=, method=, coins=, seed=. What is there already stays in the report.",
-            metavar="KEY=VALUE,...",
+            "KEY=VALUE,...",
         ),
     ] = None,
     counted_in: Annotated[
-        str,
-        option("Whether budgets count environment steps, as in the paper, or episodes.", metavar="steps|episodes"),
+        str, option("Whether budgets count environment steps, as in the paper, or episodes.", "steps|episodes")
     ] = "steps",
     no_bcq: Annotated[bool, flag("--no-bcq", "Leave out BCQ, the slowest part.")] = False,
-    workers: Annotated[int | None, option("Processes to use.  (default: one per core)", metavar="N")] = None,
+    workers: Annotated[int | None, option("Processes to use.  (default: one per core)", "N")] = None,
 ) -> None:
     """Run the paper's study again, with what is missing there, and write one HTML report.
 

@@ -34,17 +34,15 @@ def sensitivity(
     logs: LogArguments,
     horizon: Steps,
     reward_max: RewardMax,
-    reward_min: Annotated[float, option("The least that a step can pay.", metavar="NUMBER")],
+    reward_min: Annotated[float, option("The least that a step can pay.", "NUMBER")],
     output: Table = None,
     png: Png = None,
     as_json: AsJson = False,
     confounding: Annotated[
-        str,
-        option("How confounded all sources may be: the values to look at.", panel=BOUNDS, metavar="GAMMA,..."),
+        str, option("How confounded all sources may be: the values to look at.", "GAMMA,...", panel=BOUNDS)
     ] = "1,1.5,2,5,inf",
     fixed: Annotated[
-        str | None,
-        option("Sources whose confounding is known, and stays.", panel=BOUNDS, metavar="NAME=GAMMA,..."),
+        str | None, option("Sources whose confounding is known, and stays.", "NAME=GAMMA,...", panel=BOUNDS)
     ] = None,
     support: Support = "observed",
     confidence: Confidence = None,

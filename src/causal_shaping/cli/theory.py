@@ -16,11 +16,10 @@ from causal_shaping.cli._worlds import STANDING, WORLD, Coins, Horizon, Wind, co
 def theory(
     world: Annotated[str, typer.Argument(metavar="WORLD", help=WORLD, autocompletion=complete_world)],
     potential: Annotated[
-        Path | None,
-        option("A file of ceilings, or of a potential, to examine beside the usual four.", metavar="FILE"),
+        Path | None, option("A file of ceilings, or of a potential, to examine beside the usual four.", "FILE")
     ] = None,
-    episodes: Annotated[int, option("Episodes of the runs and of the bounds.", metavar="N")] = 1_000,
-    seeds: Annotated[int, option("Runs of each learner.", metavar="N")] = 20,
+    episodes: Annotated[int, option("Episodes of the runs and of the bounds.", "N")] = 1_000,
+    seeds: Annotated[int, option("Runs of each learner.", "N")] = 20,
     coins: Coins = STANDING,
     horizon: Horizon = None,
     wind: Wind = None,

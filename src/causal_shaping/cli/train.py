@@ -30,28 +30,22 @@ def train(
         ),
     ],
     output: Annotated[
-        Path, option("The folder to keep the runs in; interrupted runs resume.", "--output", "-o", metavar="FOLDER")
+        Path, option("The folder to keep the runs in; interrupted runs resume.", "FOLDER", "--output", "-o")
     ],
-    potential: Annotated[
-        Path | None, option("A file of ceilings, or of a potential.  (default: zero)", metavar="FILE")
-    ] = None,
+    potential: Annotated[Path | None, option("A file of ceilings, or of a potential.  (default: zero)", "FILE")] = None,
     counts: Annotated[
-        Path | None,
-        option("The counts that `ceilings --counts` wrote: to plan with what the logs prove.", metavar="FILE"),
+        Path | None, option("The counts that `ceilings --counts` wrote: to plan with what the logs prove.", "FILE")
     ] = None,
     learner: Annotated[
-        str | None,
-        option(f"One of {LEARNERS}.  (default: the one we recommend for what is given)", metavar="NAME"),
+        str | None, option(f"One of {LEARNERS}.  (default: the one we recommend for what is given)", "NAME")
     ] = None,
-    steps: Annotated[int, option("Environment steps of a seed.", metavar="N")] = 20_000,
-    seeds: Annotated[int, option("How many seeds to run.", metavar="N")] = 10,
-    first_seed: Annotated[int, option("The number of the first seed.", metavar="N")] = 0,
+    steps: Annotated[int, option("Environment steps of a seed.", "N")] = 20_000,
+    seeds: Annotated[int, option("How many seeds to run.", "N")] = 10,
+    first_seed: Annotated[int, option("The number of the first seed.", "N")] = 0,
     step_indexed: Annotated[bool, flag("--step-indexed", "Learn one table per step of an episode.")] = False,
     horizon: Annotated[
         int | None,
-        option(
-            "Steps after which an episode is cut off.  (default: the world's, or the environment's)", metavar="STEPS"
-        ),
+        option("Steps after which an episode is cut off.  (default: the world's, or the environment's)", "STEPS"),
     ] = None,
     coins: Coins = STANDING,
     wind: Wind = None,
