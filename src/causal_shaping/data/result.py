@@ -76,6 +76,14 @@ class ResultSequence(Result, Sequence[T], Generic[T]):
 
     items: tuple[T, ...]
 
+    def as_plain(self) -> list[dict[str, Any]]:
+        """Return everything as plain values, for JSON."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return json_text(self.as_plain())
+
     def __getitem__(self, index: Any) -> Any:
         return self.items[index]
 

@@ -20,7 +20,7 @@ from causal_shaping._checks import check_probability
 from causal_shaping.bounds._limits import lower_limit, upper_limit
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.result import ResultSequence, json_text
+from causal_shaping.data.result import ResultSequence
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.coverage import known_next_state
@@ -177,10 +177,6 @@ class Contradictions(ResultSequence[Contradiction]):
                 shown[name] = None if cells.hides_share(round(share * n), n) else share
             result.append(asdict(item) | shown)
         return result
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json_text(self.as_plain())
 
     def __repr__(self) -> str:
         return f"Contradictions({len(self.items)} in {self.compared} comparisons of {', '.join(self.sources)})"

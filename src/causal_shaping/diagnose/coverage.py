@@ -16,7 +16,7 @@ import numpy.typing as npt
 from causal_shaping._checks import check_integer
 from causal_shaping.data.arrays import BoolArray, FloatArray, groups
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.result import ResultSequence, json_text, state_parts, text_table
+from causal_shaping.data.result import ResultSequence, state_parts, text_table
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.diagnose.small_cells import SmallCells
 from causal_shaping.errors import ArgumentError
@@ -132,10 +132,6 @@ class Coverage(ResultSequence[SourceCoverage]):
             shown = {"steps": cells.plain(item.steps), "action_share": None if hidden else item.action_share}
             result.append(asdict(item) | shown)
         return result
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json_text(self.as_plain())
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{item.source} {item.states}" for item in self.items)

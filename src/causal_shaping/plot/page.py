@@ -32,20 +32,11 @@ MOST_ROWS = 2_000
 
 Content = dict[str, Any]
 
-VERDICTS: Mapping[bool | None, Content] = {
-    True: {"mark": "good", "head": "These logs can guide a learner."},
-    None: {"mark": "doubt", "head": "It is doubtful whether these logs can guide a learner."},
-    False: {"mark": "bad", "head": "These logs say too little to guide a learner."},
-}
-"""What `Ceilings.informative` means on a page."""
-
 
 def render_inspection(found: Inspection) -> str:
     """Return the page of an inspection."""
-    title = f"What the logs of {_listed(found.counts.sources)} are worth"
-    return _render(
-        title, found.counts.sources, _proves(found, None), found=_inspected(found), cells=found.smallest_cell
-    )
+    title = f"What the logs of {' and '.join(found.counts.sources)} are worth"
+    return _render({"title": title, "sources": found.counts.sources} | _inspected(found))
 
 
 def render_ceilings(
@@ -65,35 +56,17 @@ def render_ceilings(
             )
     if inspection is not None and smallest_cell is not None:
         inspection = inspection.without_small_cells(smallest_cell)
-    smallest_cell = inspection.smallest_cell if inspection is not None else smallest_cell
-    return _render(
-        f"What the logs of {_listed(ceilings.sources)} prove",
-        ceilings.sources,
-        _proves(inspection, ceilings),
-        found=None if inspection is None else _inspected(inspection),
-        bounds=_bounded(ceilings, floors, inspection),
-        sensitivity=None if sensitivity is None else _moved(sensitivity),
-        cells=smallest_cell,
-    )
+    title = f"What the logs of {' and '.join(ceilings.sources)} prove"
+    content: Content = {"title": title, "sources": ceilings.sources, "cells": SmallCells(smallest_cell)}
+    content |= {} if inspection is None else _inspected(inspection)
+    content |= {} if sensitivity is None else _moved(sensitivity)
+    return _render(content | _bounded(ceilings, floors, inspection))
 
 
-def _render(
-    title: str,
-    sources: Sequence[str],
-    proves: Content,
-    *,
-    found: Content | None = None,
-    bounds: Content | None = None,
-    sensitivity: Content | None = None,
-    cells: int | None = None,
-) -> str:
-    content: Content = {"title": title, "sources": sources, "proves": proves, "found": found, "bounds": bounds}
-    content |= {"sensitivity": sensitivity, "smallest_cell": cells, "version": version("causal-shaping")}
-    return environment().get_template("logs.html").render(content)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _render(content: Content) -> str:
+    """Return a page; what is not on it is None. The words are in the template."""
+    parts = dict.fromkeys(("found", "ceilings", "floors", "sensitivity"))
+    return environment().get_template("logs.html").render(parts | content, version=version("causal-shaping"))
 
 
 def _picture(result: Any, caption: str, **options: Any) -> Content:
@@ -113,50 +86,29 @@ def _panels(result: Any, parts: Mapping[str, Panel]) -> list[Content]:
 
 
 def _inspected(found: Inspection) -> Content:
-    space, cells = found.counts.space, SmallCells(found.smallest_cell)
-    figure_captions = (
+    space = found.counts.space
+    captions = (
         "How often each source acted in each state; the dotted line is what counts as few.",
         "How much of its time a source spends on one action: the mass that it can prove, however confounded it is.",
         "How much of what follows a state was probably never seen. Bounds from observed outcomes take it for zero.",
     )
-    more = len(found.contradictions) > 1
-    return {
-        "findings": found.findings()[: -len(found.contradictions.findings())] + found.contradictions.findings()[:1],
-        "episodes": {"heads": found.HEADS, "rows": found.rows()},
-        "space": _space(space),
-        "dropped": [
-            f"{origin}: {cells.count(item.episodes)} episodes with {cells.count(item.rows)} rows were left out: "
-            + "; ".join(f"{text} ({cells.count(n)} rows)" for text, n in item.reasons.items())
-            + ". Leaving episodes out selects on outcomes: bounds can fail where bad rows follow some outcomes more "
-            "often than others."
-            for origin, item in found.dropped.items()
-        ],
-        "covered": found.findings()[0],
-        "coverage": {"heads": found.coverage.HEADS, "rows": found.coverage.rows()},
-        "figures": _panels(found, dict(zip(figure_captions, inspection_figures.PANELS, strict=True))),
-        "map": _picture(found.counts, "How often all sources together acted in each state.")
-        if is_grid(space) and found.smallest_cell is None
-        else None,
-        "states": _coverage_by_state(found),
-        "contradictions": found.contradictions.findings(),
-        "contradicting": _picture(
-            found.contradictions, "The confounding that it takes to reconcile two sources, for each contradiction."
-        )
-        if more
-        else None,
+    pictures: Content = {"figures": _panels(found, dict(zip(captions, inspection_figures.PANELS, strict=True)))}
+    pictures |= {"map": None, "contradicting": None}
+    if is_grid(space) and found.smallest_cell is None:
+        pictures["map"] = _picture(found.counts, "How often all sources together acted in each state.")
+    if found.contradictions:
+        caption = "The confounding that it takes to reconcile two sources, for each contradiction."
+        pictures["contradicting"] = _picture(found.contradictions, caption)
+    return pictures | {
+        "found": found,
+        "cells": SmallCells(found.smallest_cell),
+        "bins": {
+            name: "; ".join(part_text(space, name, part) for part in range(len(bins.edges) + 1))
+            for name, bins in space.bins.items()
+        },
+        "coverage_by_state": _coverage_by_state(found),
+        "shares": {row[0]: row[-1] for row in found.coverage.rows()},
     }
-
-
-def _space(space: Space) -> list[tuple[str, str]]:
-    cut = [
-        (f"{name}, in bins", "; ".join(part_text(space, name, part) for part in range(len(bins.edges) + 1)))
-        for name, bins in space.bins.items()
-    ]
-    return [
-        ("State", f"{', '.join(space.columns)}: {len(space.states):,} states"),
-        *cut,
-        ("Actions", ", ".join(map(str, space.actions))),
-    ]
 
 
 def _state_cells(space: Space, state: int) -> list[tuple[str, Any]]:
@@ -190,86 +142,30 @@ def _coverage_by_state(found: Inspection) -> Content:
     return _table(heads, rows)
 
 
-def _proves(found: Inspection | None, ceilings: Ceilings | None) -> Content:
-    sources = ceilings.sources if ceilings is not None else found.counts.sources if found is not None else ()
-    shares = {} if found is None else {row[0]: row[-1] for row in found.coverage.rows()}
-    heads = ["source", *(["allowed confounding"] if ceilings else []), "what it proves"]
-    rows = []
-    for source in sources:
-        gamma = ceilings.confounding[source] if ceilings is not None else math.inf
-        if gamma == 1:
-            words = "Taken as unconfounded: what followed an action is what the action does."
-        elif math.isfinite(gamma):
-            words = (
-                f"Hidden causes may have changed the odds of an action by a factor of at most {gamma:g}. It proves "
-                "what it did, and a part of the rest."
-            )
-        else:
-            words = "It may have seen anything, and so proves only what it did."
-        if source in shares:
-            words += f" It takes its most frequent action in {shares[source]} of its steps."
-        rows.append(
-            [source, *([(f"{gamma:g}", "Infinity" if math.isinf(gamma) else gamma)] if ceilings else []), words]
-        )
-    return {"heads": heads, "rows": rows}
-
-
 def _bounded(ceilings: Ceilings, floors: Floors | None, found: Inspection | None) -> Content:
-    space = ceilings.space
-    world = None if found is None else world_of(space, found.metadata)
+    world = None if found is None else world_of(ceilings.space, found.metadata)
     sides: list[Bounds] = [ceilings, *([floors] if floors is not None else [])]
-    name = "Ceilings" if floors is None else "Ceilings and floors"
-    what = "the best possible sum of rewards from each state on"
-    captions = (f"Ceilings of {what}, at the first step.", f"Floors of {what}, at the first step.")
-    pictures = [
-        _picture(side, caption, world=world)
-        for side, caption in zip(sides, captions, strict=False)
-        if _bounds_any(side)
-    ]
+    values, vacuous = _first(ceilings)
     return {
-        "name": name,
-        "verdict": ceilings.verdict,
-        **VERDICTS[ceilings.informative],
-        "caveats": ceilings.caveats,
-        "floors": floors is not None,
-        "settings": _settings(ceilings),
-        "range": _range(ceilings),
-        "figures": pictures,
-        "states": _bounds_by_state(sides, None if found is None else _total_visits(found)),
+        "ceilings": ceilings,
+        "floors": floors,
+        "bounded": values[~vacuous & ~ceilings.terminal],
+        "vacuous_value": float(np.ravel(ceilings.vacuous_values)[0]),
+        "vacuous_states": int(vacuous.sum()),
+        "bound_figures": [
+            _picture(
+                side, f"{type(side).__name__} of the best possible sum of rewards, at the first step.", world=world
+            )
+            for side in sides
+            if (~_first(side)[1] & ~side.terminal).any()
+        ],
+        "bounds_by_state": _bounds_by_state(sides, None if found is None else _total_visits(found)),
         "assumptions": list(dict.fromkeys(sentence for side in sides for sentence in side.assumptions)),
     }
 
 
 def _first(bounds: Bounds) -> tuple[Any, Any]:
     return (bounds.values, bounds.vacuous) if bounds.stationary else (bounds.values[0], bounds.vacuous[0])
-
-
-def _bounds_any(bounds: Bounds) -> bool:
-    return bool((~_first(bounds)[1] & ~bounds.terminal).any())
-
-
-def _settings(bounds: Bounds) -> list[tuple[str, str]]:
-    sure = f"{bounds.confidence:.4g}, of all at once" if bounds.confidence else "a plug-in estimate, without confidence"
-    return [
-        ("Length", "without time limit" if bounds.stationary else f"{bounds.horizon} steps"),
-        ("Largest reward of a step", f"{bounds.reward_bound:g}"),
-        ("Discount", f"{bounds.discount:g}"),
-        ("Support", bounds.support),
-        ("Confidence", "exact masses" if bounds.population else sure),
-    ]
-
-
-def _range(ceilings: Ceilings) -> str:
-    values, vacuous = _first(ceilings)
-    shown = values[~vacuous & ~ceilings.terminal]
-    without = float(np.ravel(ceilings.vacuous_values)[0])
-    if not len(shown):
-        return f"No state is bounded better than without logs, which is {without:.4g}."
-    rest = f"; {vacuous.sum():,} states, in which no source acted, have that one" if vacuous.any() else ""
-    return (
-        f"{len(shown):,} states are bounded, from {shown.min():.4g} to {shown.max():.4g}. Without any logs the ceiling "
-        f"would be {without:.4g} everywhere{rest}."
-    )
 
 
 def _count(shown: int | str) -> str:
@@ -315,14 +211,7 @@ def _moved(found: Sensitivity) -> Content:
             numbers.append(f"{row['singled_out']} of {found.bounded.sum()}")
         rows.append([gamma, *numbers])
     return {
-        "heads": [
-            "confounding",
-            "mean ceiling",
-            "mean floor",
-            "provably suboptimal",
-            "best action singled out in states",
-        ],
-        "rows": rows,
-        "findings": found.findings(),
-        "figures": _panels(found, dict(zip(captions, sensitivity_figures.PANELS, strict=True))),
+        "sensitivity": found,
+        "gammas": rows,
+        "gamma_figures": _panels(found, dict(zip(captions, sensitivity_figures.PANELS, strict=True))),
     }

@@ -36,7 +36,7 @@ def _suboptimal(found: Sensitivity, axes: Axes) -> None:
     axes.set_title("Provably suboptimal", fontsize=10)
     axes.set_ylabel("% of (step, state, action)")
     _over_confounding(found, axes, end)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
 
 
 def _singled_out(found: Sensitivity, axes: Axes) -> None:
@@ -49,7 +49,7 @@ def _singled_out(found: Sensitivity, axes: Axes) -> None:
     axes.set_title("Best action singled out", fontsize=10)
     axes.set_ylabel("% of states")
     _over_confounding(found, axes, end)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
 
 
 PANELS = (_bounds, _suboptimal, _singled_out)
