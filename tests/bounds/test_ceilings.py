@@ -105,7 +105,7 @@ def test_a_file_gives_back_what_was_saved(tmp_path, kind, stationary):
     read = kind.load(tmp_path / "phi.parquet")
     for name in made.ARRAYS:
         assert np.array_equal(getattr(read, name), getattr(made, name))
-    assert read.about() == made.about()
+    assert read.metadata == made.metadata
     assert str(read) == str(made)
     assert read.checksum == made.checksum
     assert read.counts_checksum == COUNTS.checksum

@@ -333,7 +333,7 @@ def test_the_study_is_run_from_the_command_line(run, tmp_path):
         (["--only", "zero"], "write it as world=NAME"),
         (["world=lavacross-easy"], "Write --only world=lavacross-easy"),
         (["--seeds", "0"], "seeds is 0"),
-        (["--counted-in", "days"], "counted in steps or episodes"),
+        (["--counted-in", "days"], "--counted-in is 'days'; use 'steps' or 'episodes'"),
         (["--workers", "0"], "workers is 0"),
     ],
 )

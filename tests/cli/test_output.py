@@ -91,10 +91,6 @@ def test_ends_of_episodes_are_columns_or_values(text, flags):
     assert read_flags("--terminated", text) == flags
 
 
-later = pytest.mark.skipif("missing" not in signature(open_logs).parameters, reason="logs are read by one column")
-
-
-@later
 @pytest.mark.parametrize("flag", ["died,cured", "outcome=died,cured"])
 def test_several_columns_and_values_end_episodes(run, tmp_path, flag):
     rows = ["patient,day,stage,drug,score,outcome,died,cured"]
@@ -109,7 +105,6 @@ def test_several_columns_and_values_end_episodes(run, tmp_path, flag):
     assert json.loads(out)["sources"][0]["terminated"] == 2
 
 
-@later
 def test_missing_values_get_a_label(run, tmp_path):
     text = "episode,step,state,action,reward,terminated\n0,0,sick,x,1,0\n0,1,,y,1,1\n1,0,sick,y,0,1\n"
     (tmp_path / "ward.csv").write_text(text)
@@ -213,3 +208,15 @@ def test_findings_speak_in_options(run, easy):
     code, out, err = run("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1", "--confounding", "1.2,inf")
     assert code in (0, 2)
     assert "confidence=" not in out + err
+
+
+def test_pages_of_logs_and_of_ceilings_hide_small_cells(run, easy, tmp_path):
+    logs = (easy / "bad.parquet", easy / "random.parquet")
+    page = tmp_path / "page.html"
+    code, out, err = run("inspect", *logs, "--html", page, "--smallest-cell", 11)
+    assert code == 0, err
+    assert f"Page written to {page}." in out
+    assert "fewer than 11" in page.read_text()
+    code, _, err = run("ceilings", *logs, *BOUNDED, "--html", page, "--reward-min", "-1.1", "--smallest-cell", 11)
+    assert code == 0, err
+    assert "fewer than 11" in page.read_text()

@@ -33,7 +33,7 @@ def save_bounds(bounds: Bounds, path: str | os.PathLike[str]) -> None:
     columns = {"value": bounds.values, "vacuous": bounds.vacuous}
     columns["terminal"] = np.broadcast_to(bounds.terminal, bounds.values.shape)
     columns |= {name: bounds.q_values[..., x] for x, name in enumerate(q_names(bounds.space))}
-    metadata = {**bounds.about(), "assumptions": bounds.assumptions}
+    metadata = {**bounds.metadata, "assumptions": bounds.assumptions}
     save_by_state(path, bounds.KIND, bounds.space, columns, metadata, bounds.checksum)
 
 

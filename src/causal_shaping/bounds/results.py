@@ -112,11 +112,12 @@ class Bounds(Settings, Result):
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of the space, the arrays and all that they rest on."""
-        about = json.dumps(self.about(), sort_keys=True)
+        about = json.dumps(self.metadata, sort_keys=True)
         return checksum_of(about, [getattr(self, name) for name in self.ARRAYS])
 
-    def about(self) -> dict[str, Any]:
-        """Return everything but the arrays as plain values, for JSON."""
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Everything but the arrays, as plain values for JSON."""
         fields = (field.name for field in dataclasses.fields(self))
         result = {name: getattr(self, name) for name in fields if name not in (*self.ARRAYS, "space")}
         confounding = {name: "inf" if math.isinf(gamma) else gamma for name, gamma in self.confounding.items()}
@@ -139,7 +140,7 @@ class Bounds(Settings, Result):
                 self.space.states, *self.first_step, self.terminal, strict=True
             )
         ]
-        about = self.about() | {"guaranteed": self.guaranteed, "assumptions": self.assumptions, "states": states}
+        about = self.metadata | {"guaranteed": self.guaranteed, "assumptions": self.assumptions, "states": states}
         del about["space"]
         return json_text(about)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from causal_shaping.errors import ArgumentError, MissingExtraError
+from causal_shaping.errors import ArgumentError
 
 TABLES = (".csv", ".parquet")
 FIGURES = (".png", ".svg", ".pdf")
@@ -72,14 +71,14 @@ def check_files(
 ) -> None:
     """Refuse files that cannot be written, before anything is computed."""
     from causal_shaping.io.files import check_target
+    from causal_shaping.plot import check_page, check_picture
 
-    for path, allowed in ((table, endings), (png, FIGURES), (html, PAGES)):
-        if path is not None:
-            check_target(path, allowed)
-    if png is not None and find_spec("matplotlib") is None:
-        raise MissingExtraError("Figures", "plot")
-    if html is not None and (find_spec("matplotlib") is None or find_spec("jinja2") is None):
-        raise MissingExtraError("Pages", "plot")
+    if table is not None:
+        check_target(table, endings)
+    if png is not None:
+        check_picture(png)
+    if html is not None:
+        check_page(html)
 
 
 def read_gammas(text: str) -> float | dict[str, float]:

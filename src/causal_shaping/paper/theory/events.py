@@ -14,14 +14,14 @@ import numpy as np
 
 from causal_shaping._checks import check_integer
 from causal_shaping._compile import njit
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, frozen
+from causal_shaping.data.arrays import FloatArray, LongArray, frozen
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.learners._kernels import Learned, Step, greedy, update
 from causal_shaping.learners._setting import prepare
 from causal_shaping.learners.rules import PRESETS, Rule, resolve
 from causal_shaping.paper.theory.shaped import CLIPS, ROUNDING, Shaped
-from causal_shaping.worlds.simulate import cumulative, pick
+from causal_shaping.worlds.simulate import pick, tables_of
 
 PRINTED = PRESETS["q-ucb-shaping"]
 """The learner as the paper prints it."""
@@ -90,16 +90,6 @@ def proven_rule(shaped: Shaped, episodes: int, *, p: float = 0.1, c: float = 1.0
     return Rule(c=c, p=p, clip="zero", bonus=c * wide * math.sqrt(shaped.horizon * shaped.iota(episodes, p)))
 
 
-class _Model(NamedTuple):
-    """The tables to simulate; `noise` and `start` are cumulative probabilities."""
-
-    next_state: IntArray
-    reward: FloatArray
-    noise: FloatArray
-    terminal: BoolArray
-    start: FloatArray
-
-
 class _Exact(NamedTuple):
     """V*, Q* - phi, the gaps, and the means of y + V*(s') and y + phi(s'), by step."""
 
@@ -152,7 +142,7 @@ def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule =
         shaped.expected(values),
         shaped.expected(phi),
     )
-    tables = _Model(model.next_state, model.reward, cumulative(model.noise), model.terminal, cumulative(model.start))
+    tables = tables_of(model)
     rng = np.random.default_rng(check_integer("seed", seed))
     least, regret = _watch(rng, episodes, shaped.horizon, tables, learned, exact, setting.constants)
     initially = float((setting.constants.initial - exact.shaped_q_values)[:, ~model.terminal].min())

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import value_ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import Result
+from causal_shaping.data.result import Result, json_text
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 from causal_shaping.learners.intervals import Interval, mean_interval
 from causal_shaping.learners.rules import Rule, resolve
@@ -273,11 +272,11 @@ class Examination(Result):
                 "conservatively_optimistic": bool(one.optimism),
                 "verdict": one.optimism.verdict,
                 "distance": one.optimism.distance.tolist(),
-                **{name: getattr(one, name) for name in (*names, "printed_tightness", "tightness")},
+                **{name: _parts(getattr(one, name)) for name in (*names, "printed_tightness", "tightness")},
             }
             for one in self.potentials
         ]
-        result["q_ucb_bound"], result["q_ucb_useful_from"] = self.q_ucb, self.q_ucb_useful_from
+        result["q_ucb_bound"], result["q_ucb_useful_from"] = _parts(self.q_ucb), self.q_ucb_useful_from
         for name, sweeps in (("smaller_bonus", self.smaller), ("printed_smaller_bonus", self.printed_smaller)):
             result[name] = [{"c": one.c, "regret": one.regret, **one.held} for one in sweeps]
         result["contraction"] = {
@@ -289,20 +288,12 @@ class Examination(Result):
             }
             for source, one in self.contractions.items()
         }
-        return json.dumps(_plain(result | {"findings": self.findings()}), indent=2, allow_nan=False)
+        return json_text(result | {"findings": self.findings()})
 
 
-def _plain(value: Any) -> Any:
-    """Return values that JSON can hold: inf as "inf", NaN as None, a bound with its parts."""
-    if isinstance(value, RegretBound):
-        return _plain(asdict(value) | {"total": value.total, "vacuous": value.vacuous})
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
+def _parts(value: Any) -> Any:
+    """Return a regret bound as its parts, and anything else as it is."""
+    return asdict(value) | {"total": value.total, "vacuous": value.vacuous} if isinstance(value, RegretBound) else value
 
 
 def usual_potentials(world: World) -> dict[str, Potential | None]:
