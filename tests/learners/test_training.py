@@ -260,7 +260,7 @@ def test_a_file_that_is_no_complete_run_is_refused(tmp_path):
     with pytest.raises(cs.FileError, match="was changed after it was written"):
         cs.Run.load(tmp_path / "changed.parquet")
     pq.write_table(table.drop_columns(["visits"]), tmp_path / "cut.parquet")
-    with pytest.raises(cs.FileError, match="is not a complete file of a run"):
+    with pytest.raises(cs.FileError, match="is not a complete file of training run"):
         cs.Run.load(tmp_path / "cut.parquet")
 
 

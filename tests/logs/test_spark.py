@@ -110,6 +110,6 @@ def test_missing_columns_checks_and_summaries_work_there_too(table, logs):
     assert (theirs.episodes, theirs.terminated, theirs.longest) == (ours.episodes, ours.terminated, ours.longest)
     broken = table.mutate(reward=ibis.ifelse(table.step == 3, float("nan"), table.reward))
     with pytest.raises(
-        DataError, match=r"column 'reward' \(episode \d+, step 3\): the reward must be finite; found (nan|None)"
+        DataError, match=r"column 'reward' \(episode \d+, step 3\): the reward must be finite; found (nan|nothing)"
     ):
         check_logs(cs.open_logs(broken, source="better", **XY))

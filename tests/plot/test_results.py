@@ -43,8 +43,10 @@ def results(world, tmp_path_factory):
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
         "Inspection": found,
-        "Run": cs.train(world, None, "q-ucb-shaping", 500),
-        "Seeds": cs.train_seeds(world, None, "q-ucb-shaping", 500, range(2), tmp_path_factory.mktemp("runs")),
+        "Run": cs.train(world, learner="q-ucb-shaping", steps=500),
+        "Seeds": cs.train_seeds(
+            world, learner="q-ucb-shaping", steps=500, seeds=range(2), folder=tmp_path_factory.mktemp("runs")
+        ),
         "World": world,
     }
 
@@ -78,7 +80,7 @@ def test_states_of_two_numbers_are_a_heat_map(results, world):
 
 
 def test_other_states_are_bars_with_names_and_bins_are_ranges():
-    space = cs.Space([(0, "mild"), (1, "mild")], ["go"], ["age", "stage"], {"age": cs.Bins(edges=(65.0,))})
+    space = cs.Space([(0, "mild"), (1, "mild")], ["go"], ["age", "stage"], bins={"age": cs.Bins(edges=(65.0,))})
     assert state_text(space, 1) == "age 65 and above, stage mild"
     axes = draw(cs.Potential([1.0, 2.0], space), Figure())
     assert [bar.get_width() for bar in axes.patches] == [1.0, 2.0]
@@ -110,7 +112,7 @@ def test_several_learners_share_axes(results):
 
 
 def test_a_run_without_a_known_optimum_shows_its_returns():
-    run = cs.train(gym.make("FrozenLake-v1"), None, "q-ucb-shaping", 500)
+    run = cs.train(gym.make("FrozenLake-v1"), learner="q-ucb-shaping", steps=500)
     assert draw(run, Figure()).get_ylabel() == "return of an episode"
 
 

@@ -72,7 +72,10 @@ def test_the_number_of_workers_does_not_matter(tmp_path):
     one = tiny(tmp_path / "one")
     told = []
     two = run_study(
-        Plan(seeds=2, quick=True, deep=False, only=TINY), tmp_path / "two", 2, lambda *args: told.append((*args,))
+        Plan(seeds=2, quick=True, deep=False, only=TINY),
+        tmp_path / "two",
+        workers=2,
+        progress=lambda *args: told.append((*args,)),
     )
     assert one.runs == two.runs
     assert (tmp_path / "one" / RESULTS).read_bytes() == (tmp_path / "two" / RESULTS).read_bytes()
