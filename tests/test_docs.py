@@ -57,6 +57,13 @@ def test_tests_that_the_theory_page_names_exist():
         assert f"def {name}(" in defined, name
 
 
+def test_every_public_name_is_in_the_reference():
+    pages = "".join(page.read_text() for page in (HERE / "reference").glob("*.md"))
+    named = set(re.findall(r"^::: causal_shaping\.(\w+)$", pages, flags=re.MULTILINE))
+    assert set(causal_shaping.__all__) - named == set()
+    assert named - set(causal_shaping.__all__) == set()
+
+
 def test_the_corrections_are_those_of_the_page():
     page = (HERE / "theory.md").read_text()
     rows = theory_table("theory-corrections", worlds=())
