@@ -50,7 +50,8 @@ def write_untidy_ward(path, seed, patients=500):
                 after = next_stage(age, stage, "mild" if dose < 20 else "strong", rng.random() < 0.6)
                 outcome = "cured" if after == 0 else "died" if rng.random() < 0.01 else ""
                 outcome = outcome or ("discharged" if day == DAYS else "")
-                print(patient, day, age, "" if rng.random() < 0.02 else stage, dose, -stage, outcome, sep=",", file=file)
+                shown = "" if rng.random() < 0.02 else stage
+                print(patient, day, age, shown, dose, -stage, outcome, sep=",", file=file)
                 stage, day = after, day + 1
 
 
