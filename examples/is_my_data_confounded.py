@@ -41,8 +41,8 @@ def main():
 
     for found in cs.coverage(counts):
         print(
-            f"{found.source}: acted in {found.states} states, in {len(found.few)} of them fewer than 10 times; "
-            f"never tried {len(found.untried)} (state, action) pairs; "
+            f"{found.source}: acted in {found.states} states, in {len(found.few_visits)} of them fewer than 10 times; "
+            f"never tried {len(found.untried_actions)} (state, action) pairs; "
             f"takes its most frequent action in {found.action_share:.0%} of steps"
         )
 

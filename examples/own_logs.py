@@ -7,6 +7,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 
 import causal_shaping as cs
 
@@ -34,6 +35,23 @@ def write_ward(path, strong_if_slept_well, columns, seed, patients=3000):
                 after = next_stage(age, stage, drug, slept_well)
                 row = [patient, day, age, stage, drug, -stage, after == 0, age, after, day == DAYS and after > 0]
                 print(*row[:columns], sep=",", file=file)
+                stage, day = after, day + 1
+
+
+def write_untidy_ward(path, seed, patients=500):
+    """Write the records of a third ward: doses instead of drugs, one outcome column, mornings without a stage."""
+    rng = np.random.default_rng(seed)
+    with open(path, "w") as file:
+        print("patient,day,age,stage,dose,score,outcome", file=file)
+        for patient in range(patients):
+            age, stage, outcome, day = round(rng.uniform(30, 90), 1), int(rng.integers(3, WORST + 1)), "", 1
+            while not outcome:
+                dose = round(rng.uniform(5, 40), 1)
+                after = next_stage(age, stage, "mild" if dose < 20 else "strong", rng.random() < 0.6)
+                outcome = "cured" if after == 0 else "died" if rng.random() < 0.01 else ""
+                outcome = outcome or ("discharged" if day == DAYS else "")
+                shown = "" if rng.random() < 0.02 else stage
+                print(patient, day, age, shown, dose, -stage, outcome, sep=",", file=file)
                 stage, day = after, day + 1
 
 
@@ -83,19 +101,20 @@ def main():
     write_ward(folder / "ward-7.csv", strong_if_slept_well=False, columns=10, seed=2)
     columns = {"episode": "patient", "step": "day", "state": ["age", "stage"], "action": "drug", "reward": "score"}
     columns |= {"first_step": 1, "terminated": "recovered", "actions": DRUGS}
-    columns |= {"bins": {"age": cs.Bins(edges=(65,)), "stage": cs.Bins(edges=tuple(range(1, WORST + 1)))}}
+    columns |= {"bins": {"age": cs.Bins(edges=(65,))}}
     ward_3 = cs.open_logs(folder / "ward-3.csv", **columns)
     ward_7 = cs.open_logs(folder / "ward-7.csv", truncated="study_over", **columns)
-    counts = cs.count([ward_3, ward_7])
-    print(counts)
-    for ward in cs.coverage(counts):
-        print(f"{ward.source}: {ward.steps:,} days, {ward.states} states, {len(ward.untried)} (state, drug) untried")
-    print(f"Unseen mass: at most {np.nanmax(cs.unseen_mass(counts)):.2%} of what follows a state.")
-    print(len(found := cs.contradictions(counts)), "contradictions.", found[0])
+    found = cs.inspect([ward_3, ward_7])
+    print(found)
+    found.without_small_cells(11).save_html(folder / "logs.html")
 
+    counts = found.counts
     ceilings = cs.value_ceilings(counts, horizon=DAYS, reward_max=-1, confidence=0.95)
     print(ceilings)
     ceilings.potential(step_indexed=False).save(folder / "phi.parquet")
+
+    floors = cs.value_floors(counts, horizon=DAYS, reward_min=-WORST, confidence=0.95)
+    ceilings.save_html(folder / "ceilings.html", floors=floors, inspection=found, smallest_cell=11)
 
     phi = cs.load_potential(folder / "phi.parquet")
     for observation in ([64.9, 8.0], [81.3, 8.0], [81.3, 2.0]):
@@ -104,6 +123,24 @@ def main():
     for name, potential in (("phi = 0", cs.Potential.zero(phi.space)), ("shaped", phi)):
         returns = np.mean([q_learning(cs.ShapeReward(Patient(), potential), 300, seed) for seed in range(20)], axis=0)
         print(f"{name:>7}:", *(f"{part.mean():6.1f}" for part in np.split(returns, 6)))
+
+    write_untidy_ward(folder / "ward-9.csv", seed=3)
+    ward_9 = pd.read_csv(folder / "ward-9.csv", dtype={"stage": "Int64"})
+    columns = {"episode": "patient", "step": "day", "first_step": 1, "state": ["age", "stage"], "reward": "score"}
+    columns |= {"source": "ward-9", "bins": {"age": cs.Bins(edges=(65,))}}
+    try:
+        cs.count(cs.open_logs(ward_9, action="dose", **columns))
+    except cs.DataError as error:
+        print(error)
+
+    ward_9["drug"] = np.where(ward_9["dose"] < 20, "mild", "strong")
+    try:
+        cs.count(cs.open_logs(ward_9, action="drug", **columns))
+    except cs.DataError as error:
+        print(error)
+
+    ends = {"terminated": {"outcome": ["died", "cured"]}, "truncated": {"outcome": ["discharged"]}}
+    print(cs.inspect(cs.open_logs(ward_9, action="drug", missing="unknown", **ends, **columns)))
 
 
 if __name__ == "__main__":

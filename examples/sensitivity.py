@@ -11,21 +11,6 @@ import causal_shaping as cs
 from causal_shaping.plot import save_picture
 
 
-def show(found):
-    """Print a line per Gamma, and the findings."""
-    print("Gamma   ceiling    floor  provably suboptimal  best action singled out")
-    for row in found.rows():
-        if row["contradiction"]:
-            print(f"{row['confounding']:5g}  impossible: the sources contradict each other")
-        else:
-            print(
-                f"{row['confounding']:5g}  {row['ceiling']:8.3f} {row['floor']:8.3f} {row['suboptimal']:20.0%}"
-                f"  {row['singled_out']:14d} states"
-            )
-    for sentence in found.findings():
-        print("-", sentence)
-
-
 def main():
     """Run the tutorial."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -39,14 +24,14 @@ def main():
     known = {"horizon": 20, "reward_max": -0.1, "reward_min": -1.1, "confidence": 0.95}
     gammas = (1, 1.5, 2, 5, math.inf)
     doubtful = cs.sensitivity(counts, confounding=gammas, **known)
-    show(doubtful)
+    print(doubtful)
 
     space = doubtful.space
     for s in np.flatnonzero(doubtful.breakdown >= 1):
         print(f"{space.actions[doubtful.best_action[s]]:>5} in {space.states[s]}: {doubtful.breakdown[s]:.3g}")
 
     trial = cs.sensitivity(counts, confounding=gammas, fixed={"random": 1.0}, **known)
-    show(trial)
+    print(trial)
     ceilings = cs.value_ceilings(counts, horizon=20, reward_max=-0.1, confounding={"random": 1.0}, confidence=0.95)
     print(ceilings)
 
@@ -56,7 +41,7 @@ def main():
 
     everybody = cs.count([good, bad, random])
     contradicted = cs.sensitivity(everybody, confounding=gammas, **known)
-    show(contradicted)
+    print(contradicted)
     print(contradicted.contradictions[0])
     print(max(cs.contradictions(everybody), key=lambda found: found.confounding))
 

@@ -57,6 +57,20 @@ def test_tests_that_the_theory_page_names_exist():
         assert f"def {name}(" in defined, name
 
 
+def test_every_module_of_the_walk_of_one_row_exists():
+    walk = (HERE / "architecture.md").read_text().split("## The walk of one row")[1].split("## ")[0]
+    named = re.findall(r"`(\w+/\w+\.py)`", walk)
+    assert len(named) > 10
+    assert [name for name in named if not (HERE.parent / "src" / "causal_shaping" / name).exists()] == []
+
+
+def test_every_public_name_is_in_the_reference():
+    pages = "".join(page.read_text() for page in (HERE / "reference").glob("*.md"))
+    named = set(re.findall(r"^::: causal_shaping\.(\w+)$", pages, flags=re.MULTILINE))
+    assert set(causal_shaping.__all__) - named == set()
+    assert named - set(causal_shaping.__all__) == set()
+
+
 def test_the_corrections_are_those_of_the_page():
     page = (HERE / "theory.md").read_text()
     rows = theory_table("theory-corrections", worlds=())

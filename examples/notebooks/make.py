@@ -18,7 +18,6 @@ import gymnasium as gym
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.plot import draw
 from causal_shaping.plot.worlds import draw_world
 
 folder = Path(tempfile.mkdtemp())
@@ -29,7 +28,7 @@ A robot walks to a goal beside lava, pushed by wind. The demonstrators saw the w
 Arrows and rings in the cells show the winds.
 %%
 world = cs.load_world("lavacross-easy")
-draw_world(world)
+world.plot();
 %%
 There are three sources, one file each. Use your own files here: Parquet or CSV with columns for episode, step, state,
 action and reward.
@@ -41,21 +40,25 @@ for name in world.demonstrators:
 
 cs.read_logs(files[0])
 %%
-## 2. Counts: what do the logs show?
+## 2. Inspect: what are the logs worth?
 
-`action_share` is the largest share of an action's mass that a source can prove. `untried` lists the actions about which
-a source proves nothing.
+What each source covers, how much was probably never seen, and where two sources cannot both be unconfounded.
+`save_html` writes the same as a page that can be shared, with small counts hidden.
 %%
-counts = cs.count(files)
-for seen in cs.coverage(counts):
-    print(seen.source, seen.steps, "steps,", seen.states, "states, action share", round(seen.action_share, 2))
-print("largest unseen mass of a state:", cs.unseen_mass(counts)[~world.model.terminal].max())
+found = cs.inspect(files)
+print(found)
+found.without_small_cells(11).save_html(folder / "logs.html")
+%%
+The rows of every source and state, as a table; `found.plot()` draws them.
+%%
+found
 %%
 ## 3. Ceilings: what can an agent earn at most?
 
 The ceilings hold whatever the demonstrators saw. `reward_max` is the largest reward that a step can pay; you must know
 it. Read what the ceilings assume.
 %%
+counts = found.counts
 ceilings = cs.value_ceilings(counts, horizon=world.horizon, reward_max=-0.1, confidence=0.95)
 print(ceilings)
 %%
@@ -98,8 +101,8 @@ runs = {
 for name, seeds in runs.items():
     print(f"{name:>27}: regret", round(float(np.mean([result.regret for result in seeds.results])), 1))
 ax = None
-for label, found in runs.items():
-    ax = draw(found, ax, label=label)
+for label, seeds in runs.items():
+    ax = seeds.plot(ax, label=label)
 %%
 ## Where to go next
 
@@ -117,9 +120,7 @@ confounding the conclusions withstand. Takes half a minute.
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.plot import draw
 from causal_shaping.paper.diagram import draw_diagram
-from causal_shaping.plot.worlds import draw_world
 
 draw_diagram()
 %%
@@ -146,7 +147,7 @@ for name, beta in robot.demonstrators.items():
 A grid world: walk to the goal beside lava, pushed by a wind that only demonstrators see.
 %%
 world = cs.load_world("lavacross-easy")
-draw_world(world)
+world.plot();
 %%
 `confounding=1.0` says that what followed an action is what the action does. We use infinitely long logs of one
 demonstrator, so that sampling error plays no part. How many ceilings are then below the truth? None should be.
@@ -180,7 +181,7 @@ Gamma ranges from 1, no confounding, to infinity, no limit. Sources that contrad
 settings = {"horizon": 20, "reward_max": -0.1, "reward_min": -1.1}
 found = cs.sensitivity(counts, confounding=(1, 2, 5, 10, float("inf")), **settings)
 print(*found.findings(), sep="\\n")
-draw(found);
+found.plot();
 %%
 And what if you know that the random source is a randomised trial, whatever the others are?
 %%
