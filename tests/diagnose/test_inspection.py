@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import causal_shaping as cs
+from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.small_cells import SmallCells
 from causal_shaping.errors import ArgumentError
 
@@ -124,7 +125,51 @@ def test_hidden_cells_bound_the_unseen_mass_from_above(small):
     known = ~np.isnan(hidden.unseen_shown)
     assert (hidden.unseen_shown[known] >= shown.unseen[known]).all()
     np.testing.assert_array_equal(shown.unseen_shown, shown.unseen)
-    assert np.isnan(hidden.without_small_cells(100).unseen_shown).sum() == 1  # of 47 visits to the rare stage
+    # 47 visits to the rare stage are hidden, and the others with them: all visits are known.
+    assert np.isnan(hidden.without_small_cells(100).unseen_shown).all()
+
+
+def test_numbers_with_many_digits_tell_no_small_count():
+    # Each of these gave a hidden count away: 11 / 97 visits, 58 / 97 actions, 157 / 197 outcomes, 3 / 600 deaths.
+    rng = np.random.default_rng(0)
+
+    def rows(states, actions, deaths):
+        frame = pd.DataFrame({"episode": np.arange(len(states)), "step": 0, "state": states, "action": actions})
+        frame["next_state"] = rng.choice(["x", "y", "z"], len(frame), p=(0.8, 0.19, 0.01))
+        frame["terminated"] = frame.episode < deaths
+        frame["reward"], frame["truncated"] = -1.0 * frame.terminated, ~frame.terminated
+        return frame
+
+    states = ["A"] * 3 + ["B"] * 97 + ["C"] * 500
+    logs = cs.open_logs(rows(states, rng.choice(["none", "drug"], 600), 3), source="ward")
+    hidden = cs.inspect(logs, smallest_cell=11)
+    held = json.loads(hidden.to_json())
+    assert held["sources"][0]["mean_return"] is None
+    assert held["sources"][0]["terminated"] == "fewer than 11"
+    masses = [item["mass"] for item in held["unseen_outcome_mass"]]
+    shares = [share for share in hidden.to_pandas()["action_share"] if not pd.isna(share)]
+    assert all(number == round(number, 2) for number in [*masses, *shares, held["sources"][0]["action_share"] or 0])
+    frame = hidden.to_pandas().set_index("state")
+    assert pd.isna(frame.visits["B"])
+    assert pd.isna(frame.action_share["B"])
+    assert pd.isna(frame.unseen_mass["B"])
+
+
+def test_state_columns_may_be_called_as_ours_are():
+    frame = pd.DataFrame({"episode": [0, 1, 2], "step": 0, "visits": [7, 8, 8], "action": "go", "reward": 0.0})
+    frame["next_visits"], frame["terminated"] = frame.visits, True
+    table = cs.inspect(cs.open_logs(frame, source="ward", state="visits")).to_pandas()
+    assert table["visits"].tolist() == [7, 8]
+    assert table["_visits"].tolist() == [1, 2]
+
+
+def test_a_missing_value_of_a_binned_column_is_called_missing():
+    frame = pd.DataFrame({"episode": [0, 1, 2], "step": 0, "age": [50.0, None, 70.0], "action": "go", "reward": 0.0})
+    frame["next_age"], frame["terminated"] = frame.age, True
+    logs = cs.open_logs(frame, source="ward", state="age", bins={"age": cs.Bins(edges=(65,))}, missing="unknown")
+    found = cs.inspect(logs)
+    assert "age missing" in [state_text(found.counts.space, s) for s in range(3)]
+    assert "Coverage" in found.summary()
 
 
 def test_a_contradiction_withholds_shares_of_small_counts(found):

@@ -15,6 +15,8 @@ def part_text(space: Space, column: str, part: int | str) -> str:
         >>> [part_text(space, "age", part) for part in range(3)]
         ['below 18', '18 to below 65', '65 and above']
     """
+    if column in space.missing and space.missing[column] == part:
+        return "missing"
     if column not in space.bins or not isinstance(part, int):
         return str(part)
     edges = [f"{edge:.6g}" for edge in space.bins[column].edges]

@@ -174,7 +174,7 @@ class Contradictions(ResultSequence[Contradiction]):
                 shown["visits"] = [None, None]
             for name, n in zip(("first_share", "second_share"), item.visits, strict=True):
                 share = getattr(item, name)
-                shown[name] = None if cells.hides_share(round(share * n), n) else share
+                shown[name] = None if cells.hides_share(round(share * n), n) else cells.rounded(share)
             result.append(asdict(item) | shown)
         return result
 

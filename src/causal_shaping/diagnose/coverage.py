@@ -111,17 +111,22 @@ class Coverage(ResultSequence[SourceCoverage]):
         for item, taken, visits in zip(self.items, self.taken, self.visits, strict=True):
             for s in np.flatnonzero(taken.sum(axis=1)).tolist():
                 total, most = int(taken[s].sum()), int(taken[s].max())
+                hidden = isinstance(visits[s], str)
                 rows.append(
                     {
                         "source": item.source,
                         **state_parts(space, s),
-                        "visits": None if isinstance(visits[s], str) else visits[s],
-                        "actions_tried": int((taken[s] > 0).sum()),
-                        "most_frequent_action": space.actions[int(taken[s].argmax())],
-                        "action_share": None if cells.hides_share(most, total) else most / total,
+                        space.free_name("visits"): None if hidden else visits[s],
+                        space.free_name("actions_tried"): int((taken[s] > 0).sum()),
+                        space.free_name("most_frequent_action"): space.actions[int(taken[s].argmax())],
+                        space.free_name("action_share"): (
+                            None if hidden or cells.hides_share(most, total) else cells.rounded(most / total)
+                        ),
                     }
                 )
-        return pd.DataFrame(rows).astype({"visits": "Int64", "action_share": "float64"})
+        return pd.DataFrame(rows).astype(
+            {space.free_name("visits"): "Int64", space.free_name("action_share"): "float64"}
+        )
 
     def as_plain(self) -> list[dict[str, Any]]:
         """Return everything as plain values, for JSON."""
@@ -129,7 +134,10 @@ class Coverage(ResultSequence[SourceCoverage]):
         result = []
         for item in self.items:
             hidden = cells.hides_share(round(item.action_share * item.steps), item.steps)
-            shown = {"steps": cells.plain(item.steps), "action_share": None if hidden else item.action_share}
+            shown = {
+                "steps": cells.plain(item.steps),
+                "action_share": None if hidden else cells.rounded(item.action_share),
+            }
             result.append(asdict(item) | shown)
         return result
 

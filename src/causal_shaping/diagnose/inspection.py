@@ -69,7 +69,11 @@ class Inspection(Result):
             return self.unseen
         once, total = seen_once(self.counts)
         once = np.where(once > 0, np.maximum(once, self.smallest_cell), 0)
-        return np.where(total >= self.smallest_cell, np.minimum(1, once / np.maximum(total, 1)), np.nan)
+        limit = np.ceil(100 * np.minimum(1, once / np.maximum(total, 1))) / 100  # more digits would tell the visits
+        hidden = [
+            any(isinstance(shown, str) for shown in of_state) for of_state in zip(*self.coverage.visits, strict=True)
+        ]
+        return np.where((total < self.smallest_cell) | np.array(hidden), np.nan, limit)
 
     def without_small_cells(self, smallest_cell: int | None) -> Inspection:
         """Return the same with counts below a limit hidden."""
@@ -92,16 +96,23 @@ class Inspection(Result):
         single = self.smallest_cell is None  # whether a number may be that of a single episode
         longest = f" (longest {item.longest})" if single else ""
         returns = f" ({item.lowest_return:.3g} to {item.highest_return:.3g})" if single else ""
-        few = cells.hides(item.episodes)
         return [
             item.source,
             cells.count(item.episodes),
             cells.count(item.steps),
-            WITHHELD if few else f"{item.mean_length:.1f}{longest}",
-            *cells.parts([item.terminated, item.truncated, item.unknown]),
-            WITHHELD if few else f"{item.mean_return:.3g}{returns}",
+            WITHHELD if cells.hides(item.episodes) else f"{item.mean_length:.1f}{longest}",
+            *cells.parts(self._ends(item)),
+            WITHHELD if self._hides_return(item) else f"{item.mean_return:.3g}{returns}",
             f"{item.lowest_reward:.3g} to {item.highest_reward:.3g}",
         ]
+
+    def _hides_return(self, item: Summary) -> bool:
+        """Whether the mean return of a source could tell a count that is hidden, such as that of deaths."""
+        return any(map(SmallCells(self.smallest_cell).hides, (item.episodes, *self._ends(item))))
+
+    @staticmethod
+    def _ends(item: Summary) -> tuple[int, int, int]:
+        return item.terminated, item.truncated, item.unknown
 
     def findings(self) -> list[str]:
         """Return what matters most, in sentences."""
@@ -133,8 +144,11 @@ class Inspection(Result):
         shown = self.unseen_shown[worst]
         most = WITHHELD if np.isnan(shown) else f"{'' if self.smallest_cell is None else 'at most '}{shown:.1%}"
         verdict = "believable" if self.unseen[worst] <= BELIEVABLE else "doubtful where this is high"
+        masses = self.unseen_shown[~np.isnan(self.unseen_shown)]
+        mean = float(masses.sum()) / max(1, len(masses))
+        share = f"About {mean:.2%}" if self.smallest_cell is None else f"At most {mean:.0%}"
         return (
-            f"About {float(np.nanmean(self.unseen)):.2%} of what follows a state was probably never seen (worst: "
+            f"{share if len(masses) else 'A share (withheld)'} of what follows a state was probably never seen (worst: "
             f"{most} in {state_text(self.counts.space, worst)}). That every possible outcome was seen at least once is "
             f"{verdict}."
         )
@@ -144,7 +158,7 @@ class Inspection(Result):
         result = [
             f"{item.source}: {shown} episodes stop with neither flag set; their last outcome is unknown."
             for item in self.episodes
-            if (shown := cells.parts([item.terminated, item.truncated, item.unknown])[2]) != "0"
+            if (shown := cells.parts(self._ends(item))[2]) != "0"
         ]
         without = [self.counts.sources[i] for i in sources_without_terminations(self.counts)]
         if without:
@@ -165,7 +179,10 @@ class Inspection(Result):
 
         space = self.counts.space
         masses = pd.DataFrame(
-            [{**state_parts(space, s), "unseen_mass": mass} for s, mass in enumerate(self.unseen_shown.tolist())]
+            [
+                {**state_parts(space, s), space.free_name("unseen_mass"): mass}
+                for s, mass in enumerate(self.unseen_shown.tolist())
+            ]
         )
         return self.coverage.to_pandas().merge(masses, on=list(space.columns), how="left")
 
@@ -205,7 +222,8 @@ class Inspection(Result):
         held |= zip(ends, cells.plain_parts([held[name] for name in ends]), strict=True)
         held |= {"episodes": cells.plain(item.episodes), "steps": cells.plain(item.steps)}
         hidden = {"longest", "lowest_return", "highest_return"}
-        hidden |= {"mean_length", "mean_return"} if cells.hides(item.episodes) else set()
+        hidden |= {"mean_length"} if cells.hides(item.episodes) else set()
+        hidden |= {"mean_return"} if self._hides_return(item) else set()
         return held | dict.fromkeys(hidden)
 
     def to_json(self) -> str:

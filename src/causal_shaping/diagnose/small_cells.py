@@ -1,8 +1,9 @@
 """Small cells: counts that a page which is shared must not show.
 
 A count from 1 to one below the limit is shown as "fewer than 11"; 0 is shown, and so is what reaches the limit. A share
-is withheld where it would give such a count away, or its complement. Where one of several parts of a known total is
-hidden, so is the smallest other one, for the rest would give it away.
+is withheld where it would give such a count away, or its complement, and otherwise rounded to whole percent. Where one
+of several parts of a known total is hidden, so is the smallest other one, for the rest would give it away. Bounds are
+not counts and are shown as they are: from few rows with known rewards, they can tell a count.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ class SmallCells:
     def hides_share(self, part: float, total: float) -> bool:
         """Whether a share would give a small count away."""
         return any(map(self.hides, (part, total, total - part)))
+
+    def rounded(self, share: float) -> float:
+        """Return a share for other programs, to whole percent where small cells are hidden."""
+        return share if self.smallest is None else round(share, 2)
 
     def plain(self, n: int) -> int | str:
         """Return a count for other programs: a number, or words in its place."""

@@ -55,6 +55,8 @@ def replacing(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator
     target = check_target(path, suffixes)
     temporary = target.with_name(f".{uuid.uuid4().hex[:12]}.{target.name}")
     try:
+        if target.exists():  # readable to nobody who could not read the old file, not even while it is written
+            temporary.touch(stat.S_IMODE(target.stat().st_mode) & 0o700)
         yield temporary
         if target.exists():
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))

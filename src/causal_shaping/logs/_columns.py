@@ -159,6 +159,14 @@ class RawColumns:
         text, texts = column.cast("string"), [str(value) for value in wanted]
         if column.type().is_boolean():
             texts = [value.lower() for value in texts]
+        elif column.type().is_numeric():  # 1 is 1.0, as a column with gaps holds it
+            try:
+                texts = [str(float(value)) for value in wanted]
+            except (TypeError, ValueError):
+                raise ArgumentError(
+                    f"{argument}={{{name!r}: {wanted!r}}}, but {self.origin} holds numbers there."
+                ) from None
+            text = column.cast("float64").cast("string")
         seen = column.as_table().filter(text.isin(texts)).select(text.name("held")).distinct()
         never = set(texts) - set(fetch(seen, self.origin)["held"].to_pylist())
         if never:

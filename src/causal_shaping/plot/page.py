@@ -134,7 +134,7 @@ def _coverage_by_state(found: Inspection) -> Content:
                     *_state_cells(space, s),
                     _count(visits[s]),
                     f"{(taken[s] > 0).sum()} of {len(space.actions)}",
-                    cells.share(0, taken[s].max(), taken[s].sum()),
+                    WITHHELD if isinstance(visits[s], str) else cells.share(0, taken[s].max(), taken[s].sum()),
                     (WITHHELD if np.isnan(unseen) else f"{limit}{unseen:.1%}", unseen),
                 ]
             )
