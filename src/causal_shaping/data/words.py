@@ -11,7 +11,7 @@ def part_text(space: Space, column: str, part: int | str) -> str:
 
     Examples:
         >>> from causal_shaping import Bins
-        >>> space = Space([0, 1, 2], ["go"], ["age"], {"age": Bins(edges=(18, 65))})
+        >>> space = Space([0, 1, 2], ["go"], ["age"], bins={"age": Bins(edges=(18, 65))})
         >>> [part_text(space, "age", part) for part in range(3)]
         ['below 18', '18 to below 65', '65 and above']
     """
@@ -30,7 +30,7 @@ def state_text(space: Space, state: int) -> str:
         >>> from causal_shaping import Bins
         >>> state_text(Space([(3, 1)], ["go"]), 0)
         '(3, 1)'
-        >>> state_text(Space([(1, "mild")], ["go"], ["age", "stage"], {"age": Bins(edges=(65,))}), 0)
+        >>> state_text(Space([(1, "mild")], ["go"], ["age", "stage"], bins={"age": Bins(edges=(65,))}), 0)
         'age 65 and above, stage mild'
     """
     parts = {name: part_text(space, name, part) for name, part in state_parts(space, state).items()}
