@@ -341,3 +341,18 @@ def test_settings_are_resolved_once_and_kept():
     for name in vars(settings):
         assert getattr(found, name) == getattr(settings, name)
         assert type(getattr(settings, name)) is not np.int64
+
+
+@pytest.mark.parametrize("kind", [cs.Ceilings, cs.Floors])
+def test_files_of_the_first_format_are_refused_by_name(tmp_path, kind):
+    world = cs.load_world("lavacross-easy")
+    counts = world.model.observe(world.demonstrators["random"], "random")
+    made = cs.value_ceilings(counts, 2, -0.1, support="any") if kind is cs.Ceilings else None
+    made = made or cs.value_floors(counts, 2, -1.1, support="any")
+    made.save(tmp_path / "old.parquet")
+    table = pq.read_table(tmp_path / "old.parquet")
+    metadata = json.loads(table.schema.metadata[b"causal_shaping"]) | {"version": 2}
+    metadata["rewards_told_apart"] = metadata.pop("discrete_rewards")
+    pq.write_table(table.replace_schema_metadata({"causal_shaping": json.dumps(metadata)}), tmp_path / "old.parquet")
+    with pytest.raises(cs.FileError, match=r"version 2 of the format of (ceilings|floors).*Compute it again"):
+        kind.load(tmp_path / "old.parquet")

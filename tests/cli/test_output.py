@@ -85,6 +85,8 @@ def test_defaults_that_the_help_spells_out_are_those_of_the_library():
         ("outcome=died", {"outcome": ["died"]}),
         ("outcome=died,cured", {"outcome": ["died", "cured"]}),
         ("outcome=a=b", {"outcome": ["a=b"]}),
+        ("died=1,cured=1", {"died": ["1"], "cured": ["1"]}),
+        ("outcome=died,cured,gone=yes", {"outcome": ["died", "cured"], "gone": ["yes"]}),
     ],
 )
 def test_ends_of_episodes_are_columns_or_values(text, flags):
@@ -220,3 +222,29 @@ def test_pages_of_logs_and_of_ceilings_hide_small_cells(run, easy, tmp_path):
     code, _, err = run("ceilings", *logs, *BOUNDED, "--html", page, "--reward-min", "-1.1", "--smallest-cell", 11)
     assert code == 0, err
     assert "fewer than 11" in page.read_text()
+
+
+def test_names_of_the_user_stay_as_they_are(run, tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "episode,step,next_state,reward_max,dose(mg),\uf8ff,action,reward\n0,0,a,1,2,3,x,1\n"
+    )
+    code, _, err = run("inspect", tmp_path / "a.csv", "--state", "stage")
+    assert code == 2
+    assert "'next_state', 'reward_max', 'dose(mg)', '" in err
+    assert "--next-state" not in err
+
+
+def test_warnings_on_opening_are_lines_of_their_own(run, tmp_path):
+    rows = "episode,step,state,action,reward,outcome\n0,0,a,x,1,1\n1,0,a,y,1,\n"
+    (tmp_path / "a.csv").write_text(rows)
+    code, _, err = run("inspect", tmp_path / "a.csv", "--terminated", "outcome=1,9")
+    assert code == 0
+    assert "warning: " in err
+    assert ".py:" not in err
+
+
+def test_a_wrong_gamma_is_blamed_on_its_own_option(run, easy):
+    logs = (easy / "bad.parquet", easy / "random.parquet")
+    code, _, err = run("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1", "--fixed", "random=x")
+    assert code == 2
+    assert "--fixed: 'x' is not a number" in err

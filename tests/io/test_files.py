@@ -84,6 +84,16 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+def test_what_replaces_a_private_file_is_private_while_it_is_written(tmp_path):
+    path = tmp_path / "a.html"
+    write_text(path, "old", [".html"])
+    path.chmod(0o600)
+    with replacing(path, [".html"]) as temporary:
+        temporary.write_text("new")
+        assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
+    assert path.read_text() == "new"
+
+
 def test_a_table_is_written_for_other_programs(tmp_path):
     table = {"state": ["a", "b"], "n": [1, 2]}
     for name in ("a.csv", "a.csv.gz", "a.parquet"):

@@ -193,7 +193,7 @@ BAD = {
     "no such file": (lambda folder: folder / "bad.parquet", "does not exist"),
     "empty file": (bad_bytes("bad.parquet", b""), "is empty"),
     "no rows": (bad_parquet(rows={k: pa.array(v)[:0] for k, v in ROWS.items()}), "has no rows"),
-    "missing column": (bad_parquet(without=["reward"]), "no column 'reward'. Its columns are episode, step"),
+    "missing column": (bad_parquet(without=["reward"]), "no column 'reward'. Its columns are 'episode', 'step'"),
     "mistyped reward": (bad_parquet(reward=["x"] * 4), "column 'reward' holds string; it must hold numbers"),
     "mistyped step": (bad_parquet(step=[0.0, 1.0, 0.0, 1.0]), "column 'step' holds float64; it must hold integers"),
     "mistyped flag": (
@@ -698,3 +698,28 @@ def test_messages_show_rows_steps_and_values_as_the_file_does(tmp_path):
         DataError, match=r"row 2 after the header, column 'stage' \(episode 7, step 2\).*found nan, as in 1 of 2"
     ):
         cs.read_logs(path, **NAMES, bins={"stage": cs.Bins(edges=(0.5,))})
+
+
+def test_values_that_end_an_episode_are_numbers_in_a_column_of_numbers():
+    frame = pandas.DataFrame({"episode": [0, 1, 2], "step": 0, "state": "a", "action": "x", "reward": 0.0})
+    frame["outcome"] = [1.0, None, 2.0]
+    logs = cs.read_logs(frame, source="ward", terminated={"outcome": [1, 2]})
+    assert logs.terminated.tolist() == [True, False, True]
+    with pytest.raises(ArgumentError, match="holds numbers there"):
+        cs.read_logs(frame, source="ward", terminated={"outcome": ["died"]})
+
+
+def test_a_file_that_was_saved_with_missing_values_opens_beside_raw_ones(tmp_path):
+    frame = pandas.DataFrame({"episode": [0, 1], "step": 0, "state": [3, None], "action": "x", "reward": 0.0})
+    frame["next_state"], frame["terminated"] = frame.state, True
+    frame = frame.astype({"state": "Int64", "next_state": "Int64"})
+    logs = cs.read_logs(frame, source="ward", missing="unknown")
+    logs.save(tmp_path / "ward.parquet")
+    again = cs.read_logs(tmp_path / "ward.parquet", missing="unknown")
+    assert again.space.states == logs.space.states == (-1, 3)
+
+
+@pytest.mark.parametrize("what", [None, {}, 7, []])
+def test_what_cannot_be_logs_is_refused(what):
+    with pytest.raises(ArgumentError, match="holds no logs"):
+        cs.count(what)

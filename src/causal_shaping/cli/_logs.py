@@ -49,7 +49,8 @@ class LogArguments:
         opened: list[LogTable] = []
         for text in self.names:
             cuts = {name: opened[0].bins[name] for name in self.bins} if opened else self.bins
-            opened.append(_open(text, bins=cuts or None, **self.columns))
+            with spoken_warnings():
+                opened.append(_open(text, bins=cuts or None, **self.columns))
             for other in opened[:-1]:
                 if opened[-1].source is not None and opened[-1].source == other.source:
                     raise ArgumentError(
@@ -170,14 +171,21 @@ def takes_logs(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def read_flags(name: str, text: str) -> str | list[str] | dict[str, list[str]]:
-    """Read a column, several columns such as died,cured, or values of one such as outcome=died,cured."""
-    column, equals, values = text.partition("=")
-    names = (values if equals else text).split(",")
-    if not all(names) or not column:
+    """Read a column, columns such as died,cured, or values of columns such as outcome=died,cured and died=1,cured=1."""
+    names, values = [], dict[str, list[str]]()
+    for part in text.split(","):
+        column, equals, value = part.partition("=")
+        if equals:
+            values.setdefault(column, []).append(value)
+        elif values:  # one more value of the last column
+            values[next(reversed(values))].append(part)
+        else:
+            names.append(part)
+    if (names and values) or not all([*names, *values, *(value for held in values.values() for value in held)]):
         raise ArgumentError(
             f"{name} is {text!r}; write a column, columns such as died,cured, or values such as outcome=died,cured."
         )
-    return {column: names} if equals else names if len(names) > 1 else text
+    return values or (names if len(names) > 1 else text)
 
 
 def read_bins(text: str | None) -> dict[str, Bins]:

@@ -59,7 +59,7 @@ def in_options(message: str, arguments: Sequence[str] | None = None) -> str:
     message = _TWICE.sub(r"\1", message)
     sentences = [_plain(sentence) for sentence in re.split(r"(?<=[.?!]) (?=[A-Z])", message)]
     message = " ".join(sentence for sentence in sentences if sentence) or message
-    return re.sub("[\ue000-\uf8ff]", lambda sign: kept[ord(sign[0]) - 0xE000], message)
+    return re.sub("[\ue000-\uf8ff]", lambda sign: (kept[ord(sign[0]) - 0xE000 :] or [sign[0]])[0], message)
 
 
 def python_words(message: str) -> list[str]:

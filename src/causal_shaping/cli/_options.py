@@ -81,19 +81,19 @@ def check_files(
         check_page(html)
 
 
-def read_gammas(text: str) -> float | dict[str, float]:
+def read_gammas(text: str, option: str = "--confounding") -> float | dict[str, float]:
     """Read 2 as one Gamma for all sources, and random=1,bad=3 as one each."""
     if "=" not in text:
-        return read_gamma(text)
+        return read_gamma(text, option)
     pairs = [part.rpartition("=") for part in text.split(",")]
-    return {name: read_gamma(gamma) for name, _, gamma in pairs}
+    return {name: read_gamma(gamma, option) for name, _, gamma in pairs}
 
 
-def read_gamma(text: str) -> float:
+def read_gamma(text: str, option: str = "--confounding") -> float:
     """Read a number from 1 to inf."""
     try:
         return float(text)
     except ValueError:
         raise ArgumentError(
-            f"--confounding: {text!r} is not a number. Give one from 1 to inf, or NAME=NUMBER for one source."
+            f"{option}: {text!r} is not a number. Give one from 1 to inf, or NAME=NUMBER for one source."
         ) from None

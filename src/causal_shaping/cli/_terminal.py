@@ -92,12 +92,15 @@ def print_list(sentences: Iterable[str]) -> None:
 @contextmanager
 def spoken_warnings() -> Iterator[None]:
     """Print the package's warnings as one line each on the error stream."""
-    with warnings.catch_warnings(record=True) as caught:
-        for kind in (AssumptionWarning, DroppedEpisodesWarning, ShapingWarning):
-            warnings.simplefilter("always", kind)
-        yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        complain("warning", message)
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            for kind in (AssumptionWarning, DroppedEpisodesWarning, ShapingWarning):
+                warnings.simplefilter("always", kind)
+            yield
+    finally:  # what was warned of may explain the error that follows
+        for message in dict.fromkeys(str(warning.message) for warning in caught):
+            complain("warning", message)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def sensitivity(
     check_choice("--support", support, SUPPORTS)
     check_files(output, png)
     gammas = [read_gamma(part) for part in confounding.split(",")]
-    known = read_gammas(fixed) if fixed is not None and "=" in fixed else {}
+    known = read_gammas(fixed, "--fixed") if fixed is not None and "=" in fixed else {}
     if fixed is not None and not known:
         raise ArgumentError(f"--fixed is {fixed!r}; write it as NAME=GAMMA, such as random=1.")
     with progress_bar() as progress:

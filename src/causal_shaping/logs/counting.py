@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -106,9 +106,9 @@ def count(
 def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:
     """Return what `count` was given as tables, not read yet; `options` are those of `open_logs`."""
     single = isinstance(logs, (Logs, LogTable, str, os.PathLike)) or is_table(logs)
-    items: list[Any] = [logs] if single else list(logs)  # type: ignore[arg-type]
-    if not items:
-        raise ArgumentError("There are no logs to count.")
+    items: list[Any] = [logs] if single else list(logs) if isinstance(logs, Iterable) else []
+    if not items or isinstance(logs, Mapping):
+        raise ArgumentError(f"{logs!r} holds no logs. Give files, data frames, tables, Logs, or a list of these.")
     held = [table_of(item) if isinstance(item, Logs) else item for item in items]
     return [item if isinstance(item, LogTable) else open_logs(item, **options) for item in held]
 

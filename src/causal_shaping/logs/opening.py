@@ -135,7 +135,8 @@ def open_logs(
     for i, part in enumerate(parts):
         for key in (f"s{i}", f"n{i}")[: 1 + has_next]:
             columns[key] = raw.label(columns[key], names[key], cuts.get(part), kinds[i])
-            if missing is not None and not columns[key].type().is_string():
+            known = held is not None and part in held.missing  # by the file itself, which was saved with it
+            if missing is not None and not known and not columns[key].type().is_string():
                 columns[f"taken_{key}"] = columns[key] == MISSING_NUMBER
         if missing is not None:
             absent[part] = str(missing) if columns[f"s{i}"].type().is_string() else MISSING_NUMBER
