@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.data.arrays import BoolArray
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import DataError
 
 
@@ -72,6 +73,8 @@ def row_rules(rows: Rows, states: Sequence[str], next_states: Sequence[str], key
     gap = step - rows.before("step")
     own_label = "missing='unknown' makes missing values a state of their own"
     flag = "the flag must be true or false (or 1 or 0)"
+    late = "first_step=1 if steps count from 1"
+    jump = "the state is not the next state of the row before"
     return [
         *(Rule(name, rows.missing(name), f"the {name} is missing") for name in (*key, "step")),
         Rule("step", step < 0, "a step cannot be before the first"),
@@ -79,21 +82,12 @@ def row_rules(rows: Rows, states: Sequence[str], next_states: Sequence[str], key
         Rule("action", rows.missing("action"), "the action is missing"),
         Rule("reward", ~rows.finite("reward"), "the reward must be finite"),
         *(Rule(name, rows.missing(name), flag) for name in ("terminated", "truncated")),
-        Rule(
-            "step",
-            ~continues & (step != 0),
-            "the episode does not begin with its first step",
-            "first_step=1 if steps count from 1",
-        ),
+        Rule("step", ~continues & (step != 0), "the episode does not begin with its first step", late),
         Rule("step", continues & (gap == 0), "the step stands twice in its episode"),
         Rule("step", continues & (gap != 1), "steps are missing before this one, or the rows are not in order"),
         Rule("step", continues & rows.before("ended"), "the episode continues after it was terminated or truncated"),
         *(
-            Rule(
-                state,
-                continues & rows.differ(rows.before(follower), rows[state]),
-                "the state is not the next state of the row before",
-            )
+            Rule(state, continues & rows.differ(rows.before(follower), rows[state]), jump)
             for state, follower in zip(states, next_states, strict=True)
         ),
     ]
@@ -114,12 +108,14 @@ class Table:
         values = getattr(self, name)
         self._refuse((values < low) | (values >= high), f"{name} must be in {low} .. {high - 1}", values)
 
-    def _check_terminal(self) -> None:
+    def _check_labels(self) -> None:
         columns: Any = self
+        states = len(columns.space.states)
+        self._check_positions("state", 0, states)
+        self._check_positions("action", 0, len(columns.space.actions))
+        self._check_positions("next_state", UNKNOWN, states)
         terminal = np.append(columns.space.is_terminal, False)  # and UNKNOWN is not
-        self._refuse(
-            terminal[columns.state], "the space declares the state terminal: no row starts in it", columns.state
-        )
-        continues = terminal[columns.next_state] & ~columns.terminated
+        why = "the space declares the state terminal: no row starts in it"
+        self._refuse(terminal[columns.state], why, columns.state)
         why = "the space declares the next state terminal, but the row is not terminated"
-        self._refuse(continues, why, columns.next_state)
+        self._refuse(terminal[columns.next_state] & ~columns.terminated, why, columns.next_state)

@@ -1,6 +1,6 @@
 """Labels in Arrow columns, and their positions in a space: a column at a time.
 
-- `label_columns`, `state_columns`, `label_column`: positions to columns of labels.
+- `label_column`, `state_columns`: positions to columns of labels.
 - `positions`: columns of labels to positions; `read_off`: the labels that columns hold.
 """
 
@@ -17,19 +17,9 @@ from causal_shaping.data.space import UNKNOWN, Label, Space
 from causal_shaping.errors import DataError, UnknownLabelError
 
 
-def label_columns(space: Space, state: IntArray, action: IntArray, next_state: IntArray) -> dict[str, pa.Array]:
-    """Return the columns of the state, the action and the next state, by label."""
-    return {
-        **state_columns(space, state),
-        "action": label_column("action", space.actions, action),
-        **dict(zip(space.next_columns, state_columns(space, next_state).values(), strict=True)),
-    }
-
-
 def state_columns(space: Space, state: IntArray) -> dict[str, pa.Array]:
     """Return the columns of a state, by label."""
-    parts = zip(*(label if isinstance(label, tuple) else (label,) for label in space.states), strict=True)
-    return {name: label_column(name, part, state) for name, part in zip(space.columns, parts, strict=True)}
+    return space.state_columns(state, label_column)
 
 
 def label_column(name: str, labels: Sequence[Label | int | str], where: IntArray) -> pa.Array:
@@ -38,8 +28,7 @@ def label_column(name: str, labels: Sequence[Label | int | str], where: IntArray
         raise DataError(f"Column {name!r} would hold integers and strings. Use labels of one type.")
     unknown: Any = where == UNKNOWN
     if isinstance(labels[0], str):
-        index = pa.array(where, mask=unknown)
-        return pa.DictionaryArray.from_arrays(index, pa.array(labels))
+        return pa.DictionaryArray.from_arrays(pa.array(where, mask=unknown), pa.array(labels))
     return pa.array(np.array(labels, dtype=np.int64)[where], mask=unknown)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from causal_shaping._extras import needs_extra
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN, Space
-from causal_shaping.errors import CausalShapingError, DataError, FileError, MissingExtraError
-from causal_shaping.io.labels import label_columns
+from causal_shaping.errors import CausalShapingError, DataError, FileError
+from causal_shaping.io.labels import label_column
 
 METADATA_KEY = "causal_shaping"
 
@@ -32,11 +33,9 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
         description: a text for people.
     """
     minari = _minari()
-    if (logs.next_state == UNKNOWN).any():
-        row = int(np.argmax(logs.next_state == UNKNOWN))
-        raise DataError(
-            f"Episode {logs.episode[row]} of {logs.source!r} has no last observation, which Minari needs. Drop it."
-        )
+    lost = logs.episode[logs.next_state == UNKNOWN]
+    if len(lost):
+        raise DataError(f"Episode {lost[0]} of {logs.source!r} has no last observation, which Minari needs. Drop it.")
     first = np.flatnonzero(logs.step == 0)
     buffers = [
         minari.data_collector.EpisodeBuffer(
@@ -129,13 +128,11 @@ def _labelled(columns: dict[str, npt.NDArray[Any]], metadata: dict[str, Any]) ->
     """Return the rows of a data set that we wrote, with numbers turned back into labels."""
     space = Space.from_json(json.dumps(metadata["space"]))
     state, action, after = (columns.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
-    return pa.table(columns | label_columns(space, state, action, after))
+    return pa.table(columns | space.row_columns(state, action, after, label_column))
 
 
 def _minari() -> Any:
-    try:
+    with needs_extra("Minari data sets", "minari"):
         import minari
         import minari.data_collector
-    except ImportError as error:
-        raise MissingExtraError("Minari data sets", "minari") from error
     return minari

@@ -115,10 +115,7 @@ def open_logs(
     kinds = _kinds(declared_states, len(parts)) if declared_states else _common(parts, next_parts)
     (action_kind,) = _kinds(declared_actions, 1) if declared_actions else (None,)
     theirs = {  # our name: the user's name and column
-        "episode": (
-            episode,
-            raw.typed(raw.column(episode, "episode"), "integers or strings", "integer", "string"),
-        ),
+        "episode": (episode, raw.typed(raw.column(episode, "episode"), "integers or strings", "integer", "string")),
         "step": (step, raw.typed(raw.column(step, "step"), "integers", "integer")),
         "action": (action, raw.column(action, "action")),
         "reward": (reward, raw.typed(raw.column(reward, "reward"), "numbers", "numeric")),
