@@ -10,40 +10,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
-from causal_shaping.data.rows import Table, row_rules
+from causal_shaping.data.rows import Rows, Table, row_rules
 from causal_shaping.data.space import MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class _Arrays:
-    """The rows of logs in memory, for `row_rules`: nothing can be missing in an array of numbers."""
-
-    def __init__(self, logs: Logs) -> None:
-        self._logs = logs
-        self.continues = np.zeros(len(logs), dtype=bool)
-        np.equal(logs.episode[1:], logs.episode[:-1], out=self.continues[1:])
-
-    def __getitem__(self, column: str) -> npt.NDArray[Any]:
-        logs = self._logs
-        return np.asarray(logs.terminated | logs.truncated if column == "ended" else getattr(logs, column))
-
-    def before(self, column: str) -> npt.NDArray[Any]:
-        return np.roll(self[column], 1)
-
-    def missing(self, column: str) -> npt.NDArray[Any]:
-        return np.zeros(len(self._logs), dtype=bool)
-
-    def finite(self, column: str) -> npt.NDArray[Any]:
-        return np.asarray(np.isfinite(self[column]))
-
-    def differ(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.asarray(one != other)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +80,7 @@ class Logs(Table):
         if len(self) == 0:
             raise DataError(f"Source {self.source!r} has no rows.")
         self._check_labels()
-        rows = _Arrays(self)
+        rows = Rows({name: getattr(self, name) for name in self.COLUMNS} | {"ended": self.terminated | self.truncated})
         for rule in row_rules(rows, ["state"], ["next_state"], ["episode"]):
             self._refuse(rule.broken, rule.text, rows[rule.column])
         falls = np.diff(self.episode, prepend=self.episode[0] - 1) < 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -79,9 +79,6 @@ class ResultSequence(Result, Sequence[T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self.items)
-
-    def __iter__(self) -> Iterator[T]:
-        return iter(self.items)
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> str:

@@ -1,14 +1,14 @@
 """What makes the rows of a log sound: each rule once, for arrays in memory and for the columns of an engine alike.
 
-- `row_rules`: the rules, over whatever implements `Rows`.
+- `row_rules`: the rules, over `Rows`.
 - `Table`: columns of one length that refuse their first bad row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,55 +20,47 @@ from causal_shaping.errors import DataError
 
 @dataclass(frozen=True)
 class Rule:
-    """A way in which a row can be bad.
+    """A way in which a row can be bad."""
 
-    Attributes:
-        column: the column that is to blame.
-        broken: whether a row breaks the rule: a boolean array, or a column of an engine.
-        text: what is wrong, in words.
-        hint: what an argument of `open_logs` could do about it.
-    """
-
-    column: str
-    broken: Any
-    text: str
-    hint: str = ""
+    column: str  # that is to blame
+    broken: Any  # whether a row breaks the rule: a boolean array, or a column of an engine
+    text: str  # what is wrong, in words
+    hint: str = ""  # what an argument of `open_logs` could do about it
 
 
-class Rows(Protocol):
-    """The columns of a log. What they are supports `==`, `<`, `-`, `&`, `|` and `~`, row by row.
+class Rows:
+    """The columns of a log: arrays in memory, in which nothing is missing; `logs.check` has those of an engine.
 
     Beside the columns of a log, `ended` says whether a row is terminated or truncated.
     """
 
-    continues: Any
-    """Whether the episode has a row before this one."""
+    def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.columns: Any = columns
+        self.continues: Any = np.append(False, columns["episode"][1:] == columns["episode"][:-1])
+        """Whether the episode has a row before this one."""
 
     def __getitem__(self, column: str) -> Any:
-        """Return a column."""
+        return self.columns[column]
 
     def before(self, column: str) -> Any:
         """Return what a column holds in the episode's row before; anything where there is none."""
+        return np.roll(self[column], 1)
 
     def missing(self, column: str) -> Any:
         """Return whether a row has no value there."""
+        return np.zeros(len(self[column]), dtype=bool)
 
     def finite(self, column: str) -> Any:
         """Return whether a row has a finite number there."""
+        return np.isfinite(self[column])
 
     def differ(self, one: Any, other: Any) -> Any:
         """Return whether two columns differ, or just one of them has no value."""
+        return one != other
 
 
 def row_rules(rows: Rows, states: Sequence[str], next_states: Sequence[str], key: Sequence[str]) -> list[Rule]:
-    """Return the rules, in the order in which they are to be reported.
-
-    Args:
-        rows: the columns.
-        states: those that make the state.
-        next_states: those that make the next state, in the same order.
-        key: those that identify an episode.
-    """
+    """Return the rules, in the order in which they are to be reported; `key` are the columns of an episode."""
     step, continues = rows["step"], rows.continues
     gap = step - rows.before("step")
     own_label = "missing='unknown' makes missing values a state of their own"

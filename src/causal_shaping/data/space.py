@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -289,28 +289,23 @@ class Space:
         """Return a space that holds the labels of both: this one's order, then what the other adds."""
         if self == other:
             return self
-        if self.columns != other.columns:
-            raise DataError(
-                "Two spaces cannot be merged: their states are made of different columns "
-                f"({', '.join(self.columns)} against {', '.join(other.columns)})."
-            )
-        if self.bins != other.bins:
-            names = [name for name in self.columns if self.bins.get(name) != other.bins.get(name)]
-            raise DataError(
-                f"Two spaces cannot be merged: {', '.join(names)} is cut into different bins. Quantiles differ from "
-                "file to file: read the others with the bins of the first one, bins=first.space.bins, or give edges."
-            )
+        cut = [name for name in self.columns if self.bins.get(name) != other.bins.get(name)]
         clash = [name for name in self.missing if other.missing.get(name, self.missing[name]) != self.missing[name]]
-        if clash:
-            raise DataError(
-                f"Two spaces cannot be merged: missing values of {', '.join(clash)} have different labels. Read both "
-                "logs with the same missing=."
-            )
-        return Space(
-            dict.fromkeys((*self.states, *other.states)),
-            dict.fromkeys((*self.actions, *other.actions)),
-            self.columns,
-            bins=self.bins,
+        why = ""
+        if self.columns != other.columns:
+            mine, theirs = ", ".join(self.columns), ", ".join(other.columns)
+            why = f"their states are made of different columns ({mine} against {theirs})."
+        elif cut:
+            why = f"{', '.join(cut)} is cut into different bins. Quantiles differ from file to file: read the others "
+            why += "with the bins of the first one, bins=first.space.bins, or give edges."
+        elif clash:
+            why = f"missing values of {', '.join(clash)} have different labels. Read both logs with the same missing=."
+        if why:
+            raise DataError(f"Two spaces cannot be merged: {why}")
+        return replace(
+            self,
+            states=tuple(dict.fromkeys(self.states + other.states)),
+            actions=tuple(dict.fromkeys(self.actions + other.actions)),
             terminal=self.terminal | other.terminal,
             missing={**self.missing, **other.missing},
         )

@@ -14,7 +14,7 @@ from causal_shaping.errors import FileError
 from causal_shaping.io.by_state import columns_by_state, save_by_state
 from causal_shaping.io.container import Contents, kind_of, load, save
 from causal_shaping.io.files import CSV, TABLES, check_target, write_table
-from causal_shaping.io.labels import label_column, positions
+from causal_shaping.io.labels import label_column, positions, row_positions
 
 Kind = TypeVar("Kind", bound=Potential)
 
@@ -57,12 +57,9 @@ def load_counts(path: str | os.PathLike[str]) -> Counts:
             discrete_rewards=tuple(sources.values()),
             source=positions(table, ["source"], list(sources).index, "source"),
             step=table["step"].to_numpy() if "step" in table.column_names else None,
-            state=positions(table, space.columns, space.find, "state"),
-            action=positions(table, ["action"], space.find_action, "action"),
-            next_state=positions(table, space.next_columns, space.find, "state"),
-            terminated=table["terminated"].to_numpy(),
             population=contents.metadata["population"],
-            **{name: table[space.free_name(name)].to_numpy() for name in ("n", *REWARDS)},
+            **row_positions(table, space, space.columns, space.next_columns),
+            **{name: table[space.free_name(name)].to_numpy() for name in ("terminated", "n", *REWARDS)},
         )
 
     return load(path, "counts", build)
