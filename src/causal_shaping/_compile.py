@@ -16,22 +16,22 @@ import numba
 
 def njit(**options: Any) -> Callable[[Any], Any]:
     """Return a decorator that compiles a function, without Python objects."""
-    return functools.partial(_compile, numba.njit, (), options)
+    return functools.partial(_compile, functools.partial(numba.njit, **options))
 
 
 def vectorize(signatures: list[Any]) -> Callable[[Any], Any]:
     """Return a decorator that makes a NumPy ufunc of a function of numbers."""
-    return functools.partial(_compile, numba.vectorize, (signatures,), {})
+    return functools.partial(_compile, functools.partial(numba.vectorize, signatures))
 
 
-def _compile(how: Any, arguments: tuple[Any, ...], options: dict[str, Any], function: Any) -> Any:
+def _compile(how: Any, function: Any) -> Any:
     try:
-        return how(*arguments, cache=True, **options)(function)
+        return how(cache=True)(function)
     except RuntimeError as error:
         if "cannot cache" not in str(error):
             raise
         _warn_once()
-        return how(*arguments, **options)(function)
+        return how()(function)
 
 
 @functools.cache

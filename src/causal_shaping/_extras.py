@@ -10,12 +10,7 @@ from causal_shaping.errors import MissingExtraError
 
 @contextmanager
 def needs_extra(what: str, extra: str) -> Iterator[None]:
-    """Import optional packages inside this, so that a missing one raises a `MissingExtraError`.
-
-    Args:
-        what: what needs them, in the plural, such as "Figures of the paper".
-        extra: the extra that installs them.
-    """
+    """Import optional packages inside this: a missing one raises a `MissingExtraError`; `what` is a plural."""
     try:
         yield
     except ModuleNotFoundError as error:

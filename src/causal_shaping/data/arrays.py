@@ -52,9 +52,7 @@ def _is_read_only(array: Any) -> bool:
 
 
 def _sample(values: npt.NDArray[Any]) -> str:
-    return (
-        repr(values.flat[0].item() if hasattr(values.flat[0], "item") else values.flat[0]) if values.size else "nothing"
-    )
+    return repr(values.item(0)) if values.size else "nothing"
 
 
 def checksum_of(text: str, arrays: Iterable[npt.NDArray[Any]]) -> str:

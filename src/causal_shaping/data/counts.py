@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
 from causal_shaping.data.result import Result
 from causal_shaping.data.rows import Table
-from causal_shaping.data.space import UNKNOWN, Space
+from causal_shaping.data.space import UNKNOWN, MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 MAX_REWARDS = 64
 """The reward is part of the outcome if the rewards of a source take no more values than this."""
 
+REWARDS = ("reward_sum", "reward_min", "reward_max")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Counts(Table, Result):
     """What the logs of one or several sources show, counted per distinct outcome.
 
-    One entry per (source, [step,] state, action, next state, terminated) and, for a source whose
-    rewards take few values, reward. Entries are brought into the order of that key. `UNKNOWN` as next
-    state means what it means in `Logs`.
+    One entry per (source, [step,] state, action, next state, terminated) and, for a source whose rewards take few
+    values, reward. Entries are brought into the order of that key. `UNKNOWN` as next state is that of `Logs`.
 
     Attributes:
         space: the states and actions.
         sources: the sources' names.
-        discrete_rewards: per source, whether the reward is part of the key. If so, `reward_min` and
-            `reward_max` of an entry are both that reward.
+        discrete_rewards: per source, whether the reward is part of the key; `reward_min` and `reward_max` are it then.
         source: int32 [entries], position in `sources`.
         step: int32 [entries], or None where steps are pooled.
         state: int32 [entries].
@@ -68,18 +68,9 @@ class Counts(Table, Result):
     population: bool = False
 
     COLUMNS = MappingProxyType(
-        {
-            "source": np.int32,
-            "step": np.int32,
-            "state": np.int32,
-            "action": np.int32,
-            "next_state": np.int32,
-            "terminated": np.bool_,
-            "n": np.float64,
-            "reward_sum": np.float64,
-            "reward_min": np.float64,
-            "reward_max": np.float64,
-        }
+        dict.fromkeys(("source", "step", "state", "action", "next_state"), np.int32)
+        | {"terminated": np.bool_}
+        | dict.fromkeys(("n", *REWARDS), np.float64)
     )
     KEY = ("source", "step", "state", "action", "next_state", "terminated", "reward_min")
 
@@ -123,10 +114,8 @@ class Counts(Table, Result):
 
         result: dict[str, Any] = {name: column[order][first] for name, column in table.items()}
         result["n"] = grouped(np.add, "n")
-        result["reward_min"], result["reward_max"] = (
-            grouped(np.minimum, "reward_min"),
-            grouped(np.maximum, "reward_max"),
-        )
+        result["reward_min"] = grouped(np.minimum, "reward_min")
+        result["reward_max"] = grouped(np.maximum, "reward_max")
         sums = grouped(np.add, "reward_sum")
         result["reward_sum"] = np.where(in_key[order][first], result["n"] * result["reward_min"], sums)
         result.setdefault("step", None)
@@ -143,21 +132,12 @@ class Counts(Table, Result):
             raise DataError("Counts by step and counts with steps pooled cannot be merged. Count again in one way.")
         if len({part.population for part in parts}) > 1:
             raise DataError("Population masses and counts of a sample cannot be merged: their n mean different things.")
-        space = self.space
-        for part in others:
-            space = space.merge(part.space)
+        space = reduce(Space.merge, [part.space for part in parts])
         sources = tuple(dict.fromkeys(name for part in parts for name in part.sources))
         if self.population and len(sources) < sum(len(part.sources) for part in parts):
             raise DataError("Two population counts have a source in common: their masses would count twice.")
-        discrete = [
-            all(
-                flag
-                for part in parts
-                for held, flag in zip(part.sources, part.discrete_rewards, strict=True)
-                if held == name
-            )
-            for name in sources
-        ]
+        flags = [item for part in parts for item in zip(part.sources, part.discrete_rewards, strict=True)]
+        discrete = [(name, False) not in flags for name in sources]
         moved = [part._moved(space, sources) for part in parts]
         columns = {
             name: None if name == "step" and not self.step_indexed else np.concatenate([part[name] for part in moved])
@@ -182,8 +162,7 @@ class Counts(Table, Result):
         given: Any = self.sources
         if isinstance(given, str):
             raise DataError(f"sources is the string {given!r}. Give a list of names.")
-        object.__setattr__(self, "sources", tuple(str(name) for name in self.sources))
-        object.__setattr__(self, "discrete_rewards", tuple(bool(flag) for flag in self.discrete_rewards))
+        vars(self).update(sources=tuple(map(str, given)), discrete_rewards=tuple(map(bool, self.discrete_rewards)))
         if not self.sources or not all(self.sources) or len(set(self.sources)) < len(self.sources):
             raise DataError(f"Counts need distinct, non-empty source names, but have {self.sources}.")
         if len(self.discrete_rewards) != len(self.sources):
@@ -197,36 +176,28 @@ class Counts(Table, Result):
         if len(set(shapes.values())) > 1 or columns["n"].ndim != 1:
             raise DataError(f"The columns of counts must be of one length, but have {shapes}.")
         order = np.lexsort([columns[name] for name in reversed(self.KEY) if name in columns])
-        for name, column in columns.items():
-            object.__setattr__(self, name, frozen(column[order], column.dtype))
+        vars(self).update({name: frozen(column[order], column.dtype) for name, column in columns.items()})
         self._check()
 
     def _check(self) -> None:
         self._check_positions("source", 0, len(self.sources))
         if self.step is not None:
             self._check_positions("step", 0, np.iinfo(np.int32).max)
-        self._check_positions("state", 0, len(self.space.states))
-        self._check_positions("action", 0, len(self.space.actions))
-        self._check_positions("next_state", UNKNOWN, len(self.space.states))
-        self._check_terminal()
+        self._check_labels()
         self._refuse(~(np.isfinite(self.n) & (self.n > 0)), "n must be positive and finite", self.n)
         if not self.population:
             self._refuse(self.n != np.floor(self.n), "n of a sample must be a whole number", self.n)
-        for name in ("reward_sum", "reward_min", "reward_max"):
+        for name in REWARDS:
             values = getattr(self, name)
             self._refuse(~np.isfinite(values), f"{name} must be finite", values)
         # A sum of n rewards may round away from n times their mean.
         slack = 1e-9 * self.n * (1.0 + np.maximum(np.abs(self.reward_min), np.abs(self.reward_max)))
-        outside = (self.reward_sum < self.n * self.reward_min - slack) | (
-            self.reward_sum > self.n * self.reward_max + slack
-        )
+        low, high = self.n * self.reward_min - slack, self.n * self.reward_max + slack
+        outside = (self.reward_sum < low) | (self.reward_sum > high)
         self._refuse(outside, "the mean reward lies outside reward_min .. reward_max", self.reward_sum)
         in_key = np.array(self.discrete_rewards)[self.source]
-        self._refuse(
-            in_key & (self.reward_min != self.reward_max),
-            "the source has the reward in the key, but reward_min is not reward_max",
-            self.reward_max,
-        )
+        why = "the source has the reward in the key, but reward_min is not reward_max"
+        self._refuse(in_key & (self.reward_min != self.reward_max), why, self.reward_max)
         repeats = np.ones(len(self), dtype=bool)
         repeats[:1] = False
         for name in self.KEY:
@@ -292,18 +263,20 @@ class Counts(Table, Result):
             )
         return "\n".join(lines)
 
+    def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
+        """Return the entries by column, with sources, states and actions by label."""
+        columns = {"source": make("source", self.sources, self.source)}
+        if self.step is not None:
+            columns["step"] = self.step
+        columns |= self.space.row_columns(self.state, self.action, self.next_state, make)
+        columns["terminated"] = self.terminated
+        return columns | {self.space.free_name(name): getattr(self, name) for name in ("n", *REWARDS)}
+
     def to_pandas(self) -> pd.DataFrame:
         """Return a row per entry, with labels in the columns; a next state that is not known is None."""
         import pandas as pd
 
-        columns: dict[str, Any] = {"source": np.array(self.sources, dtype=object)[self.source]}
-        if self.step is not None:
-            columns["step"] = self.step
-        columns |= self.space.row_columns(self.state, self.action, self.next_state)
-        columns["terminated"] = self.terminated
-        for name in ("n", "reward_sum", "reward_min", "reward_max"):
-            columns[self.space.free_name(name)] = getattr(self, name)
-        return pd.DataFrame(columns)
+        return pd.DataFrame(self.labelled())
 
     def __repr__(self) -> str:
         kind = "population masses" if self.population else f"{self.n.sum():,.0f} steps"

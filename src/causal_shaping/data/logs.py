@@ -10,50 +10,23 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
-from causal_shaping.data.rows import Table, row_rules
-from causal_shaping.data.space import UNKNOWN, Space
+from causal_shaping.data.rows import Rows, Table, row_rules
+from causal_shaping.data.space import MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class _Arrays:
-    """The rows of logs in memory, for `row_rules`: nothing can be missing in an array of numbers."""
-
-    def __init__(self, logs: Logs) -> None:
-        self._logs = logs
-        self.continues = np.zeros(len(logs), dtype=bool)
-        np.equal(logs.episode[1:], logs.episode[:-1], out=self.continues[1:])
-
-    def __getitem__(self, column: str) -> npt.NDArray[Any]:
-        logs = self._logs
-        return np.asarray(logs.terminated | logs.truncated if column == "ended" else getattr(logs, column))
-
-    def before(self, column: str) -> npt.NDArray[Any]:
-        return np.roll(self[column], 1)
-
-    def missing(self, column: str) -> npt.NDArray[Any]:
-        return np.zeros(len(self._logs), dtype=bool)
-
-    def finite(self, column: str) -> npt.NDArray[Any]:
-        return np.asarray(np.isfinite(self[column]))
-
-    def differ(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.asarray(one != other)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Logs(Table):
     """The trajectories of one source, row by row, ordered by episode and step.
 
-    Arrays have one entry a row; states and actions are positions in `space`. The next state of a row is
-    the state of the episode's next row. `UNKNOWN` as next state says that the log does not hold it: with
-    `terminated` the episode ended, without it the outcome is unknown and nothing is proven by the row but
-    that the action was taken.
+    Arrays have one entry a row; states and actions are positions in `space`. The next state of a row is the state of
+    the episode's next row. `UNKNOWN` as next state says that the log does not hold it: with `terminated` the episode
+    ended, without it the outcome is unknown and nothing is proven by the row but that the action was taken.
 
     Attributes:
         space: the states and actions.
@@ -101,22 +74,13 @@ class Logs(Table):
             what = f"Source {self.source!r}, column {name}"
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, what))
         object.__setattr__(self, "metadata", {str(key): str(value) for key, value in self.metadata.items()})
-        self._check_columns()
-        self._check_episodes()
-
-    def _check_columns(self) -> None:
         shapes = {name: getattr(self, name).shape for name in self.COLUMNS}
         if len(set(shapes.values())) > 1 or len(self.episode.shape) != 1:
             raise DataError(f"Source {self.source!r}: columns must be of one length, but have {shapes}.")
         if len(self) == 0:
             raise DataError(f"Source {self.source!r} has no rows.")
-        self._check_positions("state", 0, len(self.space.states))
-        self._check_positions("action", 0, len(self.space.actions))
-        self._check_positions("next_state", UNKNOWN, len(self.space.states))
-        self._check_terminal()
-
-    def _check_episodes(self) -> None:
-        rows = _Arrays(self)
+        self._check_labels()
+        rows = Rows({name: getattr(self, name) for name in self.COLUMNS} | {"ended": self.terminated | self.truncated})
         for rule in row_rules(rows, ["state"], ["next_state"], ["episode"]):
             self._refuse(rule.broken, rule.text, rows[rule.column])
         falls = np.diff(self.episode, prepend=self.episode[0] - 1) < 0
@@ -159,19 +123,20 @@ class Logs(Table):
         ]
         return "\n".join(lines + [f"{key}: {value}" for key, value in self.metadata.items()])
 
+    def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
+        """Return the rows by column, with states and actions by label."""
+        columns = {"source": make("source", [self.source], np.zeros(len(self), dtype=np.int32))}
+        columns |= {"episode": self.episode, "step": self.step}
+        labels = self.space.row_columns(self.state, self.action, self.next_state, make)
+        followers = {name: labels.pop(name) for name in self.space.next_columns}
+        columns |= labels | {"reward": self.reward} | followers
+        return columns | {"terminated": self.terminated, "truncated": self.truncated}
+
     def to_pandas(self) -> pd.DataFrame:
         """Return a row per step, with labels in the columns; a next state that is not known is None."""
         import pandas as pd
 
-        labels = self.space.row_columns(self.state, self.action, self.next_state)
-        followers = {name: labels.pop(name) for name in self.space.next_columns}
-        return pd.DataFrame(
-            {"source": self.source, "episode": self.episode, "step": self.step}
-            | labels
-            | {"reward": self.reward}
-            | followers
-            | {"terminated": self.terminated, "truncated": self.truncated}
-        )
+        return pd.DataFrame(self.labelled())
 
     def __str__(self) -> str:
         return self.summary()

@@ -41,6 +41,13 @@ class HasSpace(Protocol):
         ...
 
 
+def _space_of(where: Any) -> Space:
+    space = getattr(where, "space", where)
+    if not isinstance(space, Space):
+        raise ArgumentError(f"A potential needs a space, or something that has one; {where!r} does not.")
+    return space
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Potential(Result):
     """A potential: `phi(state, h)` for a label, `phi.at(positions, h)` for many at once.
@@ -68,9 +75,7 @@ class Potential(Result):
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        space = self.space if isinstance(self.space, Space) else getattr(self.space, "space", None)
-        if not isinstance(space, Space):
-            raise ArgumentError(f"A potential needs a space, or something that has one; {self.space!r} does not.")
+        space = _space_of(self.space)
         values = frozen(self.values, np.float64, "The potential")
         if values.ndim not in (1, 2) or values.shape[-1] != len(space.states) or 0 in values.shape:
             raise ArgumentError(
@@ -91,16 +96,13 @@ class Potential(Result):
             raise ArgumentError(f"unseen must be one number, or one per step: {values.shape[:-1]}.") from None
         if np.isinf(unseen).any():
             raise ArgumentError("unseen must be finite, or NaN to make unseen states an error.")
-        object.__setattr__(self, "space", space)
-        object.__setattr__(self, "values", frozen(values, np.float64))
-        object.__setattr__(self, "unseen", frozen(unseen, np.float64, "unseen"))
-        object.__setattr__(self, "discount", float(self.discount))
-        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        vars(self).update(space=space, discount=float(self.discount), assumptions=tuple(self.assumptions))
+        vars(self).update(values=frozen(values, np.float64), unseen=frozen(unseen, np.float64, "unseen"))
 
     @classmethod
     def zero(cls, where: Space | HasSpace, discount: float = 1.0) -> Self:
         """Return the potential of 0, which changes no reward, for a space or anything that has one."""
-        space = where if isinstance(where, Space) else where.space
+        space = _space_of(where)
         return cls(np.zeros(len(space.states)), space, discount, 0.0, "zero")
 
     @classmethod
@@ -108,7 +110,7 @@ class Potential(Result):
         cls, function: Callable[..., float], where: Space | HasSpace, horizon: int | None = None, discount: float = 1.0
     ) -> Self:
         """Return a potential computed by a function of the state's label, and with a horizon of the step, too."""
-        space = where if isinstance(where, Space) else where.space
+        space = _space_of(where)
         if horizon is None:
             values: Any = [function(label) for label in space.states]
         else:
@@ -140,17 +142,13 @@ class Potential(Result):
         """Return the position of a state's label, binned already, in `values`, or `UNSEEN`."""
         return self.space.find(label)
 
-    def locate(self, space: Space) -> LongArray:
-        """Return the positions of another space's states in `values`, `UNSEEN` for those that it does not hold."""
-        return self.space.find_all(space)
-
     def match(self, space: Space, stacklevel: int = 2) -> LongArray:
         """Return the positions of an environment's states in `values`, and warn if it does not know some of them.
 
         Raises:
             ArgumentError: if it knows none of them, or its states are made of other columns.
         """
-        found, lasting = self.locate(space), ~space.is_terminal
+        found, lasting = self.space.find_all(space), ~space.is_terminal
         unknown = lasting & (found == UNSEEN)
         if self.space.columns != space.columns or unknown[lasting].all():
             raise ArgumentError(f"The potential is of other states: it has {self.space!r}, the environment {space!r}.")
@@ -175,11 +173,8 @@ class Potential(Result):
 
     def at(self, positions: npt.ArrayLike, h: npt.ArrayLike = 0) -> FloatArray:
         """Return the potential of many states, by position, at one step or one each; 0 beyond the horizon."""
-        where = np.asarray(positions)
-        if not self.step_indexed:
-            result = self._table[where]
-        else:
-            result = self._table[np.minimum(np.asarray(h), len(self._table) - 1), where]
+        step = (np.minimum(np.asarray(h), len(self._table) - 1),) if self.step_indexed else ()
+        result = self._table[(*step, np.asarray(positions))]
         if np.isnan(result).any():
             raise UnknownNameError(
                 "The potential does not know a state that was met, and has no value for unseen states."

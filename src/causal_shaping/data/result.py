@@ -5,16 +5,16 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from causal_shaping.data.space import Space
+
 if TYPE_CHECKING:
     import pandas as pd
-
-    from causal_shaping.data.space import Space
 
 T = TypeVar("T")
 
@@ -55,20 +55,10 @@ class Result:
 
 
 def frame_by_state(space: Space, columns: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
-    """Return arrays [states] or [steps, states] as a table: a row per (step and) state, with its label in columns.
-
-    A column whose name is one of the state's has underscores in front.
-    """
+    """Return arrays [states] or [steps, states] as a table, see `Space.columns_by_state`."""
     import pandas as pd
 
-    shape = next(iter(columns.values())).shape
-    labels = [label if isinstance(label, tuple) else (label,) for label in space.states]
-    frame = pd.DataFrame(labels * (shape[0] if len(shape) == 2 else 1), columns=list(space.columns))
-    if len(shape) == 2:
-        frame.insert(0, "step", np.repeat(np.arange(shape[0]), shape[1]))
-    for name, values in columns.items():
-        frame[space.free_name(name)] = np.ravel(values)
-    return frame
+    return pd.DataFrame(space.columns_by_state(columns))
 
 
 class ResultSequence(Result, Sequence[T], Generic[T]):
@@ -90,9 +80,6 @@ class ResultSequence(Result, Sequence[T], Generic[T]):
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self) -> Iterator[T]:
-        return iter(self.items)
-
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> str:
     """Return a table as plain text: the first column to the left, the others to the right."""
@@ -108,8 +95,7 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str =
 
 def state_parts(space: Space, state: int) -> dict[str, int | str]:
     """Return a state's label by column."""
-    label = space.states[state]
-    return dict(zip(space.columns, label if isinstance(label, tuple) else (label,), strict=True))
+    return dict(zip(space.columns, space.parts[state], strict=True))
 
 
 def json_text(value: Any) -> str:

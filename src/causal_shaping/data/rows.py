@@ -1,77 +1,72 @@
 """What makes the rows of a log sound: each rule once, for arrays in memory and for the columns of an engine alike.
 
-- `row_rules`: the rules, over whatever implements `Rows`.
+- `row_rules`: the rules, over `Rows`.
 - `Table`: columns of one length that refuse their first bad row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.data.arrays import BoolArray
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import DataError
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A way in which a row can be bad.
+    """A way in which a row can be bad."""
 
-    Attributes:
-        column: the column that is to blame.
-        broken: whether a row breaks the rule: a boolean array, or a column of an engine.
-        text: what is wrong, in words.
-        hint: what an argument of `open_logs` could do about it.
-    """
-
-    column: str
-    broken: Any
-    text: str
-    hint: str = ""
+    column: str  # that is to blame
+    broken: Any  # whether a row breaks the rule: a boolean array, or a column of an engine
+    text: str  # what is wrong, in words
+    hint: str = ""  # what an argument of `open_logs` could do about it
 
 
-class Rows(Protocol):
-    """The columns of a log. What they are supports `==`, `<`, `-`, `&`, `|` and `~`, row by row.
+class Rows:
+    """The columns of a log: arrays in memory, in which nothing is missing; `logs.check` has those of an engine.
 
     Beside the columns of a log, `ended` says whether a row is terminated or truncated.
     """
 
-    continues: Any
-    """Whether the episode has a row before this one."""
+    def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.columns: Any = columns
+        self.continues: Any = np.append(False, columns["episode"][1:] == columns["episode"][:-1])
+        """Whether the episode has a row before this one."""
 
     def __getitem__(self, column: str) -> Any:
-        """Return a column."""
+        return self.columns[column]
 
     def before(self, column: str) -> Any:
         """Return what a column holds in the episode's row before; anything where there is none."""
+        return np.roll(self[column], 1)
 
     def missing(self, column: str) -> Any:
         """Return whether a row has no value there."""
+        return np.zeros(len(self[column]), dtype=bool)
 
     def finite(self, column: str) -> Any:
         """Return whether a row has a finite number there."""
+        return np.isfinite(self[column])
 
     def differ(self, one: Any, other: Any) -> Any:
         """Return whether two columns differ, or just one of them has no value."""
+        return one != other
 
 
 def row_rules(rows: Rows, states: Sequence[str], next_states: Sequence[str], key: Sequence[str]) -> list[Rule]:
-    """Return the rules, in the order in which they are to be reported.
-
-    Args:
-        rows: the columns.
-        states: those that make the state.
-        next_states: those that make the next state, in the same order.
-        key: those that identify an episode.
-    """
+    """Return the rules, in the order in which they are to be reported; `key` are the columns of an episode."""
     step, continues = rows["step"], rows.continues
     gap = step - rows.before("step")
     own_label = "missing='unknown' makes missing values a state of their own"
     flag = "the flag must be true or false (or 1 or 0)"
+    late = "first_step=1 if steps count from 1"
+    jump = "the state is not the next state of the row before"
     return [
         *(Rule(name, rows.missing(name), f"the {name} is missing") for name in (*key, "step")),
         Rule("step", step < 0, "a step cannot be before the first"),
@@ -79,21 +74,12 @@ def row_rules(rows: Rows, states: Sequence[str], next_states: Sequence[str], key
         Rule("action", rows.missing("action"), "the action is missing"),
         Rule("reward", ~rows.finite("reward"), "the reward must be finite"),
         *(Rule(name, rows.missing(name), flag) for name in ("terminated", "truncated")),
-        Rule(
-            "step",
-            ~continues & (step != 0),
-            "the episode does not begin with its first step",
-            "first_step=1 if steps count from 1",
-        ),
+        Rule("step", ~continues & (step != 0), "the episode does not begin with its first step", late),
         Rule("step", continues & (gap == 0), "the step stands twice in its episode"),
         Rule("step", continues & (gap != 1), "steps are missing before this one, or the rows are not in order"),
         Rule("step", continues & rows.before("ended"), "the episode continues after it was terminated or truncated"),
         *(
-            Rule(
-                state,
-                continues & rows.differ(rows.before(follower), rows[state]),
-                "the state is not the next state of the row before",
-            )
+            Rule(state, continues & rows.differ(rows.before(follower), rows[state]), jump)
             for state, follower in zip(states, next_states, strict=True)
         ),
     ]
@@ -114,12 +100,14 @@ class Table:
         values = getattr(self, name)
         self._refuse((values < low) | (values >= high), f"{name} must be in {low} .. {high - 1}", values)
 
-    def _check_terminal(self) -> None:
+    def _check_labels(self) -> None:
         columns: Any = self
+        states = len(columns.space.states)
+        self._check_positions("state", 0, states)
+        self._check_positions("action", 0, len(columns.space.actions))
+        self._check_positions("next_state", UNKNOWN, states)
         terminal = np.append(columns.space.is_terminal, False)  # and UNKNOWN is not
-        self._refuse(
-            terminal[columns.state], "the space declares the state terminal: no row starts in it", columns.state
-        )
-        continues = terminal[columns.next_state] & ~columns.terminated
+        why = "the space declares the state terminal: no row starts in it"
+        self._refuse(terminal[columns.state], why, columns.state)
         why = "the space declares the next state terminal, but the row is not terminated"
-        self._refuse(continues, why, columns.next_state)
+        self._refuse(terminal[columns.next_state] & ~columns.terminated, why, columns.next_state)

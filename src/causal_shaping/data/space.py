@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -18,6 +18,9 @@ from causal_shaping.data.arrays import BoolArray, IntArray, LongArray
 from causal_shaping.errors import ArgumentError, DataError, UnknownNameError
 
 Label: TypeAlias = int | str | tuple[int | str, ...]
+
+MakeColumn: TypeAlias = Callable[[str, Sequence[Any], IntArray], Any]
+"""Makes a column of a table of its name, of labels, and of the position of each row's label among them."""
 
 ROW_COLUMNS = ("source", "episode", "step", "action", "reward", "terminated", "truncated")
 """The columns of a log row beside those of its state and next state."""
@@ -45,17 +48,21 @@ def plain(label: Any) -> Label:
     )
 
 
+def plain_column(name: str, labels: Sequence[Any], where: IntArray) -> npt.NDArray[Any]:
+    """Return the labels at some positions: integers if all of them are, or else objects, None for `UNKNOWN`."""
+    values = np.array([*labels, None], dtype=object)[where]  # UNKNOWN is the last position
+    return values.astype(np.int64) if all(isinstance(value, int) for value in values) else values
+
+
 def _labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     if isinstance(labels, str):
         raise DataError(f"{kind} is the string {labels!r}. Give a list of labels.")
     result = tuple(plain(label) for label in labels)
     if not result:
         raise DataError(f"The space has no {kind}. Give at least one.")
-    seen: set[Label] = set()
-    for label in result:
-        if label in seen:
-            raise DataError(f"The {kind} hold {label!r} twice. Each label must stand for one thing.")
-        seen.add(label)
+    if len(set(result)) < len(result):
+        twice = next(label for i, label in enumerate(result) if label in result[:i])
+        raise DataError(f"The {kind} hold {twice!r} twice. Each label must stand for one thing.")
     return result
 
 
@@ -111,14 +118,13 @@ class Bins:
 class Space:
     """The declared states and actions: labels, their order, and the columns that make a state label.
 
-    Two spaces with the same labels in another order describe the same thing; what is stored by label
-    moves from one to the other with `Space.positions`.
+    Two spaces with the same labels in another order describe the same thing; what is stored by label moves from one to
+    the other with `Space.positions`.
 
     Attributes:
         states: labels in table order, each an integer, a string, or a tuple of them.
         actions: names in table order, integers or strings.
-        columns: the log columns that make a state label, one per part of it. By default `state`, or
-            `state_0`, `state_1`, ... for tuples.
+        columns: the log columns that make a state label, one per part of it; by default `state`, or `state_0`, ...
         bins: the columns that hold real numbers, and the bins that turn them into parts of a label.
         terminal: the states that are known to end an episode, whether logs show it or not.
         missing: the columns in which a value may be missing, and the part of a label that stands for it.
@@ -159,7 +165,7 @@ class Space:
         if len(columns) != width:
             raise DataError(f"State labels have {width} part(s), but columns names {len(columns)}: {columns}.")
         # Engines take names that differ in case alone for one.
-        names = [name.lower() for name in (*ROW_COLUMNS, *columns, *self.next_columns_of(columns))]
+        names = [name.lower() for name in (*ROW_COLUMNS, *columns, *(NEXT + column for column in columns))]
         for name in columns:
             if not name or names.count(name.lower()) > 1:
                 raise DataError(
@@ -174,24 +180,20 @@ class Space:
         for label in actions:
             if isinstance(label, tuple):
                 raise DataError(f"Action {label!r} is a tuple. Name actions by an integer or a string.")
-        object.__setattr__(self, "states", states)
-        object.__setattr__(self, "actions", actions)
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "bins", dict(bins or {}))
-        object.__setattr__(self, "terminal", frozenset(plain(label) for label in terminal))
-        object.__setattr__(self, "missing", dict(missing or {}))
+        vars(self).update(states=states, actions=actions, columns=columns, bins=dict(bins or {}))
+        vars(self).update(terminal=frozenset(plain(label) for label in terminal), missing=dict(missing or {}))
         for label in self.terminal:
             self.state_position(label)  # or an error that names it
-
-    @staticmethod
-    def next_columns_of(columns: Iterable[str]) -> tuple[str, ...]:
-        """Return the names of the columns that hold the next state's label."""
-        return tuple(NEXT + column for column in columns)
 
     @property
     def next_columns(self) -> tuple[str, ...]:
         """The log columns that make the label of the next state."""
-        return self.next_columns_of(self.columns)
+        return tuple(NEXT + column for column in self.columns)
+
+    @cached_property
+    def parts(self) -> list[tuple[int | str, ...]]:
+        """The states' labels, each as the parts that its columns hold."""
+        return [label if isinstance(label, tuple) else (label,) for label in self.states]
 
     @cached_property
     def _positions(self) -> tuple[dict[Label, int], dict[Label, int]]:
@@ -254,13 +256,28 @@ class Space:
             return int(part)
         return part
 
-    def label_columns(self, states: IntArray) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of states, by label, for tables: None where a state is `UNKNOWN`."""
-        labels = [label if isinstance(label, tuple) else (label,) for label in self.states]
-        parts = zip(*labels, (None,) * len(self.columns), strict=True)  # UNKNOWN is the last position
-        return {
-            name: _tidy(np.array(part, dtype=object)[states]) for name, part in zip(self.columns, parts, strict=True)
-        }
+    def state_columns(self, states: IntArray, make: MakeColumn = plain_column) -> dict[str, Any]:
+        """Return the columns of states, by label, for tables."""
+        return {name: make(name, part, states) for name, *part in zip(self.columns, *self.parts, strict=True)}
+
+    def row_columns(
+        self, states: IntArray, actions: IntArray, next_states: IntArray, make: MakeColumn = plain_column
+    ) -> dict[str, Any]:
+        """Return the columns of states, actions and next states, by label, for tables."""
+        columns = self.state_columns(states, make) | {"action": make("action", self.actions, actions)}
+        return columns | {NEXT + name: column for name, column in self.state_columns(next_states, make).items()}
+
+    def columns_by_state(
+        self, arrays: Mapping[str, npt.NDArray[Any]], make: MakeColumn = plain_column
+    ) -> dict[str, Any]:
+        """Return arrays [states] or [steps, states] as columns: a row per (step and) state, with its label.
+
+        An array whose name is that of a state's column has underscores in front.
+        """
+        shape = next(iter(arrays.values())).shape
+        columns = {"step": np.indices(shape)[0].ravel()} if len(shape) == 2 else {}
+        columns |= self.state_columns(np.indices(shape, dtype=np.int32)[-1].ravel(), make)
+        return columns | {self.free_name(name): np.ravel(values) for name, values in arrays.items()}
 
     def free_name(self, name: str) -> str:
         """Return a name for a column beside those of states: with underscores in front if a state's has it."""
@@ -268,40 +285,27 @@ class Space:
             name = "_" + name
         return name
 
-    def row_columns(self, states: IntArray, actions: IntArray, next_states: IntArray) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of states, actions and next states, by label."""
-        return {
-            **self.label_columns(states),
-            "action": _tidy(np.array(self.actions, dtype=object)[actions]),
-            **dict(zip(self.next_columns, self.label_columns(next_states).values(), strict=True)),
-        }
-
     def merge(self, other: Space) -> Space:
         """Return a space that holds the labels of both: this one's order, then what the other adds."""
         if self == other:
             return self
-        if self.columns != other.columns:
-            raise DataError(
-                "Two spaces cannot be merged: their states are made of different columns "
-                f"({', '.join(self.columns)} against {', '.join(other.columns)})."
-            )
-        if self.bins != other.bins:
-            names = [name for name in self.columns if self.bins.get(name) != other.bins.get(name)]
-            raise DataError(
-                f"Two spaces cannot be merged: {', '.join(names)} is cut into different bins. Quantiles differ from "
-                "file to file: read the others with the bins of the first one, bins=first.space.bins, or give edges."
-            )
+        cut = [name for name in self.columns if self.bins.get(name) != other.bins.get(name)]
         clash = [name for name in self.missing if other.missing.get(name, self.missing[name]) != self.missing[name]]
-        if clash:
-            raise DataError(
-                f"Two spaces cannot be merged: missing values of {', '.join(clash)} have different labels. Read both "
-                "logs with the same missing=."
-            )
-        return Space(
-            dict.fromkeys((*self.states, *other.states)),
-            dict.fromkeys((*self.actions, *other.actions)),
-            self.columns,
-            bins=self.bins,
+        why = ""
+        if self.columns != other.columns:
+            mine, theirs = ", ".join(self.columns), ", ".join(other.columns)
+            why = f"their states are made of different columns ({mine} against {theirs})."
+        elif cut:
+            why = f"{', '.join(cut)} is cut into different bins. Quantiles differ from file to file: read the others "
+            why += "with the bins of the first one, bins=first.space.bins, or give edges."
+        elif clash:
+            why = f"missing values of {', '.join(clash)} have different labels. Read both logs with the same missing=."
+        if why:
+            raise DataError(f"Two spaces cannot be merged: {why}")
+        return replace(
+            self,
+            states=tuple(dict.fromkeys(self.states + other.states)),
+            actions=tuple(dict.fromkeys(self.actions + other.actions)),
             terminal=self.terminal | other.terminal,
             missing={**self.missing, **other.missing},
         )
@@ -313,13 +317,8 @@ class Space:
 
     def to_json(self) -> str:
         """Return the space as JSON, for the metadata of a file."""
-        bins = {name: cut.edges for name, cut in self.bins.items()}
-        content: dict[str, Any] = {
-            "states": self.states,
-            "actions": self.actions,
-            "columns": self.columns,
-            "bins": bins,
-        }
+        content: dict[str, Any] = {name: getattr(self, name) for name in ("states", "actions", "columns")}
+        content["bins"] = {name: cut.edges for name, cut in self.bins.items()}
         if self.terminal:
             content["terminal"] = tuple(label for label in self.states if label in self.terminal)
         if self.missing:
@@ -332,32 +331,20 @@ class Space:
         try:
             content = json.loads(text)
             bins = {name: Bins(edges=edges) for name, edges in content["bins"].items()}
-            terminal = [tuple(label) if isinstance(label, list) else label for label in content.get("terminal", ())]
-            return cls(
-                content["states"],
-                content["actions"],
-                content["columns"],
-                bins=bins,
-                terminal=terminal,
-                missing=content.get("missing"),
-            )
+            rest = {name: content[name] for name in ("terminal", "missing") if name in content}
+            return cls(content["states"], content["actions"], content["columns"], bins=bins, **rest)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"This is not the JSON of a space: {error!r}.") from error
 
     def __repr__(self) -> str:
-        columns = ", ".join(self.columns)
-        return f"Space({len(self.states)} states by ({columns}), actions {_shortened(self.actions)})"
+        by = ", ".join(self.columns)
+        return f"Space({len(self.states)} states by ({by}), actions {_shortened(self.actions)})"
 
 
 def _known(position: int, kind: str, label: Any, labels: Sequence[Label]) -> int:
     if position == UNKNOWN:
         raise UnknownNameError(f"There is no {kind} {label!r}. The {kind}s are {_shortened(labels)}.")
     return position
-
-
-def _tidy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return labels as integers if they are, not as objects."""
-    return values.astype(np.int64) if all(isinstance(value, int) for value in values) else values
 
 
 def _shortened(labels: Iterable[Label], most: int = 8) -> str:

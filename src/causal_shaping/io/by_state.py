@@ -16,7 +16,7 @@ import numpy.typing as npt
 from causal_shaping.data.space import Space
 from causal_shaping.errors import DataError
 from causal_shaping.io.container import Contents, save
-from causal_shaping.io.labels import positions, state_columns
+from causal_shaping.io.labels import label_column, positions
 
 
 def save_by_state(
@@ -27,16 +27,10 @@ def save_by_state(
     metadata: Mapping[str, Any],
     checksum: str | None = None,
 ) -> None:
-    """Save columns [steps, states], or [states] without steps; see `container.save`.
-
-    A column whose name is one of the state's has underscores in front.
-    """
+    """Save columns [steps, states], or [states] without steps; see `Space.columns_by_state` and `container.save`."""
     shape = next(iter(columns.values())).shape
-    steps = shape[0] if len(shape) == 2 else None
-    table: dict[str, Any] = {} if steps is None else {"step": np.repeat(np.arange(steps), shape[1])}
-    table |= state_columns(space, np.tile(np.arange(shape[-1], dtype=np.int32), steps or 1))
-    table |= {space.free_name(name): values.ravel() for name, values in columns.items()}
-    save(path, kind, table, {**metadata, "steps": steps}, space=space, checksum=checksum)
+    header = {**metadata, "steps": shape[0] if len(shape) == 2 else None}
+    save(path, kind, space.columns_by_state(columns, label_column), header, space=space, checksum=checksum)
 
 
 def columns_by_state(contents: Contents) -> dict[str, npt.NDArray[Any]]:
@@ -48,15 +42,14 @@ def columns_by_state(contents: Contents) -> dict[str, npt.NDArray[Any]]:
     table, space, steps = contents.table, contents.space, contents.metadata["steps"]
     if steps is not None and not isinstance(steps, int):
         raise DataError(f"it claims to have {steps!r} steps")
-    states = len(space.states)
-    key = (*space.columns, *(() if steps is None else ("step",)))
+    shape = (len(space.states),) if steps is None else (steps, len(space.states))
+    key = (*space.columns, *("step",) * (len(shape) - 1))
     place = positions(table, space.columns, space.find, "state").astype(np.int64)
     if steps is not None:
-        place = place + states * table["step"].to_numpy()
-    if place.dtype != np.int64 or not np.array_equal(np.sort(place), np.arange(states * (steps or 1))):
+        place = place + shape[-1] * table["step"].to_numpy()
+    if place.dtype != np.int64 or not np.array_equal(np.sort(place), np.arange(np.prod(shape))):
         raise DataError("it does not hold each step and state once")
     order = np.argsort(place)
-    shape = (states,) if steps is None else (steps, states)
     return {
         name.lstrip("_") if name.lstrip("_") in space.columns else name: table[name].to_numpy()[order].reshape(shape)
         for name in table.column_names

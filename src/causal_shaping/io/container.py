@@ -48,12 +48,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds.
-
-    Attributes:
-        table: the rows.
-        metadata: everything else, as plain values.
-    """
+    """What a file holds: the rows, and everything else as plain values."""
 
     table: pa.Table
     metadata: Mapping[str, Any]
@@ -73,15 +68,9 @@ def save(
     space: Space | None = None,
     checksum: str | None = None,
 ) -> None:
-    """Write a table with its metadata to a Parquet file.
+    """Write a table, or columns by name, with plain values as metadata to a Parquet file.
 
-    Args:
-        path: the file to make or replace.
-        kind: a key of `VERSIONS`.
-        table: the rows, or columns by name.
-        metadata: plain values.
-        space: the states and actions, where the kind has them.
-        checksum: that of the object that is saved, `made.checksum`; by default that of the rows in their order.
+    The checksum is that of the object that is saved, `made.checksum`; by default that of the rows in their order.
     """
     rows = pa.table(table)
     header = {"kind": kind, "version": VERSIONS[kind][1], "checksum": checksum or rows_checksum(rows), **metadata}
@@ -92,13 +81,9 @@ def save(
 
 
 def load(path: str | os.PathLike[str], kind: str, build: Callable[[Contents], Made]) -> Made:
-    """Return what `save` wrote.
+    """Return what `build` makes of the contents that `save` wrote.
 
-    Args:
-        path: the file.
-        kind: what it must hold.
-        build: makes the object of the contents. If the object has a `checksum`, it must be the one that was saved;
-            if it has none, the rows must have it.
+    If it has a `checksum`, that must be the one that was saved; if it has none, the rows must have it.
 
     Raises:
         FileError: if the file does not exist, holds something else, has a version that cannot be read, or was changed.
@@ -124,12 +109,7 @@ def check_checksum(path: str | os.PathLike[str], saved: str | None, found: str) 
 
 
 def read_metadata(path: str | os.PathLike[str], kind: str) -> dict[str, Any] | None:
-    """Return the metadata of a Parquet file of this package, None for a file of another program.
-
-    Args:
-        path: the file.
-        kind: what it must hold.
-    """
+    """Return the metadata of a Parquet file of this package, None for a file of another program."""
     if not Path(path).is_file():
         raise FileError(f"{path} does not exist, or is not a file.")
     try:

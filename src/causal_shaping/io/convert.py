@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from causal_shaping.data.counts import Counts
+from causal_shaping.data.counts import REWARDS, Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import FileError
 from causal_shaping.io.by_state import columns_by_state, save_by_state
 from causal_shaping.io.container import Contents, kind_of, load, save
 from causal_shaping.io.files import CSV, TABLES, check_target, write_table
-from causal_shaping.io.labels import label_column, label_columns, positions
+from causal_shaping.io.labels import label_column, positions, row_positions
 
 Kind = TypeVar("Kind", bound=Potential)
-
-COUNTED = ("n", "reward_sum", "reward_min", "reward_max")
-"""Columns of counts that are saved as they are."""
 
 
 def save_logs(logs: Logs, path: str | os.PathLike[str]) -> None:
@@ -40,37 +36,14 @@ def save_logs(logs: Logs, path: str | os.PathLike[str]) -> None:
 
 def logs_table(logs: Logs) -> pa.Table:
     """Return logs as an Arrow table, states and actions by label."""
-    labels = label_columns(logs.space, logs.state, logs.action, logs.next_state)
-    followers = {name: labels.pop(name) for name in logs.space.next_columns}
-    return pa.table(
-        {
-            "source": pa.DictionaryArray.from_arrays(np.zeros(len(logs), dtype=np.int32), [logs.source]),
-            "episode": logs.episode,
-            "step": logs.step,
-            **labels,
-            "reward": logs.reward,
-            **followers,
-            "terminated": logs.terminated,
-            "truncated": logs.truncated,
-        }
-    )
+    return pa.table(logs.labelled(label_column))
 
 
 def save_counts(counts: Counts, path: str | os.PathLike[str]) -> None:
     """Write counts to a Parquet file: a row per entry, sources, states and actions by label."""
     sources = dict(zip(counts.sources, counts.discrete_rewards, strict=True))
     metadata = {"sources": sources, "population": counts.population}
-    save(path, "counts", counts_table(counts), metadata, space=counts.space, checksum=counts.checksum)
-
-
-def counts_table(counts: Counts) -> pa.Table:
-    """Return counts as an Arrow table: a row per entry, sources, states and actions by label."""
-    columns: dict[str, Any] = {"source": label_column("source", counts.sources, counts.source)}
-    if counts.step is not None:
-        columns["step"] = counts.step
-    columns |= label_columns(counts.space, counts.state, counts.action, counts.next_state)
-    columns["terminated"] = counts.terminated
-    return pa.table(columns | {counts.space.free_name(name): getattr(counts, name) for name in COUNTED})
+    save(path, "counts", counts.labelled(label_column), metadata, space=counts.space, checksum=counts.checksum)
 
 
 def load_counts(path: str | os.PathLike[str]) -> Counts:
@@ -84,12 +57,9 @@ def load_counts(path: str | os.PathLike[str]) -> Counts:
             discrete_rewards=tuple(sources.values()),
             source=positions(table, ["source"], list(sources).index, "source"),
             step=table["step"].to_numpy() if "step" in table.column_names else None,
-            state=positions(table, space.columns, space.find, "state"),
-            action=positions(table, ["action"], space.find_action, "action"),
-            next_state=positions(table, space.next_columns, space.find, "state"),
-            terminated=table["terminated"].to_numpy(),
             population=contents.metadata["population"],
-            **{name: table[space.free_name(name)].to_numpy() for name in COUNTED},
+            **row_positions(table, space, space.columns, space.next_columns),
+            **{name: table[space.free_name(name)].to_numpy() for name in ("terminated", "n", *REWARDS)},
         )
 
     return load(path, "counts", build)
@@ -105,8 +75,8 @@ def load_potential(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
     """Return the potential that `save_potential` wrote."""
     if kind_of(path) == "ceilings":
         raise FileError(f"{path} holds ceilings, not a potential: load_potential(path) opens both.")
-    return load(
-        path,
-        "potential",
-        lambda contents: kind.restore(columns_by_state(contents)["potential"], contents.space, contents.metadata),
-    )
+
+    def build(contents: Contents) -> Kind:
+        return kind.restore(columns_by_state(contents)["potential"], contents.space, contents.metadata)
+
+    return load(path, "potential", build)

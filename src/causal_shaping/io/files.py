@@ -47,10 +47,6 @@ def replacing(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator
 
     The contents are on the disk before the new name is, so that a crash leaves the old file or the new one. A file
     that is replaced keeps its permissions.
-
-    Args:
-        path: the file to make or replace.
-        suffixes: the endings that it may have, such as [".png", ".svg"].
     """
     target = check_target(path, suffixes)
     temporary = target.with_name(f".{uuid.uuid4().hex[:12]}.{target.name}")
@@ -101,10 +97,7 @@ def write_table(path: str | os.PathLike[str], table: Any) -> None:
 def claim_run_folder(folder: Path, settings: Mapping[str, Any], held: str) -> None:
     """Make a folder for runs of some settings, or check that the runs in it have the same ones.
 
-    Args:
-        folder: where; its `settings.json` says what was run.
-        settings: plain values.
-        held: the pattern of what is kept there; a folder without any is free for other settings.
+    `held` is the pattern of what is kept there; a folder without any is free for other settings.
     """
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file. Give the name of a folder.")

@@ -1,7 +1,7 @@
 """Labels in Arrow columns, and their positions in a space: a column at a time.
 
-- `label_columns`, `state_columns`, `label_column`: positions to columns of labels.
-- `positions`: columns of labels to positions; `read_off`: the labels that columns hold.
+- `label_column`, `state_columns`: positions to columns of labels.
+- `positions`, `row_positions`: columns of labels to positions; `read_off`: the labels that columns hold.
 """
 
 from __future__ import annotations
@@ -17,19 +17,9 @@ from causal_shaping.data.space import UNKNOWN, Label, Space
 from causal_shaping.errors import DataError, UnknownLabelError
 
 
-def label_columns(space: Space, state: IntArray, action: IntArray, next_state: IntArray) -> dict[str, pa.Array]:
-    """Return the columns of the state, the action and the next state, by label."""
-    return {
-        **state_columns(space, state),
-        "action": label_column("action", space.actions, action),
-        **dict(zip(space.next_columns, state_columns(space, next_state).values(), strict=True)),
-    }
-
-
 def state_columns(space: Space, state: IntArray) -> dict[str, pa.Array]:
     """Return the columns of a state, by label."""
-    parts = zip(*(label if isinstance(label, tuple) else (label,) for label in space.states), strict=True)
-    return {name: label_column(name, part, state) for name, part in zip(space.columns, parts, strict=True)}
+    return space.state_columns(state, label_column)
 
 
 def label_column(name: str, labels: Sequence[Label | int | str], where: IntArray) -> pa.Array:
@@ -38,22 +28,15 @@ def label_column(name: str, labels: Sequence[Label | int | str], where: IntArray
         raise DataError(f"Column {name!r} would hold integers and strings. Use labels of one type.")
     unknown: Any = where == UNKNOWN
     if isinstance(labels[0], str):
-        index = pa.array(where, mask=unknown)
-        return pa.DictionaryArray.from_arrays(index, pa.array(labels))
+        return pa.DictionaryArray.from_arrays(pa.array(where, mask=unknown), pa.array(labels))
     return pa.array(np.array(labels, dtype=np.int64)[where], mask=unknown)
 
 
 def positions(table: pa.Table, names: Sequence[str], find: Callable[[Any], int], what: str) -> IntArray:
     """Return the position of the label that columns make, row by row; `UNKNOWN` where one of them is null.
 
-    Args:
-        table: any table.
-        names: the columns.
-        find: label to position, such as `space.find`; `UNKNOWN` for a label that is not declared.
-        what: what the label names, for messages.
-
-    Raises:
-        UnknownLabelError: for the first label that is not declared.
+    `find` gives the position of a label, such as `space.find`. The first that is `UNKNOWN` raises `UnknownLabelError`,
+    which calls it a `what`.
     """
     code = first = np.zeros(table.num_rows, dtype=np.int64)
     for name in names:
@@ -67,6 +50,15 @@ def positions(table: pa.Table, names: Sequence[str], find: Callable[[Any], int],
         held = distinct[min(strange, key=lambda i: first[i])]
         raise UnknownLabelError(f"{what} {joined(held)!r} is not one of the declared ones", tuple(names), held)
     return found[code]
+
+
+def row_positions(table: pa.Table, space: Space, states: Sequence[str], next_states: Sequence[str]) -> dict[str, Any]:
+    """Return the columns state, action and next_state of logs or counts as positions in a space."""
+    return {
+        "state": positions(table, states, space.find, "state"),
+        "action": positions(table, ["action"], space.find_action, "action"),
+        "next_state": positions(table, next_states, space.find, "state"),
+    }
 
 
 def joined(parts: tuple[Any, ...]) -> Any:
@@ -86,12 +78,7 @@ def _indices(column: pa.ChunkedArray) -> tuple[LongArray, int]:
 
 
 def read_off(table: pa.Table, groups: Sequence[Sequence[str]]) -> list[Any]:
-    """Return the labels that a table holds, in their natural order.
-
-    Args:
-        table: any table.
-        groups: columns that make a label, several times over: those of the state, those of the next state.
-    """
+    """Return the labels that groups of columns hold (those of the state, those of the next state), in their order."""
     found: set[Any] = set()
     for names in groups:
         distinct = table.select(list(names)).group_by(list(names)).aggregate([])

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from causal_shaping._extras import needs_extra
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN, Space
-from causal_shaping.errors import CausalShapingError, DataError, FileError, MissingExtraError
-from causal_shaping.io.labels import label_columns
+from causal_shaping.errors import DataError, FileError
+from causal_shaping.io.labels import label_column
 
 METADATA_KEY = "causal_shaping"
 
@@ -32,11 +33,9 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
         description: a text for people.
     """
     minari = _minari()
-    if (logs.next_state == UNKNOWN).any():
-        row = int(np.argmax(logs.next_state == UNKNOWN))
-        raise DataError(
-            f"Episode {logs.episode[row]} of {logs.source!r} has no last observation, which Minari needs. Drop it."
-        )
+    lost = logs.episode[logs.next_state == UNKNOWN]
+    if len(lost):
+        raise DataError(f"Episode {lost[0]} of {logs.source!r} has no last observation, which Minari needs. Drop it.")
     first = np.flatnonzero(logs.step == 0)
     buffers = [
         minari.data_collector.EpisodeBuffer(
@@ -75,8 +74,6 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
     try:
         found = minari.load_dataset(dataset)
         text = found.storage.metadata.get(METADATA_KEY)
-    except CausalShapingError:
-        raise
     except Exception as error:  # Minari raises many kinds for a missing or broken data set
         raise FileError(
             f"minari:{dataset} cannot be read: {error}. Is it on this machine? `minari list local`"
@@ -84,7 +81,7 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
     metadata = json.loads(text) if text else None
     if metadata:
         metadata["space"] = json.loads(metadata["space"])
-    columns: dict[str, list[npt.NDArray[Any]]] = {}
+    pieces: list[dict[str, npt.NDArray[Any]]] = []
     for number, episode in enumerate(found.iterate_episodes()):
         actions, rows = np.asarray(episode.actions), len(episode.rewards)
         if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
@@ -104,12 +101,15 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
         }
         for name, part in zip(names, parts, strict=True):
             table[name], table[f"next_{name}"] = part[:-1], part[1:]
-        for name, column in table.items():
-            columns.setdefault(name, []).append(column)
-    if not columns:
+        pieces.append(table)
+    if not pieces:
         raise DataError(f"minari:{dataset} has no episodes.")
-    joined = {name: np.concatenate(pieces) for name, pieces in columns.items()}
-    return (_labelled(joined, metadata) if metadata else pa.table(joined)), names, metadata
+    joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in table}
+    if metadata:  # ours: numbers are turned back into labels
+        space = Space.from_json(json.dumps(metadata["space"]))
+        state, action, after = (joined.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
+        joined |= space.row_columns(state, action, after, label_column)
+    return pa.table(joined), names, metadata
 
 
 def _parts(observations: Any, dataset: str) -> list[npt.NDArray[Any]]:
@@ -125,17 +125,8 @@ def _parts(observations: Any, dataset: str) -> list[npt.NDArray[Any]]:
     return [flat[:, i] for i in range(flat.shape[1])]
 
 
-def _labelled(columns: dict[str, npt.NDArray[Any]], metadata: dict[str, Any]) -> pa.Table:
-    """Return the rows of a data set that we wrote, with numbers turned back into labels."""
-    space = Space.from_json(json.dumps(metadata["space"]))
-    state, action, after = (columns.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
-    return pa.table(columns | label_columns(space, state, action, after))
-
-
 def _minari() -> Any:
-    try:
+    with needs_extra("Minari data sets", "minari"):
         import minari
         import minari.data_collector
-    except ImportError as error:
-        raise MissingExtraError("Minari data sets", "minari") from error
     return minari

@@ -26,17 +26,11 @@ Flag: TypeAlias = str | Sequence[str] | Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class RawColumns:
-    """The columns of a table as its owner calls them.
-
-    Attributes:
-        rows: the table.
-        origin: what to call it in messages.
-        hidden: columns that we added.
-    """
+    """The columns of a table as its owner calls them."""
 
     rows: ibis.Table
-    origin: str
-    hidden: Sequence[str] = ()
+    origin: str  # what to call it in messages
+    hidden: Sequence[str] = ()  # columns that we added
 
     def column(self, name: str, argument: str) -> ibis.Column:
         """Return a column; `argument` is the name of the argument that could name another one."""
@@ -78,14 +72,7 @@ class RawColumns:
         return parts
 
     def label(self, column: ibis.Column, name: str, cut: Bins | None, kind: type | None) -> ibis.Column:
-        """Return a part of a label, int64 or string, null where there is none.
-
-        Args:
-            column: as it stands in the table.
-            name: what to call it in messages.
-            cut: its bins.
-            kind: int or str, to make it so.
-        """
+        """Return a part of a label, int64 or string as `kind` says, null where there is none."""
         held = column.type()
         if cut is not None:
             number = self.typed(column, "numbers", "numeric").cast("float64")
@@ -134,10 +121,7 @@ class RawColumns:
             found = [self._truth(name, argument) for name in listed(flag)]
         if not found:
             raise ArgumentError(f"{argument} names no column.")
-        result = found[0]
-        for one in found[1:]:
-            result = result | one
-        return result
+        return ibis.or_(*found)
 
     def _truth(self, name: str, argument: str) -> ibis.Column:
         column = self.column(name, argument)
@@ -186,14 +170,9 @@ class RawColumns:
         return [value for value in fetch(values, self.origin)[name].to_pylist() if value is not None]
 
 
-def listed(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Return one name or several as several."""
+def listed(names: Flag) -> tuple[str, ...]:
+    """Return one name or several as several; of a flag, the columns that it is made of."""
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def flag_columns(flag: Flag) -> tuple[str, ...]:
-    """Return the columns that a flag is made of."""
-    return tuple(flag) if isinstance(flag, Mapping) else listed(flag)
 
 
 def discrete_actions(name: str) -> str:

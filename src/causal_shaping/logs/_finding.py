@@ -46,43 +46,25 @@ def is_table(where: Any) -> bool:
 
 @dataclass(frozen=True)
 class RawLogs:
-    """Rows as they lie somewhere, and what is known of them before they are read.
-
-    Attributes:
-        rows: the raw table.
-        origin: what to call it in messages.
-        name: the source's name where neither the user nor the metadata give one.
-        state: the columns of the state where neither the user nor the metadata give them.
-        row: the column that numbers the rows of a file, from 0.
-        file: the column that names the file of a row.
-        source: that in the metadata of our own files.
-        space: the same.
-        metadata: where the logs come from, the same.
-        checksum: that of the rows when they were written, the same.
-        header: whether a line of column names comes before the first row.
-    """
+    """Rows as they lie somewhere, and what is known of them before they are read."""
 
     rows: ibis.Table
-    origin: str
-    name: str
-    state: tuple[str, ...] = ("state",)
-    row: str | None = None
-    file: str | None = None
-    source: str | None = None
+    origin: str  # what to call it in messages
+    name: str  # the source's, where neither the user nor the metadata give one
+    state: tuple[str, ...] = ("state",)  # its columns, where neither the user nor the metadata give them
+    row: str | None = None  # the column that numbers the rows of a file, from 0
+    file: str | None = None  # the column that names the file of a row
+    source: str | None = None  # this and the next three: from the metadata of our own files
     space: Space | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     checksum: str | None = None
-    header: bool = False
+    header: bool = False  # whether a line of column names comes before the first row
 
     @property
-    def added(self) -> tuple[str, ...]:
-        """The columns that are not the user's."""
-        return tuple(name for name in (self.row, self.file) if name is not None)
-
-    def numbered(self, rows: ibis.Table) -> dict[str, ibis.Column]:
-        """Return the columns that locate a row: its number and its file."""
+    def places(self) -> dict[str, str]:
+        """The columns that are not the user's, but locate a row: its number and its file."""
         places = {"row": self.row, "file": self.file}
-        return {name: rows[column] for name, column in places.items() if column is not None}
+        return {name: column for name, column in places.items() if column is not None}
 
 
 def find(where: Where, memory_limit: str | None) -> RawLogs:

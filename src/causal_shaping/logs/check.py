@@ -9,32 +9,29 @@ from typing import Any
 
 import ibis
 
-from causal_shaping.data.rows import Rule, row_rules
+from causal_shaping.data.rows import Rows, Rule, row_rules
 from causal_shaping.errors import DataError, DroppedEpisodesWarning
 from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows
 
 
-class _Columns:
-    """The rows of an engine, for `row_rules`."""
+class _Columns(Rows):
+    """The rows of an engine."""
 
     def __init__(self, rows: ibis.Table, episode: Sequence[str], followers: Sequence[str]) -> None:
         window = ibis.window(group_by=episode, order_by="step")
         before = {"step": rows.step, "ended": rows.terminated | rows.truncated}
         before |= {name: rows[name] for name in followers}
-        self.rows = rows.mutate(**{f"last_{name}": column.lag().over(window) for name, column in before.items()})
-        self.continues = self.rows.last_step.notnull()
-
-    def __getitem__(self, column: str) -> ibis.Column:
-        return self.rows[column]
+        self.columns = rows.mutate(**{f"last_{name}": column.lag().over(window) for name, column in before.items()})
+        self.continues = self.columns.last_step.notnull()
 
     def before(self, column: str) -> ibis.Column:
-        return self.rows[f"last_{column}"]
+        return self[f"last_{column}"]
 
     def missing(self, column: str) -> ibis.Column:
-        return self.rows[column].isnull()
+        return self[column].isnull()
 
     def finite(self, column: str) -> ibis.Column:
-        number = self.rows[column]
+        number = self[column]
         return ~(number.isnull() | number.isnan() | number.isinf())
 
     def differ(self, one: ibis.Column, other: ibis.Column) -> ibis.Column:
@@ -59,16 +56,14 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
         return logs
     episode = ["episode"] if logs.source is not None else ["episode", "source"]
     columns = _Columns(logs.rows, episode, logs.next_states)
-    rules = [*row_rules(columns, logs.states, logs.next_states, episode), *_reading_rules(columns.rows, logs)]
+    rules = [*row_rules(columns, logs.states, logs.next_states, episode), *_reading_rules(columns.columns, logs)]
     code = ibis.cases(*((rule.broken, i) for i, rule in enumerate(rules)), else_=ibis.null("int64"))
-    bad = columns.rows.mutate(problem=code).filter(lambda t: t.problem.notnull())
-    key = [name for name in ("file", "row") if name in bad.columns]
-    if "row" not in key:
-        key = [*episode, "step", *key]
+    bad = columns.columns.mutate(problem=code).filter(lambda t: t.problem.notnull())
+    order = ["row"] if "row" in bad.columns else [*episode, "step"]
+    key = [*order, *(["file"] if "file" in bad.columns else [])]
     with looking_at_rows(logs.rows):
         if skip_bad_episodes:
             return _without(bad, episode, rules, logs)
-        order = ["row"] if "row" in key else [*episode, "step"]
         found = fetch(bad.select(*key, "problem").order_by(order).limit(1), logs.origin).to_pylist()
         if found:
             raise DataError(_message(found[0], rules[found[0].pop("problem")], logs))
@@ -115,8 +110,7 @@ def _without(bad: ibis.Table, episode: Sequence[str], rules: Sequence[Rule], log
     kept = logs.rows.anti_join(ibis.memtable(gone), episode)
     for name in episode:  # a row without an episode belongs to none that could be kept
         kept = kept.filter(kept[name].notnull())
-    left = fetch(kept.aggregate(n=kept.count()), logs.origin).to_pylist()[0]["n"]
-    total = fetch(logs.rows.aggregate(n=logs.rows.count()), logs.origin).to_pylist()[0]["n"]
+    left, total = (fetch(t.aggregate(n=t.count()), logs.origin)["n"][0].as_py() for t in (kept, logs.rows))
     dropped = Dropped(gone.num_rows, total - left, {rules[r["problem"]].text: r["n"] for r in reasons})
     if left == 0:
         raise DataError(f"{logs.origin}: every episode holds a bad row, nothing is left.")

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from causal_shaping.data.counts import MAX_REWARDS, Counts
+from causal_shaping.data.counts import MAX_REWARDS, REWARDS, Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Space, plain
 from causal_shaping.errors import ArgumentError, DataError, UnknownLabelError
-from causal_shaping.io.labels import positions
+from causal_shaping.io.labels import positions, row_positions
 from causal_shaping.logs._finding import Where, is_table
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.opening import open_logs, table_of
@@ -79,8 +79,7 @@ def count(
     actions = None if actions is None else [plain(label) for label in actions]
     parts: list[Counts] = []
     origins: dict[str, str] = {}
-    opened = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
-    for table in opened:
+    for table in opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit):
         if check:
             table = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         part = count_table(table, step_indexed, max_rewards, scratch)
@@ -113,17 +112,14 @@ def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:
     return [item if isinstance(item, LogTable) else open_logs(item, **options) for item in held]
 
 
-def count_table(
-    table: LogTable, step_indexed: bool, max_rewards: int = MAX_REWARDS, scratch: str | None = None
-) -> Counts:
+def count_table(table: LogTable, step_indexed: bool, max_rewards: int, scratch: str | None) -> Counts:
     """Count one table."""
-    sample = table.rows.select("reward").limit(SAMPLE_ROWS).distinct().limit(max_rewards + 1)
+    rows = table.rows
+    sample = rows.select("reward").limit(SAMPLE_ROWS).distinct().limit(max_rewards + 1)
     few = fetch(sample, table.origin).num_rows <= max_rewards
     if table.source is None and not few:  # some sources may have few rewards all the same
-        names = fetch(table.rows.select("source").distinct(), table.origin)["source"].to_pylist()
-        each = (
-            replace(table, rows=table.rows.filter(table.rows.source == name), source=name) for name in sorted(names)
-        )
+        names = fetch(rows.select("source").distinct(), table.origin)["source"].to_pylist()
+        each = [replace(table, rows=rows.filter(rows.source == name), source=name) for name in sorted(names)]
         first, *others = [count_table(one, step_indexed, max_rewards, scratch) for one in each]
         return first.merge(*others, max_rewards=max_rewards)
     counted = _run(counting(table, step_indexed, few), table.origin, scratch)
@@ -132,21 +128,17 @@ def count_table(
     space = table.space_of(counted)
     names = [table.source] if table.source else counted["source"].unique().sort().to_pylist()
     try:
-        columns = table.encode(counted, space)
+        columns = row_positions(counted, space, table.states, table.next_states)
     except UnknownLabelError as error:
         raise DataError(f"{_first_row(table, error)}: {error}. Declare it, or correct the logs.") from error
-    by_column = table.source is None
-    columns["source"] = (
-        positions(counted, ["source"], names.index, "source") if by_column else np.zeros(counted.num_rows)
-    )
-    columns["step"] = counted["step"].to_numpy() if step_indexed else None
-    columns["n"] = counted["n"].to_numpy()
-    columns["terminated"] = counted["terminated"].to_numpy()
+    columns |= {"source": np.zeros(counted.num_rows), "step": None}
+    if table.source is None:
+        columns["source"] = positions(counted, ["source"], names.index, "source")
+    numbers = {"step", "terminated", "n", "reward", *REWARDS}.intersection(counted.column_names)
+    columns |= {name: counted[name].to_numpy() for name in numbers}
     if few:
-        reward = counted["reward"].to_numpy()
+        reward = columns["reward"]
         columns |= {"reward_sum": reward * columns["n"], "reward_min": reward, "reward_max": reward}
-    else:
-        columns |= {name: counted[name].to_numpy() for name in ("reward_sum", "reward_min", "reward_max")}
     return Counts.combined(space, names, [few] * len(names), columns, max_rewards=max_rewards)
 
 
@@ -179,10 +171,9 @@ def _run(expression: ibis.Table, origin: str, scratch: str | None) -> pa.Table:
 def _first_row(table: LogTable, error: UnknownLabelError) -> str:
     """Return where a label that is not declared stands first."""
     rows = table.rows
-    here = rows
     for name, part in zip(error.columns, error.parts, strict=True):
-        here = here.filter(here[name] == part)
+        rows = rows.filter(rows[name] == part)
     order = ["row"] if "row" in rows.columns else ["episode", "step"]
-    found = fetch(here.order_by(order).limit(1), table.origin).to_pylist()[0]
+    found = fetch(rows.order_by(order).limit(1), table.origin).to_pylist()[0]
     columns = ", ".join(repr(table.names.get(name, name)) for name in error.columns)
     return table.place(found, columns)

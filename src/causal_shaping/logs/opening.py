@@ -15,7 +15,7 @@ from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import NEXT, Bins, Label, plain
 from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.io.convert import logs_table
-from causal_shaping.logs._columns import MISSING_NUMBER, Flag, RawColumns, flag_columns, listed
+from causal_shaping.logs._columns import MISSING_NUMBER, Flag, RawColumns, listed
 from causal_shaping.logs._finding import RawLogs, Where, find
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.table import LogTable, fetch, look_at_rows
@@ -93,7 +93,7 @@ def open_logs(
     found = find(where, memory_limit)
     origin = found.origin
     rows, named = _named(found, source)
-    raw = RawColumns(rows, origin, found.added)
+    raw = RawColumns(rows, origin, tuple(found.places.values()))
     if bins:
         look_at_rows(rows)
     wanted = listed(state) if state is not None else (found.space.columns if found.space else found.state)
@@ -115,10 +115,7 @@ def open_logs(
     kinds = _kinds(declared_states, len(parts)) if declared_states else _common(parts, next_parts)
     (action_kind,) = _kinds(declared_actions, 1) if declared_actions else (None,)
     theirs = {  # our name: the user's name and column
-        "episode": (
-            episode,
-            raw.typed(raw.column(episode, "episode"), "integers or strings", "integer", "string"),
-        ),
+        "episode": (episode, raw.typed(raw.column(episode, "episode"), "integers or strings", "integer", "string")),
         "step": (step, raw.typed(raw.column(step, "step"), "integers", "integer")),
         "action": (action, raw.column(action, "action")),
         "reward": (reward, raw.typed(raw.column(reward, "reward"), "numbers", "numeric")),
@@ -144,7 +141,7 @@ def open_logs(
         if has_next:
             columns[f"lost_n{i}"] = columns[f"raw_n{i}"].notnull() & columns[f"n{i}"].isnull()
     for flag, given in (("terminated", terminated), ("truncated", truncated)):
-        names[flag] = ", ".join(flag_columns(given))
+        names[flag] = ", ".join(listed(given))
         if given != flag or flag in rows.columns:
             columns[flag] = raw.flag(given, flag)
             if isinstance(given, str):
@@ -153,7 +150,7 @@ def open_logs(
         columns["source"] = rows["source"].cast("string")
     elif found.source is not None and "source" in rows.columns:
         columns["source_fits"] = rows["source"].cast("string") == found.source
-    columns |= found.numbered(rows)
+    columns |= {name: rows[column] for name, column in found.places.items()}
     return LogTable(
         rows=_completed(rows.select(**columns), list(absent.values()) if absent else [None] * len(parts)),
         origin=origin,
@@ -224,11 +221,8 @@ def _declared(given: Iterable[Any] | None, held: Sequence[Label] | None) -> Sequ
 
 def _common(parts: Mapping[str, ibis.Column], next_parts: Mapping[str, ibis.Column]) -> list[type | None]:
     """Return str for the parts that are strings in the state or in the next state: both are read as strings then."""
-    kinds: list[type | None] = [str if column.type().is_string() else None for column in parts.values()]
-    for i, column in enumerate(next_parts.values()):
-        if column.type().is_string():
-            kinds[i] = str
-    return kinds
+    pairs = zip(parts.values(), next_parts.values() or parts.values(), strict=True)
+    return [str if any(column.type().is_string() for column in pair) else None for pair in pairs]
 
 
 def _kinds(labels: Sequence[Label], width: int) -> list[type | None]:
@@ -242,14 +236,12 @@ def _kinds(labels: Sequence[Label], width: int) -> list[type | None]:
 def _completed(rows: ibis.Table, absent: Sequence[int | str | None]) -> ibis.Table:
     """Return the rows with what may be missing: next state, terminated, truncated; see `open_logs`.
 
-    Args:
-        rows: with the columns of the schema, as far as the table has them.
-        absent: what stands for a missing value in each part of the state, None if nothing does.
+    `absent` is what stands for a missing value in each part of the state, None if nothing does.
     """
     episode = ["source", "episode"] if "source" in rows.columns else ["episode"]
     window = ibis.window(group_by=episode, order_by="step")
     following = {f"n{i}": rows[f"s{i}"].lead().over(window) for i in range(len(absent))}
-    nexts = dict(following)
+    nexts = following
     if "n0" in rows.columns:
         nexts = {name: rows[name] for name in following}
         if absent[0] is not None:

@@ -9,32 +9,16 @@ from causal_shaping.logs.table import LogTable, fetch
 
 @dataclass(frozen=True)
 class Summary:
-    """The episodes of one source.
-
-    Attributes:
-        source: its name.
-        episodes: how many.
-        steps: rows in all.
-        mean_length: steps an episode.
-        longest: steps of the longest episode.
-        terminated: episodes that the world ended.
-        truncated: episodes that were cut.
-        unknown: episodes of whose last row the logs say neither.
-        mean_return: undiscounted reward an episode, cut ones included.
-        lowest_return: of an episode.
-        highest_return: of an episode.
-        lowest_reward: of a step.
-        highest_reward: of a step.
-    """
+    """The episodes of one source; returns are of an episode, undiscounted, cut ones included."""
 
     source: str
     episodes: int
-    steps: int
-    mean_length: float
+    steps: int  # rows in all
+    mean_length: float  # steps an episode
     longest: int
-    terminated: int
-    truncated: int
-    unknown: int
+    terminated: int  # episodes that the world ended
+    truncated: int  # episodes that were cut
+    unknown: int  # episodes of whose last row the logs say neither
     mean_return: float
     lowest_return: float
     highest_return: float
@@ -54,13 +38,15 @@ def summarise(table: LogTable) -> list[Summary]:
         low=rows.reward.min(),
         high=rows.reward.max(),
     )
+    cut = episodes.truncated * (1 - episodes.terminated)
     ended = {
         "episodes": episodes.count(),
         "steps": episodes.length.sum(),
         "mean_length": episodes.length.mean(),
         "longest": episodes.length.max(),
         "terminated": episodes.terminated.sum(),
-        "truncated": (episodes.truncated * (1 - episodes.terminated)).sum(),
+        "truncated": cut.sum(),
+        "unknown": episodes.count() - episodes.terminated.sum() - cut.sum(),
         "mean_return": episodes.earned.mean(),
         "lowest_return": episodes.earned.min(),
         "highest_return": episodes.earned.max(),
@@ -68,8 +54,5 @@ def summarise(table: LogTable) -> list[Summary]:
         "highest_reward": episodes.high.max(),
     }
     found = fetch(episodes.group_by(source).aggregate(**ended) if source else episodes.aggregate(**ended), table.origin)
-    result = []
-    for row in found.to_pylist():
-        name = row.pop("source", table.source)
-        result.append(Summary(source=name, unknown=row["episodes"] - row["terminated"] - row["truncated"], **row))
-    return sorted(result, key=lambda summary: summary.source)
+    summaries = [Summary(**{"source": table.source} | row) for row in found.to_pylist()]
+    return sorted(summaries, key=lambda summary: summary.source)

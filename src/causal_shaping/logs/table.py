@@ -20,7 +20,7 @@ from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Bins, Label, Space
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
 from causal_shaping.io.container import check_checksum
-from causal_shaping.io.labels import positions, read_off
+from causal_shaping.io.labels import read_off, row_positions
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,6 @@ class LogTable:
             missing=self.missing,
         )
 
-    def encode(self, table: pa.Table, space: Space) -> dict[str, Any]:
-        """Return the columns state, action and next_state of a fetched table as positions in a space."""
-        return {
-            "state": positions(table, self.states, space.find, "state"),
-            "action": positions(table, ["action"], space.find_action, "action"),
-            "next_state": positions(table, self.next_states, space.find, "state"),
-        }
-
     def read(self) -> Logs:
         """Read the logs into memory, ordered by episode and step."""
         wanted = ["episode", "step", *self.states, "action", "reward", *self.next_states, "terminated", "truncated"]
@@ -118,34 +110,21 @@ class LogTable:
         table = fetch(self.rows.select(wanted).order_by(["episode", "step"]), self.origin)
         if table.num_rows == 0:
             raise DataError(f"{self.origin} has no rows.")
-        source = self.source or self._one_source(table)
-        space = self.space_of(table)
-        episode = table["episode"].to_numpy()
-        if not pa.types.is_integer(table["episode"].type):
-            _, episode = np.unique(episode.astype(str), return_inverse=True)
-        logs = Logs(
-            space=space,
-            source=source,
-            episode=episode,
-            step=table["step"].to_numpy(),
-            reward=table["reward"].to_numpy(),
-            terminated=table["terminated"].to_numpy(),
-            truncated=table["truncated"].to_numpy(),
-            metadata=self.metadata,
-            **self.encode(table, space),
-        )
-        if self.dropped is None:
-            check_checksum(self.origin, self.checksum, logs.checksum)
-        return logs
-
-    def _one_source(self, table: pa.Table) -> str:
-        names = table["source"].unique().to_pylist()
-        if len(names) > 1:
+        if self.source is None and len(names := table["source"].unique().to_pylist()) > 1:
             raise ArgumentError(
                 f"{self.origin} holds {len(names)} sources ({', '.join(map(str, names[:8]))}). Logs are of one: pass "
                 "source= to choose, or hand the file to count() as it is."
             )
-        return str(names[0])
+        space = self.space_of(table)
+        episode = table["episode"].to_numpy()
+        if not pa.types.is_integer(table["episode"].type):
+            _, episode = np.unique(episode.astype(str), return_inverse=True)
+        columns = {name: table[name].to_numpy() for name in ("step", "reward", "terminated", "truncated")}
+        columns |= {"episode": episode, **row_positions(table, space, self.states, self.next_states)}
+        logs = Logs(space, self.source or str(table["source"][0]), **columns, metadata=self.metadata)
+        if self.dropped is None:
+            check_checksum(self.origin, self.checksum, logs.checksum)
+        return logs
 
     def __repr__(self) -> str:
         source = f"source {self.source!r}" if self.source else "sources by column"

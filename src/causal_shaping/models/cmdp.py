@@ -3,9 +3,8 @@
 - `TabularCMDP`: tables over (state, action, noise), the paper's definition 2.1.
 - `Values`: the answer of `TabularCMDP.optimum` and `TabularCMDP.evaluate`.
 
-Everything here is computed, nothing is sampled. Letters as in the paper: s, x, u, y for state, action,
-hidden noise and reward; h = 0 is the first step; beta is a demonstrator, which sees the noise, and pi a
-policy, which does not.
+Everything here is computed, nothing is sampled. Letters as in the paper: s, x, u, y for state, action, hidden noise and
+reward; h = 0 is the first step; beta is a demonstrator, which sees the noise, and pi a policy, which does not.
 """
 
 from __future__ import annotations
@@ -98,8 +97,6 @@ class TabularCMDP:
     start: FloatArray
     space: Space
 
-    # Construction ----------------------------------------------------------------------------------
-
     def __init__(
         self,
         next_state: npt.ArrayLike,
@@ -111,23 +108,18 @@ class TabularCMDP:
         actions: Iterable[Any] | None = None,
         columns: Sequence[str] = (),
     ) -> None:
-        for name, given, dtype in (
-            ("next_state", next_state, np.int32),
-            ("reward", reward, np.float64),
-            ("noise", noise, np.float64),
-            ("terminal", terminal, np.bool_),
-            ("start", start, np.float64),
-        ):
-            object.__setattr__(self, name, _table(name, given, dtype))
+        vars(self).update(
+            next_state=_table("next_state", next_state, np.int32),
+            reward=_table("reward", reward, np.float64),
+            noise=_table("noise", noise, np.float64),
+            terminal=_table("terminal", terminal, np.bool_),
+            start=_table("start", start, np.float64),
+        )
         self._check_shapes()
         n_states, n_actions, _ = self.next_state.shape[-3:]
         labels = tuple(range(n_states) if states is None else states)
-        space = Space(
-            labels,
-            range(n_actions) if actions is None else actions,
-            columns,
-            terminal=[label for label, ends in zip(labels, self.terminal, strict=False) if ends],
-        )
+        ends = [label for label, ends in zip(labels, self.terminal, strict=False) if ends]
+        space = Space(labels, range(n_actions) if actions is None else actions, columns, terminal=ends)
         if (len(space.states), len(space.actions)) != (n_states, n_actions):
             raise ModelError(
                 f"The tables hold {n_states} states and {n_actions} actions, but {len(space.states)} state and "
@@ -156,12 +148,8 @@ class TabularCMDP:
                 "[steps, states, actions, noises], and not empty."
             )
         *steps, states, _, noises = shape
-        for name, want in (
-            ("reward", shape),
-            ("noise", (*steps, states, noises)),
-            ("terminal", (states,)),
-            ("start", (states,)),
-        ):
+        wanted = {"reward": shape, "noise": (*steps, states, noises), "terminal": (states,), "start": (states,)}
+        for name, want in wanted.items():
             found = getattr(self, name).shape
             if found != want:
                 raise ModelError(f"{name} has shape {found}, but next_state asks for {want}.")
@@ -173,20 +161,14 @@ class TabularCMDP:
 
     def _check_transitions(self) -> None:
         states = len(self.terminal)
-        _refuse(
-            "next_state",
-            self.next_state,
-            (self.next_state < 0) | (self.next_state >= states),
-            f"a state must be in 0 .. {states - 1}",
-        )
+        outside = (self.next_state < 0) | (self.next_state >= states)
+        _refuse("next_state", self.next_state, outside, f"a state must be in 0 .. {states - 1}")
         _refuse("reward", self.reward, ~np.isfinite(self.reward), "a reward must be finite")
         terminal = self.terminal[:, None, None]
         leaves = terminal & (self.next_state != np.arange(states)[:, None, None])
         _refuse("next_state", self.next_state, leaves, "a terminal state must lead to itself")
         _refuse("reward", self.reward, terminal & (self.reward != 0), "a terminal state must pay 0")
         _refuse("start", self.start, self.terminal & (self.start > 0), "an episode cannot start at its end")
-
-    # What the model is -----------------------------------------------------------------------------
 
     @property
     def steps(self) -> int | None:
@@ -243,25 +225,14 @@ class TabularCMDP:
 
     def _one_action(self, decisions: FloatArray, name: str) -> TabularCMDP:
         def flat(table: npt.NDArray[Any]) -> npt.NDArray[Any]:  # [.., s, x, u] -> [.., s, 1, u * x]
-            swapped = np.swapaxes(np.broadcast_to(table, shape), -1, -2)
-            return swapped.reshape(*shape[:-2], 1, -1)
+            return np.swapaxes(np.broadcast_to(table, shape), -1, -2).reshape(*shape[:-2], 1, -1)
 
         steps = decisions.shape[0] if decisions.ndim == 4 else self.steps
         shape = self.next_state.shape if steps is None else (steps, *self.next_state.shape[-3:])
         noise = (self.noise[..., None] * decisions).reshape(*shape[:-2], -1)
         noise = noise / noise.sum(axis=-1, keepdims=True)
-        return TabularCMDP(
-            flat(self.next_state),
-            flat(self.reward),
-            noise,
-            self.terminal,
-            self.start,
-            self.states,
-            [name],
-            self.space.columns,
-        )
-
-    # What it is worth ------------------------------------------------------------------------------
+        tables = (flat(self.next_state), flat(self.reward), noise, self.terminal, self.start)
+        return TabularCMDP(*tables, self.states, [name], self.space.columns)
 
     def optimum(self, horizon: int | None = None, discount: float = 1.0) -> Values:
         """Return the optimal interventional values, those of the best policy that does not see the noise.
@@ -307,7 +278,7 @@ class TabularCMDP:
         policy = q_values.argmax(axis=-1)
         every = np.arange(len(policy))
         while True:
-            values = self._solve(*self._chain(np.eye(len(self.actions))[policy]), discount)
+            values = self._endless_values(np.eye(len(self.actions))[policy], discount)
             q_values = self._backup(values, 0, discount)
             # Only a true improvement changes the policy, so that rounding cannot make it go round in circles.
             slack = VALUE_TOLERANCE * max(1.0, np.abs(values).max()) / max(1.0 - discount, 1e-4)
@@ -330,15 +301,14 @@ class TabularCMDP:
         if horizon is not None:
             return self._backward(horizon, discount, lambda q, h: (q * (pi if pi.ndim == 2 else pi[h])).sum(axis=-1))
         self._need_stationary("evaluate")
-        values = self._solve(*self._chain(pi), discount)
+        values = self._endless_values(pi, discount)
         return _values(values, self._backup(values, 0, discount))
 
     def occupancy(self, policy: npt.ArrayLike, horizon: int | None = None, discount: float = 1.0) -> FloatArray:
         """Return how often an episode takes each action in each state, from the start, under a policy.
 
-        With a horizon, the probability of (s, x) at each step times discount^h: float64 [steps, states,
-        actions]. Without, its sum over all steps: float64 [states, actions]. No action is taken in a
-        terminal state.
+        With a horizon, the probability of (s, x) at each step times discount^h: float64 [steps, states, actions].
+        Without, its sum over all steps: float64 [states, actions]. No action is taken in a terminal state.
         """
         check_discount(discount)
         pi = self.check_policy(policy, horizon)
@@ -347,19 +317,14 @@ class TabularCMDP:
             return visits[:, :, None] * pi * discount ** np.arange(horizon)[:, None, None]
         self._need_stationary("occupancy")
         chain, _ = self._chain(pi)
-        closed = self._closed(chain) & ~self.terminal
+        closed = self._closed(chain, discount)
         trapped = closed & _spread(self.start > 0, *chain.nonzero())
-        if discount == 1 and trapped.any():
+        if trapped.any():
             raise ModelError(
-                f"Under this policy an episode never ends once it is in state "
-                f"{self.space.states[int(np.argmax(trapped))]!r}, so visits have no sum. Pass horizon=, or "
-                "a discount below 1."
+                f"Under this policy an episode never ends once it is in state {self.states[np.argmax(trapped)]!r}, so "
+                "visits have no sum. Pass horizon=, or a discount below 1."
             )
-        lasting = ~(self.terminal | closed) if discount == 1 else ~self.terminal
-        visits = np.zeros(len(self.terminal))
-        inner = chain[lasting][:, lasting]
-        visits[lasting] = spsolve((eye_array(inner.shape[0]) - discount * inner.T).tocsc(), self.start[lasting])
-        return visits[:, None] * pi
+        return self._solve(chain.T.tocsr(), self.start, closed, discount)[:, None] * pi
 
     def gaps(self, horizon: int | None = None, discount: float = 1.0) -> FloatArray:
         """Return Delta_h(s, x) = V*_h(s) - Q*_h(s, x) of the optimum: float64 [(steps,) states, actions]."""
@@ -383,48 +348,47 @@ class TabularCMDP:
         states = len(self.terminal)
         weight = pi[:, :, None] * self.noise[:, None, :]
         tail = np.broadcast_to(np.arange(states)[:, None, None], weight.shape)
-        chain = coo_array((weight.ravel(), (tail.ravel(), self.next_state.ravel())), shape=(states, states))
-        matrix = chain.tocsr()
-        matrix.eliminate_zeros()
-        return matrix, (weight * self.reward).sum(axis=(1, 2))
+        chain = coo_array((weight.ravel(), (tail.ravel(), self.next_state.ravel())), shape=(states, states)).tocsr()
+        chain.eliminate_zeros()
+        return chain, (weight * self.reward).sum(axis=(1, 2))
 
-    def _solve(self, chain: csr_array, reward: FloatArray, discount: float) -> FloatArray:
-        """Solve V = reward + discount * chain V."""
-        values = np.zeros(len(reward))
-        lasting = ~self.terminal
-        if discount == 1:  # a closed class without an end must pay nothing, or the sum has no limit
-            closed = self._closed(chain) & ~self.terminal
-            paying = closed & (np.abs(reward) > VALUE_TOLERANCE)
-            if paying.any():
-                state = self.space.states[int(np.argmax(paying))]
-                raise ModelError(
-                    f"The policy has no value without a horizon: from state {state!r} it never ends and "
-                    "keeps being paid. Pass horizon=, or a discount below 1."
-                )
-            lasting &= ~closed
-        inner = chain[lasting][:, lasting]
-        values[lasting] = spsolve((eye_array(inner.shape[0]) - discount * inner).tocsc(), reward[lasting])
+    def _endless_values(self, pi: FloatArray, discount: float) -> FloatArray:
+        """Return the values of a stationary policy without a horizon."""
+        chain, reward = self._chain(pi)
+        closed = self._closed(chain, discount)
+        paying = closed & (np.abs(reward) > VALUE_TOLERANCE)
+        if paying.any():
+            raise ModelError(
+                f"The policy has no value without a horizon: from state {self.states[np.argmax(paying)]!r} it never "
+                "ends and keeps being paid. Pass horizon=, or a discount below 1."
+            )
+        return self._solve(chain, reward, closed, discount)
+
+    def _solve(self, matrix: csr_array, right: FloatArray, closed: BoolArray, discount: float) -> FloatArray:
+        """Solve v = right + discount * matrix v, with v = 0 in terminal and in closed states."""
+        values, lasting = np.zeros(len(right)), ~(self.terminal | closed)
+        inner = matrix[lasting][:, lasting]
+        values[lasting] = spsolve((eye_array(inner.shape[0]) - discount * inner).tocsc(), right[lasting])
         return values
 
-    @staticmethod
-    def _closed(chain: csr_array) -> BoolArray:
-        """Whether a state belongs to a class of states that the chain never leaves."""
+    def _closed(self, chain: csr_array, discount: float) -> BoolArray:
+        """Whether a sum from a state on never ends: without a discount, in classes that the chain never leaves."""
+        if discount < 1:
+            return np.zeros(len(self.terminal), dtype=bool)
         count, label = connected_components(chain, directed=True, connection="strong")
         tail, head = chain.nonzero()
         leaves = np.zeros(count, dtype=bool)
         leaves[label[tail[label[tail] != label[head]]]] = True
-        return np.asarray(~leaves[label])
-
-    # What a demonstrator's logs converge to --------------------------------------------------------
+        return np.asarray(~leaves[label] & ~self.terminal)
 
     def observe(
         self, beta: npt.ArrayLike, source: str, horizon: int | None = None, *, step_indexed: bool = False
     ) -> Counts:
         """Return the observational distribution of a demonstrator as `Counts` at population level.
 
-        Entries hold P(x, s', ended, y | s), rewards apart as in counted logs, times the weight of s: 1 for
-        every state that is not terminal (at each step of a model with steps), or with a horizon the mean
-        number of visits an episode makes, so that states out of reach are missing, as they are from logs.
+        Entries hold P(x, s', ended, y | s), rewards apart as in counted logs, times the weight of s: 1 for every state
+        that is not terminal (at each step of a model with steps), or with a horizon the mean number of visits an
+        episode makes, so that states out of reach are missing, as they are from logs.
 
         Args:
             beta: the demonstrator, probabilities [(steps,) states, noises, actions].
@@ -436,12 +400,10 @@ class TabularCMDP:
         decisions = self.check_demonstrator(beta, steps)
         if horizon is not None:
             weight = np.stack(list(self._visits(decisions, horizon)))
-        elif step_indexed or self.steps is not None:
-            if steps is None:
-                raise ModelError("Counts by step need the number of steps: pass horizon=.")
-            weight = np.tile(~self.terminal, (steps, 1)).astype(np.float64)
+        elif step_indexed and steps is None:
+            raise ModelError("Counts by step need the number of steps: pass horizon=.")
         else:
-            weight = (~self.terminal).astype(np.float64)[None]
+            weight = np.tile(~self.terminal, (steps or 1, 1)).astype(np.float64)
         pieces = []
         for h, visits in enumerate(weight):
             next_state, reward, _ = self._tables(h)
@@ -478,8 +440,6 @@ class TabularCMDP:
         _, _, noise = self._tables(h)
         beta = decisions if decisions.ndim == 3 else decisions[h]
         return visits[:, None, None] * noise[:, None, :] * np.swapaxes(beta, -1, -2)
-
-    # Arguments -------------------------------------------------------------------------------------
 
     def _need_stationary(self, what: str) -> None:
         if self.steps is not None:

@@ -19,19 +19,12 @@ Sweep: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class Sweeps:
-    """What a number of sweeps came to.
+    """What a number of sweeps came to."""
 
-    Attributes:
-        values: float64 [states].
-        q_values: float64 [states, actions].
-        change: float64 [states], by how much the last sweep changed each value.
-        changes: the largest change of each sweep.
-    """
-
-    values: FloatArray
-    q_values: FloatArray
-    change: FloatArray
-    changes: list[float]
+    values: FloatArray  # [states]
+    q_values: FloatArray  # [states, actions]
+    change: FloatArray  # [states], by how much the last sweep changed each value
+    changes: list[float]  # the largest change of each sweep
 
     @property
     def stable(self) -> bool:
