@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from causal_shaping.data.space import Space
+from causal_shaping.bounds.results import Bounds, q_names
 from causal_shaping.errors import DataError
 from causal_shaping.io.by_state import columns_by_state, save_by_state
 from causal_shaping.io.container import Contents, load, save
@@ -17,24 +17,16 @@ from causal_shaping.io.files import CSV, TABLES, check_target, write_table
 from causal_shaping.io.labels import positions, state_columns
 
 if TYPE_CHECKING:
-    from causal_shaping.bounds.results import Bounds
     from causal_shaping.bounds.sensitivity import Sensitivity
 
-Kind = TypeVar("Kind", bound="Bounds")
+Kind = TypeVar("Kind", bound=Bounds)
 Analysis = TypeVar("Analysis", bound="Sensitivity")
 
 
 def save_bounds(bounds: Bounds, path: str | os.PathLike[str]) -> None:
-    """Write bounds to a Parquet file; see `causal_shaping.io.by_state`.
-
-    Columns: `step` (left out if stationary), the state's by label, `value`, `vacuous`, `terminal`, and `q_value of
-    ACTION` per action. The metadata hold the settings and the assumptions in words.
-    """
-    columns = {"value": bounds.values, "vacuous": bounds.vacuous}
-    columns["terminal"] = np.broadcast_to(bounds.terminal, bounds.values.shape)
-    columns |= {name: bounds.q_values[..., x] for x, name in enumerate(q_names(bounds.space))}
+    """Write the columns of bounds to a Parquet file, the settings and the assumptions in words in its metadata."""
     metadata = {**bounds.metadata, "assumptions": bounds.assumptions}
-    save_by_state(path, bounds.KIND, bounds.space, columns, metadata, bounds.checksum)
+    save_by_state(path, bounds.KIND, bounds.space, bounds.columns(), metadata, bounds.checksum)
 
 
 def load_bounds(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
@@ -43,27 +35,14 @@ def load_bounds(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
     def build(contents: Contents) -> Kind:
         columns, space, held = columns_by_state(contents), contents.space, contents.metadata
         settings = {field.name: held[field.name] for field in dataclasses.fields(kind) if field.name not in kind.ARRAYS}
-        arrays = {
-            "values": columns["value"],
-            "vacuous": columns["vacuous"],
-            "terminal": columns["terminal"].reshape(-1, len(space.states))[0],
-            "q_values": np.stack([columns[name] for name in q_names(space)], axis=-1),
-        }
-        plain = {
-            "space": space,
-            "sources": tuple(held["sources"]),
-            "confounding": {name: float(gamma) for name, gamma in held["confounding"].items()},
-            "caveats": tuple(held["caveats"]),
-        }
-        return kind(**settings | arrays | plain)
+        settings |= {name: tuple(held[name]) for name in ("sources", "caveats")}
+        settings |= {"space": space, "values": columns["value"], "vacuous": columns["vacuous"]}
+        settings["confounding"] = {name: float(gamma) for name, gamma in held["confounding"].items()}
+        settings["terminal"] = columns["terminal"].reshape(-1, len(space.states))[0]
+        settings["q_values"] = np.stack([columns[name] for name in q_names(space)], axis=-1)
+        return kind(**settings)
 
     return load(path, kind.KIND, build)
-
-
-def q_names(space: Space) -> list[str]:
-    """Return a column for each action; those that look alike, as 1 and "1" do, have their position behind them."""
-    names = [f"q_value of {action}" for action in space.actions]
-    return [f"{name} ({x})" if names.count(name) > 1 else name for x, name in enumerate(names)]
 
 
 def save_sensitivity(found: Sensitivity, path: str | os.PathLike[str]) -> None:

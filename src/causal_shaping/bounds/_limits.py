@@ -33,15 +33,10 @@ NOTHING = 1e-100
 
 @dataclass(frozen=True)
 class Sampling:
-    """How limits are taken.
+    """How limits are taken."""
 
-    Attributes:
-        alpha: the probability that a limit is wrong.
-        exact: limits are for a number of trials fixed beforehand; otherwise they are time-uniform.
-    """
-
-    alpha: float
-    exact: bool
+    alpha: float  # the probability that a limit is wrong
+    exact: bool  # for a number of trials fixed beforehand; otherwise time-uniform
 
     def lower(self, count: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
         """Return lower limits of the probability of events that happened `count` times in n trials."""

@@ -43,34 +43,20 @@ class Masses(NamedTuple):
 
     A cell is an (s, x) of which some source shows an outcome. Outcomes are ordered by cell; those of cell k are
     `first[k]` .. `first[k + 1]` - 1. `rest`, `upper` and `deficit` are empty if all of their entries have the default.
-
-    Attributes:
-        rewards: float64 [distinct rewards], rising.
-        visits: float64 [states], how often all sources together acted in a state.
-        state: int32 [cells].
-        action: int32 [cells].
-        first: int64 [cells + 1].
-        rest: float64 [cells], the most mass that all other outcomes can have together, by default 1.
-        after: int32 [outcomes], the next state; the number of states if the episode ended.
-        reward: uint16 or wider [outcomes], a position in `rewards`; for continuous rewards that of the extreme one.
-        lower: float64 [outcomes], max_i L_i.
-        upper: float64 [outcomes], min_i U_i, by default 1.
-        deficit: float64 [outcomes], max_i L_i(o) |extreme - mean reward of i there|, by default 0.
-        total: float64 [cells], the sum of `lower`.
     """
 
-    rewards: FloatArray
-    visits: FloatArray
-    state: IntArray
-    action: IntArray
-    first: LongArray
-    rest: FloatArray
-    after: IntArray
-    reward: npt.NDArray[Any]
-    lower: FloatArray
-    upper: FloatArray
-    deficit: FloatArray
-    total: FloatArray
+    rewards: FloatArray  # [distinct rewards], rising
+    visits: FloatArray  # [states], how often all sources together acted in a state
+    state: IntArray  # [cells]
+    action: IntArray  # [cells]
+    first: LongArray  # [cells + 1]
+    rest: FloatArray  # [cells], the most mass that all other outcomes can have together, by default 1
+    after: IntArray  # [outcomes], the next state; the number of states if the episode ended
+    reward: npt.NDArray[Any]  # uint16 or wider [outcomes], a position in `rewards`; if continuous, of the extreme one
+    lower: FloatArray  # [outcomes], max_i L_i
+    upper: FloatArray  # [outcomes], min_i U_i, by default 1
+    deficit: FloatArray  # [outcomes], max_i L_i(o) |extreme - mean reward of i there|, by default 0
+    total: FloatArray  # [cells], the sum of `lower`
 
 
 def sampling_of(counts: Counts, confidence: float, horizon: int, rewards: int = 0) -> Sampling:
@@ -152,21 +138,14 @@ class _Proven(NamedTuple):
 
 
 class Evidence:
-    """What sources show, and how it is to be read.
-
-    Args:
-        counts: of one or several sources.
-        settings: those of the bound, checked.
-        side: `CEILING` or `FLOOR`.
-    """
+    """What sources show, and how checked settings want it to be read."""
 
     def __init__(self, counts: Counts, settings: Settings, side: float) -> None:
         extreme = self.extreme = settings.reward_bound
         self.discrete = all(counts.discrete_rewards)
         distinct = _distinct_rewards(counts) if self.discrete else np.array([extreme])
-        self.sampling: Sampling | None = None
-        if settings.confidence is not None:
-            self.sampling = sampling_of(counts, settings.confidence, settings.horizon, len(distinct))
+        sure = settings.confidence
+        self.sampling = None if sure is None else sampling_of(counts, sure, settings.horizon, len(distinct))
         self.gammas = [settings.gamma(name) for name in counts.sources]
         self.counts, self.rewards = _harmonise_outcomes(counts, distinct, side)
         # The furthest that any reward seen lies from the extreme one.
@@ -225,16 +204,12 @@ class Evidence:
     def _entries(self, step: int | None) -> tuple[list[slice], _Entries]:
         """Return where the entries of each source stand, and the entries."""
         counts, here = self.counts, parts_of(self.counts, step)
-        entries = _Entries(
-            *(counts.state, counts.action, counts.next_state, counts.terminated, counts.n, counts.reward_sum),
-            reward=counts.reward_min if self.discrete else np.zeros(0),
-        )
+        reward = counts.reward_min if self.discrete else np.zeros(0)
+        entries = _Entries(**{name: getattr(counts, name) for name in _Entries._fields[:-1]}, reward=reward)
         if counts.step is None:
             return here, entries
         ends = np.cumsum([0, *(part.stop - part.start for part in here)]).tolist()
-        columns: Any = (
-            np.concatenate([column[part] for part in here]) if len(column) else column for column in entries
-        )
+        columns: Any = (np.concatenate([column[part] for part in here]) for column in entries)
         return [slice(a, b) for a, b in itertools.pairwise(ends)], _Entries(*columns)
 
 

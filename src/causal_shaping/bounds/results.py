@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from causal_shaping.bounds import explanation
 from causal_shaping.bounds.settings import CEILING, FLOOR, Settings
@@ -123,14 +124,15 @@ class Bounds(Settings, Result):
         confounding = {name: "inf" if math.isinf(gamma) else gamma for name, gamma in self.confounding.items()}
         return result | {"space": json.loads(self.space.to_json()), "confounding": confounding}
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row per step and state: its label, `value`, `vacuous`, `terminal`, and a column for each action."""
-        from causal_shaping.bounds._files import q_names  # the columns of the file
-
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is known of each step and state, by name: arrays like `values`."""
         terminal = np.broadcast_to(self.terminal, self.values.shape)
         columns = {"value": self.values, "vacuous": self.vacuous, "terminal": terminal}
-        columns |= {name: self.q_values[..., x] for x, name in enumerate(q_names(self.space))}
-        return frame_by_state(self.space, columns)
+        return columns | {name: self.q_values[..., x] for x, name in enumerate(q_names(self.space))}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per step and state: its label, `value`, `vacuous`, `terminal`, and a column for each action."""
+        return frame_by_state(self.space, self.columns())
 
     def to_json(self) -> str:
         """Return the settings, what they mean in words, and the first step's bounds as JSON."""
@@ -163,6 +165,12 @@ class Bounds(Settings, Result):
 
     def __repr__(self) -> str:
         return explanation.one_line(self)
+
+
+def q_names(space: Space) -> list[str]:
+    """Return a column for each action; those that look alike, as 1 and "1" do, have their position behind them."""
+    names = [f"q_value of {action}" for action in space.actions]
+    return [f"{name} ({x})" if names.count(name) > 1 else name for x, name in enumerate(names)]
 
 
 class Ceilings(Bounds):

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import explanation
-from causal_shaping.bounds.ceilings import compute, prepare, provably_suboptimal
+from causal_shaping.bounds.ceilings import compute, provably_suboptimal
 from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, merge_counts
+from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, check_sources, merge_counts
 from causal_shaping.bounds.support import Support
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen
 from causal_shaping.data.counts import Counts
@@ -89,15 +89,14 @@ class Sensitivity(Result):
         """Return a row per Gamma: means over the states in which some source acted."""
         result: list[dict[str, Any]] = []
         for i, gamma in enumerate(self.confounding):
-            row: dict[str, Any] = {"confounding": gamma, "contradiction": self.contradictions[i]}
+            result.append({"confounding": gamma, "contradiction": self.contradictions[i]})
             if self.contradictions[i] is None:
-                row |= {
+                result[-1] |= {
                     "ceiling": float(self.ceilings[i, self.bounded].mean()),
                     "floor": float(self.floors[i, self.bounded].mean()),
                     "suboptimal": float(self.suboptimal[i]),
                     "singled_out": int(self.singled_out[i, self.bounded].sum()),
                 }
-            result.append(row)
         return result
 
     def findings(self) -> list[str]:
@@ -130,16 +129,10 @@ class Sensitivity(Result):
     def to_json(self) -> str:
         """Return a row per Gamma, the findings, and the states in which some source acted, as JSON."""
         best = self.columns()["best_action"][0]
-        states = [
-            {
-                "state": self.space.states[s],
-                "best_action": best[s],
-                "breakdown": self.breakdown[s],
-                "ceilings": self.ceilings[:, s],
-                "floors": self.floors[:, s],
-            }
-            for s in np.flatnonzero(self.bounded)
-        ]
+        columns = (self.space.states, best, self.breakdown, self.ceilings.T, self.floors.T)
+        names = ("state", "best_action", "breakdown", "ceilings", "floors")
+        rows = zip(self.bounded, *columns, strict=True)
+        states = [dict(zip(names, row, strict=True)) for bounded, *row in rows if bounded]
         return json_text({"confounding": self.rows(), "findings": self.findings(), "states": states})
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -183,12 +176,12 @@ def sensitivity(
         horizon: how many steps an episode has.
         reward_max: the most that a step can pay.
         reward_min: the least that a step can pay.
-        support: what unproven mass may do, see `value_ceilings`.
+        support: see `value_ceilings`.
         confounding: the Gammas to look at, each for all sources alike.
         fixed: sources whose Gamma is known, by name; they keep it.
         confidence: the probability that all bounds of one Gamma hold at once; None for plug-in estimates.
-        discount: the factor on future reward.
-        min_visits: states with fewer visits get `any` support.
+        discount: see `value_ceilings`.
+        min_visits: see `value_ceilings`.
         value_max: a known upper bound on values, for the ceilings.
         progress: called after each Gamma, those of the search for the breakdown among them; how many they are in all
             becomes known during the search.
@@ -204,9 +197,7 @@ def sensitivity(
     gammas = sorted({float(gamma) for gamma in confounding})
     if not gammas:
         raise ArgumentError("Sensitivity needs at least one Gamma.")
-    for name in fixed or {}:
-        if name not in held.sources:
-            raise ArgumentError(f"fixed names {name!r}, but the sources are {', '.join(held.sources)}.")
+    check_sources("fixed", fixed or {}, held)
     options: dict[str, Any] = {"horizon": horizon, "support": support, "confidence": confidence, "discount": discount}
     options["min_visits"] = min_visits
     done = 0
@@ -217,7 +208,7 @@ def sensitivity(
         above = Settings(reward_bound=reward_max, confounding=given, value_max=value_max, **options)
         below = Settings(reward_bound=reward_min, confounding=given, **options)
         try:
-            return compute(Ceilings, *prepare(Ceilings, held, above)), compute(Floors, *prepare(Floors, held, below))
+            return compute(Ceilings, held, above, doubts=False), compute(Floors, held, below, doubts=False)
         finally:
             done += 1
             progress(done, done + left, f"Bounding values at a confounding of {gamma:.4g}")
@@ -239,8 +230,7 @@ def sensitivity(
         worse = provably_suboptimal(*pair)[0]
         return np.asarray((worse | ~others).all(axis=-1) & others.any(axis=-1))
 
-    states = len(held.space.states)
-    nothing, none = np.full(states, np.nan), np.zeros(states, dtype=bool)
+    nothing, none = np.full(len(others), np.nan), np.zeros(len(others), dtype=bool)
     masks = {gamma: provably_suboptimal(*pair)[:, ~lowest.terminal].mean() for gamma, pair in found.items()}
     tested = {gamma: singles_out(pair) for gamma, pair in found.items()}
     return Sensitivity(
@@ -261,10 +251,7 @@ def _breakdown(tested: dict[float, BoolArray], test: Callable[[float, int], Bool
     """Return the largest Gamma at which each state passes a test that it fails at all larger ones.
 
     Halves the interval of log Gamma in which a state breaks down, for all states with the same interval together.
-
-    Args:
-        tested: what passes, bool [states], at the Gammas tested so far.
-        test: what passes at a Gamma; it is also told how many more are to be tested, as far as is known.
+    `tested` holds what passes, bool [states], at Gammas tested so far. A test is also told how many more there will be.
     """
     tested = dict(tested)
     missing = [end for end in (math.inf, max(MOST_CONFOUNDING, min(tested))) if end not in tested]
@@ -274,11 +261,9 @@ def _breakdown(tested: dict[float, BoolArray], test: Callable[[float, int], Bool
     passed = np.array([tested[gamma] for gamma in gammas])
     last = passed.shape[0] - 1 - passed[::-1].argmax(axis=0)  # the largest Gamma that passes, if any does
     result = np.where(passed.any(axis=0), np.array(gammas)[last], np.nan)
-    work = []
-    for below, above in itertools.pairwise(gammas[:-1]):  # inf cannot be halved
-        within = passed.any(axis=0) & (result == below)
-        if within.any():
-            work.append((below, above, within))
+    # The intervals to halve, with the states that break down within; inf cannot be halved.
+    work = [(below, above, result == below) for below, above in itertools.pairwise(gammas[:-1])]
+    work = [part for part in work if part[2].any()]
     while work:
         below, above, within = work.pop()
         result[within] = below
@@ -287,11 +272,8 @@ def _breakdown(tested: dict[float, BoolArray], test: Callable[[float, int], Bool
         middle = math.sqrt(below * above)
         left = _halvings(below, above) - 1 + sum(_halvings(low, high) for low, high, _ in work)
         passes = test(middle, left)
-        work += [
-            (low, high, part)
-            for low, high, part in ((middle, above, within & passes), (below, middle, within & ~passes))
-            if part.any()
-        ]
+        halves = ((middle, above, within & passes), (below, middle, within & ~passes))
+        work += [half for half in halves if half[2].any()]
     return result
 
 

@@ -31,11 +31,10 @@ source acted."""
 
 def terminal_states(counts: Counts) -> BoolArray:
     """Whether a state is terminal: declared to be, or entered only to end there while no source acted in it."""
-    states = len(counts.space.states)
-    ends, continues = ended_in(counts), np.zeros(states, dtype=bool)
-    continues[counts.next_state[(counts.next_state != UNKNOWN) & ~counts.terminated]] = True
-    continues[counts.state] = True
-    return counts.space.is_terminal | (ends & ~continues)
+    ends = ended_in(counts)
+    ends[counts.next_state[(counts.next_state != UNKNOWN) & ~counts.terminated]] = False
+    ends[counts.state] = False
+    return counts.space.is_terminal | ends
 
 
 def ended_in(counts: Counts) -> BoolArray:
@@ -89,17 +88,11 @@ def _paid_otherwise(counts: Counts) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A user's support: allowed successors of (s, x), for those that have any listed.
+    """A user's support: allowed successors of (s, x), for those that have any listed."""
 
-    Attributes:
-        pair: int64 [pairs], s * actions + x, rising.
-        first: int64 [pairs], where the successors of each begin.
-        after: int32 [successors], a state; the number of states for the end.
-    """
-
-    pair: LongArray
-    first: LongArray
-    after: IntArray
+    pair: LongArray  # [pairs], s * actions + x, rising
+    first: LongArray  # [pairs], where the successors of each begin
+    after: IntArray  # [successors], a state; the number of states for the end
 
     def best(self, following: FloatArray, anything: float, shape: tuple[int, int]) -> FloatArray:
         """Return the best that can follow (s, x): float64 [states, actions]; `following` ends with that of an end."""
@@ -144,11 +137,8 @@ def given_support(counts: Counts, support: Support) -> Given | None:
         for allowed in (table[pair] for pair in pairs)
     ]
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    return Given(
-        pair=np.array(pairs, dtype=np.int64),
-        first=np.cumsum(lengths) - lengths,
-        after=np.array([s for row in rows for s in row], dtype=np.int32),
-    )
+    after = np.array([s for row in rows for s in row], dtype=np.int32)
+    return Given(np.array(pairs, dtype=np.int64), np.cumsum(lengths) - lengths, after)
 
 
 def _listed(counts: Counts, support: Support) -> Iterable[tuple[int, int, Successors | None]]:
