@@ -18,7 +18,7 @@ from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds.support import sources_without_terminations
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.result import Result, json_text, state_parts, text_table
+from causal_shaping.data.result import Result, frame_by_state, json_text, text_table
 from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.contradictions import LEVEL, Contradictions, contradictions
 from causal_shaping.diagnose.coverage import FEW_VISITS, Coverage, coverage, seen_once, unseen_mass
@@ -146,8 +146,7 @@ class Inspection(Result):
             for item in self.episodes
             if (shown := cells.parts([item.terminated, item.truncated, item.unknown])[2]) != "0"
         ]
-        without = [self.counts.sources[i] for i in sources_without_terminations(self.counts)]
-        if without:
+        if without := [self.counts.sources[i] for i in sources_without_terminations(self.counts)]:
             result.append(
                 f"No episode of {', '.join(without)} is known to have ended: wherever one stops, anything may have "
                 "followed. Name the column that says whether an episode terminated."
@@ -161,12 +160,8 @@ class Inspection(Result):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the coverage, a row per source and state, with the unseen outcome mass of the state."""
-        import pandas as pd
-
         space = self.counts.space
-        masses = pd.DataFrame(
-            [{**state_parts(space, s), "unseen_mass": mass} for s, mass in enumerate(self.unseen_shown.tolist())]
-        )
+        masses = frame_by_state(space, {"unseen_mass": self.unseen_shown})
         return self.coverage.to_pandas().merge(masses, on=list(space.columns), how="left")
 
     def as_plain(self) -> dict[str, Any]:
@@ -219,10 +214,8 @@ class Inspection(Result):
         save_page(self, path)
 
     def __repr__(self) -> str:
-        return (
-            f"Inspection({', '.join(self.counts.sources)}: {len(self.counts.space.states)} states, "
-            f"{len(self.contradictions)} contradictions)"
-        )
+        states, names = len(self.counts.space.states), ", ".join(self.counts.sources)
+        return f"Inspection({names}: {states} states, {len(self.contradictions)} contradictions)"
 
 
 def inspect(
