@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -69,20 +69,16 @@ def _render(content: Content) -> str:
     return environment().get_template("logs.html").render(parts | content, version=version("causal-shaping"))
 
 
-def _picture(result: Any, caption: str, **options: Any) -> Content:
+def _picture(result: Any, caption: str, drawing: Callable[..., Any] = draw, **options: Any) -> Content:
     figure = Figure(layout="constrained")
-    draw(result, figure, **options)
+    drawing(result, figure, **options)
     return {"source": figure_source(figure), "caption": caption}
 
 
-def _panels(result: Any, parts: Mapping[str, Panel]) -> list[Content]:
+def _panels(result: Any, captions: Sequence[str], parts: Sequence[Panel]) -> list[Content]:
     """Return the panels of a figure one by one, so that they find their place on a phone."""
-    shown = []
-    for caption, part in parts.items():
-        figure = Figure(layout="constrained")
-        draw_panels(result, figure, (part,))
-        shown.append({"source": figure_source(figure), "caption": caption})
-    return shown
+    panels = zip(captions, parts, strict=True)
+    return [_picture(result, caption, draw_panels, parts=(part,)) for caption, part in panels]
 
 
 def _inspected(found: Inspection) -> Content:
@@ -92,7 +88,7 @@ def _inspected(found: Inspection) -> Content:
         "How much of its time a source spends on one action: the mass that it can prove, however confounded it is.",
         "How much of what follows a state was probably never seen. Bounds from observed outcomes take it for zero.",
     )
-    pictures: Content = {"figures": _panels(found, dict(zip(captions, inspection_figures.PANELS, strict=True)))}
+    pictures: Content = {"figures": _panels(found, captions, inspection_figures.PANELS)}
     pictures |= {"map": None, "contradicting": None}
     if is_grid(space) and found.smallest_cell is None:
         pictures["map"] = _picture(found.counts, "How often all sources together acted in each state.")
@@ -145,7 +141,7 @@ def _coverage_by_state(found: Inspection) -> Content:
 def _bounded(ceilings: Ceilings, floors: Floors | None, found: Inspection | None) -> Content:
     world = None if found is None else world_of(ceilings.space, found.metadata)
     sides: list[Bounds] = [ceilings, *([floors] if floors is not None else [])]
-    values, vacuous = _first(ceilings)
+    values, _, vacuous = ceilings.first_step
     return {
         "ceilings": ceilings,
         "floors": floors,
@@ -153,19 +149,13 @@ def _bounded(ceilings: Ceilings, floors: Floors | None, found: Inspection | None
         "vacuous_value": float(np.ravel(ceilings.vacuous_values)[0]),
         "vacuous_states": int(vacuous.sum()),
         "bound_figures": [
-            _picture(
-                side, f"{type(side).__name__} of the best possible sum of rewards, at the first step.", world=world
-            )
+            _picture(side, f"{side.KIND.title()} of the best possible sum of rewards, at the first step.", world=world)
             for side in sides
-            if (~_first(side)[1] & ~side.terminal).any()
+            if not (side.first_step[2] | side.terminal).all()
         ],
         "bounds_by_state": _bounds_by_state(sides, None if found is None else _total_visits(found)),
         "assumptions": list(dict.fromkeys(sentence for side in sides for sentence in side.assumptions)),
     }
-
-
-def _first(bounds: Bounds) -> tuple[Any, Any]:
-    return (bounds.values, bounds.vacuous) if bounds.stationary else (bounds.values[0], bounds.vacuous[0])
 
 
 def _count(shown: int | str) -> str:
@@ -185,14 +175,11 @@ def _bounds_by_state(sides: Sequence[Bounds], visits: Sequence[str] | None) -> C
     space = sides[0].space
     heads = [*space.columns, *(side.KIND.removesuffix("s") for side in sides)]
     heads += [*(["visits"] if visits is not None else []), "remark"]
-    rows = []
+    rows, vacuous, terminal = [], sides[0].first_step[2], sides[0].terminal
     for s in range(len(space.states)):
-        row: list[Any] = _state_cells(space, s)
-        row += [f"{_first(side)[0][s]:.4g}" for side in sides]
-        row += [visits[s]] if visits is not None else []
-        vacuous = _first(sides[0])[1][s]
-        row.append("terminal" if sides[0].terminal[s] else "no source acted here" if vacuous else "")
-        rows.append(row)
+        remark = "terminal" if terminal[s] else "no source acted here" if vacuous[s] else ""
+        numbers = [*(f"{side.first_step[0][s]:.4g}" for side in sides), *([visits[s]] if visits is not None else [])]
+        rows.append([*_state_cells(space, s), *numbers, remark])
     return _table(heads, rows)
 
 
@@ -213,5 +200,5 @@ def _moved(found: Sensitivity) -> Content:
     return {
         "sensitivity": found,
         "gammas": rows,
-        "gamma_figures": _panels(found, dict(zip(captions, sensitivity_figures.PANELS, strict=True))),
+        "gamma_figures": _panels(found, captions, sensitivity_figures.PANELS),
     }

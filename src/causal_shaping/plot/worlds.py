@@ -138,15 +138,7 @@ def _draw_values(
     for (x, y), state in cells.items():
         color = palette(scale(values[state]))
         axes.add_patch(Rectangle((x, y), 1, 1, facecolor=color, edgecolor=LINE, linewidth=0.8, alpha=0.85))
-        axes.text(
-            x + 0.06,
-            y + 0.06,
-            f"{values[state]:.2f}",
-            ha="left",
-            va="top",
-            fontsize=6.5,
-            color=ink_on(color),
-        )
+        axes.text(x + 0.06, y + 0.06, f"{values[state]:.2f}", ha="left", va="top", fontsize=6.5, color=ink_on(color))
     bar = axes.get_figure(root=True).colorbar(  # type: ignore[union-attr]
         ScalarMappable(scale, palette), ax=axes, fraction=0.04, pad=0.02, alpha=0.85, shrink=0.8 if world.grid else 0.6
     )
@@ -182,8 +174,8 @@ def _draw_wind(axes: Axes, cell: Cell, distribution: Any) -> None:
             radius = 0.02 + 0.03 * probability
             axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=WIND, linewidth=0.8, zorder=4))
         else:
-            dx, dy = DIRECTIONS[PUSHES[wind]]
-            _arrow(axes, x, y, dx, dy, 0.11 + 0.08 * probability, 0.012 + 0.012 * probability, WIND, zorder=3)
+            length, width = 0.11 + 0.08 * probability, 0.012 + 0.012 * probability
+            _arrow(axes, x, y, DIRECTIONS[PUSHES[wind]], length, width, color=WIND, linewidth=0.2, zorder=3)
 
 
 def _draw_policy(axes: Axes, world: World, cells: dict[Cell, int], policy: npt.ArrayLike) -> None:
@@ -196,45 +188,20 @@ def _draw_policy(axes: Axes, world: World, cells: dict[Cell, int], policy: npt.A
                 dx, dy = DIRECTIONS[str(action)]
                 sure = probability > 0.99  # then the arrow goes through the middle, else it starts there
                 begin, length = (-0.18, 0.36) if sure else (0.04, 0.08 + 0.28 * probability)
-                thick = 0.045 * probability**0.5
-                _arrow(
-                    axes, x + 0.5 + dx * begin, y + 0.5 + dy * begin, dx, dy, length, thick, INK, zorder=5, halo=sure
-                )
+                middle, thick = (x + 0.5 + dx * begin, y + 0.5 + dy * begin), 0.045 * probability**0.5
+                edge: dict[str, Any] = {"edgecolor": "white" if sure else INK, "linewidth": 0.6 if sure else 0.2}
+                _arrow(axes, *middle, (dx, dy), length, thick, facecolor=INK, zorder=5, **edge)
             elif action == "still":
-                axes.add_patch(
-                    Circle((x + 0.5, y + 0.5), 0.07 * probability**0.5, facecolor=INK, edgecolor="white", zorder=5)
-                )
+                radius = 0.07 * probability**0.5
+                axes.add_patch(Circle((x + 0.5, y + 0.5), radius, facecolor=INK, edgecolor="white", zorder=5))
             elif probability >= 0.5:
                 name = axes.text(x + 0.5, y + 0.6, str(action).split("-")[0], ha="center", va="center", fontsize=8)
                 name.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
 
 def _arrow(
-    axes: Axes,
-    x: float,
-    y: float,
-    dx: int,
-    dy: int,
-    length: float,
-    width: float,
-    color: str,
-    *,
-    zorder: int,
-    halo: bool = False,
+    axes: Axes, x: float, y: float, direction: tuple[int, int], length: float, width: float, **style: Any
 ) -> None:
-    axes.add_patch(
-        FancyArrow(
-            x,
-            y,
-            dx * length,
-            dy * length,
-            width=width,
-            head_width=4 * width,
-            head_length=3.2 * width,
-            length_includes_head=True,
-            facecolor=color,
-            edgecolor="white" if halo else color,
-            linewidth=0.6 if halo else 0.2,
-            zorder=zorder,
-        )
-    )
+    dx, dy = (part * length for part in direction)
+    style |= {"width": width, "head_width": 4 * width, "head_length": 3.2 * width, "length_includes_head": True}
+    axes.add_patch(FancyArrow(x, y, dx, dy, **style))
