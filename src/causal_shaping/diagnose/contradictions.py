@@ -158,16 +158,14 @@ class Contradictions(ResultSequence[Contradiction]):
 
     def as_plain(self) -> list[dict[str, Any]]:
         """Return everything as plain values, for JSON."""
-        cells = SmallCells(self.smallest_cell)
-        result = []
+        cells, result = SmallCells(self.smallest_cell), []
         for item in self.items:
-            shown: dict[str, Any] = {"text": item.describe(cells)}
-            if self.smallest_cell is not None:  # what is left of the visits to the state could be a small cell
-                shown["visits"] = [None, None]
+            row = asdict(item) | {"text": item.describe(cells)}
             for name, n in zip(("first_share", "second_share"), item.visits, strict=True):
-                share = getattr(item, name)
-                shown[name] = None if cells.hides_share(round(share * n), n) else share
-            result.append(asdict(item) | shown)
+                row[name] = None if cells.hides_share(round(row[name] * n), n) else row[name]
+            if self.smallest_cell is not None:  # what is left of the visits to the state could be a small cell
+                row["visits"] = [None, None]
+            result.append(row)
         return result
 
     def __repr__(self) -> str:

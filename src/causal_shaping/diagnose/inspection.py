@@ -164,10 +164,10 @@ class Inspection(Result):
         masses = frame_by_state(space, {"unseen_mass": self.unseen_shown})
         return self.coverage.to_pandas().merge(masses, on=list(space.columns), how="left")
 
-    def as_plain(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def to_json(self) -> str:
+        """Return everything as JSON."""
         cells, states = SmallCells(self.smallest_cell), self.counts.space.states
-        return {
+        plain = {
             "states": len(states),
             "actions": list(self.counts.space.actions),
             "smallest_cell": self.smallest_cell,
@@ -191,6 +191,7 @@ class Inspection(Result):
             "contradictions": self.contradictions.as_plain(),
             "findings": self.findings(),
         }
+        return json_text(plain)
 
     def _plain_episodes(self, item: Summary) -> dict[str, Any]:
         held = asdict(item)
@@ -202,10 +203,6 @@ class Inspection(Result):
         hidden = {"longest", "lowest_return", "highest_return"}
         hidden |= {"mean_length", "mean_return"} if cells.hides(item.episodes) else set()
         return held | dict.fromkeys(hidden)
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json_text(self.as_plain())
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write one self-contained page for people who will not run anything (extra `plot`)."""

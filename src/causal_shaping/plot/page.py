@@ -88,8 +88,8 @@ def _inspected(found: Inspection) -> Content:
         "How much of its time a source spends on one action: the mass that it can prove, however confounded it is.",
         "How much of what follows a state was probably never seen. Bounds from observed outcomes take it for zero.",
     )
-    pictures: Content = {"figures": _panels(found, captions, inspection_figures.PANELS)}
-    pictures |= {"map": None, "contradicting": None}
+    pictures: Content = {"map": None, "contradicting": None}
+    pictures["figures"] = _panels(found, captions, inspection_figures.PANELS)
     if is_grid(space) and found.smallest_cell is None:
         pictures["map"] = _picture(found.counts, "How often all sources together acted in each state.")
     if found.contradictions:
@@ -124,16 +124,9 @@ def _coverage_by_state(found: Inspection) -> Content:
         for s in np.flatnonzero(taken.sum(axis=1)).tolist():
             unseen = found.unseen_shown[s]
             limit = "" if found.smallest_cell is None or unseen == 0 else "at most "
-            rows.append(
-                [
-                    item.source,
-                    *_state_cells(space, s),
-                    _count(visits[s]),
-                    f"{(taken[s] > 0).sum()} of {len(space.actions)}",
-                    cells.share(0, taken[s].max(), taken[s].sum()),
-                    (WITHHELD if np.isnan(unseen) else f"{limit}{unseen:.1%}", unseen),
-                ]
-            )
+            row = [item.source, *_state_cells(space, s), _count(visits[s])]
+            row += [f"{(taken[s] > 0).sum()} of {len(space.actions)}", cells.share(0, taken[s].max(), taken[s].sum())]
+            rows.append([*row, (WITHHELD if np.isnan(unseen) else f"{limit}{unseen:.1%}", unseen)])
     heads = ["source", *space.columns, "visits", "actions tried", "most frequent action", "never seen (estimate)"]
     return _table(heads, rows)
 
@@ -171,16 +164,14 @@ def _total_visits(found: Inspection) -> list[str]:
     return result
 
 
-def _bounds_by_state(sides: Sequence[Bounds], visits: Sequence[str] | None) -> Content:
+def _bounds_by_state(sides: Sequence[Bounds], visits: list[str] | None) -> Content:
     space = sides[0].space
-    heads = [*space.columns, *(side.KIND.removesuffix("s") for side in sides)]
-    heads += [*(["visits"] if visits is not None else []), "remark"]
-    rows, vacuous, terminal = [], sides[0].first_step[2], sides[0].terminal
-    for s in range(len(space.states)):
-        remark = "terminal" if terminal[s] else "no source acted here" if vacuous[s] else ""
-        numbers = [*(f"{side.first_step[0][s]:.4g}" for side in sides), *([visits[s]] if visits is not None else [])]
-        rows.append([*_state_cells(space, s), *numbers, remark])
-    return _table(heads, rows)
+    columns = {side.KIND.removesuffix("s"): [f"{value:.4g}" for value in side.first_step[0]] for side in sides}
+    columns |= {} if visits is None else {"visits": visits}
+    remarks = np.where(sides[0].first_step[2], "no source acted here", "")
+    columns["remark"] = np.where(sides[0].terminal, "terminal", remarks).tolist()
+    rows = [[*_state_cells(space, s), *texts] for s, texts in enumerate(zip(*columns.values(), strict=True))]
+    return _table([*space.columns, *columns], rows)
 
 
 def _moved(found: Sensitivity) -> Content:
@@ -197,8 +188,5 @@ def _moved(found: Sensitivity) -> Content:
             numbers = [f"{row['ceiling']:.4f}", f"{row['floor']:.4f}", f"{row['suboptimal']:.1%}"]
             numbers.append(f"{row['singled_out']} of {found.bounded.sum()}")
         rows.append([gamma, *numbers])
-    return {
-        "sensitivity": found,
-        "gammas": rows,
-        "gamma_figures": _panels(found, captions, sensitivity_figures.PANELS),
-    }
+    pictures = _panels(found, captions, sensitivity_figures.PANELS)
+    return {"sensitivity": found, "gammas": rows, "gamma_figures": pictures}

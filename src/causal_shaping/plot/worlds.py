@@ -58,12 +58,10 @@ def draw_world(
         >>> figure = draw_world(world, values=best.values, policy=best.greedy())
     """
     cells = _cells(world)
-    rows = world.grid.rows if world.grid else _hallway(world)
+    rows = _rows(world)
     width, height = len(rows[0]), len(rows)
     if axes is None:
-        room, above = 1.0 if values is not None else 0.3, 0.4 if world.grid else 1.2
-        size = (width * CELL_INCHES + room, height * CELL_INCHES + above)
-        axes = Figure(figsize=size, layout="constrained").add_subplot()
+        axes = _panel(world, Figure(layout="constrained"), 1.0 if values is not None else 0.3)
     figure = axes.get_figure(root=True)
     assert figure is not None
 
@@ -72,7 +70,7 @@ def draw_world(
             line = COLORS[WALL] if mark == WALL else LINE
             axes.add_patch(Rectangle((x, y), 1, 1, facecolor=COLORS[mark], edgecolor=line, linewidth=0.8))
     if values is not None:
-        _draw_values(axes, world, cells, _per_state("values", values, world), limits)
+        _draw_values(axes, world, cells, values, limits)
     for y, row in enumerate(rows):
         for x, mark in enumerate(row):
             _draw_thing(axes, x, y, mark)
@@ -97,12 +95,15 @@ def draw_world(
 
 def draw_map(world: World, ax: Any = None, **options: Any) -> Axes:
     """Draw a world for `world.plot()`; for the options see `draw_world`."""
-    rows = world.grid.rows if world.grid else _hallway(world)
-    (axes,) = panels(
-        ax, size=(len(rows[0]) * CELL_INCHES + 0.6, len(rows) * CELL_INCHES + (0.4 if world.grid else 1.2))
-    )
+    axes = _panel(world, ax, 0.6)
     draw_world(world, axes=axes, **options)
     return axes
+
+
+def _panel(world: World, ax: Any, beside: float) -> Axes:
+    """Return axes for a world, with so many inches beside its map."""
+    rows, above = _rows(world), 0.4 if world.grid else 1.2
+    return panels(ax, size=(len(rows[0]) * CELL_INCHES + beside, len(rows) * CELL_INCHES + above))[0]
 
 
 def _cells(world: World) -> dict[Cell, int]:
@@ -113,24 +114,20 @@ def _cells(world: World) -> dict[Cell, int]:
     return {(place, 1 - stable): world.state_at(place, stable) for place in places for stable in (0, 1)}
 
 
-def _hallway(world: World) -> Sequence[str]:
-    places = len(world.states) // 2
-    return (FREE * (places - 1) + GOAL,) * 2
-
-
-def _per_state(name: str, given: npt.ArrayLike, world: World) -> Any:
-    array = np.asarray(given)
-    if array.shape != (len(world.states),):
-        raise ArgumentError(
-            f"{name} has shape {array.shape}, but the picture needs one entry for each of the "
-            f"{len(world.states)} states. Pass one step of step-indexed values."
-        )
-    return array
+def _rows(world: World) -> Sequence[str]:
+    """Return the marks of a map; the hallway of the walking robot has a row for each stability."""
+    return world.grid.rows if world.grid else (FREE * (len(world.states) // 2 - 1) + GOAL,) * 2
 
 
 def _draw_values(
-    axes: Axes, world: World, cells: dict[Cell, int], values: Any, limits: tuple[float, float] | None
+    axes: Axes, world: World, cells: dict[Cell, int], given: npt.ArrayLike, limits: tuple[float, float] | None
 ) -> None:
+    values = np.asarray(given)
+    if values.shape != (len(world.states),):
+        raise ArgumentError(
+            f"values has shape {values.shape}, but the picture needs one entry for each of the "
+            f"{len(world.states)} states. Pass one step of step-indexed values."
+        )
     shown = values[list(cells.values())]
     low, high = limits if limits is not None else (float(shown.min()), float(shown.max()))
     scale = Normalize(low, high if high > low else low + 1)
