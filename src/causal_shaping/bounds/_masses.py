@@ -18,14 +18,13 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._compile import njit
-from causal_shaping.bounds._limits import Sampling
+from causal_shaping.bounds._limits import Sampling, lower_limit, upper_limit
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.counts import MAX_REWARDS, Counts
@@ -233,20 +232,20 @@ class _Source:
 
     def __init__(self, entries: _Entries, here: slice, gamma: float, sampling: Sampling | None) -> None:
         self.state, self.action = entries.state[here], entries.action[here]
-        self.visits, self.taken, self.known = _totals(entries, here.start, here.stop)
-        self.gamma, self.sampling = gamma, sampling
-        self.propensity = self.taken / self.visits if sampling is None else sampling.lower(self.taken, self.visits)
+        visits, taken, self.known = _totals(entries, here.start, here.stop)
+        self.visits, self.taken, self.gamma, self.sampling = visits, taken, gamma, sampling
+        self.propensity = taken / visits if sampling is None else lower_limit(taken, visits, *sampling)
 
     def at_least(self, happened: FloatArray, fractional: bool = False) -> FloatArray:
         """Return L of what happened that often after x was taken; `fractional` for a sum of shares."""
         factor = self.propensity + (1 - self.propensity) / self.gamma
         if self.sampling is None:
             return np.asarray(happened / self.taken * factor)
-        sampling = replace(self.sampling, exact=False) if fractional else self.sampling
-        manski = sampling.lower(happened, self.visits)  # one limit instead of a product of two
+        sampling = self.sampling._replace(exact=False) if fractional else self.sampling
+        manski = lower_limit(happened, self.visits, *sampling)  # one limit instead of a product of two
         if math.isinf(self.gamma):
             return manski
-        return np.maximum(manski, sampling.lower(happened, self.taken) * factor)
+        return np.maximum(manski, lower_limit(happened, self.taken, *sampling) * factor)
 
     def at_most(self, happened: FloatArray) -> list[FloatArray]:
         """Return U of what happened, of any one outcome that did not, and of all those together."""
@@ -255,8 +254,8 @@ class _Source:
         if self.sampling is None:
             shares = [happened / self.taken, nothing, nothing]
         else:
-            shares = [self.sampling.upper(times, self.taken) for times in (happened, nothing)]
-            shares.append(_unseen(self.state, self.action, self.sampling.lower(happened, self.taken)))
+            shares = [upper_limit(times, self.taken, *self.sampling) for times in (happened, nothing)]
+            shares.append(_unseen(self.state, self.action, lower_limit(happened, self.taken, *self.sampling)))
         # A source that does not know all its outcomes limits none: the unknown ones may have been anything.
         limits = self.known == self.taken
         return [np.where(limits, np.minimum(share * factor, 1.0), 1.0) for share in shares]

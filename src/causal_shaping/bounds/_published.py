@@ -16,6 +16,7 @@ fall below the optimum.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -73,24 +74,18 @@ def paper_ceilings(counts: Counts, settings: Settings) -> Solution:
     found: list[tuple[FloatArray, FloatArray]] = []
     sweeps, contraction, below_zero, clip_reached = 0, 0.0, False, False
 
-    def clipped(i: int, following: FloatArray, omega: float) -> float:
+    def backup(i: int, source: Estimates, omega: float, following: FloatArray) -> tuple[FloatArray, FloatArray]:
         nonlocal below_zero
         best = following[acted_in[i]].max(initial=-np.inf)
         below_zero |= best < 0
-        return min(best, omega) if np.isfinite(best) else omega
-
-    def values_of(source: Estimates, q_values: FloatArray) -> FloatArray:
-        return np.where(source.tried.any(axis=1), q_values.max(axis=1), 0.0)
+        q_values = source.backup(following, min(best, omega) if np.isfinite(best) else omega, reward_max, discount)
+        return np.where(source.tried.any(axis=1), q_values.max(axis=1), 0.0), q_values
 
     if settings.stationary:
         assert pooled is not None
         omega = (horizon - 1) * reward_max
         for i, source in enumerate(pooled):
-
-            def sweep(values: FloatArray, i: int = i, source: Estimates = source) -> tuple[FloatArray, FloatArray]:
-                q_values = source.backup(values, clipped(i, values, omega), reward_max, discount)
-                return values_of(source, q_values), q_values
-
+            sweep = partial(backup, i, source, omega)
             values, q_values, done, shrunk, _ = fixed_point(sweep, np.zeros(n_states), counts.space.states, discount)
             clip_reached |= bool(values[acted_in[i]].max(initial=omega) > omega + VALUE_TOLERANCE)
             found.append((values, q_values))
@@ -103,9 +98,7 @@ def paper_ceilings(counts: Counts, settings: Settings) -> Solution:
             values, q_values = np.zeros((horizon + 1, n_states)), np.empty((horizon, n_states, n_actions))
             for h in reversed(range(horizon)):
                 source = pooled[i] if pooled is not None else Estimates(counts, i, h)
-                best = clipped(i, values[h + 1], (horizon - 1 - h) * reward_max)
-                q_values[h] = source.backup(values[h + 1], best, reward_max, discount)
-                values[h] = values_of(source, q_values[h])
+                values[h], q_values[h] = backup(i, source, (horizon - 1 - h) * reward_max, values[h + 1])
                 tried[i, h] = source.tried
             found.append((values[:-1], q_values))
         unvisited = np.broadcast_to((horizon - 1 - np.arange(horizon))[:, None] * reward_max, (horizon, n_states))

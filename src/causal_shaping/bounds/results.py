@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from causal_shaping.data.potential import Potential
+    from causal_shaping.io.container import Contents
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -152,16 +153,31 @@ class Bounds(Settings, Result):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bounds to a Parquet file: a row per step and state, all else in the metadata."""
-        from causal_shaping.bounds._files import save_bounds
+        from causal_shaping.io.by_state import save_by_state  # late, as bounds need no pyarrow
 
-        save_bounds(self, path)
+        metadata = {**self.metadata, "assumptions": self.assumptions}
+        save_by_state(path, self.KIND, self.space, self.columns(), metadata, self.checksum)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the bounds that `save` wrote, checked against their checksum."""
-        from causal_shaping.bounds._files import load_bounds
+        from causal_shaping.io.container import load
 
-        return load_bounds(cls, path)
+        return load(path, cls.KIND, cls._from_contents)
+
+    @classmethod
+    def _from_contents(cls, contents: Contents) -> Self:
+        from causal_shaping.io.by_state import columns_by_state
+
+        columns, space, held = columns_by_state(contents), contents.space, contents.metadata
+        names = (field.name for field in dataclasses.fields(cls) if field.name not in cls.ARRAYS)
+        made = {name: held[name] for name in names}
+        made |= {name: tuple(held[name]) for name in ("sources", "caveats")}
+        made |= {"space": space, "values": columns["value"], "vacuous": columns["vacuous"]}
+        made["confounding"] = {name: float(gamma) for name, gamma in held["confounding"].items()}
+        made["terminal"] = columns["terminal"].reshape(-1, len(space.states))[0]
+        made["q_values"] = np.stack([columns[name] for name in q_names(space)], axis=-1)
+        return cls(**made)
 
     def __repr__(self) -> str:
         return explanation.one_line(self)

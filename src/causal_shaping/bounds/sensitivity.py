@@ -28,10 +28,12 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
-from causal_shaping.errors import ArgumentError, ContradictionError
+from causal_shaping.errors import ArgumentError, ContradictionError, DataError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from causal_shaping.io.container import Contents
 
 GAMMAS = (1.0, 1.5, 2.0, 5.0, math.inf)
 PRECISION = 0.02
@@ -137,16 +139,59 @@ class Sensitivity(Result):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a row per Gamma and state: to a Parquet file, which `load` reads, or to a CSV table."""
-        from causal_shaping.bounds._files import save_sensitivity
+        import pyarrow as pa
 
-        save_sensitivity(self, path)
+        from causal_shaping.io import container, files, labels  # late, as bounds need no pyarrow
+
+        states = np.tile(np.arange(len(self.space.states), dtype=np.int32), len(self.confounding))
+        table: dict[str, Any] = dict(labels.state_columns(self.space, states))
+        for name, column in self.columns().items():
+            table[self.space.free_name(name)] = pa.array(column.ravel(), from_pandas=True)
+        if files.check_target(path, files.TABLES).name.lower().endswith(files.CSV):
+            files.write_table(path, table)
+            return
+        metadata = {
+            "confounding": [str(gamma) for gamma in self.confounding],
+            "suboptimal": [str(share) for share in self.suboptimal],
+            "contradictions": self.contradictions,
+            "best_action": self.best_action.tolist(),
+        }
+        container.save(path, self.KIND, table, metadata, space=self.space, checksum=self.checksum)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return what `save` wrote to a Parquet file, checked against its checksum."""
-        from causal_shaping.bounds._files import load_sensitivity
+        from causal_shaping.io.container import load
 
-        return load_sensitivity(cls, path)
+        return load(path, cls.KIND, cls._from_contents)
+
+    @classmethod
+    def _from_contents(cls, contents: Contents) -> Self:
+        from causal_shaping.io import labels
+
+        table, space, held = contents.table, contents.space, contents.metadata
+        gammas = tuple(map(float, held["confounding"]))
+        place = labels.positions(table, space.columns, space.find, "state").astype(np.int64)
+        place += len(space.states) * np.searchsorted(gammas, table[space.free_name("confounding")].to_numpy())
+        if not np.array_equal(np.sort(place), np.arange(len(gammas) * len(space.states))):
+            raise DataError("it does not hold each Gamma and state once")
+        order = np.argsort(place)
+
+        def column(name: str) -> Any:
+            return table[space.free_name(name)].to_numpy()[order].reshape(len(gammas), -1)
+
+        return cls(
+            space=space,
+            confounding=gammas,
+            ceilings=column("ceiling"),
+            floors=column("floor"),
+            suboptimal=np.array(held["suboptimal"], dtype=np.float64),
+            singled_out=column("singled_out"),
+            contradictions=tuple(held["contradictions"]),
+            best_action=np.array(held["best_action"], dtype=np.int32),
+            breakdown=column("breakdown")[0],
+            bounded=column("bounded")[0],
+        )
 
     def __repr__(self) -> str:
         known = int((~np.isnan(self.breakdown[self.bounded])).sum())
@@ -226,23 +271,22 @@ def sensitivity(
     q_values = lowest.q_values[0]
     others = q_values < q_values.max(axis=-1, keepdims=True) - TIE
 
-    def singles_out(pair: tuple[Ceilings, Floors]) -> BoolArray:
-        worse = provably_suboptimal(*pair)[0]
-        return np.asarray((worse | ~others).all(axis=-1) & others.any(axis=-1))
+    def singles_out(worse: BoolArray) -> BoolArray:
+        return np.asarray((worse[0] | ~others).all(axis=-1) & others.any(axis=-1))
 
     nothing, none = np.full(len(others), np.nan), np.zeros(len(others), dtype=bool)
-    masks = {gamma: provably_suboptimal(*pair)[:, ~lowest.terminal].mean() for gamma, pair in found.items()}
-    tested = {gamma: singles_out(pair) for gamma, pair in found.items()}
+    masks = {gamma: provably_suboptimal(*pair) for gamma, pair in found.items()}
+    tested = {gamma: singles_out(worse) for gamma, worse in masks.items()}
     return Sensitivity(
         space=held.space,
         confounding=tuple(gammas),
         ceilings=np.array([found[g][0].values[0] if g in found else nothing for g in gammas]),
         floors=np.array([found[g][1].values[0] if g in found else nothing for g in gammas]),
-        suboptimal=np.array([masks.get(g, np.nan) for g in gammas]),
+        suboptimal=np.array([masks[g][:, ~lowest.terminal].mean() if g in found else np.nan for g in gammas]),
         singled_out=np.array([tested.get(g, none) for g in gammas]),
         contradictions=tuple(why.get(g) for g in gammas),
         best_action=q_values.argmax(axis=-1).astype(np.int32),
-        breakdown=_breakdown(tested, lambda gamma, left: singles_out(bounds(gamma, left))),
+        breakdown=_breakdown(tested, lambda gamma, left: singles_out(provably_suboptimal(*bounds(gamma, left)))),
         bounded=~lowest.vacuous[0] & ~lowest.terminal,
     )
 

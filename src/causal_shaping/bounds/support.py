@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from causal_shaping._checks import check_choice
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import UNKNOWN, Label
@@ -105,11 +106,8 @@ class Given:
 def given_support(counts: Counts, support: Support) -> Given | None:
     """Return a user's support as arrays; None if it is one of `SUPPORTS`."""
     if isinstance(support, str):
-        if support not in SUPPORTS:
-            raise ArgumentError(
-                f"support is {support!r}; use {' or '.join(map(repr, SUPPORTS))}, a table {{state: successors}} or a "
-                "function of state and action."
-            )
+        more = ", a table {state: successors} or a function of state and action"
+        check_choice("support", support, SUPPORTS, more)
         return None
     space, table = counts.space, {}
     for s, x, successors in _listed(counts, support):
