@@ -39,14 +39,7 @@ MANY_OUTCOMES = 100_000
 
 
 def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Progress = no_progress) -> Solution:
-    """Return bounds of the optimal interventional values on one side.
-
-    Args:
-        counts: of one or several sources, steps pooled or kept apart.
-        settings: checked for these counts.
-        side: `CEILING` or `FLOOR`.
-        progress: called after each step.
-    """
+    """Return bounds of the optimal interventional values on one side, with settings checked for these counts."""
     horizon, discount = settings.horizon, settings.discount
     allowed = given_support(counts, settings.support)
     evidence = Evidence(counts, settings, side)
@@ -107,13 +100,7 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
 
 
 class Layer:
-    """The masses of one step, or of all of them pooled, made ready for the kernel.
-
-    Args:
-        masses: what is proven.
-        unrestricted: bool [states], where free mass may do anything.
-        side: `CEILING` or `FLOOR`.
-    """
+    """The masses of one step or of all, made ready for the kernel; in `unrestricted` states free mass does anything."""
 
     def __init__(self, masses: Masses, unrestricted: BoolArray, side: float) -> None:
         self.masses = masses._replace(rewards=side * masses.rewards)
@@ -150,8 +137,8 @@ def _refuse_contradiction(evidence: Evidence, masses: Masses, step: int | None) 
     if not counts.population:
         masses = evidence.allowing_for_chance(CONTRADICTION_LEVEL).masses(step)
     conflict = _conflict(masses)
-    if conflict.max() > ROUNDING:
-        cell = int(conflict.argmax())
+    cell = int(conflict.argmax())
+    if conflict[cell] > ROUNDING:
         raise ContradictionError(
             f"The sources contradict each other on what {counts.space.actions[masses.action[cell]]!r} does in "
             f"{counts.space.states[masses.state[cell]]!r}{'' if step is None else f' at step {step}'}: no outcome "

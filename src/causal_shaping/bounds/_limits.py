@@ -17,7 +17,7 @@ is convex in z, M_n is then a supermartingale, and k is the sum of the trials.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,29 +31,15 @@ NOTHING = 1e-100
 """A sum of trials below this counts as 0, so that nothing overflows."""
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How limits are taken.
+class Sampling(NamedTuple):
+    """How limits are taken."""
 
-    Attributes:
-        alpha: the probability that a limit is wrong.
-        exact: limits are for a number of trials fixed beforehand; otherwise they are time-uniform.
-    """
-
-    alpha: float
-    exact: bool
-
-    def lower(self, count: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
-        """Return lower limits of the probability of events that happened `count` times in n trials."""
-        return lower_limit(count, n, self.alpha, self.exact)
-
-    def upper(self, count: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
-        """Return upper limits."""
-        return upper_limit(count, n, self.alpha, self.exact)
+    alpha: float  # the probability that a limit is wrong
+    exact: bool  # for a number of trials fixed beforehand; otherwise time-uniform
 
 
 def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: bool = True) -> FloatArray:
-    """Return lower limits of probabilities, each wrong with probability at most alpha.
+    """Return lower limits of the probability of events that happened `count` times in n trials.
 
     Examples:
         >>> lower_limit(10, 10, 0.05).round(4), lower_limit(10, 10, 0.05, exact=False).round(4)

@@ -18,14 +18,13 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._compile import njit
-from causal_shaping.bounds._limits import Sampling
+from causal_shaping.bounds._limits import Sampling, lower_limit, upper_limit
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.counts import MAX_REWARDS, Counts
@@ -43,34 +42,20 @@ class Masses(NamedTuple):
 
     A cell is an (s, x) of which some source shows an outcome. Outcomes are ordered by cell; those of cell k are
     `first[k]` .. `first[k + 1]` - 1. `rest`, `upper` and `deficit` are empty if all of their entries have the default.
-
-    Attributes:
-        rewards: float64 [distinct rewards], rising.
-        visits: float64 [states], how often all sources together acted in a state.
-        state: int32 [cells].
-        action: int32 [cells].
-        first: int64 [cells + 1].
-        rest: float64 [cells], the most mass that all other outcomes can have together, by default 1.
-        after: int32 [outcomes], the next state; the number of states if the episode ended.
-        reward: uint16 or wider [outcomes], a position in `rewards`; for continuous rewards that of the extreme one.
-        lower: float64 [outcomes], max_i L_i.
-        upper: float64 [outcomes], min_i U_i, by default 1.
-        deficit: float64 [outcomes], max_i L_i(o) |extreme - mean reward of i there|, by default 0.
-        total: float64 [cells], the sum of `lower`.
     """
 
-    rewards: FloatArray
-    visits: FloatArray
-    state: IntArray
-    action: IntArray
-    first: LongArray
-    rest: FloatArray
-    after: IntArray
-    reward: npt.NDArray[Any]
-    lower: FloatArray
-    upper: FloatArray
-    deficit: FloatArray
-    total: FloatArray
+    rewards: FloatArray  # [distinct rewards], rising
+    visits: FloatArray  # [states], how often all sources together acted in a state
+    state: IntArray  # [cells]
+    action: IntArray  # [cells]
+    first: LongArray  # [cells + 1]
+    rest: FloatArray  # [cells], the most mass that all other outcomes can have together, by default 1
+    after: IntArray  # [outcomes], the next state; the number of states if the episode ended
+    reward: npt.NDArray[Any]  # uint16 or wider [outcomes], a position in `rewards`; if continuous, of the extreme one
+    lower: FloatArray  # [outcomes], max_i L_i
+    upper: FloatArray  # [outcomes], min_i U_i, by default 1
+    deficit: FloatArray  # [outcomes], max_i L_i(o) |extreme - mean reward of i there|, by default 0
+    total: FloatArray  # [cells], the sum of `lower`
 
 
 def sampling_of(counts: Counts, confidence: float, horizon: int, rewards: int = 0) -> Sampling:
@@ -152,21 +137,14 @@ class _Proven(NamedTuple):
 
 
 class Evidence:
-    """What sources show, and how it is to be read.
-
-    Args:
-        counts: of one or several sources.
-        settings: those of the bound, checked.
-        side: `CEILING` or `FLOOR`.
-    """
+    """What sources show, and how checked settings want it to be read."""
 
     def __init__(self, counts: Counts, settings: Settings, side: float) -> None:
         extreme = self.extreme = settings.reward_bound
         self.discrete = all(counts.discrete_rewards)
         distinct = _distinct_rewards(counts) if self.discrete else np.array([extreme])
-        self.sampling: Sampling | None = None
-        if settings.confidence is not None:
-            self.sampling = sampling_of(counts, settings.confidence, settings.horizon, len(distinct))
+        sure = settings.confidence
+        self.sampling = None if sure is None else sampling_of(counts, sure, settings.horizon, len(distinct))
         self.gammas = [settings.gamma(name) for name in counts.sources]
         self.counts, self.rewards = _harmonise_outcomes(counts, distinct, side)
         # The furthest that any reward seen lies from the extreme one.
@@ -225,16 +203,12 @@ class Evidence:
     def _entries(self, step: int | None) -> tuple[list[slice], _Entries]:
         """Return where the entries of each source stand, and the entries."""
         counts, here = self.counts, parts_of(self.counts, step)
-        entries = _Entries(
-            *(counts.state, counts.action, counts.next_state, counts.terminated, counts.n, counts.reward_sum),
-            reward=counts.reward_min if self.discrete else np.zeros(0),
-        )
+        reward = counts.reward_min if self.discrete else np.zeros(0)
+        entries = _Entries(**{name: getattr(counts, name) for name in _Entries._fields[:-1]}, reward=reward)
         if counts.step is None:
             return here, entries
         ends = np.cumsum([0, *(part.stop - part.start for part in here)]).tolist()
-        columns: Any = (
-            np.concatenate([column[part] for part in here]) if len(column) else column for column in entries
-        )
+        columns: Any = (np.concatenate([column[part] for part in here]) for column in entries)
         return [slice(a, b) for a, b in itertools.pairwise(ends)], _Entries(*columns)
 
 
@@ -258,20 +232,20 @@ class _Source:
 
     def __init__(self, entries: _Entries, here: slice, gamma: float, sampling: Sampling | None) -> None:
         self.state, self.action = entries.state[here], entries.action[here]
-        self.visits, self.taken, self.known = _totals(entries, here.start, here.stop)
-        self.gamma, self.sampling = gamma, sampling
-        self.propensity = self.taken / self.visits if sampling is None else sampling.lower(self.taken, self.visits)
+        visits, taken, self.known = _totals(entries, here.start, here.stop)
+        self.visits, self.taken, self.gamma, self.sampling = visits, taken, gamma, sampling
+        self.propensity = taken / visits if sampling is None else lower_limit(taken, visits, *sampling)
 
     def at_least(self, happened: FloatArray, fractional: bool = False) -> FloatArray:
         """Return L of what happened that often after x was taken; `fractional` for a sum of shares."""
         factor = self.propensity + (1 - self.propensity) / self.gamma
         if self.sampling is None:
             return np.asarray(happened / self.taken * factor)
-        sampling = replace(self.sampling, exact=False) if fractional else self.sampling
-        manski = sampling.lower(happened, self.visits)  # one limit instead of a product of two
+        sampling = self.sampling._replace(exact=False) if fractional else self.sampling
+        manski = lower_limit(happened, self.visits, *sampling)  # one limit instead of a product of two
         if math.isinf(self.gamma):
             return manski
-        return np.maximum(manski, sampling.lower(happened, self.taken) * factor)
+        return np.maximum(manski, lower_limit(happened, self.taken, *sampling) * factor)
 
     def at_most(self, happened: FloatArray) -> list[FloatArray]:
         """Return U of what happened, of any one outcome that did not, and of all those together."""
@@ -280,8 +254,8 @@ class _Source:
         if self.sampling is None:
             shares = [happened / self.taken, nothing, nothing]
         else:
-            shares = [self.sampling.upper(times, self.taken) for times in (happened, nothing)]
-            shares.append(_unseen(self.state, self.action, self.sampling.lower(happened, self.taken)))
+            shares = [upper_limit(times, self.taken, *self.sampling) for times in (happened, nothing)]
+            shares.append(_unseen(self.state, self.action, lower_limit(happened, self.taken, *self.sampling)))
         # A source that does not know all its outcomes limits none: the unknown ones may have been anything.
         limits = self.known == self.taken
         return [np.where(limits, np.minimum(share * factor, 1.0), 1.0) for share in shares]

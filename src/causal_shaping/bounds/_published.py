@@ -15,6 +15,9 @@ fall below the optimum.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -71,24 +74,18 @@ def paper_ceilings(counts: Counts, settings: Settings) -> Solution:
     found: list[tuple[FloatArray, FloatArray]] = []
     sweeps, contraction, below_zero, clip_reached = 0, 0.0, False, False
 
-    def clipped(i: int, following: FloatArray, omega: float) -> float:
+    def backup(i: int, source: Estimates, omega: float, following: FloatArray) -> tuple[FloatArray, FloatArray]:
         nonlocal below_zero
         best = following[acted_in[i]].max(initial=-np.inf)
         below_zero |= best < 0
-        return min(best, omega) if np.isfinite(best) else omega
-
-    def values_of(source: Estimates, q_values: FloatArray) -> FloatArray:
-        return np.where(source.tried.any(axis=1), q_values.max(axis=1), 0.0)
+        q_values = source.backup(following, min(best, omega) if np.isfinite(best) else omega, reward_max, discount)
+        return np.where(source.tried.any(axis=1), q_values.max(axis=1), 0.0), q_values
 
     if settings.stationary:
         assert pooled is not None
         omega = (horizon - 1) * reward_max
         for i, source in enumerate(pooled):
-
-            def sweep(values: FloatArray, i: int = i, source: Estimates = source) -> tuple[FloatArray, FloatArray]:
-                q_values = source.backup(values, clipped(i, values, omega), reward_max, discount)
-                return values_of(source, q_values), q_values
-
+            sweep = partial(backup, i, source, omega)
             values, q_values, done, shrunk, _ = fixed_point(sweep, np.zeros(n_states), counts.space.states, discount)
             clip_reached |= bool(values[acted_in[i]].max(initial=omega) > omega + VALUE_TOLERANCE)
             found.append((values, q_values))
@@ -101,9 +98,7 @@ def paper_ceilings(counts: Counts, settings: Settings) -> Solution:
             values, q_values = np.zeros((horizon + 1, n_states)), np.empty((horizon, n_states, n_actions))
             for h in reversed(range(horizon)):
                 source = pooled[i] if pooled is not None else Estimates(counts, i, h)
-                best = clipped(i, values[h + 1], (horizon - 1 - h) * reward_max)
-                q_values[h] = source.backup(values[h + 1], best, reward_max, discount)
-                values[h] = values_of(source, q_values[h])
+                values[h], q_values[h] = backup(i, source, (horizon - 1 - h) * reward_max, values[h + 1])
                 tried[i, h] = source.tried
             found.append((values[:-1], q_values))
         unvisited = np.broadcast_to((horizon - 1 - np.arange(horizon))[:, None] * reward_max, (horizon, n_states))
@@ -115,55 +110,34 @@ def paper_ceilings(counts: Counts, settings: Settings) -> Solution:
     values = np.where(np.isinf(values), np.where(terminal, 0.0, unvisited), values)
     q_values[np.isinf(q_values)] = np.nan
     q_values[..., terminal, :] = 0.0
-    return Solution(
-        values,
-        q_values,
-        vacuous,
-        terminal,
-        sweeps if settings.stationary else None,
-        contraction if settings.stationary else None,
-        _caveats(counts, reward_max, tried, acted, vacuous, below_zero, clip_reached),
-    )
+    caveats = _caveats(counts, reward_max, tried, acted, vacuous, below_zero, clip_reached)
+    solution = Solution(values, q_values, vacuous, terminal, caveats=caveats)
+    return replace(solution, sweeps=sweeps, contraction=contraction) if settings.stationary else solution
 
 
 def _caveats(
-    counts: Counts,
-    reward_max: float,
-    tried: BoolArray,
-    acted: BoolArray,
-    vacuous: BoolArray,
-    below_zero: bool,
-    clip_reached: bool,
+    counts: Counts, b: float, tried: BoolArray, acted: BoolArray, vacuous: BoolArray, below_zero: bool, clipped: bool
 ) -> tuple[str, ...]:
     """Return why the bound is not guaranteed."""
-    result = []
-    highest = counts.reward_max.max()
-    if reward_max < highest:
-        result.append(
-            f"b is {reward_max:g}, below a reward of {highest:g} that was seen: it is no bound of the reward."
-        )
+    highest, ends = counts.reward_max.max(), bool(counts.terminated.any())
     untried = acted[..., None] & ~tried
     skipped = int(untried.sum() if counts.step_indexed or untried.ndim == 3 else untried[:, 0].sum())
-    if skipped:
-        result.append(
-            f"{skipped:,} actions that a source never tried in a state in which it acted were skipped; one may be best."
-        )
-    ends = bool(counts.terminated.any())
-    if reward_max < 0 and ends:
-        result.append("b is negative and episodes can end early: (H - h) b is no bound of what follows.")
-    if below_zero and ends:
-        result.append(
-            "The best state in which a source acted is worth less than 0, and ending, worth 0, was not considered."
-        )
-    if clip_reached:
-        result.append("The clip (H - 1) b was reached: without a time limit more than that can follow.")
-    if vacuous.any():
-        result.append("In some states no source acted: (H - h) b leaves out one of the rewards that they can have.")
-    entered = counts.next_state[(counts.next_state >= 0) & ~counts.terminated]
-    from_source = counts.source[(counts.next_state >= 0) & ~counts.terminated]
+    follows = (counts.next_state >= 0) & ~counts.terminated
     ever = np.asarray(acted if acted.ndim == 2 else acted.any(axis=1))
-    if (~ever[from_source, entered]).any():
-        result.append("A source entered states in which it never acted; inside its own pass they are worth 0.")
-    if (~counts.outcome_known).any():
-        result.append("Some outcomes are unknown; they were taken to be like the known ones.")
-    return tuple(result)
+    caveats = {
+        f"b is {b:g}, below a reward of {highest:g} that was seen: it is no bound of the reward.": b < highest,
+        f"{skipped:,} actions that a source never tried in a state in which it acted were skipped; one may be best.": (
+            skipped > 0
+        ),
+        "b is negative and episodes can end early: (H - h) b is no bound of what follows.": b < 0 and ends,
+        "The best state in which a source acted is worth less than 0, and ending, worth 0, was not considered.": (
+            below_zero and ends
+        ),
+        "The clip (H - 1) b was reached: without a time limit more than that can follow.": clipped,
+        "In some states no source acted: (H - h) b leaves out one of the rewards that they can have.": vacuous.any(),
+        "A source entered states in which it never acted; inside its own pass they are worth 0.": (
+            not ever[counts.source[follows], counts.next_state[follows]].all()
+        ),
+        "Some outcomes are unknown; they were taken to be like the known ones.": not counts.outcome_known.all(),
+    }
+    return tuple(sentence for sentence, holds in caveats.items() if holds)

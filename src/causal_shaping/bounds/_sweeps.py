@@ -16,17 +16,7 @@ SWEEPS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Bounds of one side.
-
-    Attributes:
-        values: float64 [steps, states], or [states] without a horizon.
-        q_values: the same for each action, float64 [..., actions]; NaN for actions that were skipped.
-        vacuous: bool like `values`, states in which no source acted: their bound is the vacuous value.
-        terminal: bool [states].
-        sweeps: how many sweeps an infinite-horizon bound took, None for any other.
-        contraction: the factor by which a sweep shrank the change, geometric mean over the sweeps.
-        caveats: why the bounds are not guaranteed, in sentences.
-    """
+    """Bounds of one side; for the fields see `Bounds`."""
 
     values: FloatArray
     q_values: FloatArray
@@ -43,16 +33,8 @@ def fixed_point(
     """Return values that a sweep does not change, action values, the number of sweeps, the contraction, the remainder.
 
     The remainder is how far off the values may still be: with a discount at most discount / (1 - discount) times the
-    last change, without one the same with the contraction that was observed.
-
-    Args:
-        sweep: from values [states] to values and action values.
-        start: float64 [states], the values to start from; from 0 the result is the limit of ever longer horizons.
-        states: labels, for a message.
-        discount: the factor on future reward.
-
-    Raises:
-        ModelError: if there are no such values.
+    last change, without one the same with the contraction that was observed, a geometric mean over the sweeps. From a
+    start of 0 the values are the limit of ever longer horizons.
     """
     found = repeat(sweep, start, SWEEPS)
     changes = found.changes

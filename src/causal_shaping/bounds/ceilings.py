@@ -27,8 +27,6 @@ from causal_shaping.errors import ArgumentError, AssumptionWarning, Contradictio
 BEYOND_ROUNDING = 1e-9
 """How far a ceiling must lie below a floor, relative to the larger, before anything is concluded from it."""
 
-_WORDS = {"ceilings": ("ceiling", "upper", "more"), "floors": ("floor", "lower", "less")}
-
 Kind = TypeVar("Kind", bound=Bounds)
 
 
@@ -109,9 +107,7 @@ def value_ceilings(
         min_visits=min_visits,
         value_max=value_max,
     )
-    merged, settings = prepare(Ceilings, counts, settings)
-    _warn_of_doubts(merged, settings)
-    return compute(Ceilings, merged, settings, progress)
+    return compute(Ceilings, merge_counts(counts), settings, progress)
 
 
 def value_floors(
@@ -142,9 +138,7 @@ def value_floors(
         stationary=stationary,
         min_visits=min_visits,
     )
-    merged, settings = prepare(Floors, counts, settings)
-    _warn_of_doubts(merged, settings)
-    return compute(Floors, merged, settings, progress)
+    return compute(Floors, merge_counts(counts), settings, progress)
 
 
 def provably_suboptimal(ceilings: Ceilings, floors: Floors) -> BoolArray:
@@ -161,11 +155,10 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors) -> BoolArray:
         ours, theirs = getattr(ceilings, name), getattr(floors, name)
         if ours != theirs:
             raise ArgumentError(f"The ceilings have {name} {ours}, the floors {theirs}. Compute both alike.")
-    if set(ceilings.space.states) != set(floors.space.states) or set(ceilings.space.actions) != set(
-        floors.space.actions
-    ):
+    above, below = ceilings.space, floors.space
+    if set(above.states) != set(below.states) or set(above.actions) != set(below.actions):
         raise ArgumentError("The ceilings and the floors are not of the same states and actions.")
-    order, _ = floors.space.positions(ceilings.space)
+    order, _ = below.positions(above)
     floor = floors.values[..., order]
     margin = BEYOND_ROUNDING * np.maximum(1.0, np.abs(floor))
     result = ceilings.q_values < (floor - margin)[..., None]
@@ -174,45 +167,31 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors) -> BoolArray:
     if nothing_left.any():
         *step, state = np.argwhere(nothing_left)[0].tolist()
         raise ContradictionError(
-            f"The ceiling of {ceilings.space.states[state]!r}{f' at step {step[0]}' if step else ''} lies below its "
+            f"The ceiling of {above.states[state]!r}{f' at step {step[0]}' if step else ''} lies below its "
             "floor: the two were computed from different counts or assumptions that contradict each other."
         )
     return result
 
 
-def prepare(kind: type[Bounds], counts: Counts | Sequence[Counts], settings: Settings) -> tuple[Counts, Settings]:
-    """Return counts as one and the settings checked for them; refuse a reward bound that the logs break."""
-    merged = merge_counts(counts)
-    settings = settings.checked(merged)
-    bound, (what, which, more) = settings.reward_bound, _WORDS[kind.KIND]
-    name, seen = ("reward_max", merged.reward_max) if kind is Ceilings else ("reward_min", merged.reward_min)
-    check_finite(name, bound)
-    entry = int((kind.SIDE * seen).argmax())
-    if settings.method == "joint" and kind.SIDE * bound < kind.SIDE * seen[entry]:
-        raise ArgumentError(
-            f"{name} is {bound}, but source {merged.sources[merged.source[entry]]!r} holds a reward of {seen[entry]}. "
-            f"A {what} needs a true {which} bound of the reward: pass {name}={seen[entry]} or {more}."
-        )
-    return merged, settings
-
-
-def compute(kind: type[Kind], counts: Counts, settings: Settings, progress: Progress = no_progress) -> Kind:
-    """Return bounds with checked settings."""
-    if settings.method == "joint":
-        solution = joint_bounds(counts, settings, kind.SIDE, progress)
-    else:
-        solution = paper_ceilings(counts, settings)
-        if solution.caveats:
-            why = " ".join(solution.caveats)
-            warnings.warn(f"The paper's bound is not guaranteed here. {why}", AssumptionWarning, stacklevel=3)
-    support = settings.support if settings.method == "joint" else "any"
+def compute(
+    kind: type[Kind], counts: Counts, settings: Settings, progress: Progress = no_progress, *, doubts: bool = True
+) -> Kind:
+    """Return bounds; refuse settings that do not fit the counts, and warn of doubts unless told not to."""
+    settings = settings.checked(counts)
+    _refuse_reward_bound(kind, counts, settings)
+    if doubts:
+        _warn_of_doubts(counts, settings)
+    joint, support = settings.method == "joint", settings.support
+    solution = joint_bounds(counts, settings, kind.SIDE, progress) if joint else paper_ceilings(counts, settings)
     caveats = solution.caveats
+    if caveats:
+        why = " ".join(caveats)
+        warnings.warn(f"The paper's bound is not guaranteed here. {why}", AssumptionWarning, stacklevel=3)
     if settings.confidence is None and not counts.population:
         caveats = (*caveats, "a plug-in estimate, sampling error is not allowed for.")
+    shown = "any" if not joint else support if isinstance(support, str) else "given"
     return kind(
-        **vars(settings)
-        | vars(solution)
-        | {"support": support if isinstance(support, str) else "given", "caveats": caveats},
+        **vars(settings) | vars(solution) | {"support": shown, "caveats": caveats},
         space=counts.space,
         sources=counts.sources,
         discrete_rewards=all(counts.discrete_rewards),
@@ -224,6 +203,21 @@ def compute(kind: type[Kind], counts: Counts, settings: Settings, progress: Prog
     )
 
 
+def _refuse_reward_bound(kind: type[Bounds], counts: Counts, settings: Settings) -> None:
+    """Refuse a reward bound that the logs break."""
+    name, seen, what, more = "reward_min", counts.reward_min, "floor needs a true lower", "less"
+    if kind is Ceilings:
+        name, seen, what, more = "reward_max", counts.reward_max, "ceiling needs a true upper", "more"
+    bound = settings.reward_bound
+    check_finite(name, bound)
+    entry = int((kind.SIDE * seen).argmax())
+    if settings.method == "joint" and kind.SIDE * bound < kind.SIDE * seen[entry]:
+        raise ArgumentError(
+            f"{name} is {bound}, but source {counts.sources[counts.source[entry]]!r} holds a reward of {seen[entry]}. "
+            f"A {what} bound of the reward: pass {name}={seen[entry]} or {more}."
+        )
+
+
 def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
     """Warn where support `observed` is doubtful."""
     if settings.method != "joint" or settings.support != "observed":
@@ -233,7 +227,7 @@ def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
             f"Only {counts.sources[0]!r} is there to show what can follow a state. Support 'observed' takes all else "
             "for impossible; with one source it is better to pass support='any'.",
             AssumptionWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     if endless := sources_without_terminations(counts):
         stopped = counts.n[~counts.outcome_known & np.isin(counts.source, endless)].sum()
@@ -242,5 +236,5 @@ def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
             f"{stopped:,.0f} steps have an unknown outcome: anything may have followed. Pass the column that says "
             "whether an episode terminated (terminated=, --terminated), or those of the next state.",
             AssumptionWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

@@ -72,12 +72,10 @@ def assumptions(bounds: Bounds) -> list[str]:
         result.append(f"No state has a value above {bounds.value_max:g}{'' if bounds.stationary else ', at any step'}.")
     if not bounds.step_indexed:
         result.append("The world does not change from step to step, since the steps were pooled.")
-    unlimited = [name for name, gamma in bounds.confounding.items() if math.isinf(gamma)]
-    if unlimited:
+    limited = {name: gamma for name, gamma in bounds.confounding.items() if math.isfinite(gamma)}
+    if unlimited := [name for name in bounds.confounding if name not in limited]:
         result.append(f"Nothing about confounding: {', '.join(unlimited)} may have seen anything.")
-    for name, gamma in bounds.confounding.items():
-        if math.isinf(gamma):
-            continue
+    for name, gamma in limited.items():
         result.append(
             f"{name} is unconfounded: nothing that it saw beyond the log influenced its actions."
             if gamma == 1
@@ -142,13 +140,11 @@ def sensitivity_summary(found: Sensitivity) -> str:
     """Return a line per Gamma and the findings."""
     lines = [f"Means over {found.bounded.sum():,} states, by confounding:"]
     for row in found.rows():
-        shown = f"- {row['confounding']:g}: "
-        if row["contradiction"]:
-            shown += "the sources contradict each other"
-        else:
-            shown += f"ceiling {row['ceiling']:.4f}, floor {row['floor']:.4f}, {row['suboptimal']:.1%} of actions "
+        shown = "the sources contradict each other"
+        if not row["contradiction"]:
+            shown = f"ceiling {row['ceiling']:.4f}, floor {row['floor']:.4f}, {row['suboptimal']:.1%} of actions "
             shown += f"provably suboptimal, best action singled out in {row['singled_out']} states"
-        lines.append(shown)
+        lines.append(f"- {row['confounding']:g}: {shown}")
     return "\n".join([*lines, "", *findings(found)])
 
 
@@ -157,11 +153,9 @@ def findings(found: Sensitivity) -> list[str]:
     known = found.breakdown[found.bounded & ~np.isnan(found.breakdown)]
     states = int(found.bounded.sum())
     result = []
-    impossible = [gamma for gamma, why in zip(found.confounding, found.contradictions, strict=True) if why]
-    if impossible:
-        shown = ", ".join(f"{gamma:g}" for gamma in impossible)
-        result.append(f"At a confounding of {shown} the sources contradict each other.")
     possible = [why is None for why in found.contradictions]
+    if impossible := [f"{g:g}" for g, fine in zip(found.confounding, possible, strict=True) if not fine]:
+        result.append(f"At a confounding of {', '.join(impossible)} the sources contradict each other.")
     ceilings, floors = found.ceilings[possible][:, found.bounded], found.floors[possible][:, found.bounded]
     if (np.diff(ceilings, axis=0) < -TIE).any() or (np.diff(floors, axis=0) > TIE).any():
         result.append(

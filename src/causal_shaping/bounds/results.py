@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from causal_shaping.bounds import explanation
 from causal_shaping.bounds.settings import CEILING, FLOOR, Settings
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from causal_shaping.data.potential import Potential
+    from causal_shaping.io.container import Contents
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -123,14 +125,15 @@ class Bounds(Settings, Result):
         confounding = {name: "inf" if math.isinf(gamma) else gamma for name, gamma in self.confounding.items()}
         return result | {"space": json.loads(self.space.to_json()), "confounding": confounding}
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row per step and state: its label, `value`, `vacuous`, `terminal`, and a column for each action."""
-        from causal_shaping.bounds._files import q_names  # the columns of the file
-
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is known of each step and state, by name: arrays like `values`."""
         terminal = np.broadcast_to(self.terminal, self.values.shape)
         columns = {"value": self.values, "vacuous": self.vacuous, "terminal": terminal}
-        columns |= {name: self.q_values[..., x] for x, name in enumerate(q_names(self.space))}
-        return frame_by_state(self.space, columns)
+        return columns | {name: self.q_values[..., x] for x, name in enumerate(q_names(self.space))}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per step and state: its label, `value`, `vacuous`, `terminal`, and a column for each action."""
+        return frame_by_state(self.space, self.columns())
 
     def to_json(self) -> str:
         """Return the settings, what they mean in words, and the first step's bounds as JSON."""
@@ -150,19 +153,40 @@ class Bounds(Settings, Result):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bounds to a Parquet file: a row per step and state, all else in the metadata."""
-        from causal_shaping.bounds._files import save_bounds
+        from causal_shaping.io.by_state import save_by_state  # late, as bounds need no pyarrow
 
-        save_bounds(self, path)
+        metadata = {**self.metadata, "assumptions": self.assumptions}
+        save_by_state(path, self.KIND, self.space, self.columns(), metadata, self.checksum)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the bounds that `save` wrote, checked against their checksum."""
-        from causal_shaping.bounds._files import load_bounds
+        from causal_shaping.io.container import load
 
-        return load_bounds(cls, path)
+        return load(path, cls.KIND, cls._from_contents)
+
+    @classmethod
+    def _from_contents(cls, contents: Contents) -> Self:
+        from causal_shaping.io.by_state import columns_by_state
+
+        columns, space, held = columns_by_state(contents), contents.space, contents.metadata
+        names = (field.name for field in dataclasses.fields(cls) if field.name not in cls.ARRAYS)
+        made = {name: held[name] for name in names}
+        made |= {name: tuple(held[name]) for name in ("sources", "caveats")}
+        made |= {"space": space, "values": columns["value"], "vacuous": columns["vacuous"]}
+        made["confounding"] = {name: float(gamma) for name, gamma in held["confounding"].items()}
+        made["terminal"] = columns["terminal"].reshape(-1, len(space.states))[0]
+        made["q_values"] = np.stack([columns[name] for name in q_names(space)], axis=-1)
+        return cls(**made)
 
     def __repr__(self) -> str:
         return explanation.one_line(self)
+
+
+def q_names(space: Space) -> list[str]:
+    """Return a column for each action; those that look alike, as 1 and "1" do, have their position behind them."""
+    names = [f"q_value of {action}" for action in space.actions]
+    return [f"{name} ({x})" if names.count(name) > 1 else name for x, name in enumerate(names)]
 
 
 class Ceilings(Bounds):

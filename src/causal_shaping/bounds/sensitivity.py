@@ -20,18 +20,20 @@ import numpy.typing as npt
 
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import explanation
-from causal_shaping.bounds.ceilings import compute, prepare, provably_suboptimal
+from causal_shaping.bounds.ceilings import compute, provably_suboptimal
 from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, merge_counts
+from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, check_sources, merge_counts
 from causal_shaping.bounds.support import Support
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
-from causal_shaping.errors import ArgumentError, ContradictionError
+from causal_shaping.errors import ArgumentError, ContradictionError, DataError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from causal_shaping.io.container import Contents
 
 GAMMAS = (1.0, 1.5, 2.0, 5.0, math.inf)
 PRECISION = 0.02
@@ -89,15 +91,14 @@ class Sensitivity(Result):
         """Return a row per Gamma: means over the states in which some source acted."""
         result: list[dict[str, Any]] = []
         for i, gamma in enumerate(self.confounding):
-            row: dict[str, Any] = {"confounding": gamma, "contradiction": self.contradictions[i]}
+            result.append({"confounding": gamma, "contradiction": self.contradictions[i]})
             if self.contradictions[i] is None:
-                row |= {
+                result[-1] |= {
                     "ceiling": float(self.ceilings[i, self.bounded].mean()),
                     "floor": float(self.floors[i, self.bounded].mean()),
                     "suboptimal": float(self.suboptimal[i]),
                     "singled_out": int(self.singled_out[i, self.bounded].sum()),
                 }
-            result.append(row)
         return result
 
     def findings(self) -> list[str]:
@@ -130,30 +131,67 @@ class Sensitivity(Result):
     def to_json(self) -> str:
         """Return a row per Gamma, the findings, and the states in which some source acted, as JSON."""
         best = self.columns()["best_action"][0]
-        states = [
-            {
-                "state": self.space.states[s],
-                "best_action": best[s],
-                "breakdown": self.breakdown[s],
-                "ceilings": self.ceilings[:, s],
-                "floors": self.floors[:, s],
-            }
-            for s in np.flatnonzero(self.bounded)
-        ]
+        columns = (self.space.states, best, self.breakdown, self.ceilings.T, self.floors.T)
+        names = ("state", "best_action", "breakdown", "ceilings", "floors")
+        rows = zip(self.bounded, *columns, strict=True)
+        states = [dict(zip(names, row, strict=True)) for bounded, *row in rows if bounded]
         return json_text({"confounding": self.rows(), "findings": self.findings(), "states": states})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a row per Gamma and state: to a Parquet file, which `load` reads, or to a CSV table."""
-        from causal_shaping.bounds._files import save_sensitivity
+        import pyarrow as pa
 
-        save_sensitivity(self, path)
+        from causal_shaping.io import container, files, labels  # late, as bounds need no pyarrow
+
+        states = np.tile(np.arange(len(self.space.states), dtype=np.int32), len(self.confounding))
+        table: dict[str, Any] = dict(labels.state_columns(self.space, states))
+        for name, column in self.columns().items():
+            table[self.space.free_name(name)] = pa.array(column.ravel(), from_pandas=True)
+        if files.check_target(path, files.TABLES).name.lower().endswith(files.CSV):
+            files.write_table(path, table)
+            return
+        metadata = {
+            "confounding": [str(gamma) for gamma in self.confounding],
+            "suboptimal": [str(share) for share in self.suboptimal],
+            "contradictions": self.contradictions,
+            "best_action": self.best_action.tolist(),
+        }
+        container.save(path, self.KIND, table, metadata, space=self.space, checksum=self.checksum)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return what `save` wrote to a Parquet file, checked against its checksum."""
-        from causal_shaping.bounds._files import load_sensitivity
+        from causal_shaping.io.container import load
 
-        return load_sensitivity(cls, path)
+        return load(path, cls.KIND, cls._from_contents)
+
+    @classmethod
+    def _from_contents(cls, contents: Contents) -> Self:
+        from causal_shaping.io import labels
+
+        table, space, held = contents.table, contents.space, contents.metadata
+        gammas = tuple(map(float, held["confounding"]))
+        place = labels.positions(table, space.columns, space.find, "state").astype(np.int64)
+        place += len(space.states) * np.searchsorted(gammas, table[space.free_name("confounding")].to_numpy())
+        if not np.array_equal(np.sort(place), np.arange(len(gammas) * len(space.states))):
+            raise DataError("it does not hold each Gamma and state once")
+        order = np.argsort(place)
+
+        def column(name: str) -> Any:
+            return table[space.free_name(name)].to_numpy()[order].reshape(len(gammas), -1)
+
+        return cls(
+            space=space,
+            confounding=gammas,
+            ceilings=column("ceiling"),
+            floors=column("floor"),
+            suboptimal=np.array(held["suboptimal"], dtype=np.float64),
+            singled_out=column("singled_out"),
+            contradictions=tuple(held["contradictions"]),
+            best_action=np.array(held["best_action"], dtype=np.int32),
+            breakdown=column("breakdown")[0],
+            bounded=column("bounded")[0],
+        )
 
     def __repr__(self) -> str:
         known = int((~np.isnan(self.breakdown[self.bounded])).sum())
@@ -183,12 +221,12 @@ def sensitivity(
         horizon: how many steps an episode has.
         reward_max: the most that a step can pay.
         reward_min: the least that a step can pay.
-        support: what unproven mass may do, see `value_ceilings`.
+        support: see `value_ceilings`.
         confounding: the Gammas to look at, each for all sources alike.
         fixed: sources whose Gamma is known, by name; they keep it.
         confidence: the probability that all bounds of one Gamma hold at once; None for plug-in estimates.
-        discount: the factor on future reward.
-        min_visits: states with fewer visits get `any` support.
+        discount: see `value_ceilings`.
+        min_visits: see `value_ceilings`.
         value_max: a known upper bound on values, for the ceilings.
         progress: called after each Gamma, those of the search for the breakdown among them; how many they are in all
             becomes known during the search.
@@ -204,9 +242,7 @@ def sensitivity(
     gammas = sorted({float(gamma) for gamma in confounding})
     if not gammas:
         raise ArgumentError("Sensitivity needs at least one Gamma.")
-    for name in fixed or {}:
-        if name not in held.sources:
-            raise ArgumentError(f"fixed names {name!r}, but the sources are {', '.join(held.sources)}.")
+    check_sources("fixed", fixed or {}, held)
     options: dict[str, Any] = {"horizon": horizon, "support": support, "confidence": confidence, "discount": discount}
     options["min_visits"] = min_visits
     done = 0
@@ -217,7 +253,7 @@ def sensitivity(
         above = Settings(reward_bound=reward_max, confounding=given, value_max=value_max, **options)
         below = Settings(reward_bound=reward_min, confounding=given, **options)
         try:
-            return compute(Ceilings, *prepare(Ceilings, held, above)), compute(Floors, *prepare(Floors, held, below))
+            return compute(Ceilings, held, above, doubts=False), compute(Floors, held, below, doubts=False)
         finally:
             done += 1
             progress(done, done + left, f"Bounding values at a confounding of {gamma:.4g}")
@@ -235,24 +271,22 @@ def sensitivity(
     q_values = lowest.q_values[0]
     others = q_values < q_values.max(axis=-1, keepdims=True) - TIE
 
-    def singles_out(pair: tuple[Ceilings, Floors]) -> BoolArray:
-        worse = provably_suboptimal(*pair)[0]
-        return np.asarray((worse | ~others).all(axis=-1) & others.any(axis=-1))
+    def singles_out(worse: BoolArray) -> BoolArray:
+        return np.asarray((worse[0] | ~others).all(axis=-1) & others.any(axis=-1))
 
-    states = len(held.space.states)
-    nothing, none = np.full(states, np.nan), np.zeros(states, dtype=bool)
-    masks = {gamma: provably_suboptimal(*pair)[:, ~lowest.terminal].mean() for gamma, pair in found.items()}
-    tested = {gamma: singles_out(pair) for gamma, pair in found.items()}
+    nothing, none = np.full(len(others), np.nan), np.zeros(len(others), dtype=bool)
+    masks = {gamma: provably_suboptimal(*pair) for gamma, pair in found.items()}
+    tested = {gamma: singles_out(worse) for gamma, worse in masks.items()}
     return Sensitivity(
         space=held.space,
         confounding=tuple(gammas),
         ceilings=np.array([found[g][0].values[0] if g in found else nothing for g in gammas]),
         floors=np.array([found[g][1].values[0] if g in found else nothing for g in gammas]),
-        suboptimal=np.array([masks.get(g, np.nan) for g in gammas]),
+        suboptimal=np.array([masks[g][:, ~lowest.terminal].mean() if g in found else np.nan for g in gammas]),
         singled_out=np.array([tested.get(g, none) for g in gammas]),
         contradictions=tuple(why.get(g) for g in gammas),
         best_action=q_values.argmax(axis=-1).astype(np.int32),
-        breakdown=_breakdown(tested, lambda gamma, left: singles_out(bounds(gamma, left))),
+        breakdown=_breakdown(tested, lambda gamma, left: singles_out(provably_suboptimal(*bounds(gamma, left)))),
         bounded=~lowest.vacuous[0] & ~lowest.terminal,
     )
 
@@ -261,10 +295,7 @@ def _breakdown(tested: dict[float, BoolArray], test: Callable[[float, int], Bool
     """Return the largest Gamma at which each state passes a test that it fails at all larger ones.
 
     Halves the interval of log Gamma in which a state breaks down, for all states with the same interval together.
-
-    Args:
-        tested: what passes, bool [states], at the Gammas tested so far.
-        test: what passes at a Gamma; it is also told how many more are to be tested, as far as is known.
+    `tested` holds what passes, bool [states], at Gammas tested so far. A test is also told how many more there will be.
     """
     tested = dict(tested)
     missing = [end for end in (math.inf, max(MOST_CONFOUNDING, min(tested))) if end not in tested]
@@ -274,11 +305,9 @@ def _breakdown(tested: dict[float, BoolArray], test: Callable[[float, int], Bool
     passed = np.array([tested[gamma] for gamma in gammas])
     last = passed.shape[0] - 1 - passed[::-1].argmax(axis=0)  # the largest Gamma that passes, if any does
     result = np.where(passed.any(axis=0), np.array(gammas)[last], np.nan)
-    work = []
-    for below, above in itertools.pairwise(gammas[:-1]):  # inf cannot be halved
-        within = passed.any(axis=0) & (result == below)
-        if within.any():
-            work.append((below, above, within))
+    # The intervals to halve, with the states that break down within; inf cannot be halved.
+    work = [(below, above, result == below) for below, above in itertools.pairwise(gammas[:-1])]
+    work = [part for part in work if part[2].any()]
     while work:
         below, above, within = work.pop()
         result[within] = below
@@ -287,11 +316,8 @@ def _breakdown(tested: dict[float, BoolArray], test: Callable[[float, int], Bool
         middle = math.sqrt(below * above)
         left = _halvings(below, above) - 1 + sum(_halvings(low, high) for low, high, _ in work)
         passes = test(middle, left)
-        work += [
-            (low, high, part)
-            for low, high, part in ((middle, above, within & passes), (below, middle, within & ~passes))
-            if part.any()
-        ]
+        halves = ((middle, above, within & passes), (below, middle, within & ~passes))
+        work += [half for half in halves if half[2].any()]
     return result
 
 

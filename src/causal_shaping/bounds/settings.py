@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
@@ -20,8 +20,6 @@ from causal_shaping.errors import ArgumentError, DataError
 
 CEILING, FLOOR = 1.0, -1.0
 """Which way a bound errs. A floor is a ceiling of the negated values, but for the choice of the best action."""
-
-METHODS = ("joint", "paper")
 
 TIE = 1e-9
 """Values that differ by less than this are equally good."""
@@ -63,7 +61,7 @@ class Settings:
 
     def checked(self, counts: Counts) -> Self:
         """Return the settings for these counts, Gamma by source and numbers in plain Python; or say what is wrong."""
-        check_choice("method", self.method, METHODS)
+        check_choice("method", self.method, ("joint", "paper"))
         check_integer("horizon", self.horizon, least=1)
         check_discount(self.discount)
         gammas = _confounding_by_source(counts, self.confounding)
@@ -110,10 +108,8 @@ class Settings:
 def _confounding_by_source(counts: Counts, confounding: Confounding) -> dict[str, float]:
     """Return Gamma of each source: one number for all, or a mapping by name in which the others are unlimited."""
     if isinstance(confounding, Mapping):
-        for name in confounding:
-            if name not in counts.sources:
-                raise ArgumentError(f"confounding names {name!r}, but the sources are {', '.join(counts.sources)}.")
-        given = {name: confounding.get(name, math.inf) for name in counts.sources}
+        check_sources("confounding", confounding, counts)
+        given = dict.fromkeys(counts.sources, math.inf) | dict(confounding)
     else:
         given = dict.fromkeys(counts.sources, confounding)
     try:
@@ -124,6 +120,13 @@ def _confounding_by_source(counts: Counts, confounding: Confounding) -> dict[str
         if not gamma >= 1:
             raise ArgumentError(f"The confounding of {name!r} is {gamma}; it must be 1 (none) or more, up to inf.")
     return gammas
+
+
+def check_sources(what: str, given: Iterable[str], counts: Counts) -> None:
+    """Refuse names that no source has."""
+    for name in given:
+        if name not in counts.sources:
+            raise ArgumentError(f"{what} names {name!r}, but the sources are {', '.join(counts.sources)}.")
 
 
 def merge_counts(counts: Counts | Sequence[Counts]) -> Counts:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from causal_shaping._checks import check_choice
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import UNKNOWN, Label
@@ -31,11 +32,10 @@ source acted."""
 
 def terminal_states(counts: Counts) -> BoolArray:
     """Whether a state is terminal: declared to be, or entered only to end there while no source acted in it."""
-    states = len(counts.space.states)
-    ends, continues = ended_in(counts), np.zeros(states, dtype=bool)
-    continues[counts.next_state[(counts.next_state != UNKNOWN) & ~counts.terminated]] = True
-    continues[counts.state] = True
-    return counts.space.is_terminal | (ends & ~continues)
+    ends = ended_in(counts)
+    ends[counts.next_state[(counts.next_state != UNKNOWN) & ~counts.terminated]] = False
+    ends[counts.state] = False
+    return counts.space.is_terminal | ends
 
 
 def ended_in(counts: Counts) -> BoolArray:
@@ -89,17 +89,11 @@ def _paid_otherwise(counts: Counts) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A user's support: allowed successors of (s, x), for those that have any listed.
+    """A user's support: allowed successors of (s, x), for those that have any listed."""
 
-    Attributes:
-        pair: int64 [pairs], s * actions + x, rising.
-        first: int64 [pairs], where the successors of each begin.
-        after: int32 [successors], a state; the number of states for the end.
-    """
-
-    pair: LongArray
-    first: LongArray
-    after: IntArray
+    pair: LongArray  # [pairs], s * actions + x, rising
+    first: LongArray  # [pairs], where the successors of each begin
+    after: IntArray  # [successors], a state; the number of states for the end
 
     def best(self, following: FloatArray, anything: float, shape: tuple[int, int]) -> FloatArray:
         """Return the best that can follow (s, x): float64 [states, actions]; `following` ends with that of an end."""
@@ -112,11 +106,8 @@ class Given:
 def given_support(counts: Counts, support: Support) -> Given | None:
     """Return a user's support as arrays; None if it is one of `SUPPORTS`."""
     if isinstance(support, str):
-        if support not in SUPPORTS:
-            raise ArgumentError(
-                f"support is {support!r}; use {' or '.join(map(repr, SUPPORTS))}, a table {{state: successors}} or a "
-                "function of state and action."
-            )
+        more = ", a table {state: successors} or a function of state and action"
+        check_choice("support", support, SUPPORTS, more)
         return None
     space, table = counts.space, {}
     for s, x, successors in _listed(counts, support):
@@ -144,11 +135,8 @@ def given_support(counts: Counts, support: Support) -> Given | None:
         for allowed in (table[pair] for pair in pairs)
     ]
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    return Given(
-        pair=np.array(pairs, dtype=np.int64),
-        first=np.cumsum(lengths) - lengths,
-        after=np.array([s for row in rows for s in row], dtype=np.int32),
-    )
+    after = np.array([s for row in rows for s in row], dtype=np.int32)
+    return Given(np.array(pairs, dtype=np.int64), np.cumsum(lengths) - lengths, after)
 
 
 def _listed(counts: Counts, support: Support) -> Iterable[tuple[int, int, Successors | None]]:

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -89,14 +89,10 @@ class Contradiction:
         """Return it in words; shares that would give a small count away are withheld."""
         if self.confounding is None:
             reconciled = "No confounding reconciles them (at 95% confidence): they did not watch the same world."
-        elif math.isinf(self.confounding):
-            reconciled = "At least one of them is confounded there, without limit."
-        elif self.confounding == 1:
-            reconciled = "At least one of them is confounded there; a little confounding reconciles them."
         else:
-            reconciled = (
-                f"At least one of them is confounded there; a confounding of {self.confounding:.3g} reconciles them."
-            )
+            much = "a little confounding" if self.confounding == 1 else f"a confounding of {self.confounding:.3g}"
+            limit = ", without limit" if math.isinf(self.confounding) else f"; {much} reconciles them"
+            reconciled = f"At least one of them is confounded there{limit}."
         when = "" if self.step is None else f" at step {self.step}"
         shares = " against ".join(
             f"a share that is {cells.share(0, share * n, n)}"
@@ -138,17 +134,13 @@ class Contradictions(ResultSequence[Contradiction]):
         if len(self.sources) == 1:
             return ["With one source there is nothing to compare: confounding cannot be tested for."]
         if self.items:
-            cells = SmallCells(self.smallest_cell)
-            count = len(self.items)
-            head = f"{count} contradiction{'' if count == 1 else 's'} between sources:"
-            return [head, *(item.describe(cells) for item in self.items)]
-        left_out = (
-            f" {self.compared} of {self.shared} state-actions that two sources took were compared; the others hold "
-            "rows without a known outcome."
-            if self.compared < self.shared
-            else ""
-        )
-        return [f"No two sources contradict each other. That does not prove that they are unconfounded.{left_out}"]
+            head = f"{len(self.items)} contradiction{'' if len(self.items) == 1 else 's'} between sources:"
+            return [head, *(item.describe(SmallCells(self.smallest_cell)) for item in self.items)]
+        result = "No two sources contradict each other. That does not prove that they are unconfounded."
+        if self.compared < self.shared:
+            result += f" {self.compared} of {self.shared} state-actions that two sources took were compared; "
+            result += "the others hold rows without a known outcome."
+        return [result]
 
     def summary(self) -> str:
         """Return what was found, a sentence a line."""
@@ -166,16 +158,14 @@ class Contradictions(ResultSequence[Contradiction]):
 
     def as_plain(self) -> list[dict[str, Any]]:
         """Return everything as plain values, for JSON."""
-        cells = SmallCells(self.smallest_cell)
-        result = []
+        cells, result = SmallCells(self.smallest_cell), []
         for item in self.items:
-            shown: dict[str, Any] = {"text": item.describe(cells)}
-            if self.smallest_cell is not None:  # what is left of the visits to the state could be a small cell
-                shown["visits"] = [None, None]
+            row = asdict(item) | {"text": item.describe(cells)}
             for name, n in zip(("first_share", "second_share"), item.visits, strict=True):
-                share = getattr(item, name)
-                shown[name] = None if cells.hides_share(round(share * n), n) else cells.rounded(share)
-            result.append(asdict(item) | shown)
+                row[name] = None if cells.hides_share(round(row[name] * n), n) else cells.rounded(row[name])
+            if self.smallest_cell is not None:  # what is left of the visits to the state could be a small cell
+                row["visits"] = [None, None]
+            result.append(row)
         return result
 
     def __repr__(self) -> str:
@@ -204,37 +194,25 @@ def contradictions(counts: Counts, *, level: float = LEVEL, seed: int = 0) -> Co
     if counts.population:
         raise ArgumentError("The test is for samples; population counts can be compared as they are.")
     check_probability("level", level, example="0.05")
-    cells = [
-        (pair, cell) for pair in itertools.combinations(range(len(counts.sources)), 2) for cell in _cells(counts, *pair)
-    ]
+    pairs = itertools.combinations(range(len(counts.sources)), 2)
+    shared = [cell for pair in pairs for cell in _shared_cells(counts, pair)]
+    cells = [cell for cell in shared if all(after != UNKNOWN or ended for after, ended, _ in cell.outcomes)]
     rng = np.random.default_rng(seed)
     deals = math.ceil(4 * len(cells) / level)  # enough to fall below level / cells
-    p_values = np.array([_p_value(cell.table, rng, deals) for _, cell in cells])
-    order = np.argsort(p_values)
-    adjusted, running = {}, 0.0
-    for rank, position in enumerate(order):
+    p_values = np.array([_p_value(cell.table, rng, deals) for cell in cells])
+    found, running = [], 0.0
+    for rank, position in enumerate(np.argsort(p_values)):
         running = max(running, min(1.0, p_values[position] * (len(cells) - rank)))
         if running > level:
             break
-        adjusted[position] = running
-    found = (_contradiction(counts, cells[i][0], cells[i][1], p) for i, p in adjusted.items())
-    return Contradictions(tuple(found), counts.sources, level, len(cells), _shared_cells(counts))
+        found.append(_contradiction(counts, cells[position], running))
+    return Contradictions(tuple(found), counts.sources, level, len(cells), len(shared))
 
 
-def _shared_cells(counts: Counts) -> int:
-    """Return how many (pair of sources, [step,] state, action) both sources of the pair took."""
-    columns = (_steps(counts), counts.state, counts.action)
-    taken = [
-        set(zip(*(column[counts.source == i].tolist() for column in columns), strict=True))
-        for i in range(len(counts.sources))
-    ]
-    return sum(len(first & second) for first, second in itertools.combinations(taken, 2))
-
-
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(NamedTuple):
     """Outcomes of two sources after one (state, action), at one step if the counts are step-indexed."""
 
+    pair: tuple[int, int]
     step: int | None
     state: int
     action: int
@@ -243,34 +221,25 @@ class _Cell:
     visits: tuple[float, float]  # of the state at that step, all actions
 
 
-def _steps(counts: Counts) -> npt.NDArray[np.int64]:
-    """Return the step of each entry, 0 if steps are pooled."""
-    return np.zeros(len(counts), dtype=np.int64) if counts.step is None else counts.step.astype(np.int64)
-
-
-def _cells(counts: Counts, first: int, second: int) -> Iterator[_Cell]:
-    """Yield the (state, action), or (step, state, action), that both sources hold outcomes of."""
-    rewards = counts.discrete_rewards[first] and counts.discrete_rewards[second]
-    step = _steps(counts)
+def _shared_cells(counts: Counts, pair: tuple[int, int]) -> Iterator[_Cell]:
+    """Yield the (state, action), or (step, state, action), that both sources took."""
+    rewards = all(counts.discrete_rewards[source] for source in pair)
+    step = np.zeros(len(counts), dtype=np.int64) if counts.step is None else counts.step
     visits = np.zeros((2, int(step.max(initial=0)) + 1, len(counts.space.states)))
     found: dict[tuple[int, int, int], dict[tuple[int, bool, float], list[float]]] = {}
-    pair = np.isin(counts.source, (first, second))
-    hidden = pair & ~counts.outcome_known
-    unknown = set(zip(*(column[hidden].tolist() for column in (step, counts.state, counts.action)), strict=True))
     after_state = known_next_state(counts)
-    for row, source in enumerate((first, second)):
+    columns = (step, counts.state, counts.action, after_state, counts.terminated, counts.reward_min, counts.n)
+    for row, source in enumerate(pair):
         here = counts.source == source
         np.add.at(visits[row], (step[here], counts.state[here]), counts.n[here])
-        here &= counts.outcome_known
-        columns = (step, counts.state, counts.action, after_state, counts.terminated, counts.reward_min, counts.n)
         for h, s, x, after, ended, reward, n in zip(*(column[here].tolist() for column in columns), strict=True):
             outcomes = found.setdefault((h, s, x), {})
             outcomes.setdefault((after, ended, reward if rewards else 0.0), [0.0, 0.0])[row] += n
     for (h, s, x), outcomes in found.items():
         table = np.array(list(outcomes.values())).T
-        if (table.sum(axis=1) > 0).all() and (h, s, x) not in unknown:
+        if (table.sum(axis=1) > 0).all():
             at = None if counts.step is None else h
-            yield _Cell(at, s, x, list(outcomes), table, (visits[0, h, s], visits[1, h, s]))
+            yield _Cell(pair, at, s, x, list(outcomes), table, (visits[0, h, s], visits[1, h, s]))
 
 
 def _statistic(first: npt.NDArray[Any], totals: FloatArray, share: float) -> Any:
@@ -299,7 +268,7 @@ def _p_value(table: FloatArray, rng: np.random.Generator, deals: int) -> float:
     return (extreme + 1) / (dealt + 1)
 
 
-def _contradiction(counts: Counts, pair: tuple[int, int], cell: _Cell, p_value: float) -> Contradiction:
+def _contradiction(counts: Counts, cell: _Cell, p_value: float) -> Contradiction:
     shares = cell.table / cell.table.sum(axis=1, keepdims=True)
     most = int(np.argmax(np.abs(shares[0] - shares[1]).round(12)))  # the first of equals
     after, ended, reward = cell.outcomes[most]
@@ -307,8 +276,8 @@ def _contradiction(counts: Counts, pair: tuple[int, int], cell: _Cell, p_value: 
     same_place = sum(outcome[:2] == (after, ended) for outcome in cell.outcomes) > 1
     paid = f" with reward {reward:.6g}" if same_place else ""
     return Contradiction(
-        first=counts.sources[pair[0]],
-        second=counts.sources[pair[1]],
+        first=counts.sources[cell.pair[0]],
+        second=counts.sources[cell.pair[1]],
         state=counts.space.states[cell.state],
         where=state_text(counts.space, cell.state),
         action=counts.space.actions[cell.action],
@@ -328,15 +297,13 @@ def reconciling(table: FloatArray, visits: tuple[float, float], confidence: floa
     Under Gamma, do(x) gives outcome o a mass between L = p(o | x) (p(x) + (1 - p(x)) / Gamma) and
     U = p(o | x) (p(x) + (1 - p(x)) Gamma), for each source. The sources agree if some distribution lies within all of
     these. Probabilities are replaced by simultaneous exact binomial limits, so that chance alone does not separate the
-    sources; an outcome that neither saw is allowed for.
+    sources; an outcome that neither saw is allowed for. Returns inf if only unlimited confounding will do, None if not
+    even that.
 
     Args:
         table: how often each outcome followed (s, x), float [sources, outcomes].
         visits: how often each source was in s.
         confidence: of all limits together.
-
-    Returns:
-        1 or more, inf if only unlimited confounding will do, None if not even that.
     """
     held = np.concatenate([table, np.zeros((len(table), 1))], axis=1)  # and one outcome that nobody saw
     taken, total = table.sum(axis=1, keepdims=True), np.asarray(visits, dtype=np.float64)[:, None]
@@ -346,11 +313,9 @@ def reconciling(table: FloatArray, visits: tuple[float, float], confidence: floa
 
     def agrees(gamma: float) -> bool:
         least = low * (propensity + (1 - propensity) / gamma)
-        most = (
-            np.minimum(1.0, high * (propensity + (1 - propensity) * gamma))
-            if math.isfinite(gamma)
-            else np.ones_like(high)
-        )
+        most = np.ones_like(high)
+        if math.isfinite(gamma):
+            most = np.minimum(1.0, high * (propensity + (1 - propensity) * gamma))
         floor, ceiling = least.max(axis=0), most.min(axis=0)
         return bool((floor <= ceiling).all() and floor.sum() <= 1 <= ceiling.sum())
 

@@ -81,17 +81,12 @@ class Coverage(ResultSequence[SourceCoverage]):
 
     def rows(self) -> list[list[str]]:
         """Return a row of text per source, under the heads of `summary`."""
-        cells = SmallCells(self.smallest_cell)
-        return [
-            [
-                item.source,
-                f"{item.states:,}",
-                f"{len(item.few_visits):,}",
-                f"{len(item.untried_actions):,}",
-                cells.share(0, round(item.action_share * item.steps), item.steps),
-            ]
-            for item in self.items
-        ]
+        cells, result = SmallCells(self.smallest_cell), []
+        for item in self.items:
+            numbers = (item.states, len(item.few_visits), len(item.untried_actions))
+            share = cells.share(0, round(item.action_share * item.steps), item.steps)
+            result.append([item.source, *(f"{number:,}" for number in numbers), share])
+        return result
 
     HEADS = ("source", "states acted in", "with few visits", "untried actions", "most frequent action")
 
@@ -160,20 +155,17 @@ def coverage(counts: Counts, *, few_visits: int = FEW_VISITS) -> Coverage:
         acted = visits > 0
         entered = np.zeros(len(acted), dtype=bool)
         entered[counts.next_state[(counts.source == i) & (counts.next_state != UNKNOWN)]] = True
-        items.append(
-            SourceCoverage(
-                source=source,
-                steps=int(visits.sum()),
-                states=int(acted.sum()),
-                few_visits=_labels(counts, acted & (visits < limit)),
-                unseen_states=_labels(counts, ~acted & ~entered),
-                untried_actions=tuple(
-                    (counts.space.states[s], counts.space.actions[x])
-                    for s, x in np.argwhere(acted[:, None] & (taken == 0)).tolist()
-                ),
-                action_share=float(taken.max(axis=1).sum() / visits.sum()),
-            )
+        untried = np.argwhere(acted[:, None] & (taken == 0)).tolist()
+        covered = SourceCoverage(
+            source=source,
+            steps=int(visits.sum()),
+            states=int(acted.sum()),
+            few_visits=_labels(counts, acted & (visits < limit)),
+            unseen_states=_labels(counts, ~acted & ~entered),
+            untried_actions=tuple((counts.space.states[s], counts.space.actions[x]) for s, x in untried),
+            action_share=float(taken.max(axis=1).sum() / visits.sum()),
         )
+        items.append(covered)
     return Coverage(counts, tuple(items), limit)
 
 

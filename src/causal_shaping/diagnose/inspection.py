@@ -18,7 +18,7 @@ from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds.support import sources_without_terminations
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.result import Result, json_text, state_parts, text_table
+from causal_shaping.data.result import Result, frame_by_state, json_text, text_table
 from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.contradictions import LEVEL, Contradictions, contradictions
 from causal_shaping.diagnose.coverage import FEW_VISITS, Coverage, coverage, seen_once, unseen_mass
@@ -160,8 +160,7 @@ class Inspection(Result):
             for item in self.episodes
             if (shown := cells.parts(self._ends(item))[2]) != "0"
         ]
-        without = [self.counts.sources[i] for i in sources_without_terminations(self.counts)]
-        if without:
+        if without := [self.counts.sources[i] for i in sources_without_terminations(self.counts)]:
             result.append(
                 f"No episode of {', '.join(without)} is known to have ended: wherever one stops, anything may have "
                 "followed. Name the column that says whether an episode terminated."
@@ -175,21 +174,14 @@ class Inspection(Result):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the coverage, a row per source and state, with the unseen outcome mass of the state."""
-        import pandas as pd
-
         space = self.counts.space
-        masses = pd.DataFrame(
-            [
-                {**state_parts(space, s), space.free_name("unseen_mass"): mass}
-                for s, mass in enumerate(self.unseen_shown.tolist())
-            ]
-        )
+        masses = frame_by_state(space, {"unseen_mass": self.unseen_shown})
         return self.coverage.to_pandas().merge(masses, on=list(space.columns), how="left")
 
-    def as_plain(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def to_json(self) -> str:
+        """Return everything as JSON."""
         cells, states = SmallCells(self.smallest_cell), self.counts.space.states
-        return {
+        plain = {
             "states": len(states),
             "actions": list(self.counts.space.actions),
             "smallest_cell": self.smallest_cell,
@@ -213,6 +205,7 @@ class Inspection(Result):
             "contradictions": self.contradictions.as_plain(),
             "findings": self.findings(),
         }
+        return json_text(plain)
 
     def _plain_episodes(self, item: Summary) -> dict[str, Any]:
         held = asdict(item)
@@ -226,10 +219,6 @@ class Inspection(Result):
         hidden |= {"mean_return"} if self._hides_return(item) else set()
         return held | dict.fromkeys(hidden)
 
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json_text(self.as_plain())
-
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write one self-contained page for people who will not run anything (extra `plot`)."""
         from causal_shaping.plot import save_page  # the stage to the right: a method people look for
@@ -237,10 +226,8 @@ class Inspection(Result):
         save_page(self, path)
 
     def __repr__(self) -> str:
-        return (
-            f"Inspection({', '.join(self.counts.sources)}: {len(self.counts.space.states)} states, "
-            f"{len(self.contradictions)} contradictions)"
-        )
+        states, names = len(self.counts.space.states), ", ".join(self.counts.sources)
+        return f"Inspection({names}: {states} states, {len(self.contradictions)} contradictions)"
 
 
 def inspect(

@@ -12,7 +12,8 @@ import os
 from types import MappingProxyType
 from typing import Any
 
-from causal_shaping.errors import ArgumentError, MissingExtraError
+from causal_shaping._extras import needs_extra
+from causal_shaping.errors import ArgumentError
 from causal_shaping.io.files import check_target, replacing
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -48,31 +49,29 @@ def draw(result: Any, ax: Any = None, **options: Any) -> Any:
     """
     for kind in type(result).__mro__:
         if kind.__name__ in FIGURES:
-            _require("matplotlib", "Figures")
+            _require("Figures", "matplotlib")
             module, function = FIGURES[kind.__name__]
             return getattr(importlib.import_module(f"causal_shaping.plot.{module}"), function)(result, ax, **options)
     raise ArgumentError(f"There is no figure of a {type(result).__name__}.")
 
 
-def _require(module: str, what: str) -> None:
+def _require(what: str, *modules: str) -> None:
     """Say which extra is missing, if a module is."""
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(what, "plot") from error
+    with needs_extra(what, "plot"):
+        for module in modules:
+            importlib.import_module(module)
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
     """Refuse a file that a figure cannot be written to, and a missing extra; to be asked before long work."""
     check_target(path, FORMATS)
-    _require("matplotlib", "Figures")
+    _require("Figures", "matplotlib")
 
 
 def check_page(path: str | os.PathLike[str]) -> None:
     """Refuse a file that a page cannot be written to, and a missing extra; to be asked before long work."""
     check_target(path, PAGES)
-    for module in ("matplotlib", "jinja2"):
-        _require(module, "Pages")
+    _require("Pages", "matplotlib", "jinja2")
 
 
 def save_page(result: Any, path: str | os.PathLike[str], **parts: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from causal_shaping.bounds.results import Bounds
-from causal_shaping.data.arrays import FloatArray
+from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import Space
@@ -44,9 +44,9 @@ def draw_visits(counts: Counts, ax: Any = None, *, source: str | None = None) ->
     if source is not None and source not in counts.sources:
         raise ArgumentError(f"There is no source {source!r}. The sources are {', '.join(counts.sources)}.")
     here = np.ones(len(counts), dtype=bool) if source is None else counts.source == counts.sources.index(source)
-    visits = np.bincount(counts.state[here], counts.n[here], minlength=len(counts.space.states))
+    visits: Any = np.bincount(counts.state[here], counts.n[here], minlength=len(counts.space.states))
     title = f"Visits per state: {source or ', '.join(counts.sources)}"
-    return draw_states(counts.space, np.where(visits > 0, visits, np.nan), title, ax)
+    return draw_states(counts.space, visits, visits == 0, title, ax)
 
 
 def draw_bounds(
@@ -60,14 +60,10 @@ def draw_bounds(
         world: a world with these states, to draw them on its map; see `world_of`.
         limits: the values at the ends of the colour scale.
     """
-    first = bounds.values if bounds.stationary else bounds.values[0]
-    vacuous = bounds.vacuous if bounds.stationary else bounds.vacuous[0]
+    values, _, vacuous = bounds.first_step
     title = f"{type(bounds).__name__}{'' if bounds.stationary else ' of the first step'}"
-    if world is not None:
-        order, _ = bounds.space.positions(world.space)
-        return _on_map(world, first[order], title, ax, limits)
-    shown = np.where(vacuous | bounds.terminal, np.nan, first)
-    return draw_states(bounds.space, shown, title, ax, limits, CEILING if bounds.KIND == "ceilings" else FLOOR)
+    color = CEILING if bounds.KIND == "ceilings" else FLOOR
+    return draw_states(bounds.space, values, vacuous | bounds.terminal, title, ax, world, limits, color)
 
 
 def draw_potential(potential: Potential, ax: Any = None, *, world: World | None = None, step: int = 0) -> Axes:
@@ -81,10 +77,7 @@ def draw_potential(potential: Potential, ax: Any = None, *, world: World | None 
     """
     values = potential.values[step] if potential.step_indexed else potential.values
     title = f"Potential{f' at step {step}' if potential.step_indexed else ''}"
-    if world is not None:
-        order, _ = potential.space.positions(world.space)
-        return _on_map(world, values[order], title, ax, None)
-    return draw_states(potential.space, np.where(potential.space.is_terminal, np.nan, values), title, ax)
+    return draw_states(potential.space, values, potential.space.is_terminal, title, ax, world)
 
 
 def world_of(space: Space, metadata: Sequence[Mapping[str, str]]) -> World | None:
@@ -106,19 +99,21 @@ def is_grid(space: Space) -> bool:
 def draw_states(
     space: Space,
     values: FloatArray,
+    empty: BoolArray,
     title: str,
     ax: Any = None,
+    world: World | None = None,
     limits: tuple[float, float] | None = None,
     color: str = FLOOR,
 ) -> Axes:
-    """Draw a number for each state, NaN as nothing: as a grid where states are two whole numbers, else as bars."""
+    """Draw a number for each state: on a map, as a grid where states are two whole numbers, else as bars."""
+    if world is not None:
+        order, _ = space.positions(world.space)
+        return draw_map(world, ax, values=values[order], limits=limits, title=f"{world.title}: {title.lower()}")
+    values = np.where(empty, np.nan, values)
     drawn = _draw_grid(space, values, ax, limits) if is_grid(space) else _draw_bars(space, values, ax, color)
     drawn.set_title(text(title))
     return drawn
-
-
-def _on_map(world: World, values: FloatArray, title: str, ax: Any, limits: tuple[float, float] | None) -> Axes:
-    return draw_map(world, ax, values=values, limits=limits, title=f"{world.title}: {title.lower()}")
 
 
 def _draw_grid(space: Space, values: FloatArray, ax: Any, limits: tuple[float, float] | None) -> Axes:
@@ -129,10 +124,8 @@ def _draw_grid(space: Space, values: FloatArray, ax: Any, limits: tuple[float, f
     picture[places[:, 1] - corner[1], places[:, 0] - corner[0]] = values
     (axes,) = panels(ax, size=(min(12.0, 2.0 + 0.5 * width), min(12.0, 1.2 + 0.5 * height)))
     left, top = (corner - 0.5).tolist()
-    low, high = limits or (None, None)
-    drawn = axes.imshow(
-        picture, extent=(left, left + width, top + height, top), interpolation="nearest", vmin=low, vmax=high
-    )
+    (low, high), extent = limits or (None, None), (left, left + width, top + height, top)
+    drawn = axes.imshow(picture, extent=extent, interpolation="nearest", vmin=low, vmax=high)
     figure = axes.get_figure(root=True)
     assert figure is not None
     if not np.isnan(picture).all():
@@ -140,8 +133,7 @@ def _draw_grid(space: Space, values: FloatArray, ax: Any, limits: tuple[float, f
     axes.set(xlabel=text(space.columns[0]), ylabel=text(space.columns[1]))
     for side, name, least, count in zip("xy", space.columns, corner.tolist(), (width, height), strict=True):
         if count <= NAMED_TICKS:
-            ticks = range(least, least + count)
-            rotation = 30 if side == "x" and name in space.bins else 0
+            ticks, rotation = range(least, least + count), 30 if side == "x" and name in space.bins else 0
             names = [text(part_text(space, name, tick)) for tick in ticks]
             getattr(axes, f"set_{side}ticks")(ticks, names, rotation=rotation)
     axes.tick_params(length=0)

@@ -52,12 +52,8 @@ def _provable(found: Coverage, axes: Axes) -> None:
         pairs = [(most, visits) for most, visits in zip(taken.max(axis=1), taken.sum(axis=1), strict=True) if visits]
         share = sorted(most / visits for most, visits in pairs if not cells.hides_share(most, visits))
         axes.plot(share, np.linspace(0, 1, len(share)), drawstyle="steps-post", label=text(item.source))
-    axes.set(
-        xlim=(0, 1.02),
-        xlabel="share of the most frequent action",
-        ylabel="share of states",
-        title="Mass that a source can prove",
-    )
+    axes.set(xlim=(0, 1.02), xlabel="share of the most frequent action", ylabel="share of states")
+    axes.set_title("Mass that a source can prove")
     axes.legend(frameon=False)
     tidy(axes)
 
@@ -65,12 +61,8 @@ def _provable(found: Coverage, axes: Axes) -> None:
 def _unseen(found: Inspection, axes: Axes) -> None:
     unseen = np.sort(found.unseen_shown[~np.isnan(found.unseen_shown)])[::-1]
     axes.plot(np.arange(1, len(unseen) + 1), unseen, color=INK, clip_on=False)
-    axes.set(
-        ylim=(0, max(0.01, 1.05 * unseen.max(initial=0.0))),
-        xlabel="states, worst first",
-        title="Outcomes never seen (estimate)",
-        ylabel="share of what follows a state",
-    )
+    axes.set(xlabel="states, worst first", ylabel="share of what follows a state")
+    axes.set(ylim=(0, max(0.01, 1.05 * unseen.max(initial=0.0))), title="Outcomes never seen (estimate)")
     tidy(axes)
 
 

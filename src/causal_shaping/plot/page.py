@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -69,20 +69,16 @@ def _render(content: Content) -> str:
     return environment().get_template("logs.html").render(parts | content, version=version("causal-shaping"))
 
 
-def _picture(result: Any, caption: str, **options: Any) -> Content:
+def _picture(result: Any, caption: str, drawing: Callable[..., Any] = draw, **options: Any) -> Content:
     figure = Figure(layout="constrained")
-    draw(result, figure, **options)
+    drawing(result, figure, **options)
     return {"source": figure_source(figure), "caption": caption}
 
 
-def _panels(result: Any, parts: Mapping[str, Panel]) -> list[Content]:
+def _panels(result: Any, captions: Sequence[str], parts: Sequence[Panel]) -> list[Content]:
     """Return the panels of a figure one by one, so that they find their place on a phone."""
-    shown = []
-    for caption, part in parts.items():
-        figure = Figure(layout="constrained")
-        draw_panels(result, figure, (part,))
-        shown.append({"source": figure_source(figure), "caption": caption})
-    return shown
+    panels = zip(captions, parts, strict=True)
+    return [_picture(result, caption, draw_panels, parts=(part,)) for caption, part in panels]
 
 
 def _inspected(found: Inspection) -> Content:
@@ -92,8 +88,8 @@ def _inspected(found: Inspection) -> Content:
         "How much of its time a source spends on one action: the mass that it can prove, however confounded it is.",
         "How much of what follows a state was probably never seen. Bounds from observed outcomes take it for zero.",
     )
-    pictures: Content = {"figures": _panels(found, dict(zip(captions, inspection_figures.PANELS, strict=True)))}
-    pictures |= {"map": None, "contradicting": None}
+    pictures: Content = {"map": None, "contradicting": None}
+    pictures["figures"] = _panels(found, captions, inspection_figures.PANELS)
     if is_grid(space) and found.smallest_cell is None:
         pictures["map"] = _picture(found.counts, "How often all sources together acted in each state.")
     if found.contradictions:
@@ -128,16 +124,10 @@ def _coverage_by_state(found: Inspection) -> Content:
         for s in np.flatnonzero(taken.sum(axis=1)).tolist():
             unseen = found.unseen_shown[s]
             limit = "" if found.smallest_cell is None or unseen == 0 else "at most "
-            rows.append(
-                [
-                    item.source,
-                    *_state_cells(space, s),
-                    _count(visits[s]),
-                    f"{(taken[s] > 0).sum()} of {len(space.actions)}",
-                    WITHHELD if isinstance(visits[s], str) else cells.share(0, taken[s].max(), taken[s].sum()),
-                    (WITHHELD if np.isnan(unseen) else f"{limit}{unseen:.1%}", unseen),
-                ]
-            )
+            share = WITHHELD if isinstance(visits[s], str) else cells.share(0, taken[s].max(), taken[s].sum())
+            row = [item.source, *_state_cells(space, s), _count(visits[s])]
+            row += [f"{(taken[s] > 0).sum()} of {len(space.actions)}", share]
+            rows.append([*row, (WITHHELD if np.isnan(unseen) else f"{limit}{unseen:.1%}", unseen)])
     heads = ["source", *space.columns, "visits", "actions tried", "most frequent action", "never seen (estimate)"]
     return _table(heads, rows)
 
@@ -145,7 +135,7 @@ def _coverage_by_state(found: Inspection) -> Content:
 def _bounded(ceilings: Ceilings, floors: Floors | None, found: Inspection | None) -> Content:
     world = None if found is None else world_of(ceilings.space, found.metadata)
     sides: list[Bounds] = [ceilings, *([floors] if floors is not None else [])]
-    values, vacuous = _first(ceilings)
+    values, _, vacuous = ceilings.first_step
     return {
         "ceilings": ceilings,
         "floors": floors,
@@ -153,19 +143,13 @@ def _bounded(ceilings: Ceilings, floors: Floors | None, found: Inspection | None
         "vacuous_value": float(np.ravel(ceilings.vacuous_values)[0]),
         "vacuous_states": int(vacuous.sum()),
         "bound_figures": [
-            _picture(
-                side, f"{type(side).__name__} of the best possible sum of rewards, at the first step.", world=world
-            )
+            _picture(side, f"{side.KIND.title()} of the best possible sum of rewards, at the first step.", world=world)
             for side in sides
-            if (~_first(side)[1] & ~side.terminal).any()
+            if not (side.first_step[2] | side.terminal).all()
         ],
         "bounds_by_state": _bounds_by_state(sides, None if found is None else _total_visits(found)),
         "assumptions": list(dict.fromkeys(sentence for side in sides for sentence in side.assumptions)),
     }
-
-
-def _first(bounds: Bounds) -> tuple[Any, Any]:
-    return (bounds.values, bounds.vacuous) if bounds.stationary else (bounds.values[0], bounds.vacuous[0])
 
 
 def _count(shown: int | str) -> str:
@@ -181,19 +165,14 @@ def _total_visits(found: Inspection) -> list[str]:
     return result
 
 
-def _bounds_by_state(sides: Sequence[Bounds], visits: Sequence[str] | None) -> Content:
+def _bounds_by_state(sides: Sequence[Bounds], visits: list[str] | None) -> Content:
     space = sides[0].space
-    heads = [*space.columns, *(side.KIND.removesuffix("s") for side in sides)]
-    heads += [*(["visits"] if visits is not None else []), "remark"]
-    rows = []
-    for s in range(len(space.states)):
-        row: list[Any] = _state_cells(space, s)
-        row += [f"{_first(side)[0][s]:.4g}" for side in sides]
-        row += [visits[s]] if visits is not None else []
-        vacuous = _first(sides[0])[1][s]
-        row.append("terminal" if sides[0].terminal[s] else "no source acted here" if vacuous else "")
-        rows.append(row)
-    return _table(heads, rows)
+    columns = {side.KIND.removesuffix("s"): [f"{value:.4g}" for value in side.first_step[0]] for side in sides}
+    columns |= {} if visits is None else {"visits": visits}
+    remarks = np.where(sides[0].first_step[2], "no source acted here", "")
+    columns["remark"] = np.where(sides[0].terminal, "terminal", remarks).tolist()
+    rows = [[*_state_cells(space, s), *texts] for s, texts in enumerate(zip(*columns.values(), strict=True))]
+    return _table([*space.columns, *columns], rows)
 
 
 def _moved(found: Sensitivity) -> Content:
@@ -210,8 +189,5 @@ def _moved(found: Sensitivity) -> Content:
             numbers = [f"{row['ceiling']:.4f}", f"{row['floor']:.4f}", f"{row['suboptimal']:.1%}"]
             numbers.append(f"{row['singled_out']} of {found.bounded.sum()}")
         rows.append([gamma, *numbers])
-    return {
-        "sensitivity": found,
-        "gammas": rows,
-        "gamma_figures": _panels(found, dict(zip(captions, sensitivity_figures.PANELS, strict=True))),
-    }
+    pictures = _panels(found, captions, sensitivity_figures.PANELS)
+    return {"sensitivity": found, "gammas": rows, "gamma_figures": pictures}

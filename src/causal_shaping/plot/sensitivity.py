@@ -25,18 +25,14 @@ def _bounds(found: Sensitivity, axes: Axes) -> None:
         _line(axes, places, shown.mean(axis=1), end, color, f"{name}, mean over states")
         low, high = np.quantile(shown, (0.1, 0.9), axis=1)
         axes.fill_between(places, low, high, color=color, alpha=0.15, linewidth=0)
-    axes.set_title("Bounds of the first step (10% to 90% of states)", fontsize=10)
     axes.legend(frameon=False)
-    _over_confounding(found, axes, end)
+    _over_confounding(found, axes, end, "Bounds of the first step (10% to 90% of states)")
 
 
 def _suboptimal(found: Sensitivity, axes: Axes) -> None:
     possible, places, end = _places(found)
     _line(axes, places, 100 * found.suboptimal[possible], end, INK)
-    axes.set_title("Provably suboptimal", fontsize=10)
-    axes.set_ylabel("% of (step, state, action)")
-    _over_confounding(found, axes, end)
-    axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
+    _over_confounding(found, axes, end, "Provably suboptimal", "% of (step, state, action)")
 
 
 def _singled_out(found: Sensitivity, axes: Axes) -> None:
@@ -46,10 +42,7 @@ def _singled_out(found: Sensitivity, axes: Axes) -> None:
     left = [100 * (levels >= (np.inf if level == steps[-1] else level)).mean() for level in steps]
     axes.plot(steps[:-1], left[:-1], drawstyle="steps-post", color=INK)
     axes.plot(steps[-1], left[-1], marker="o", color=INK, clip_on=False)
-    axes.set_title("Best action singled out", fontsize=10)
-    axes.set_ylabel("% of states")
-    _over_confounding(found, axes, end)
-    axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
+    _over_confounding(found, axes, end, "Best action singled out", "% of states")
 
 
 PANELS = (_bounds, _suboptimal, _singled_out)
@@ -66,12 +59,17 @@ def _finite(found: Sensitivity) -> list[float]:
     return [gamma for gamma in found.confounding if math.isfinite(gamma)]
 
 
-def _over_confounding(found: Sensitivity, axes: Axes, end: float) -> None:
+def _over_confounding(found: Sensitivity, axes: Axes, end: float, title: str, share: str = "") -> None:
+    """Finish a panel over Gamma; one of shares begins at 0."""
     finite = _finite(found)
     axes.set(xscale="log", xlabel="confounding")
     axes.set_xticks([*finite, end], [f"{gamma:g}" for gamma in finite] + ["inf"])
     axes.minorticks_off()
     axes.set_xlim(0.95, end * 1.05)
+    axes.set_title(title, fontsize=10)
+    if share:
+        axes.set_ylabel(share)
+        axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
     tidy(axes)
 
 

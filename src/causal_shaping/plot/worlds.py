@@ -58,12 +58,10 @@ def draw_world(
         >>> figure = draw_world(world, values=best.values, policy=best.greedy())
     """
     cells = _cells(world)
-    rows = world.grid.rows if world.grid else _hallway(world)
+    rows = _rows(world)
     width, height = len(rows[0]), len(rows)
     if axes is None:
-        room, above = 1.0 if values is not None else 0.3, 0.4 if world.grid else 1.2
-        size = (width * CELL_INCHES + room, height * CELL_INCHES + above)
-        axes = Figure(figsize=size, layout="constrained").add_subplot()
+        axes = _panel(world, Figure(layout="constrained"), 1.0 if values is not None else 0.3)
     figure = axes.get_figure(root=True)
     assert figure is not None
 
@@ -72,7 +70,7 @@ def draw_world(
             line = COLORS[WALL] if mark == WALL else LINE
             axes.add_patch(Rectangle((x, y), 1, 1, facecolor=COLORS[mark], edgecolor=line, linewidth=0.8))
     if values is not None:
-        _draw_values(axes, world, cells, _per_state("values", values, world), limits)
+        _draw_values(axes, world, cells, values, limits)
     for y, row in enumerate(rows):
         for x, mark in enumerate(row):
             _draw_thing(axes, x, y, mark)
@@ -97,12 +95,15 @@ def draw_world(
 
 def draw_map(world: World, ax: Any = None, **options: Any) -> Axes:
     """Draw a world for `world.plot()`; for the options see `draw_world`."""
-    rows = world.grid.rows if world.grid else _hallway(world)
-    (axes,) = panels(
-        ax, size=(len(rows[0]) * CELL_INCHES + 0.6, len(rows) * CELL_INCHES + (0.4 if world.grid else 1.2))
-    )
+    axes = _panel(world, ax, 0.6)
     draw_world(world, axes=axes, **options)
     return axes
+
+
+def _panel(world: World, ax: Any, beside: float) -> Axes:
+    """Return axes for a world, with so many inches beside its map."""
+    rows, above = _rows(world), 0.4 if world.grid else 1.2
+    return panels(ax, size=(len(rows[0]) * CELL_INCHES + beside, len(rows) * CELL_INCHES + above))[0]
 
 
 def _cells(world: World) -> dict[Cell, int]:
@@ -113,24 +114,20 @@ def _cells(world: World) -> dict[Cell, int]:
     return {(place, 1 - stable): world.state_at(place, stable) for place in places for stable in (0, 1)}
 
 
-def _hallway(world: World) -> Sequence[str]:
-    places = len(world.states) // 2
-    return (FREE * (places - 1) + GOAL,) * 2
-
-
-def _per_state(name: str, given: npt.ArrayLike, world: World) -> Any:
-    array = np.asarray(given)
-    if array.shape != (len(world.states),):
-        raise ArgumentError(
-            f"{name} has shape {array.shape}, but the picture needs one entry for each of the "
-            f"{len(world.states)} states. Pass one step of step-indexed values."
-        )
-    return array
+def _rows(world: World) -> Sequence[str]:
+    """Return the marks of a map; the hallway of the walking robot has a row for each stability."""
+    return world.grid.rows if world.grid else (FREE * (len(world.states) // 2 - 1) + GOAL,) * 2
 
 
 def _draw_values(
-    axes: Axes, world: World, cells: dict[Cell, int], values: Any, limits: tuple[float, float] | None
+    axes: Axes, world: World, cells: dict[Cell, int], given: npt.ArrayLike, limits: tuple[float, float] | None
 ) -> None:
+    values = np.asarray(given)
+    if values.shape != (len(world.states),):
+        raise ArgumentError(
+            f"values has shape {values.shape}, but the picture needs one entry for each of the "
+            f"{len(world.states)} states. Pass one step of step-indexed values."
+        )
     shown = values[list(cells.values())]
     low, high = limits if limits is not None else (float(shown.min()), float(shown.max()))
     scale = Normalize(low, high if high > low else low + 1)
@@ -138,15 +135,7 @@ def _draw_values(
     for (x, y), state in cells.items():
         color = palette(scale(values[state]))
         axes.add_patch(Rectangle((x, y), 1, 1, facecolor=color, edgecolor=LINE, linewidth=0.8, alpha=0.85))
-        axes.text(
-            x + 0.06,
-            y + 0.06,
-            f"{values[state]:.2f}",
-            ha="left",
-            va="top",
-            fontsize=6.5,
-            color=ink_on(color),
-        )
+        axes.text(x + 0.06, y + 0.06, f"{values[state]:.2f}", ha="left", va="top", fontsize=6.5, color=ink_on(color))
     bar = axes.get_figure(root=True).colorbar(  # type: ignore[union-attr]
         ScalarMappable(scale, palette), ax=axes, fraction=0.04, pad=0.02, alpha=0.85, shrink=0.8 if world.grid else 0.6
     )
@@ -182,8 +171,8 @@ def _draw_wind(axes: Axes, cell: Cell, distribution: Any) -> None:
             radius = 0.02 + 0.03 * probability
             axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=WIND, linewidth=0.8, zorder=4))
         else:
-            dx, dy = DIRECTIONS[PUSHES[wind]]
-            _arrow(axes, x, y, dx, dy, 0.11 + 0.08 * probability, 0.012 + 0.012 * probability, WIND, zorder=3)
+            length, width = 0.11 + 0.08 * probability, 0.012 + 0.012 * probability
+            _arrow(axes, x, y, DIRECTIONS[PUSHES[wind]], length, width, color=WIND, linewidth=0.2, zorder=3)
 
 
 def _draw_policy(axes: Axes, world: World, cells: dict[Cell, int], policy: npt.ArrayLike) -> None:
@@ -196,45 +185,20 @@ def _draw_policy(axes: Axes, world: World, cells: dict[Cell, int], policy: npt.A
                 dx, dy = DIRECTIONS[str(action)]
                 sure = probability > 0.99  # then the arrow goes through the middle, else it starts there
                 begin, length = (-0.18, 0.36) if sure else (0.04, 0.08 + 0.28 * probability)
-                thick = 0.045 * probability**0.5
-                _arrow(
-                    axes, x + 0.5 + dx * begin, y + 0.5 + dy * begin, dx, dy, length, thick, INK, zorder=5, halo=sure
-                )
+                middle, thick = (x + 0.5 + dx * begin, y + 0.5 + dy * begin), 0.045 * probability**0.5
+                edge: dict[str, Any] = {"edgecolor": "white" if sure else INK, "linewidth": 0.6 if sure else 0.2}
+                _arrow(axes, *middle, (dx, dy), length, thick, facecolor=INK, zorder=5, **edge)
             elif action == "still":
-                axes.add_patch(
-                    Circle((x + 0.5, y + 0.5), 0.07 * probability**0.5, facecolor=INK, edgecolor="white", zorder=5)
-                )
+                radius = 0.07 * probability**0.5
+                axes.add_patch(Circle((x + 0.5, y + 0.5), radius, facecolor=INK, edgecolor="white", zorder=5))
             elif probability >= 0.5:
                 name = axes.text(x + 0.5, y + 0.6, str(action).split("-")[0], ha="center", va="center", fontsize=8)
                 name.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
 
 def _arrow(
-    axes: Axes,
-    x: float,
-    y: float,
-    dx: int,
-    dy: int,
-    length: float,
-    width: float,
-    color: str,
-    *,
-    zorder: int,
-    halo: bool = False,
+    axes: Axes, x: float, y: float, direction: tuple[int, int], length: float, width: float, **style: Any
 ) -> None:
-    axes.add_patch(
-        FancyArrow(
-            x,
-            y,
-            dx * length,
-            dy * length,
-            width=width,
-            head_width=4 * width,
-            head_length=3.2 * width,
-            length_includes_head=True,
-            facecolor=color,
-            edgecolor="white" if halo else color,
-            linewidth=0.6 if halo else 0.2,
-            zorder=zorder,
-        )
-    )
+    dx, dy = (part * length for part in direction)
+    style |= {"width": width, "head_width": 4 * width, "head_length": 3.2 * width, "length_includes_head": True}
+    axes.add_patch(FancyArrow(x, y, dx, dy, **style))
