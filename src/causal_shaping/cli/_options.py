@@ -63,11 +63,7 @@ SUPPORTS = ("observed", "any")
 
 
 def check_files(
-    table: Path | None = None,
-    png: Path | None = None,
-    html: Path | None = None,
-    *,
-    endings: tuple[str, ...] = TABLES,
+    table: Path | None = None, png: Path | None = None, html: Path | None = None, *, endings: tuple[str, ...] = TABLES
 ) -> None:
     """Refuse files that cannot be written, before anything is computed."""
     from causal_shaping.io.files import check_target

@@ -164,15 +164,12 @@ def _draw(found: dict[str, Any], png: Path) -> None:
 
 def _print_seeds(found: dict[str, Any], world: Any, steps: int, seeds: int) -> None:
     """Print what seeds came to: means and 95% intervals over them."""
+    from causal_shaping.learners.seeds import MEASURES
+
     (first, *_) = found.values()
     say(f"{first.settings['world']}: {seeds} seeds of {steps:,} steps; means, and 95% intervals over seeds")
     rows = []
-    for measure, text in (
-        ("regret", "regret"),
-        ("mean_return", "return, last tenth of the episodes"),
-        ("optimal", "states with an optimal action"),
-        ("argmax_match", "states with the first optimal action"),
-    ):
+    for measure, text in MEASURES.items():
         intervals = [each.interval(measure) for each in found.values()]
         if all(interval is not None for interval in intervals):
             rows.append((text, *(f"{mean:.4g} ({low:.4g} to {high:.4g})" for mean, low, high in intervals)))
