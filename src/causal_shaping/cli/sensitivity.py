@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
-from causal_shaping.cli._options import BOUNDS, SUPPORTS, check_files, option, read_gamma, read_gammas
+from causal_shaping.cli._options import SUPPORTS, bound_option, check_files, option, read_gamma, read_gammas
 from causal_shaping.cli._terminal import progress_bar, say_result, say_written
 from causal_shaping.errors import ArgumentError
 
@@ -22,10 +22,10 @@ def sensitivity(
     png: shared.Png = None,
     as_json: shared.AsJson = False,
     confounding: Annotated[
-        str, option("How confounded all sources may be: the values to look at.", "GAMMA,...", panel=BOUNDS)
+        str, bound_option("How confounded all sources may be: the values to look at.", "GAMMA,...")
     ] = "1,1.5,2,5,inf",
     fixed: Annotated[
-        str | None, option("Sources whose confounding is known, and stays.", "NAME=GAMMA,...", panel=BOUNDS)
+        str | None, bound_option("Sources whose confounding is known, and stays.", "NAME=GAMMA,...")
     ] = None,
     support: shared.Support = "observed",
     confidence: shared.Confidence = None,
