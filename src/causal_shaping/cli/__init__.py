@@ -103,15 +103,12 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to stop
     try:
-        code = app(prog_name="causal-shaping", standalone_mode=False)
+        sys.exit(app(prog_name="causal-shaping", standalone_mode=False) or 0)
     except UsageError as error:
         where = error.ctx.command_path if error.ctx else "causal-shaping"
         complain("error", f"{error.format_message()} See {where} --help.")
-        code = 2
     except CausalShapingError as error:
         complain("error", error)
-        code = 2
     except OSError as error:
         complain("error", f"{error.filename}: {error.strerror}." if error.filename and error.strerror else error)
-        code = 2
-    sys.exit(code or 0)
+    sys.exit(2)

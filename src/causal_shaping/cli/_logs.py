@@ -1,8 +1,4 @@
-"""Logs as the command line names them: `[NAME=]FILE[,FILE...]`, and what their columns mean.
-
-- `takes_logs`: gives a command the arguments that describe logs.
-- `LogArguments`: opens, checks and counts what was given.
-"""
+"""Logs as the command line names them: `[NAME=]FILE[,FILE...]`, and what their columns mean."""
 
 from __future__ import annotations
 
@@ -28,18 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogArguments:
-    """The logs that a command was given, and how to read them.
-
-    Attributes:
-        names: the arguments, one source each.
-        bins: how to cut columns; quantiles are those of the first log, so that all are cut alike.
-        columns: see `open_logs`.
-        skip_bad_episodes: see `check_logs`.
-    """
+    """The logs that a command was given, one source each, and how to read them."""
 
     names: list[str]
-    bins: dict[str, Bins]
-    columns: dict[str, Any]
+    bins: dict[str, Bins]  # quantiles are those of the first log, so that all are cut alike
+    columns: dict[str, Any]  # see `open_logs`
     skip_bad_episodes: bool
 
     def open(self, progress: Progress) -> list[LogTable]:
@@ -129,8 +118,7 @@ def _log_arguments(
         ),
     ] = None,
     missing: Annotated[
-        str | None,
-        _column("Label for missing values in state columns, such as unknown.  (default: an error)", "LABEL"),
+        str | None, _column("Label for missing values in state columns, such as unknown.  (default: an error)", "LABEL")
     ] = None,
     skip_bad_episodes: Annotated[
         bool, flag("--skip-bad-episodes", "Leave out episodes that hold a bad row, with a warning.", COLUMNS)

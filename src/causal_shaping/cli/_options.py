@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,13 +27,16 @@ def option(text: str, metavar: str, *names: str, panel: str | None = None) -> An
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar)
 
 
-Png = Annotated[Path | None, option("Draw a figure into this file (.png, .svg, .pdf).", "FILE", panel=OUTPUT)]
-Html = Annotated[
-    Path | None, option("Write a page that can be shared, a single file for any browser (.html).", "FILE", panel=OUTPUT)
-]
-Table = Annotated[
-    Path | None, option("Write a table to this file (.csv, .parquet).", "FILE", "--output", "-o", panel=OUTPUT)
-]
+def file_option(text: str, *names: str) -> Any:
+    """Return an option that names a file to write."""
+    return option(text, "FILE", *names, panel=OUTPUT)
+
+
+bound_option = partial(option, panel=BOUNDS)
+
+Png = Annotated[Path | None, file_option("Draw a figure into this file (.png, .svg, .pdf).")]
+Html = Annotated[Path | None, file_option("Write a page that can be shared, a single file for any browser (.html).")]
+Table = Annotated[Path | None, file_option("Write a table to this file (.csv, .parquet).", "--output", "-o")]
 SmallestCell = Annotated[
     int | None, option("Show counts below this as 'fewer than', such as 11, in what is shared.", "N", panel=OUTPUT)
 ]
@@ -41,33 +45,25 @@ AsJson = Annotated[bool, flag("--json", "Print JSON instead of tables.", OUTPUT)
 Steps = Annotated[int, option("How many steps an episode has.", "STEPS", "--horizon")]
 RewardMax = Annotated[float, option("The most that a step can pay.", "NUMBER")]
 Support = Annotated[
-    str, option("What may follow a state: what was observed to follow it, or any state.", "observed|any", panel=BOUNDS)
+    str, bound_option("What may follow a state: what was observed to follow it, or any state.", "observed|any")
 ]
 Confidence = Annotated[
     float | None,
-    option(
-        "Probability with which all bounds hold at once, such as 0.95.  (default: a plug-in estimate)",
-        "SHARE",
-        panel=BOUNDS,
+    bound_option(
+        "Probability with which all bounds hold at once, such as 0.95.  (default: a plug-in estimate)", "SHARE"
     ),
 ]
-Discount = Annotated[float, option("The factor on future reward.", "NUMBER", panel=BOUNDS)]
-MinVisits = Annotated[int, option("In states with fewer visits, any state may follow.", "N", panel=BOUNDS)]
-ValueMax = Annotated[float | None, option("A known upper bound on values.  (default: none)", "NUMBER", panel=BOUNDS)]
+Discount = Annotated[float, bound_option("The factor on future reward.", "NUMBER")]
+MinVisits = Annotated[int, bound_option("In states with fewer visits, any state may follow.", "N")]
+ValueMax = Annotated[float | None, bound_option("A known upper bound on values.  (default: none)", "NUMBER")]
 StepIndexed = Annotated[
     bool, flag("--step-indexed", "Count each step of an episode by itself: the world may change over time.", BOUNDS)
 ]
-
-
 SUPPORTS = ("observed", "any")
 
 
 def check_files(
-    table: Path | None = None,
-    png: Path | None = None,
-    html: Path | None = None,
-    *,
-    endings: tuple[str, ...] = TABLES,
+    table: Path | None = None, png: Path | None = None, html: Path | None = None, *, endings: tuple[str, ...] = TABLES
 ) -> None:
     """Refuse files that cannot be written, before anything is computed."""
     from causal_shaping.io.files import check_target

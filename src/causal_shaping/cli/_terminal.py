@@ -72,21 +72,13 @@ def print_table(
     """Print rows under heads; `layout` are options of `rich.table.Table`."""
     from rich.table import Table
 
-    table = Table(
-        *(escaped(head) if isinstance(head, str) else head for head in heads),
-        title=None if title is None else escaped(title),
-        **layout,
-    )
+    def safe(cells: Sequence[Any]) -> list[Any]:
+        return [escaped(cell) if isinstance(cell, str) else cell for cell in cells]
+
+    table = Table(*safe(heads), title=None if title is None else escaped(title), **layout)
     for row in rows:
-        table.add_row(*(escaped(cell) if isinstance(cell, str) else cell for cell in row))
+        table.add_row(*safe(row))
     wide_console(width).print(table)
-
-
-def print_list(sentences: Iterable[str]) -> None:
-    """Print sentences, one after a dash each."""
-    console = wide_console(100)
-    for sentence in sentences:
-        console.print(f"- {escaped(in_options(sentence))}")
 
 
 @contextmanager

@@ -6,28 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from causal_shaping._checks import check_choice
+from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
-from causal_shaping.cli._options import (
-    BOUNDS,
-    OUTPUT,
-    SUPPORTS,
-    AsJson,
-    Confidence,
-    Discount,
-    Html,
-    MinVisits,
-    Png,
-    RewardMax,
-    SmallestCell,
-    StepIndexed,
-    Steps,
-    Support,
-    ValueMax,
-    check_files,
-    flag,
-    option,
-    read_gammas,
-)
+from causal_shaping.cli._options import bound_option, check_files, file_option, flag, option, read_gammas
 from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
 from causal_shaping.errors import ArgumentError
 
@@ -35,49 +16,42 @@ from causal_shaping.errors import ArgumentError
 @takes_logs
 def ceilings(
     logs: LogArguments,
-    horizon: Steps,
-    reward_max: RewardMax,
+    horizon: shared.Steps,
+    reward_max: shared.RewardMax,
     output: Annotated[
         Path | None,
-        option(
-            "Write the ceilings: a potential (.parquet), or a table of them (.csv).",
-            "FILE",
-            "--output",
-            "-o",
-            panel=OUTPUT,
-        ),
+        file_option("Write the ceilings: a potential (.parquet), or a table of them (.csv).", "--output", "-o"),
     ] = None,
     counts_file: Annotated[
-        Path | None, option("Write the counts, too, for `train --counts` (.parquet).", "FILE", "--counts", panel=OUTPUT)
+        Path | None, file_option("Write the counts, too, for `train --counts` (.parquet).", "--counts")
     ] = None,
-    png: Png = None,
-    html: Html = None,
+    png: shared.Png = None,
+    html: shared.Html = None,
     reward_min: Annotated[
         float | None,
-        option("The least that a step can pay: adds floors and sensitivity to the page.", "NUMBER", panel=OUTPUT),
+        option(
+            "The least that a step can pay: adds floors and sensitivity to the page.", "NUMBER", panel=shared.OUTPUT
+        ),
     ] = None,
-    smallest_cell: SmallestCell = None,
-    as_json: AsJson = False,
+    smallest_cell: shared.SmallestCell = None,
+    as_json: shared.AsJson = False,
     confounding: Annotated[
         str,
-        option(
+        bound_option(
             "How confounded sources may be: 1 for a randomised trial, up to inf. One number for all, or by name.",
             "GAMMA|NAME=GAMMA,...",
-            panel=BOUNDS,
         ),
     ] = "inf",
-    support: Support = "observed",
-    confidence: Confidence = None,
-    discount: Discount = 1.0,
+    support: shared.Support = "observed",
+    confidence: shared.Confidence = None,
+    discount: shared.Discount = 1.0,
     stationary: Annotated[
-        bool, flag("--stationary", "The infinite-horizon bound instead of one per step.", BOUNDS)
+        bool, flag("--stationary", "The infinite-horizon bound instead of one per step.", shared.BOUNDS)
     ] = False,
-    min_visits: MinVisits = 0,
-    value_max: ValueMax = None,
-    step_indexed: StepIndexed = False,
-    method: Annotated[
-        str, option("The joint bound, or the one that the paper prints.", "joint|paper", panel=BOUNDS)
-    ] = "joint",
+    min_visits: shared.MinVisits = 0,
+    value_max: shared.ValueMax = None,
+    step_indexed: shared.StepIndexed = False,
+    method: Annotated[str, bound_option("The joint bound, or the one that the paper prints.", "joint|paper")] = "joint",
 ) -> None:
     """Bound the optimal value from above, whatever the demonstrators saw: a potential for reward shaping.
 
@@ -89,37 +63,22 @@ def ceilings(
     from causal_shaping.io.files import write_table
     from causal_shaping.plot import save_picture
 
-    check_choice("--support", support, SUPPORTS)
+    check_choice("--support", support, shared.SUPPORTS)
     check_files(output, png, html)
     check_files(counts_file, endings=(".parquet",))
     for name, given in (("--reward-min", reward_min), ("--smallest-cell", smallest_cell)):
         if given is not None and html is None:
             raise ArgumentError(f"{name} is for a page: give --html page.html, too.")
     gammas = read_gammas(confounding)
-    options: dict[str, Any] = {
-        "support": support,
-        "confidence": confidence,
-        "discount": discount,
-        "min_visits": min_visits,
-    }
+    options: Any = {"support": support, "confidence": confidence, "discount": discount, "min_visits": min_visits}
+    bound: Any = {"confounding": gammas, "stationary": stationary, **options}
     with progress_bar() as progress:
         counts, tables = logs.count(progress, step_indexed)
         with spoken_warnings():
             found = value_ceilings(
-                counts,
-                horizon,
-                reward_max,
-                method=method,
-                confounding=gammas,
-                stationary=stationary,
-                value_max=value_max,
-                progress=progress,
-                **options,
+                counts, horizon, reward_max, method=method, value_max=value_max, progress=progress, **bound
             )
-            floors = None
-            if reward_min is not None:
-                shared = {"confounding": gammas, "stationary": stationary, **options}
-                floors = value_floors(counts, horizon, reward_min, **shared)
+            floors = None if reward_min is None else value_floors(counts, horizon, reward_min, **bound)
         if output is not None and output.suffix.lower() == ".csv":
             write_table(output, found.to_pandas())
         elif output is not None:

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from causal_shaping._checks import check_choice
+from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
-from causal_shaping.cli._options import (
-    BOUNDS,
-    SUPPORTS,
-    AsJson,
-    Confidence,
-    Discount,
-    MinVisits,
-    Png,
-    RewardMax,
-    StepIndexed,
-    Steps,
-    Support,
-    Table,
-    ValueMax,
-    check_files,
-    option,
-    read_gamma,
-    read_gammas,
-)
+from causal_shaping.cli._options import SUPPORTS, bound_option, check_files, option, read_gamma, read_gammas
 from causal_shaping.cli._terminal import progress_bar, say_result, say_written
 from causal_shaping.errors import ArgumentError
 
@@ -32,24 +15,24 @@ from causal_shaping.errors import ArgumentError
 @takes_logs
 def sensitivity(
     logs: LogArguments,
-    horizon: Steps,
-    reward_max: RewardMax,
+    horizon: shared.Steps,
+    reward_max: shared.RewardMax,
     reward_min: Annotated[float, option("The least that a step can pay.", "NUMBER")],
-    output: Table = None,
-    png: Png = None,
-    as_json: AsJson = False,
+    output: shared.Table = None,
+    png: shared.Png = None,
+    as_json: shared.AsJson = False,
     confounding: Annotated[
-        str, option("How confounded all sources may be: the values to look at.", "GAMMA,...", panel=BOUNDS)
+        str, bound_option("How confounded all sources may be: the values to look at.", "GAMMA,...")
     ] = "1,1.5,2,5,inf",
     fixed: Annotated[
-        str | None, option("Sources whose confounding is known, and stays.", "NAME=GAMMA,...", panel=BOUNDS)
+        str | None, bound_option("Sources whose confounding is known, and stays.", "NAME=GAMMA,...")
     ] = None,
-    support: Support = "observed",
-    confidence: Confidence = None,
-    discount: Discount = 1.0,
-    min_visits: MinVisits = 0,
-    value_max: ValueMax = None,
-    step_indexed: StepIndexed = False,
+    support: shared.Support = "observed",
+    confidence: shared.Confidence = None,
+    discount: shared.Discount = 1.0,
+    min_visits: shared.MinVisits = 0,
+    value_max: shared.ValueMax = None,
+    step_indexed: shared.StepIndexed = False,
 ) -> None:
     """Tell how bounds and provably suboptimal actions move with confounding, and when each best action breaks down.
 
@@ -67,22 +50,11 @@ def sensitivity(
     known = read_gammas(fixed, "--fixed") if fixed is not None and "=" in fixed else {}
     if fixed is not None and not known:
         raise ArgumentError(f"--fixed is {fixed!r}; write it as NAME=GAMMA, such as random=1.")
+    options: Any = {"confounding": gammas, "fixed": known, "support": support, "confidence": confidence}
+    options |= {"discount": discount, "min_visits": min_visits, "value_max": value_max}
     with progress_bar() as progress:
         counts, _ = logs.count(progress, step_indexed)
-        found = sensitivity_of(
-            counts,
-            horizon,
-            reward_max,
-            reward_min,
-            confounding=gammas,
-            fixed=known,  # type: ignore[arg-type]
-            support=support,
-            confidence=confidence,
-            discount=discount,
-            min_visits=min_visits,
-            value_max=value_max,
-            progress=progress,
-        )
+        found = sensitivity_of(counts, horizon, reward_max, reward_min, progress=progress, **options)
         if output is not None:
             found.save(output)
         if png is not None:

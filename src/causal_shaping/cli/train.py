@@ -79,21 +79,14 @@ def train(
     if phi is not None and not no_compare:
         zero = Potential.zero(phi, discount=phi.discount)
         given[f"{ZERO} ({WITHOUT_LOGS})"] = (zero, WITHOUT_LOGS, None, output / ZERO_FOLDER)
+    options: Any = {"steps": steps, "seeds": range(first_seed, first_seed + seeds), "step_indexed": step_indexed}
+    options["horizon"] = None if hasattr(loaded, "model") else horizon
     found = {}
     with progress_bar() as progress:
         for name, (shaping, rule, known, folder) in given.items():
             with spoken_warnings():
                 found[name] = train_seeds(
-                    loaded,
-                    shaping,
-                    learner=rule,
-                    steps=steps,
-                    seeds=range(first_seed, first_seed + seeds),
-                    folder=folder,
-                    step_indexed=step_indexed,
-                    counts=known,
-                    horizon=None if hasattr(loaded, "model") else horizon,
-                    progress=progress,
+                    loaded, shaping, learner=rule, folder=folder, counts=known, progress=progress, **options
                 )
     _write_seeds(found, output / SEEDS_TABLE)
     if png is not None:
@@ -128,11 +121,10 @@ def _world_or_environment(name: str, coins: str, horizon: int | None, wind: str 
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:
     """Return the runs of the given potential, and those of the zero potential beside them."""
-    first, *others = found.values()
-    result = {"settings": first.settings, "seeds": [asdict(one) for one in first.results]}
-    for other in others:
-        result["zero"] = {"settings": other.settings, "seeds": [asdict(one) for one in other.results]}
-    return result
+    first, *zero = (
+        {"settings": seeds.settings, "seeds": [asdict(one) for one in seeds.results]} for seeds in found.values()
+    )
+    return first | {"zero": zero[0]} if zero else first
 
 
 def _write_seeds(found: dict[str, Any], path: Path) -> None:
@@ -164,15 +156,12 @@ def _draw(found: dict[str, Any], png: Path) -> None:
 
 def _print_seeds(found: dict[str, Any], world: Any, steps: int, seeds: int) -> None:
     """Print what seeds came to: means and 95% intervals over them."""
+    from causal_shaping.learners.seeds import MEASURES
+
     (first, *_) = found.values()
     say(f"{first.settings['world']}: {seeds} seeds of {steps:,} steps; means, and 95% intervals over seeds")
     rows = []
-    for measure, text in (
-        ("regret", "regret"),
-        ("mean_return", "return, last tenth of the episodes"),
-        ("optimal", "states with an optimal action"),
-        ("argmax_match", "states with the first optimal action"),
-    ):
+    for measure, text in MEASURES.items():
         intervals = [each.interval(measure) for each in found.values()]
         if all(interval is not None for interval in intervals):
             rows.append((text, *(f"{mean:.4g} ({low:.4g} to {high:.4g})" for mean, low, high in intervals)))

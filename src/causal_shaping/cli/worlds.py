@@ -39,17 +39,19 @@ def worlds(
         raise ArgumentError("These options need a world: causal-shaping worlds lavacross-hard --png hard.png")
     check_files(output, png)
     if world is None:
-        rows = [_row(name) for name in _names()]
+        from causal_shaping.worlds import list_worlds
+
+        rows = [_row(name) for name in list_worlds()]
         facts: Any = rows
     else:
+        from causal_shaping.data.result import state_parts
+
         loaded = load(world, coins, horizon, wind)
         best, note = _best(loaded)
         facts = _facts(loaded, best, note)
-        columns = loaded.space.columns
         rows = [
-            dict(zip(columns, state["state"], strict=True))
-            | {name: state[name] for name in ("terminal", "value", "action")}
-            for state in facts["states"]
+            state_parts(loaded.space, s) | {name: state[name] for name in ("terminal", "value", "action")}
+            for s, state in enumerate(facts["states"])
         ]
     if output is not None:
         import pyarrow as pa
@@ -71,12 +73,6 @@ def worlds(
     else:
         _print_world(loaded, best, facts)
     say_written({"Table": output, "Figure": png})
-
-
-def _names() -> tuple[str, ...]:
-    from causal_shaping.worlds import list_worlds
-
-    return list_worlds()
 
 
 def _row(name: str) -> dict[str, Any]:
@@ -142,20 +138,12 @@ def _facts(world: World, best: Values, note: str) -> dict[str, Any]:
 def _print_worlds(rows: list[dict[str, Any]]) -> None:
     from rich.table import Column
 
-    print_table(
-        (Column("world", no_wrap=True), "states", "horizon", "demonstrators", "V* at start"),
-        [
-            (
-                row["world"],
-                f"{row['states']}",
-                f"{row['horizon']}",
-                ", ".join(row["demonstrators"]),
-                f"{row['mean_optimal_value']:.4f}",
-            )
-            for row in rows
-        ],
-        width=0,
-    )
+    heads = (Column("world", no_wrap=True), "states", "horizon", "demonstrators", "V* at start")
+    shown = []
+    for row in rows:
+        watched, value = ", ".join(row["demonstrators"]), f"{row['mean_optimal_value']:.4f}"
+        shown.append((row["world"], str(row["states"]), str(row["horizon"]), watched, value))
+    print_table(heads, shown, width=0)
     say("Show one with `causal-shaping worlds NAME`; log one with `causal-shaping collect NAME`.")
 
 
@@ -168,22 +156,15 @@ def _print_world(world: World, best: Values, facts: dict[str, Any]) -> None:
     if world.grid is not None:
         _print_grid(world, best, facts["optimal_values"])
     else:
-        print_table(
-            (*world.space.columns, "value", "action"),
-            [
-                (*map(str, state["state"]), f"{state['value']:.3f}", str(state["action"]))
-                for state in facts["states"]
-                if not state["terminal"]
-            ],
-            title=f"Optimal values and actions, {facts['optimal_values']}",
-            width=0,
-        )
-    earned = {name: found["return"] for name, found in facts["demonstrators"].items()}
-    print_table(
-        ("demonstrator", "mean return, with the noise in sight"),
-        [(name, f"{value:.3f}") for name, value in earned.items()],
-        width=0,
-    )
+        rows = [
+            (*map(str, state["state"]), f"{state['value']:.3f}", str(state["action"]))
+            for state in facts["states"]
+            if not state["terminal"]
+        ]
+        title = f"Optimal values and actions, {facts['optimal_values']}"
+        print_table((*world.space.columns, "value", "action"), rows, title=title, width=0)
+    earned = [(name, f"{found['return']:.3f}") for name, found in facts["demonstrators"].items()]
+    print_table(("demonstrator", "mean return, with the noise in sight"), earned, width=0)
     limit = world.model.optimum(horizon=world.horizon).values[0] @ world.model.start
     say(f"The best policy without the noise in sight earns {limit:.3f} an episode.")
 
@@ -202,32 +183,24 @@ def _print_grid(world: World, best: Values, note: str) -> None:
         console.print(Text.assemble(*((f"{mark} ", styles.get(mark, "")) for mark in row)))
     winds: dict[tuple[float, ...], list[tuple[int, int]]] = {}
     for cell in grid.starts:
-        state = world.state_at(*cell)
-        winds.setdefault(tuple(world.model.noise[state].tolist()), []).append(cell)
-    everywhere = len(winds) == 1
-    print_table(
-        ("wind at", *world.noises),
-        [
-            ("everywhere" if everywhere else " ".join(f"({x},{y})" for x, y in cells), *(f"{p:g}" for p in shares))
-            for shares, cells in winds.items()
-        ],
-        title="Wind: probabilities of the air pushing each way",
-        width=grid.width * 11,
-    )
+        winds.setdefault(tuple(world.model.noise[world.state_at(*cell)].tolist()), []).append(cell)
+    rows = []
+    for shares, cells in winds.items():
+        where = "everywhere" if len(winds) == 1 else " ".join(f"({x},{y})" for x, y in cells)
+        rows.append((where, *(f"{p:g}" for p in shares)))
+    title = "Wind: probabilities of the air pushing each way"
+    print_table(("wind at", *world.noises), rows, title=title, width=grid.width * 11)
     policy, arrows = best.greedy(), _arrows(console.encoding)
-    shown = []
-    for y, row in enumerate(grid.rows[1:-1], 1):
-        cells_of_row: list[Text | str] = []
-        for x, mark in enumerate(row[1:-1], 1):
-            if (x, y) in grid.starts:
-                state = world.state_at(x, y)
-                cells_of_row.append(f"{best.values[state]:.3f} {arrows[ACTIONS[policy[state]]]}")
-            else:
-                cells_of_row.append(Text(mark, styles[mark]))
-        shown.append(cells_of_row)
+
+    def shown(x: int, y: int) -> Text | str:
+        if (x, y) not in grid.starts:
+            return Text(grid[x, y], styles[grid[x, y]])
+        state = world.state_at(x, y)
+        return f"{best.values[state]:.3f} {arrows[ACTIONS[policy[state]]]}"
+
+    values = [[shown(x, y) for x in range(1, grid.width - 1)] for y in range(1, grid.height - 1)]
     title = f"Optimal values and actions, {note}"
-    heads = [""] * len(shown[0])
-    print_table(heads, shown, title=title, width=grid.width * 11, show_header=False, show_lines=True)
+    print_table([""] * len(values[0]), values, title=title, width=grid.width * 11, show_header=False, show_lines=True)
 
 
 def _arrows(encoding: str) -> dict[str, str]:

@@ -1,10 +1,4 @@
-"""What a learner does with a step, compiled, and the named tuples that hold its arrays.
-
-- `Constants`, `Setting`: a rule made ready for a problem.
-- `Learned`, `Counted`: what a learner knows; `Step`: what it meets; `Course`, `Track`: what a run is asked and tells.
-- `greedy`: the action; `update`: one step; `record` and `plan`: one step and one episode of a model-based rule.
-- `run_tables`: a complete run in the tables of a world.
-"""
+"""What a learner does with a step, compiled, and the named tuples that hold its arrays."""
 
 from __future__ import annotations
 
@@ -27,72 +21,43 @@ little, so that sweeps from the last plan's values are few. The plan that is rec
 class Constants(NamedTuple):
     """What the kernels know of a rule; arrays have a leading axis of 1 without step index, of H with it.
 
-    Attributes:
-        discount: the factor on future reward.
-        potential: float64 [steps + 1, states], the last row 0 with step index, else the same as the first; 0 in
-            terminal states, and everywhere if the reward is not shaped.
-        initial: float64 [steps, states, actions].
-        clip: float64 [steps, states].
-        bonus: B of b_t = B / sqrt(t).
-        rate_offset: the k of the learning rate (k + 1) / (k + t).
-        cap_at_initial: see `Rule`.
+    In `potential`, the last row is 0 with step index, terminal states are 0, and all is 0 if the reward is not shaped.
     """
 
     discount: float
-    potential: FloatArray
-    initial: FloatArray
-    clip: FloatArray
-    bonus: float
-    rate_offset: float
-    cap_at_initial: bool
+    potential: FloatArray  # [steps + 1, states]
+    initial: FloatArray  # [steps, states, actions]
+    clip: FloatArray  # [steps, states]
+    bonus: float  # B of b_t = B / sqrt(t)
+    rate_offset: float  # k of the learning rate (k + 1) / (k + t)
+    cap_at_initial: bool  # see `Rule`
 
 
 class Setting(NamedTuple):
-    """A rule made ready for a problem.
-
-    Attributes:
-        constants: for each step.
-        initial_values: float64 [steps + 1, states].
-        horizon: H.
-        bootstrap: see `Rule.time_limit`.
-        step_indexed: one table per step.
-        model_based: see `Rule`.
-    """
+    """A rule made ready for a problem."""
 
     constants: Constants
-    initial_values: FloatArray
+    initial_values: FloatArray  # [steps + 1, states]
     horizon: int
-    bootstrap: bool
+    bootstrap: bool  # see `Rule.time_limit`
     step_indexed: bool
     model_based: bool
 
 
 class Learned(NamedTuple):
-    """What a learner knows, changed in place.
+    """What a learner knows, changed in place."""
 
-    Attributes:
-        q_values: float64 [steps, states, actions].
-        values: float64 [steps + 1, states + 1]; the last column, for a state that nothing follows, stays 0.
-        visits: int64 like `q_values`.
-    """
-
-    q_values: FloatArray
-    values: FloatArray
-    visits: LongArray
+    q_values: FloatArray  # [steps, states, actions]
+    values: FloatArray  # [steps + 1, states + 1]; the last column, for a state that nothing follows, stays 0
+    visits: LongArray  # like `q_values`
 
 
 class Counted(NamedTuple):
-    """The transitions that a model-based rule counted, changed in place; there is room for a few next states.
+    """The transitions that a model-based rule counted, changed in place; there is room for a few next states."""
 
-    Attributes:
-        paid: float64 [steps, states, actions], the sum of rewards.
-        successors: int32 [steps, states, actions, room], the next states; the number of states if nothing follows.
-        times: int64 like `successors`.
-    """
-
-    paid: FloatArray
-    successors: IntArray
-    times: LongArray
+    paid: FloatArray  # [steps, states, actions], the sum of rewards
+    successors: IntArray  # [steps, states, actions, room], the next states; the number of states if nothing follows
+    times: LongArray  # like `successors`
 
 
 class Step(NamedTuple):
@@ -111,19 +76,12 @@ class Step(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What a run is asked for.
-
-    Attributes:
-        steps: the budget of steps.
-        episodes: the budget of episodes.
-        checkpoints: int64, rising numbers of steps after which the policy is kept.
-        gaps: float64 [steps, states, actions], the regret of each action.
-    """
+    """What a run is asked for: budgets of steps and episodes, rising checkpoints, and the regret of each action."""
 
     steps: int
     episodes: int
     checkpoints: LongArray
-    gaps: FloatArray
+    gaps: FloatArray  # [steps, states, actions]
 
 
 class Track(NamedTuple):
@@ -274,9 +232,8 @@ def run_tables(rng, tables, setting, course, learned, counted, proven):  # type:
         if over and model_based:
             plan(learned, counted, proven, terminal, step_indexed, constants, False)
         if saved < len(checkpoints) and checkpoints[saved] == done:
-            for i in range(layers):
-                for state in range(states):
-                    policies[saved, i, state] = q_values[i, state].argmax()
+            for i, state in np.ndindex(layers, states):
+                policies[saved, i, state] = q_values[i, state].argmax()
             saved += 1
         if over:
             ends[episodes], returns[episodes] = done, earned

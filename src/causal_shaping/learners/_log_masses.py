@@ -6,9 +6,6 @@ remain true while a learner finds out what states are worth: one more backup wit
     Q(s, x) <= w - sum over o of  max_i L_i(o) * (w - r(o) - discount * V(s'(o)))
 
 bounds actions that it has hardly tried, and gets tighter as it learns.
-
-- `LogMasses`: the masses, in the order of the learner's space.
-- `log_masses`: made from counts, with the settings of their ceilings.
 """
 
 from __future__ import annotations
@@ -27,22 +24,13 @@ from causal_shaping.errors import ArgumentError
 
 
 class LogMasses(NamedTuple):
-    """What is proven of the outcomes of each (s, x).
+    """What is proven of the outcomes of each (s, x), with states and actions as positions in the learner's space."""
 
-    Attributes:
-        known: False if there are no logs to go by.
-        begin: int64 [states], where the cells of each of the learner's states begin.
-        end: int64 [states], where they end.
-        masses: with states and actions as positions in the learner's space.
-        unrestricted: bool [states], whether free mass may do anything there, not only what was seen to follow.
-        reward_max: the largest possible reward.
-    """
-
-    known: bool
-    begin: LongArray
-    end: LongArray
+    known: bool  # False if there are no logs to go by
+    begin: LongArray  # [states], where the cells of each state begin
+    end: LongArray  # [states], where they end
     masses: Masses
-    unrestricted: BoolArray
+    unrestricted: BoolArray  # [states], whether free mass may do anything there, not only what was seen to follow
     reward_max: float
 
 

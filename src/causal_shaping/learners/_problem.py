@@ -14,7 +14,7 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, ModelError
-from causal_shaping.shaping._shaper import require_discrete, time_limit_of
+from causal_shaping.shaping._shaper import require_discrete, time_limit_of, wrappers_of
 from causal_shaping.shaping.wrappers import ShapeReward
 from causal_shaping.worlds import World
 
@@ -40,7 +40,8 @@ class Problem:
         self.first = 0
         if self.env is not None:
             require_discrete(self.env.action_space, (gym.spaces.Discrete,))
-            _refuse_shaped(self.env)
+            if any(isinstance(one, ShapeReward) for one in wrappers_of(self.env)):
+                raise ArgumentError("The learner shapes the reward itself: pass the environment without ShapeReward.")
             held = getattr(self.env.unwrapped, "space", None)
             own = held if isinstance(held, Space) else None
             if own is not None and not isinstance(self.env.observation_space, gym.spaces.Discrete):
@@ -52,9 +53,8 @@ class Problem:
         self.numbered = own is not None
         self.space: Space = own if own is not None else self._labelled(potential)
         self.actions = range(len(self.space.actions)) if self.env is None else self._actions(self.env.action_space)
-        limit = horizon
-        if limit is None:
-            limit = world.horizon if isinstance(world, World) else time_limit_of(world)
+        own_limit = world.horizon if isinstance(world, World) else time_limit_of(world)
+        limit = own_limit if horizon is None else horizon
         if limit is None:
             raise ArgumentError(f"{self.name} has no time limit: pass horizon=, the steps of an episode.")
         self.horizon = check_integer("horizon", limit, least=1)
@@ -118,10 +118,3 @@ def world_of(world: World | gym.Env[Any, Any]) -> World | None:
 
 def _numbers(space: Any) -> range:
     return range(int(space.start), int(space.start + space.n))
-
-
-def _refuse_shaped(env: Any) -> None:
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, ShapeReward):
-            raise ArgumentError("The learner shapes the reward itself: pass the environment without ShapeReward.")
-        env = env.env

@@ -26,17 +26,7 @@ def prepare(
     floors: Floors | None = None,
     step_indexed: bool = False,
 ) -> Setting:
-    """Return a setting: a rule with its numbers for states, actions and a budget.
-
-    Args:
-        rule: the constants.
-        space: the states and actions, in the order that tables shall have.
-        horizon: H.
-        steps: the budget T.
-        potential: what shapes the reward, or ceilings, which also give tables per action; None for 0.
-        floors: for `bonus="span"`, and to prune.
-        step_indexed: one table per step.
-    """
+    """Return a rule with its numbers for the states and actions, in the order of `space`, and the budget of `steps`."""
     ceilings = potential if isinstance(potential, Ceilings) else None
     if ceilings is not None and not ceilings.stationary and ceilings.horizon != horizon:
         raise ArgumentError(f"The ceilings are of {ceilings.horizon} steps, but episodes last {horizon}.")

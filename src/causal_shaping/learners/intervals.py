@@ -1,9 +1,5 @@
 """Estimates over runs, with intervals: pure functions on arrays [runs] or [runs, tasks].
 
-- `mean`, `interquartile_mean`, `ratio_of_means`, `probability_of_improvement`: what is estimated.
-- `bootstrap_interval`: any of them with its percentile interval over runs, stratified by task.
-- `curve_intervals`: means along curves, with their intervals.
-
 After Agarwal et al. (2021), "Deep Reinforcement Learning at the Edge of the Statistical Precipice". Random numbers come
 from a generator of our own: the same data give the same interval.
 """

@@ -10,10 +10,6 @@ The rule, for a step from s by x with reward y to s' (algorithms 1 and 3 of the 
 A model-based rule counts transitions instead, and after each episode plans with them, optimistically (UCBVI, Azar et
 al. 2017): Q_h(s, x) = min(initial, mean reward + discount * mean V_{h+1} + b_t), with V clipped as above. It can also
 plan with what logs prove of one step, a third bound in that minimum: see `causal_shaping.learners._log_masses`.
-
-- `Rule`: every constant, with its default and where it comes from.
-- `PRESETS`: the rules by name.
-- `recommended_learner`: the name of the rule to use with what is at hand.
 """
 
 from __future__ import annotations
@@ -103,34 +99,22 @@ class Rule:
             raise ArgumentError("Only a model-based rule can plan with what the logs prove: pass model_based=True.")
 
 
-MODEL_BONUS, CAUSAL_BONUS = 0.1, 0.15
-"""The bonuses of the model-based presets, chosen on the same seeds and logs as that of the tight one: the first by its
-regret, the second as the smallest whose recommended policy is optimal in 95% of the states of every grid world."""
+_UCBVI = Rule(initial="ceilings", bonus=0.1, clip="potential", shaped=False, model_based=True, prune=True)
+_UCBVI_CAUSAL = replace(_UCBVI, bonus=0.15, use_log_masses=True)
+"""The bonuses of the model-based presets were chosen on the same seeds and logs as that of the tight one: the first by
+its regret, the second as the smallest whose recommended policy is optimal in 95% of the states of every grid world."""
 
-TIGHT_BONUS, TIGHT_RATE_OFFSET = 0.05, 10.0
-"""The B of the bonus B / sqrt(t) and the rate offset of the tight preset, one for all worlds: chosen on tuning seeds
-and logs that no report uses, by the geometric mean over the grid worlds of its regret as a share of the printed
-method's."""
+_TIGHT = Rule(initial="ceilings", bonus=0.05, clip="zero", cap_at_initial=True, rate_offset=10.0)
+"""The bonus and the rate offset of the tight preset, one for all worlds, were chosen on tuning seeds and logs that no
+report uses, by the geometric mean over the grid worlds of its regret as a share of the printed method's."""
 
 PRESETS = MappingProxyType(
     {
         "q-ucb": Rule(initial="horizon", bonus="horizon", clip="horizon", shaped=False),
         "q-ucb-shaping": Rule(),
-        "ucbvi": Rule(
-            initial="ceilings", bonus=MODEL_BONUS, clip="potential", shaped=False, model_based=True, prune=True
-        ),
-        "ucbvi-causal": Rule(
-            initial="ceilings",
-            bonus=CAUSAL_BONUS,
-            clip="potential",
-            shaped=False,
-            model_based=True,
-            prune=True,
-            use_log_masses=True,
-        ),
-        "q-ucb-shaping-tight": Rule(
-            initial="ceilings", bonus=TIGHT_BONUS, clip="zero", cap_at_initial=True, rate_offset=TIGHT_RATE_OFFSET
-        ),
+        "ucbvi": _UCBVI,
+        "ucbvi-causal": _UCBVI_CAUSAL,
+        "q-ucb-shaping-tight": _TIGHT,
     }
 )
 

@@ -72,6 +72,10 @@ class Run(Result):
     policies: IntArray
     recommended: IntArray
 
+    def __post_init__(self) -> None:
+        for name, dtype in _ARRAYS.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+
     @property
     def steps(self) -> int:
         """The number of steps taken."""
@@ -93,30 +97,30 @@ class Run(Result):
         return float(self.returns[-max(1, len(self.returns) // 10) :].mean())
 
     @property
+    def _what(self) -> str:
+        episodes = f"{self.steps:,} steps in {len(self.returns):,} episodes"
+        return f"{self.learner} in {self.name}, seed {self.seed}: {episodes}"
+
+    @property
     def _regret(self) -> str:
         return "" if np.isnan(self.step_regret[-1]) else f"regret {self.step_regret[-1]:.4g}"
 
     def __repr__(self) -> str:
         regret = f", {self._regret}" if self._regret else ""
-        return (
-            f"Run({self.learner} in {self.name}, seed {self.seed}: {self.steps:,} steps in {len(self.returns):,} "
-            f"episodes{regret})"
-        )
+        return f"Run({self._what}{regret})"
 
     def summary(self) -> str:
         """Return what was run and what came out, in a few lines."""
         usual = asdict(PRESETS.get(self.learner, Rule()))
         changed = [f"{name}={value!r}" for name, value in asdict(self.rule).items() if value != usual[name]]
         table = "one table per step" if self.q_values.ndim == 3 else "one table for all steps"
-        return "\n".join(
-            [
-                f"{self.learner} in {self.name}, seed {self.seed}: {self.steps:,} steps in {len(self.returns):,} "
-                f"episodes of at most {self.horizon}, {table}, discount {self.discount:g}",
-                *([f"Constants changed: {', '.join(changed)}"] if changed else []),
-                f"Return, mean of the last tenth of the episodes: {self.mean_return:.4g}",
-                f"Cumulative {self._regret}" if self._regret else "Regret: not known, since the optimum is not",
-            ]
-        )
+        lines = [
+            f"{self._what} of at most {self.horizon}, {table}, discount {self.discount:g}",
+            f"Constants changed: {', '.join(changed)}" if changed else "",
+            f"Return, mean of the last tenth of the episodes: {self.mean_return:.4g}",
+            f"Cumulative {self._regret}" if self._regret else "Regret: not known, since the optimum is not",
+        ]
+        return "\n".join(filter(None, lines))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row per episode: `episode`, `steps` and `regret` up to its end, and its `return`."""
@@ -148,10 +152,8 @@ class Run(Result):
 
         def build(contents: Contents) -> Run:
             held = contents.metadata
-            arrays: dict[str, Any] = {
-                name: frozen(contents.table[name][0].values.to_numpy().reshape(held["shapes"][name]), dtype)
-                for name, dtype in _ARRAYS.items()
-            }
+            found = {name: contents.table[name][0].values.to_numpy() for name in _ARRAYS}
+            arrays: dict[str, Any] = {name: values.reshape(held["shapes"][name]) for name, values in found.items()}
             plain = {name: held[name] for name in _PLAIN}
             return cls(**plain, rule=Rule(**held["rule"]), space=contents.space, **arrays)
 

@@ -3,9 +3,6 @@
 A folder holds `settings.json`, what is run; for each finished seed `seed-N.parquet`, a row per episode, and
 `seed-N-table.parquet`, what was learned. Both are written under another name first, so that a seed is there completely
 or not at all. A folder with other settings is refused.
-
-- `train_seeds`: run the missing seeds, return all.
-- `Seeds`: the results, with intervals.
 """
 
 from __future__ import annotations
@@ -52,6 +49,15 @@ NEARLY = 1e-3
 """An action that costs less than this is optimal: Q*(s, x) >= V*(s) - 0.001."""
 
 
+MEASURES = {
+    "regret": "regret",
+    "mean_return": "return, last tenth of the episodes",
+    "optimal": "states with an optimal action",
+    "argmax_match": "states with the first optimal action",
+}
+"""What is told of several seeds, in words."""
+
+
 @dataclass(frozen=True)
 class SeedResult:
     """One seed, in numbers.
@@ -96,8 +102,7 @@ class Seeds(Result):
 
     def curves(self) -> tuple[LongArray, FloatArray]:
         """Return steps and the regret of each seed there: int64 [points], float64 [seeds, points]."""
-        steps = self.settings["steps"]
-        return curve_points(steps), np.array([result.curve for result in self.results])
+        return curve_points(self.settings["steps"]), np.array([result.curve for result in self.results])
 
     def __repr__(self) -> str:
         regret = self.interval("regret")
@@ -109,12 +114,7 @@ class Seeds(Result):
     def summary(self) -> str:
         """Return the means over seeds with their 95% intervals, in a few lines."""
         lines = [repr(self)]
-        for name, words in (
-            ("regret", "regret"),
-            ("mean_return", "return, last tenth of the episodes"),
-            ("optimal", "states with an optimal action"),
-            ("argmax_match", "states with the first optimal action"),
-        ):
+        for name, words in MEASURES.items():
             found = self.interval(name)
             lines.append(f"{words}: " + ("not known" if found is None else "{:.4g} ({:.4g} to {:.4g})".format(*found)))
         return "\n".join(lines)
@@ -177,11 +177,10 @@ def train_seeds(
     path, what = Path(folder), f"{name} in {settings['world']}"
     claim_run_folder(path, settings, "seed-*.parquet")
     missing = [seed for seed in wanted if not _file(path, seed).exists()]
-    options: dict[str, Any] = {"steps": steps, "step_indexed": step_indexed, "floors": floors}
-    options |= {"counts": counts, "horizon": horizon}
+    options: dict[str, Any] = {"floors": floors, "counts": counts, "horizon": horizon}
 
     def one(seed: int) -> None:
-        run = train(world, potential, learner=rule, seed=seed, **options)
+        run = train(world, potential, learner=rule, steps=steps, seed=seed, step_indexed=step_indexed, **options)
         _keep(run, _result(run, world), path)
 
     progress(len(wanted) - len(missing), len(wanted), what)
@@ -219,12 +218,7 @@ def curve_points(steps: int) -> LongArray:
 def optimal_ratios(model: TabularCMDP, policy: IntArray, discount: float = 1.0) -> tuple[float, float]:
     """Return the share of states whose action is the first optimal one, and of those whose action is optimal.
 
-    All states that are not terminal count, visited or not; an action is optimal to within `NEARLY`.
-
-    Args:
-        model: the model whose optimum, without a horizon, the policy is compared with.
-        policy: int32 [states].
-        discount: the factor on future reward.
+    All states that are not terminal count, visited or not; an action is optimal, without a horizon, to within `NEARLY`.
     """
     best, alive = model.optimum(discount=discount), ~model.terminal
     chosen = np.take_along_axis(best.q_values, policy[:, None], axis=1)[:, 0]

@@ -16,23 +16,11 @@ import numpy as np
 
 from causal_shaping._checks import check_integer
 from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.data.arrays import frozen
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, ShapingWarning
-from causal_shaping.learners._kernels import (
-    Counted,
-    Course,
-    Learned,
-    Setting,
-    Step,
-    Track,
-    greedy,
-    plan,
-    record,
-    run_tables,
-    update,
-)
+from causal_shaping.learners import _kernels as kernels
+from causal_shaping.learners._kernels import Counted, Course, Learned, Setting, Step, Track
 from causal_shaping.learners._log_masses import LogMasses, log_masses, no_log_masses
 from causal_shaping.learners._problem import Problem
 from causal_shaping.learners._setting import prepare
@@ -104,7 +92,7 @@ def train(
         if world.model.steps is not None:
             raise ArgumentError("Learners need a world whose tables are the same at each step.")
         rng = np.random.default_rng(seed)
-        track = run_tables(rng, tables_of(world.model), setting, course, learned, counted, proven)
+        track = kernels.run_tables(rng, tables_of(world.model), setting, course, learned, counted, proven)
     else:
         track = _play(problem, setting, course, seed, learned, counted, proven)
     _warn_of_clip(setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
@@ -112,7 +100,7 @@ def train(
     if setting.model_based:
         fresh = Learned(recommended, learned.values.copy(), learned.visits)
         unbiased, terminal = constants._replace(bonus=0.0), problem.space.is_terminal
-        plan(fresh, counted, proven, terminal, step_indexed, unbiased, True)
+        kernels.plan(fresh, counted, proven, terminal, step_indexed, unbiased, True)
     reached = course.checkpoints[course.checkpoints <= len(track.regret)]
     first: Any = slice(None) if step_indexed else 0
     return Run(
@@ -123,15 +111,15 @@ def train(
         space=problem.space,
         horizon=problem.horizon,
         discount=constants.discount,
-        step_regret=frozen(np.cumsum(track.regret), np.float64),
-        episode_end=frozen(track.episode_end, np.int64),
-        returns=frozen(track.returns, np.float64),
-        q_values=frozen(learned.q_values[first], np.float64),
-        values=frozen(learned.values[:layers, :states][first], np.float64),
-        visits=frozen(learned.visits[first], np.int64),
-        checkpoints=frozen(reached, np.int64),
-        policies=frozen(track.policies[: len(reached), first], np.int32),
-        recommended=frozen(recommended.argmax(axis=-1)[first], np.int32),
+        step_regret=np.cumsum(track.regret),
+        episode_end=track.episode_end,
+        returns=track.returns,
+        q_values=learned.q_values[first],
+        values=learned.values[:layers, :states][first],
+        visits=learned.visits[first],
+        checkpoints=reached,
+        policies=track.policies[: len(reached), first],
+        recommended=recommended.argmax(axis=-1)[first],
     )
 
 
@@ -187,14 +175,14 @@ def _play(
 
         assert problem.world is not None
         env = environment_of(replace(problem.world, horizon=problem.horizon))
-    (q_values, _, visits), constants = learned, setting.constants
+    (q_values, _, visits), constants, terminal = learned, setting.constants, problem.space.is_terminal
     regret, ends, returns = np.empty(course.steps), [], []
     policies = np.zeros((len(course.checkpoints), *q_values.shape[:2]), dtype=np.int32)
     observation, _ = env.reset(seed=seed)
     s, h, earned, saved = problem.position(observation), 0, 0.0, 0
     for done in range(1, course.steps + 1):
         layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
-        x = int(greedy(q_values[layer, s], visits[layer, s], constants.cap_at_initial))
+        x = int(kernels.greedy(q_values[layer, s], visits[layer, s], constants.cap_at_initial))
         regret[done - 1] = course.gaps[layer, s, x]
         observation, reward, terminated, cut, _ = env.step(problem.actions[x])
         h += 1
@@ -203,15 +191,15 @@ def _play(
         final = is_final(terminated, truncated, setting.bootstrap)
         taken = Step(layer, below, s, x, float(reward), after, final)
         if not setting.model_based:
-            update(learned, taken, constants)
-        elif not record(counted, visits, taken):
+            kernels.update(learned, taken, constants)
+        elif not kernels.record(counted, visits, taken):
             raise ArgumentError(
                 f"More than {MOST_SUCCESSORS} states follow one state; take a learner that is not model-based."
             )
         earned += float(reward)
         over = terminated or truncated or done == course.steps
         if over and setting.model_based:
-            plan(learned, counted, proven, problem.space.is_terminal, setting.step_indexed, constants, False)
+            kernels.plan(learned, counted, proven, terminal, setting.step_indexed, constants, False)
         if saved < len(policies) and course.checkpoints[saved] == done:
             policies[saved] = q_values.argmax(axis=-1)
             saved += 1

@@ -1,13 +1,9 @@
-"""What the wrappers need to know of an environment and its potential.
-
-- `Shaper`: the potential, its discount, and how observations become positions in it.
-- `time_limit_of`, `require_discrete`: questions to an environment that the learners ask, too.
-"""
+"""What the wrappers, and the learners, need to know of an environment and its potential."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -119,16 +115,18 @@ def _warn(message: str, stacklevel: int = 5) -> None:
     warnings.warn(message, ShapingWarning, stacklevel=stacklevel)
 
 
+def wrappers_of(env: Any) -> Iterator[gym.Wrapper[Any, Any, Any, Any]]:
+    """Give the wrappers around an environment, from the outside."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+
+
 def time_limit_of(env: Any) -> int | None:
     """Return the number of steps after which an environment cuts an episode, None if it does not say."""
-    limits = [getattr(env.unwrapped, "horizon", None)]
-    limits.append(None if env.spec is None else env.spec.max_episode_steps)
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, gym.wrappers.TimeLimit):
-            limits.append(env._max_episode_steps)
-        env = env.env
-    known = [int(limit) for limit in limits if isinstance(limit, (int, np.integer))]
-    return min(known, default=None)
+    limits = [getattr(env.unwrapped, "horizon", None), None if env.spec is None else env.spec.max_episode_steps]
+    limits += [one._max_episode_steps for one in wrappers_of(env) if isinstance(one, gym.wrappers.TimeLimit)]
+    return min((int(limit) for limit in limits if isinstance(limit, (int, np.integer))), default=None)
 
 
 def require_discrete(actions: gym.Space[Any], kinds: tuple[type, ...] = DISCRETE) -> None:

@@ -2,9 +2,6 @@
 
 Plain functions of numbers or arrays, which the learners compile. Discounted returns change by the potential of the
 last state minus that of the first, whatever happened in between, so that the optimal policies stay the same.
-
-- `shaped_reward`: the formula.
-- `is_final`: where phi counts as 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Gymnasium wrappers that shape rewards with a potential.
-
-- `ShapeReward`: one environment.
-- `VectorShapeReward`: a vector of them, in every autoreset mode.
-"""
+"""Gymnasium wrappers that shape rewards with a potential: of one environment, and of a vector of them."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
-from causal_shaping.shaping._shaper import Label, Shaper, require_discrete
+from causal_shaping.shaping._shaper import Label, Shaper, require_discrete, wrappers_of
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.shaping.potentials import as_potential
 
@@ -94,13 +90,8 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
     ) -> None:
         if isinstance(env, VectorEnv):
             raise ArgumentError("This is a vector of environments: use VectorShapeReward.")
-        inner: Any = env
-        while isinstance(inner, gym.Wrapper):
-            if isinstance(inner, gym.wrappers.Autoreset):
-                raise ArgumentError(
-                    "Shape the reward inside gymnasium.wrappers.Autoreset: it hides where episodes end."
-                )
-            inner = inner.env
+        if any(isinstance(one, gym.wrappers.Autoreset) for one in wrappers_of(env)):
+            raise ArgumentError("Shape the reward inside gymnasium.wrappers.Autoreset: it hides where episodes end.")
         options = {"time_limit": time_limit, "discount": discount, "label": label}
         self._set_up(env, env.action_space, env.observation_space, potential, **options)
         gym.Wrapper.__init__(self, env)
@@ -201,9 +192,9 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         shaper, over = self._shaper, terminated | truncated
         needed = ~is_final(terminated, truncated, shaper.bootstrap)
         # With autoreset in the next step, a step after the end is a reset: it earns nothing and is not shaped.
-        fresh = self._ended if self._mode == AutoresetMode.NEXT_STEP else np.zeros(self.num_envs, dtype=bool)
+        fresh = self._ended & (self._mode == AutoresetMode.NEXT_STEP)
         # With autoreset in the same step, the observation is that of the next episode.
-        replaced = over if self._mode == AutoresetMode.SAME_STEP else np.zeros(self.num_envs, dtype=bool)
+        replaced = over & (self._mode == AutoresetMode.SAME_STEP)
         positions = shaper.all_met(observations, self.observation_space, needed & ~replaced)
         for i in np.flatnonzero(needed & replaced):
             positions[i] = shaper.met(info["final_obs"][i])

@@ -1,11 +1,8 @@
 """The worlds as Gymnasium environments (extra `worlds`): real MiniGrid worlds, with the noise hidden.
 
-- `WorldEnv`: what they share: the stream of randomness, `step` as do(action), `see` to let a demonstrator act.
-- `WindyGridEnv`: the grid worlds. It walks over MiniGrid's own objects and does not look into the tables.
-- `WalkingRobotEnv`: the walking robot in its hallway.
-
-Randomness is the environment's one stream: a uniform for the start state, then one per step for the hidden noise (and,
-in `see`, one more for the demonstrator's action).
+They walk over MiniGrid's own objects and do not look into the tables. Randomness is the environment's one stream: a
+uniform for the start state, then one per step for the hidden noise (and, in `see`, one more for the demonstrator's
+action).
 """
 
 from __future__ import annotations
@@ -20,22 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import check_choice, check_integer
+from causal_shaping._extras import needs_extra
 from causal_shaping.data.space import Label, Space
-from causal_shaping.errors import ArgumentError, CausalShapingError, MissingExtraError
+from causal_shaping.errors import ArgumentError, CausalShapingError
+from causal_shaping.worlds.grid import DIRECTIONS, PUSHES
 from causal_shaping.worlds.simulate import cumulative, pick
 from causal_shaping.worlds.world import World, load_world
 
-try:
+with needs_extra("The worlds as Gymnasium environments", "worlds"):
     from minigrid.core.constants import COLOR_TO_IDX, COLORS, DIR_TO_VEC, OBJECT_TO_IDX
     from minigrid.core.grid import Grid
     from minigrid.core.mission import MissionSpace
     from minigrid.core.world_object import Ball, Goal, Lava, Wall, WorldObj
     from minigrid.minigrid_env import MiniGridEnv
     from minigrid.utils.rendering import downsample, fill_coords, point_in_circle, point_in_line, point_in_triangle
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] not in ("minigrid", "pygame"):
-        raise
-    raise MissingExtraError("The worlds as Gymnasium environments", "worlds") from error
 
 OBSERVATIONS = ("state", "image")
 SUBPIXELS = 3
@@ -97,11 +92,9 @@ class WorldEnv(MiniGridEnv):
         )
         self.mission = self.mission_text
         self.action_space = gym.spaces.Discrete(len(self.world.actions))
-        self.observation_space = (
-            gym.spaces.Discrete(len(self.world.states))
-            if observation == "state"
-            else gym.spaces.Box(0, 255, (width, height, 3), np.uint8)
-        )
+        self.observation_space = gym.spaces.Discrete(len(self.world.states))
+        if observation == "image":
+            self.observation_space = gym.spaces.Box(0, 255, (width, height, 3), np.uint8)
         self.window: Any = None
         self.clock: Any = None
         self.observation, self.reveal_noise = observation, reveal_noise
@@ -196,8 +189,7 @@ class WorldEnv(MiniGridEnv):
             raise EpisodeOverError("The episode is over: call reset() before the next step.")
         table = self.world.demonstrator(demonstrator)
         self._noise = self._draw_noise(self.np_random)
-        beta = table[self.state, self._noise]
-        action = int(pick(cumulative(beta), self.np_random.random()))
+        action = int(pick(cumulative(table[self.state, self._noise]), self.np_random.random()))
         return action, *self.step(action)
 
     def observe(self) -> Any:
@@ -327,10 +319,9 @@ class WindyGridEnv(WorldEnv):
     def paint_noise(self, tile: Any, noise: str) -> None:
         """Draw the wind: an arrow the way it pushes, a ring if there is none."""
         if noise == "none":
-            fill_coords(tile, _ring(0.3, 0.2), BLUE)
-            return
-        dx, dy = {"east": (1, 0), "south": (0, 1), "west": (-1, 0), "north": (0, -1)}[noise]
-        _arrow(tile, dx, dy)
+            fill_coords(tile, lambda x, y: 0.2**2 <= (x - 0.5) ** 2 + (y - 0.5) ** 2 <= 0.3**2, BLUE)
+        else:
+            _arrow(tile, *DIRECTIONS[PUSHES[noise]])
 
 
 class WalkingRobotEnv(WorldEnv):
@@ -399,13 +390,6 @@ def _paint(frame: Any, cell: Any, tile_size: int, draw: Callable[[Any], None]) -
 def _flag(tile: Any) -> None:
     fill_coords(tile, point_in_line(0.3, 0.15, 0.3, 0.85, 0.03), (40, 40, 40))
     fill_coords(tile, point_in_triangle((0.32, 0.14), (0.32, 0.5), (0.8, 0.32)), (255, 255, 255))
-
-
-def _ring(outer: float, inner: float) -> Callable[[float, float], bool]:
-    def inside(x: float, y: float) -> bool:
-        return inner**2 <= (x - 0.5) ** 2 + (y - 0.5) ** 2 <= outer**2
-
-    return inside
 
 
 def _arrow(tile: Any, dx: int, dy: int) -> None:

@@ -6,7 +6,7 @@ Cells are (x, y), x to the right, y down, (0, 0) the upper-left corner. A map is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,8 +66,8 @@ class GridMap:
                     f"cells, but the first line has {len(rows[0])}. All lines must be of one length."
                 )
         grid = cls(tuple(rows))
-        for x, y in grid._border():
-            if grid[x, y] != WALL:
+        for x, y in grid.cells:
+            if x in (0, grid.width - 1) or y in (0, grid.height - 1):
                 raise MapError(
                     f"{name}, line {y + 1}, column {x + 1}: {grid[x, y]!r} at the edge. Close the map with "
                     f"{WALL!r} all around."
@@ -75,12 +75,6 @@ class GridMap:
         if not grid.starts:
             raise MapError(f"{name} has no free cell to start in. Draw at least one {FREE!r} or {COIN!r}.")
         return grid
-
-    def _border(self) -> Iterator[Cell]:
-        for y in range(self.height):
-            for x in range(self.width):
-                if x in (0, self.width - 1) or y in (0, self.height - 1):
-                    yield x, y
 
     def __getitem__(self, cell: Cell) -> str:
         x, y = cell
@@ -130,12 +124,10 @@ def _legend() -> str:
 
 def path(action: str, wind: str) -> tuple[str, ...]:
     """Return the moves of a step, one cell each: the action's, then the wind's."""
-    if action == "still":
-        return ()
     push = PUSHES.get(wind)
-    if push is None:
-        return (action,)
-    return () if push == OPPOSITE[action] else (action, push)
+    if action == "still" or push == OPPOSITE[action]:
+        return ()
+    return (action,) if push is None else (action, push)
 
 
 def walk(grid: GridMap, cell: Cell, action: str, wind: str) -> tuple[Cell, list[Cell]]:

@@ -37,11 +37,7 @@ class GridWorld:
     demonstrators: Mapping[str, Demonstrator]
 
 
-def _anything(x: int, y: int, wind: str) -> Sequence[str]:
-    return ACTIONS
-
-
-UNIFORM = Demonstrator(_anything, random=1.0)
+UNIFORM = Demonstrator(lambda x, y, wind: ACTIONS, random=1.0)
 
 
 def _route(text: str) -> Mapping[Cell, str]:
@@ -49,9 +45,6 @@ def _route(text: str) -> Mapping[Cell, str]:
     moves = {action[0]: action for action in ACTIONS if action != "still"}
     steps = (part.split(":") for part in text.split())
     return {(int(cell.split(",")[0]), int(cell.split(",")[1])): moves[move] for cell, move in steps}
-
-
-# windy-empty
 
 
 def _empty_good(x: int, y: int, wind: str) -> str | Sequence[str]:
@@ -62,30 +55,6 @@ def _empty_good(x: int, y: int, wind: str) -> str | Sequence[str]:
     if y == 6:
         return "right"
     return ("right", "down")
-
-
-WINDY_EMPTY = GridWorld(
-    title="Windy Empty World",
-    horizon=15,
-    map="""\
-########
-#......#
-#......#
-#......#
-#......#
-#......#
-#.....G#
-########""",
-    wind=(0.1, 0.1, 0.1, 0.1, 0.6),
-    demonstrators={
-        "good": Demonstrator(_empty_good),
-        # half good, with its own random actions, half uniform
-        "bad": Demonstrator(_empty_good, random=0.5 * RANDOM + 0.5),
-        "random": UNIFORM,
-    },
-)
-
-# lavacross-easy
 
 
 def _easy_good(x: int, y: int, wind: str) -> str:
@@ -104,30 +73,6 @@ def _easy_bad(x: int, y: int, wind: str) -> str:
     return "down" if y < 7 else "right"
 
 
-LAVACROSS_EASY = GridWorld(
-    title="LavaCross (easy)",
-    horizon=20,
-    map="""\
-#########
-#.......#
-#...L...#
-#...L...#
-#...L...#
-#...L...#
-#...L...#
-#......G#
-#########""",
-    wind=(0, 0.8, 0, 0, 0.2),
-    demonstrators={
-        "good": Demonstrator(_easy_good),
-        "bad": Demonstrator(_easy_bad),
-        "random": UNIFORM,
-    },
-)
-
-# lavacross-hard
-
-
 def _along_the_coins(first: int) -> GridRule:
     def rule(x: int, y: int, wind: str) -> str:
         if y == 2 and first <= x <= 6:
@@ -136,29 +81,6 @@ def _along_the_coins(first: int) -> GridRule:
 
     return rule
 
-
-LAVACROSS_HARD = GridWorld(
-    title="LavaCross (hard)",
-    horizon=20,
-    map="""\
-#########
-#.LLLLL.#
-#.ccccc.#
-#.LLLLL.#
-#.LLLLL.#
-#.LLLLL.#
-#.LLLLL.#
-#......G#
-#########""",
-    wind=(0, 0.7, 0, 0, 0.3),
-    demonstrators={
-        "good": Demonstrator(_along_the_coins(2)),
-        "bad": Demonstrator(_along_the_coins(1)),
-        "random": UNIFORM,
-    },
-)
-
-# lavacross-maze
 
 ROUTE_M = _route(
     "1,1:d 1,2:r 2,2:r 3,2:d 3,1:r 4,1:r 5,1:d 5,2:d 5,3:l 4,3:l 3,3:d 3,4:d 3,5:r 4,5:r 5,5:r 6,5:r 7,5:d 7,6:d"
@@ -199,29 +121,6 @@ def _maze_bad(x: int, y: int, wind: str) -> str | Sequence[str]:
     return ACTIONS
 
 
-LAVACROSS_MAZE = GridWorld(
-    title="LavaCross (maze)",
-    horizon=20,
-    map="""\
-#########
-#.L.....#
-#..cL.L.#
-#.....L.#
-#.L.LLL.#
-#.Lc....#
-#.L.LLLc#
-#......G#
-#########""",
-    wind=_maze_wind,
-    demonstrators={
-        "better": Demonstrator(_maze_better),
-        "safe": Demonstrator(_safe),
-        "bad": Demonstrator(_maze_bad),
-    },
-)
-
-# lavacross-maze-fewer-coins
-
 ROUTE_D = _route("5,7:u 5,6:u 5,5:r 6,5:r 7,5:d 7,6:d 2,3:l 3,3:d 3,4:d 3,5:d 3,6:d")
 ROUTE_F = _route(
     "5,6:u 5,5:r 6,5:r 7,5:d 7,6:d 2,3:r 3,3:r 4,3:r 5,3:u 5,2:u 5,1:r 6,1:r 7,1:r 6,3:l 3,4:u 3,5:u 3,6:u"
@@ -252,10 +151,88 @@ def _far_coin(x: int, y: int, wind: str) -> str | Sequence[str]:
     return "still" if wind != CALM else ROUTE_F.get((x, y), ACTIONS)
 
 
-LAVACROSS_MAZE_FEWER_COINS = GridWorld(
-    title="LavaCross (maze, fewer coins)",
-    horizon=20,
-    map="""\
+GRID_WORLDS: Mapping[str, GridWorld] = MappingProxyType(
+    {
+        "windy-empty": GridWorld(
+            title="Windy Empty World",
+            horizon=15,
+            map="""\
+########
+#......#
+#......#
+#......#
+#......#
+#......#
+#.....G#
+########""",
+            wind=(0.1, 0.1, 0.1, 0.1, 0.6),
+            demonstrators={
+                "good": Demonstrator(_empty_good),
+                # half good, with its own random actions, half uniform
+                "bad": Demonstrator(_empty_good, random=0.5 * RANDOM + 0.5),
+                "random": UNIFORM,
+            },
+        ),
+        "lavacross-easy": GridWorld(
+            title="LavaCross (easy)",
+            horizon=20,
+            map="""\
+#########
+#.......#
+#...L...#
+#...L...#
+#...L...#
+#...L...#
+#...L...#
+#......G#
+#########""",
+            wind=(0, 0.8, 0, 0, 0.2),
+            demonstrators={"good": Demonstrator(_easy_good), "bad": Demonstrator(_easy_bad), "random": UNIFORM},
+        ),
+        "lavacross-hard": GridWorld(
+            title="LavaCross (hard)",
+            horizon=20,
+            map="""\
+#########
+#.LLLLL.#
+#.ccccc.#
+#.LLLLL.#
+#.LLLLL.#
+#.LLLLL.#
+#.LLLLL.#
+#......G#
+#########""",
+            wind=(0, 0.7, 0, 0, 0.3),
+            demonstrators={
+                "good": Demonstrator(_along_the_coins(2)),
+                "bad": Demonstrator(_along_the_coins(1)),
+                "random": UNIFORM,
+            },
+        ),
+        "lavacross-maze": GridWorld(
+            title="LavaCross (maze)",
+            horizon=20,
+            map="""\
+#########
+#.L.....#
+#..cL.L.#
+#.....L.#
+#.L.LLL.#
+#.Lc....#
+#.L.LLLc#
+#......G#
+#########""",
+            wind=_maze_wind,
+            demonstrators={
+                "better": Demonstrator(_maze_better),
+                "safe": Demonstrator(_safe),
+                "bad": Demonstrator(_maze_bad),
+            },
+        ),
+        "lavacross-maze-fewer-coins": GridWorld(
+            title="LavaCross (maze, fewer coins)",
+            horizon=20,
+            map="""\
 #########
 #...L..c#
 #.LLL.LL#
@@ -265,20 +242,12 @@ LAVACROSS_MAZE_FEWER_COINS = GridWorld(
 #.L.L.Lc#
 #......G#
 #########""",
-    wind=_fewer_coins_wind,
-    demonstrators={
-        "safe": Demonstrator(_safe),
-        "detour": Demonstrator(_detour),
-        "far-coin": Demonstrator(_far_coin),
-    },
-)
-
-GRID_WORLDS: Mapping[str, GridWorld] = MappingProxyType(
-    {
-        "windy-empty": WINDY_EMPTY,
-        "lavacross-easy": LAVACROSS_EASY,
-        "lavacross-hard": LAVACROSS_HARD,
-        "lavacross-maze": LAVACROSS_MAZE,
-        "lavacross-maze-fewer-coins": LAVACROSS_MAZE_FEWER_COINS,
+            wind=_fewer_coins_wind,
+            demonstrators={
+                "safe": Demonstrator(_safe),
+                "detour": Demonstrator(_detour),
+                "far-coin": Demonstrator(_far_coin),
+            },
+        ),
     }
 )

@@ -49,12 +49,7 @@ def robot_model() -> TabularCMDP:
     )
 
 
-def _competent(state: tuple[int, int], noise: str) -> str:
-    return "big-step" if state[1] else ACTIONS[NOISES.index(noise)]
-
-
-def _incompetent(state: tuple[int, int], noise: str) -> str:
-    return ACTIONS[1 - NOISES.index(noise)]
-
-
-DEMONSTRATORS: dict[str, Rule] = {"competent": _competent, "incompetent": _incompetent}
+DEMONSTRATORS: dict[str, Rule] = {
+    "competent": lambda state, noise: "big-step" if state[1] else ACTIONS[NOISES.index(noise)],
+    "incompetent": lambda state, noise: ACTIONS[1 - NOISES.index(noise)],
+}

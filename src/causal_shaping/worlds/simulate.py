@@ -31,21 +31,13 @@ def pick(sums: FloatArray, uniform: float) -> int:
 
 
 class Tables(NamedTuple):
-    """The arrays of a `TabularCMDP` that are the same at each step, for compiled code; see there.
+    """The arrays of a `TabularCMDP` that are the same at each step, for compiled code; see there."""
 
-    Attributes:
-        next_state: int32 [states, actions, noises].
-        reward: float64 [states, actions, noises].
-        noise: float64 [states, noises], running sums for `pick`.
-        terminal: bool [states].
-        start: float64 [states], running sums for `pick`.
-    """
-
-    next_state: IntArray
-    reward: FloatArray
-    noise: FloatArray
-    terminal: BoolArray
-    start: FloatArray
+    next_state: IntArray  # [states, actions, noises]
+    reward: FloatArray  # [states, actions, noises]
+    noise: FloatArray  # [states, noises], running sums for `pick`
+    terminal: BoolArray  # [states]
+    start: FloatArray  # [states], running sums for `pick`
 
 
 def tables_of(model: TabularCMDP) -> Tables:
@@ -60,14 +52,10 @@ def watch(rng: np.random.Generator, steps: int, horizon: int, tables: Tables, be
     `beta` holds running sums, too. s, x, u: state, action, hidden noise.
     """
     next_state, reward, noise, terminal, start = tables
-    episodes = np.empty(steps, dtype=np.int64)
-    hs = np.empty(steps, dtype=np.int32)
-    states = np.empty(steps, dtype=np.int32)
-    actions = np.empty(steps, dtype=np.int32)
-    rewards = np.empty(steps, dtype=np.float64)
-    next_states = np.empty(steps, dtype=np.int32)
-    terminated = np.empty(steps, dtype=np.bool_)
-    truncated = np.empty(steps, dtype=np.bool_)
+    episodes, rewards = np.empty(steps, dtype=np.int64), np.empty(steps, dtype=np.float64)
+    hs, states = np.empty(steps, dtype=np.int32), np.empty(steps, dtype=np.int32)
+    actions, next_states = np.empty(steps, dtype=np.int32), np.empty(steps, dtype=np.int32)
+    terminated, truncated = np.empty(steps, dtype=np.bool_), np.empty(steps, dtype=np.bool_)
     episode, h = 0, 0
     s = pick(start, rng.random())
     for row in range(steps):

@@ -26,41 +26,25 @@ def tabulate(
     terminal: Callable[[Any], bool],
     start: Iterable[Any],
 ) -> TabularCMDP:
-    """Return the CMDP of a rule.
+    """Return the CMDP of a rule, `step`, which is not asked in terminal states and leads to none but `states`.
 
-    Args:
-        states: labels, closed under `step`.
-        actions: names.
-        noises: names.
-        columns: the parts of a state label.
-        step: the rule; not asked in terminal states.
-        noise: the distribution over `noises` in a state.
-        terminal: whether a state ends the episode.
-        start: the states that an episode starts in, all equally likely.
+    `columns` name the parts of a state label, `noise` gives the distribution over `noises` in a state, and all states
+    of `start` are equally likely.
     """
     position = {state: i for i, state in enumerate(states)}
     shape = (len(states), len(actions), len(noises))
     ends = np.array([terminal(state) for state in states])
     next_state = np.broadcast_to(np.arange(len(states))[:, None, None], shape).copy()
     reward = np.zeros(shape)
-    for s in np.flatnonzero(~ends).tolist():
-        for x, action in enumerate(actions):
-            for u, name in enumerate(noises):
-                after, reward[s, x, u] = step(states[s], action, name)
-                next_state[s, x, u] = position[after]
+    for s, x, u in np.ndindex(shape):
+        if not ends[s]:
+            after, reward[s, x, u] = step(states[s], actions[x], noises[u])
+            next_state[s, x, u] = position[after]
     idle = [0.0] * (len(noises) - 1) + [1.0]  # the noise of terminal states, where it does nothing
     starts = np.zeros(len(states))
     starts[[position[state] for state in start]] = 1.0
-    return TabularCMDP(
-        next_state=next_state,
-        reward=reward,
-        noise=np.array([idle if end else noise(state) for state, end in zip(states, ends, strict=True)]),
-        terminal=ends,
-        start=starts / starts.sum(),
-        states=states,
-        actions=actions,
-        columns=columns,
-    )
+    shares = np.array([idle if end else noise(state) for state, end in zip(states, ends, strict=True)])
+    return TabularCMDP(next_state, reward, shares, ends, starts / starts.sum(), states, actions, columns)
 
 
 Rule = Callable[[Any, str], str | Sequence[str] | Mapping[str, float]]

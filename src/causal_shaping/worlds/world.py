@@ -70,8 +70,7 @@ class World:
 
     def state_at(self, first: int, second: int) -> int:
         """Return the position of state (x, y) or (L, F); where coins pay once, with all of them left."""
-        once = self.grid is not None and self.coins == "once"
-        left = (self.grid.all_left,) if self.grid is not None and once else ()
+        left = () if self.grid is None or self.coins == "standing" else (self.grid.all_left,)
         return self.space.state_position((first, second, *left))
 
     def demonstrator(self, name: str | npt.ArrayLike) -> FloatArray:
@@ -177,16 +176,8 @@ def load_world(
         horizon, wind = horizon or DEFAULT_HORIZON, (0, 0, 0, 0, 1) if wind is None else wind
     grid = GridMap.parse(text, str(name))
     model = grid_model(grid, wind_rule(wind), coins)
-    return World(
-        name=str(name),
-        title=title,
-        model=model,
-        horizon=horizon,
-        noises=grids.WINDS,
-        demonstrators=_tables(own | dict(demonstrators or {}), model),
-        grid=grid,
-        coins=coins,
-    )
+    tables = _tables(own | dict(demonstrators or {}), model)
+    return World(str(name), title, model, horizon, grids.WINDS, tables, grid, coins)
 
 
 def _robot(horizon: int) -> World:
