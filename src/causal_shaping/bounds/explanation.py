@@ -99,8 +99,9 @@ def assumptions(bounds: Bounds) -> list[str]:
         )
     if bounds.inferred_terminal:
         result.append(
-            f"A state that ended every episode that entered it always ends it ({bounds.inferred_terminal} states). "
-            "Declare terminal states, count(..., terminal=[...]), to make this certain."
+            f"A state that ended every episode that entered it always ends it ({bounds.inferred_terminal} "
+            f"state{'' if bounds.inferred_terminal == 1 else 's'}). Use count(..., terminal=[...]) to make "
+            "this certain."
         )
     if bounds.confidence is not None:
         if bounds.step_indexed:

@@ -23,7 +23,7 @@ OPTIONS = (
 
 ONLY_PYTHON = (
     "bonus", "clip", "edges", "floors", "initial", "label", "model_based", "observation", "quantiles", "random",
-    "rate_offset", "shaped", "source", "states", "time_limit",
+    "rate_offset", "shaped", "source", "states", "terminal", "time_limit",
 )
 """Arguments that no command can set: what a message says of them is left out."""
 # fmt: on

@@ -125,7 +125,7 @@ class Inspection(Result):
         share = SmallCells(self.smallest_cell).share(0, round(best.action_share * best.steps), best.steps)
         result.append(
             f"A confounded source proves at most what it does: {best.source} takes its most frequent action in "
-            f"{share} of its steps, the most of all."
+            f"{'a share (withheld)' if share == WITHHELD else share} of its steps, the most of all."
         )
         for item in self.coverage:
             if item.untried_actions:
