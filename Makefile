@@ -12,7 +12,7 @@ help:  ## show this help
 
 setup: $(VENV)/.package  ## install the package, its command, figures and environments into .venv
 
-reproduce: $(VENV)/.paper  ## run the paper's study and write report/index.html; ARGS='--quick' for a minute of it
+reproduce: $(VENV)/.paper  ## run the paper's study and write report/index.html; ARGS='--quick' for a few minutes of it
 	$(BIN)/causal-shaping reproduce $(ARGS)
 
 test: lint suite  ## check style and types, run the whole test suite

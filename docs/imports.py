@@ -18,6 +18,7 @@ STAGES = (
     "_checks",
     "_extras",
     "_progress",
+    "_leave",
     "_compile",
     "_registration",
     "data",

@@ -1,6 +1,6 @@
 """`python -m causal_shaping`: the command line."""
 
-from causal_shaping.cli import main
+from causal_shaping.cli import command
 
 if __name__ == "__main__":
-    main()
+    command()

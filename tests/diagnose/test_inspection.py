@@ -155,6 +155,20 @@ def test_numbers_with_many_digits_tell_no_small_count():
     assert pd.isna(frame.unseen_mass["B"])
 
 
+def test_what_hidden_counts_add_up_to_tells_nothing_of_them():
+    cells = SmallCells(11)
+    assert cells.parts([2, 11, 427]) == ["fewer than 11", "11", "withheld"]  # not the 11: 13 less 11 would be known
+    assert cells.parts([8, 9, 423]) == ["fewer than 11", "fewer than 11", "withheld"]
+    assert cells.parts([2, 11, 12]) == ["fewer than 11", "withheld", "withheld"]
+    assert cells.parts([0, 11, 12]) == ["0", "11", "12"]
+
+
+def test_a_contradiction_with_a_withheld_share_tells_no_confounding(found):
+    hidden = found.without_small_cells(5_000).contradictions
+    assert all(row["confounding"] is row["p_value"] is None for row in hidden.as_plain())
+    assert all("some confounding reconciles them" in str(row["text"]) for row in hidden.as_plain())
+
+
 def test_state_columns_may_be_called_as_ours_are():
     frame = pd.DataFrame({"episode": [0, 1, 2], "step": 0, "visits": [7, 8, 8], "action": "go", "reward": 0.0})
     frame["next_visits"], frame["terminated"] = frame.visits, True

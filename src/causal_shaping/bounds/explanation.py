@@ -161,7 +161,7 @@ def findings(found: Sensitivity) -> list[str]:
     if (np.diff(ceilings, axis=0) < -TIE).any() or (np.diff(floors, axis=0) > TIE).any():
         result.append(
             "Some bounds tighten as confounding grows, which only sampling error can do: at small confounding the "
-            "sources differ within it, and were scaled to agree. Use confidence=0.95 (--confidence 0.95)."
+            "sources differ within it, and were scaled to agree. Use confidence=0.95."
         )
     if not len(known):
         return [*result, f"In none of {states} states do the logs single out a best action."]

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from causal_shaping._leave import leave_quietly
 from causal_shaping.cli import ceilings, collect, diagram, inspect, reproduce, sensitivity, theory, train, worlds
 from causal_shaping.cli._options import flag
 from causal_shaping.cli._terminal import complain
@@ -36,7 +37,7 @@ Three jobs, in the order that you meet them:
 
 For files of your own, say what their columns are:
        causal-shaping inspect ward-3.csv ward-7.csv --episode patient --step day --first-step 1 --state age,stage
-                      --bins age=65: --action drug --reward score --terminated died,cured --truncated discharged
+                      --bins age=65: --action drug --reward score --terminated outcome=died,cured
 
 All commands: causal-shaping --help. One of them, with an example: causal-shaping COMMAND --help.
 """
@@ -95,6 +96,15 @@ def _root(context: typer.Context, wanted: Annotated[bool, flag("--version", "Sho
         raise typer.Exit
     if context.invoked_subcommand is None:
         print(JOBS.format(version=version("causal-shaping")), end="")
+
+
+def command() -> None:
+    """Run the command line in a process of its own, which ends quietly."""
+    try:
+        main()
+    except SystemExit as end:
+        leave_quietly(end.code if isinstance(end.code, int) else int(end.code is not None))
+        raise
 
 
 def main() -> None:

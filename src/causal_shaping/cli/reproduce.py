@@ -20,7 +20,7 @@ def reproduce(
     ] = None,
     output: Annotated[Path, option("The folder for results and report.", "FOLDER", "--output", "-o")] = Path("report"),
     seeds: Annotated[int | None, option("How many seeds to run.  (default: 20, quick 2)", "N")] = None,
-    quick: Annotated[bool, flag("--quick", "A tenth of every budget, two seeds: about a minute.")] = False,
+    quick: Annotated[bool, flag("--quick", "A tenth of every budget, two seeds: a few minutes.")] = False,
     only: Annotated[
         list[str] | None,
         option(

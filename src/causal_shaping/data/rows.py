@@ -70,7 +70,7 @@ def row_rules(rows: Rows, states: Sequence[str], next_states: Sequence[str], key
     return [
         *(Rule(name, rows.missing(name), f"the {name} is missing") for name in (*key, "step")),
         Rule("step", step < 0, "a step cannot be before the first"),
-        *(Rule(name, rows.missing(name), "the state is missing or not a number", own_label) for name in states),
+        *(Rule(name, rows.missing(name), "the state has no value", own_label) for name in states),
         Rule("action", rows.missing("action"), "the action is missing"),
         Rule("reward", ~rows.finite("reward"), "the reward must be finite"),
         *(Rule(name, rows.missing(name), flag) for name in ("terminated", "truncated")),

@@ -91,6 +91,7 @@ class Contradiction:
             reconciled = "No confounding reconciles them (at 95% confidence): they did not watch the same world."
         else:
             much = "a little confounding" if self.confounding == 1 else f"a confounding of {self.confounding:.3g}"
+            much = "some confounding" if self._is_small(cells) else much  # how much would tell the shares
             limit = ", without limit" if math.isinf(self.confounding) else f"; {much} reconciles them"
             reconciled = f"At least one of them is confounded there{limit}."
         when = "" if self.step is None else f" at step {self.step}"
@@ -104,6 +105,10 @@ class Contradiction:
             f"{self.first} and {self.second} disagree on what {self.action} does in {self.where}{when}: it "
             f"{self.outcome} in {shares}. {reconciled}"
         )
+
+    def _is_small(self, cells: SmallCells) -> bool:
+        shares = zip((self.first_share, self.second_share), self.visits, strict=True)
+        return any(cells.hides_share(round(share * n), n) for share, n in shares)
 
     def __str__(self) -> str:
         return self.describe(SmallCells())
@@ -165,6 +170,10 @@ class Contradictions(ResultSequence[Contradiction]):
                 row[name] = None if cells.hides_share(round(row[name] * n), n) else cells.rounded(row[name])
             if self.smallest_cell is not None:  # what is left of the visits to the state could be a small cell
                 row["visits"] = [None, None]
+                row["p_value"] = float(f"{item.p_value:.1g}")
+                row["confounding"] = item.confounding and float(f"{item.confounding:.2g}")
+            if item._is_small(cells):
+                row["p_value"] = row["confounding"] = None
             result.append(row)
         return result
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -144,11 +145,10 @@ class Inspection(Result):
         shown = self.unseen_shown[worst]
         most = WITHHELD if np.isnan(shown) else f"{'' if self.smallest_cell is None else 'at most '}{shown:.1%}"
         verdict = "believable" if self.unseen[worst] <= BELIEVABLE else "doubtful where this is high"
-        masses = self.unseen_shown[~np.isnan(self.unseen_shown)]
-        mean = float(masses.sum()) / max(1, len(masses))
-        share = f"About {mean:.2%}" if self.smallest_cell is None else f"At most {mean:.0%}"
+        mean = float(np.nanmean(self.unseen))
+        share = f"About {mean:.2%}" if self.smallest_cell is None else f"At most {math.ceil(100 * mean)}%"
         return (
-            f"{share if len(masses) else 'A share (withheld)'} of what follows a state was probably never seen (worst: "
+            f"{share} of what follows a state was probably never seen (worst: "
             f"{most} in {state_text(self.counts.space, worst)}). That every possible outcome was seen at least once is "
             f"{verdict}."
         )

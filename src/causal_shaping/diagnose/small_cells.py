@@ -61,12 +61,17 @@ class SmallCells:
         return WITHHELD if self.hides_share(part, total) else f"{part / total:.{digits}%}" if total else "-"
 
     def parts(self, counts: Sequence[float]) -> list[str]:
-        """Return counts that add up to a total which is shown."""
+        """Return counts that add up to a total which is shown.
+
+        What the hidden ones add up to would tell of them, so another is withheld: the smallest that leaves them all
+        possible, or all others if none is large enough.
+        """
         shown = [self.count(n) for n in counts]
-        if sum(map(self.hides, counts)) == 1:
+        if self.smallest is not None and any(map(self.hides, counts)):
             others = [i for i, n in enumerate(counts) if n and not self.hides(n)]
-            if others:
-                shown[min(others, key=lambda i: counts[i])] = WITHHELD
+            large = [i for i in others if counts[i] >= 2 * self.smallest]
+            for i in [min(large, key=lambda i: counts[i])] if large else others:
+                shown[i] = WITHHELD
         return shown
 
     def plain_parts(self, counts: Sequence[int]) -> list[int | str]:

@@ -40,7 +40,7 @@ class RawColumns:
         near = difflib.get_close_matches(str(name), shown, n=1)
         raise ArgumentError(
             f"{self.origin} has no column {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} Its columns are "
-            f"{', '.join(map(repr, shown))}. Name the right one: {argument}={near[0] if near else '...'!r}."
+            f"{', '.join(map(repr, shown))}. Name the right one with {argument}=."
         )
 
     def typed(self, column: ibis.Column, wanted: str, *kinds: str) -> ibis.Column:

@@ -107,7 +107,9 @@ def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:
     single = isinstance(logs, (Logs, LogTable, str, os.PathLike)) or is_table(logs)
     items: list[Any] = [logs] if single else list(logs) if isinstance(logs, Iterable) else []
     if not items or isinstance(logs, Mapping):
-        raise ArgumentError(f"{logs!r} holds no logs. Give files, data frames, tables, Logs, or a list of these.")
+        raise ArgumentError(
+            f"There are no logs to count in {logs!r}. Give files, data frames, tables, Logs, or a list of these."
+        )
     held = [table_of(item) if isinstance(item, Logs) else item for item in items]
     return [item if isinstance(item, LogTable) else open_logs(item, **options) for item in held]
 

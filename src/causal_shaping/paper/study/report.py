@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+from joblib.externals.loky import get_reusable_executor
 from markdown_it import MarkdownIt
 
 from causal_shaping import __version__
@@ -48,6 +49,7 @@ def reproduce(
     share = QUICK_SHARE if plan.quick else STUDY_SHARE
     results = run_study(plan, folder, workers=workers, progress=part_of(progress, 0, share))
     page = write_report(results, workers=workers, progress=part_of(progress, share, 1))
+    get_reusable_executor().shutdown(wait=True)  # joblib's workers would wait for more
     return results, page
 
 

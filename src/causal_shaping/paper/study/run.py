@@ -10,13 +10,15 @@ under another name first. The first two depend on the settings and the seeds alo
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from causal_shaping._checks import check_integer
+from causal_shaping._leave import leave_quietly
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import Ceilings
 from causal_shaping.data.arrays import FloatArray, LongArray
@@ -201,8 +204,16 @@ def run_study(
     return merge(path)
 
 
+@cache
+def _end_quietly() -> None:
+    """Let a worker process end quietly, once it ends."""
+    if parent_process() is not None:
+        atexit.register(leave_quietly)
+
+
 def run_job(plan: Plan, job: Job, folder: Path) -> tuple[str, float]:
     """Run the units of a job, each kept as soon as it is done; return the job's label and cost."""
+    _end_quietly()
     world = load_world(job.world, coins=job.coins)
     materials = Materials(world, plan.log_steps(), job.seed, plan.bcq_steps)
     for unit in job.units:
