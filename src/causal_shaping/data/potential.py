@@ -12,7 +12,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -69,6 +69,7 @@ class Potential(Result):
 
     values: FloatArray
     space: Space
+    _: KW_ONLY
     discount: float = 1.0
     unseen: FloatArray | float | None = None
     origin: str = "given"
@@ -100,14 +101,19 @@ class Potential(Result):
         vars(self).update(values=frozen(values, np.float64), unseen=frozen(unseen, np.float64, "unseen"))
 
     @classmethod
-    def zero(cls, where: Space | HasSpace, discount: float = 1.0) -> Self:
+    def zero(cls, where: Space | HasSpace, *, discount: float = 1.0) -> Self:
         """Return the potential of 0, which changes no reward, for a space or anything that has one."""
         space = _space_of(where)
-        return cls(np.zeros(len(space.states)), space, discount, 0.0, "zero")
+        return cls(np.zeros(len(space.states)), space, discount=discount, unseen=0.0, origin="zero")
 
     @classmethod
     def from_function(
-        cls, function: Callable[..., float], where: Space | HasSpace, horizon: int | None = None, discount: float = 1.0
+        cls,
+        function: Callable[..., float],
+        where: Space | HasSpace,
+        horizon: int | None = None,
+        *,
+        discount: float = 1.0,
     ) -> Self:
         """Return a potential computed by a function of the state's label, and with a horizon of the step, too."""
         space = _space_of(where)
@@ -116,7 +122,7 @@ class Potential(Result):
         else:
             steps = range(check_integer("horizon", horizon, least=1))
             values = [[function(label, h) for label in space.states] for h in steps]
-        return cls(values, space, discount, origin="a function")
+        return cls(values, space, discount=discount, origin="a function")
 
     @property
     def step_indexed(self) -> bool:
@@ -205,8 +211,8 @@ class Potential(Result):
     def restore(cls, values: FloatArray, space: Space, metadata: Mapping[str, Any]) -> Self:
         """Return a potential from its values, space and `metadata`."""
         unseen = np.array([np.nan if value is None else value for value in metadata["unseen"]], dtype=np.float64)
-        rest = (metadata["discount"], unseen.reshape(values.shape[:-1]), metadata["origin"])
-        return cls(values, space, *rest, tuple(metadata["assumptions"]))
+        held = {name: metadata[name] for name in ("discount", "origin", "assumptions")}
+        return cls(values, space, unseen=unseen.reshape(values.shape[:-1]), **held)
 
     def to_json(self) -> str:
         """Return all of the potential as JSON, for the spec of an environment."""

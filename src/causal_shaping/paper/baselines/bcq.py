@@ -88,7 +88,7 @@ class BCQ(Result):
         return Potential(
             np.where(self.visited, self.values, 0.0),
             self.space,
-            discount,
+            discount=discount,
             unseen=0.0,
             origin=f"BCQ values of {', '.join(self.sources)}",
             assumptions=("The demonstrators saw no more than the log holds.",),
