@@ -136,6 +136,7 @@ def test_numbers_with_many_digits_tell_no_small_count():
     def rows(states, actions, deaths):
         frame = pd.DataFrame({"episode": np.arange(len(states)), "step": 0, "state": states, "action": actions})
         frame["next_state"] = rng.choice(["x", "y", "z"], len(frame), p=(0.8, 0.19, 0.01))
+        frame.loc[len(frame) - 1, "next_state"] = "seen once"
         frame["terminated"] = frame.episode < deaths
         frame["reward"], frame["truncated"] = -1.0 * frame.terminated, ~frame.terminated
         return frame
@@ -147,6 +148,7 @@ def test_numbers_with_many_digits_tell_no_small_count():
     assert held["sources"][0]["mean_return"] is None
     assert held["sources"][0]["terminated"] == "fewer than 11"
     masses = [item["mass"] for item in held["unseen_outcome_mass"]]
+    assert 0.03 in masses  # 11 of 500 is .022: rounded up
     shares = [share for share in hidden.to_pandas()["action_share"] if not pd.isna(share)]
     assert all(number == round(number, 2) for number in [*masses, *shares, held["sources"][0]["action_share"] or 0])
     frame = hidden.to_pandas().set_index("state")
