@@ -1,7 +1,8 @@
 """Ending a process quietly.
 
-With torch loaded, Python cannot take DuckDB's module apart at its end, and the module then prints its own constants as
-leaks: some hundred lines that look like a crash. Nothing of ours is among them. So such a process ends without that.
+With torch and compiled code loaded, Python cannot take DuckDB's module apart at its end, and the module then prints its
+own constants as leaks: some hundred lines that look like a crash. Nothing of ours is among them. So such a process ends
+without that.
 """
 
 from __future__ import annotations

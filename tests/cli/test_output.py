@@ -248,3 +248,16 @@ def test_a_wrong_gamma_is_blamed_on_its_own_option(run, easy):
     code, _, err = run("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1", "--fixed", "random=x")
     assert code == 2
     assert "--fixed: 'x' is not a number" in err
+
+
+@pytest.mark.parametrize(("file", "code"), [("bad.parquet", 0), ("nothing.parquet", 2)])
+def test_a_command_ends_quietly_with_torch_loaded(easy, file, code):
+    pytest.importorskip("torch")
+    program = (  # torch, compiled code and DuckDB in one process
+        "import torch, causal_shaping as cs; cs.count(cs.load_world('lavacross-easy').collect('good', 100)); "
+        "from causal_shaping.cli import command; command()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, "inspect", easy / file], capture_output=True, text=True)
+    assert ended.returncode == code
+    assert "nanobind" not in ended.stderr
+    assert ("Coverage" in ended.stdout) == (code == 0)  # what was printed reaches its reader
