@@ -41,7 +41,7 @@ def test_printed_it_says_what_it_assumes():
         "bad: given the outcome that an action would have, the odds of taking it differ",
         "by a factor of at most 3.",
         "random is unconfounded",
-        "was seen to follow it at least once, in some source",
+        "follows at least a share of 0.01 of the sources' pooled visits to it",
         "hold at once with a probability of 0.95 or more",
         "These logs help:",
     ):
@@ -128,7 +128,7 @@ def test_other_tools_can_open_the_file_and_its_order_does_not_matter(tmp_path):
     made = cs.value_ceilings(COUNTS, 20, -0.1)
     made.save(tmp_path / "phi.parquet")
     table = pq.read_table(tmp_path / "phi.parquet")
-    assert table.column_names == ["step", "x", "y", "value", "vacuous", "terminal"] + [
+    assert table.column_names == ["step", "x", "y", "value", "vacuous", "unrestricted", "terminal"] + [
         f"q_value of {action}" for action in EASY.actions
     ]
     row = table.to_pandas().query("step == 3 and x == 2 and y == 5").iloc[0]
@@ -271,10 +271,11 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COU
         (COUNTS, {"confidence": math.nan}, "confidence is nan"),
         (COUNTS, {"discount": 1.1}, "discount is 1.1"),
         (COUNTS, {"discount": 0.0}, "discount is 0.0"),
-        (COUNTS, {"min_visits": -1}, "min_visits is -1"),
+        (COUNTS, {"rarest": 0.0, "confidence": 0.95}, "rarest is 0.0; it must be between 0 and 1, such as 0.01"),
+        (COUNTS, {"rarest": 0.01}, "rarest says how many visits show all outcomes with confidence: pass confidence=0.95"),
         (COUNTS, {"value_max": math.inf}, "value_max is inf; it must be a finite number"),
         (COUNTS, {"value_max": 0.0, "method": "paper"}, "no value_max"),
-        (COUNTS, {"min_visits": 5, "support": "any"}, "leave it out for any other"),
+        (COUNTS, {"rarest": 0.1, "confidence": 0.95, "support": "any"}, "leave it out for any other"),
         (COUNTS, {"confounding": "high"}, "confounding is 'high'; give a number"),
         (COUNTS, {"method": "magic"}, "method is 'magic'; use 'joint' or 'paper'"),
         ([], {}, "There are no counts"),
@@ -297,7 +298,7 @@ def test_a_floor_needs_a_true_lower_bound():
 def test_a_table_has_a_row_per_step_and_state(stationary):
     found = cs.value_ceilings(COUNTS, 20, -0.1, stationary=stationary)
     table = found.to_pandas()
-    names = ["x", "y", "value", "vacuous", "terminal", *(f"q_value of {action}" for action in EASY.actions)]
+    names = ["x", "y", "value", "vacuous", "unrestricted", "terminal", *(f"q_value of {action}" for action in EASY.actions)]
     assert list(table.columns) == ([] if stationary else ["step"]) + names
     assert table["value"].tolist() == found.values.ravel().tolist()
     s = EASY.state_at(2, 5)
@@ -326,7 +327,7 @@ def test_options_are_keywords_in_the_same_order():
         compute: [name for name, one in inspect.signature(compute).parameters.items() if one.kind is one.KEYWORD_ONLY]
         for compute in (cs.value_ceilings, cs.value_floors, cs.sensitivity)
     }
-    order = ["method", "support", "confounding", "fixed", "confidence", "discount", "stationary", "min_visits"]
+    order = ["method", "support", "confounding", "fixed", "confidence", "discount", "stationary", "rarest"]
     order += ["value_max", "progress"]
     for names in orders.values():
         assert names == [name for name in order if name in names]

@@ -5,6 +5,9 @@ With w(s, x) = max over the allowed outcomes of r + discount * Vbar_{h+1}(s'), t
     Qbar_h(s, x) = w - sum over o of  max_i L_i(o) * (w - r(o) - discount * Vbar_{h+1}(s'(o)))
     Vbar_h(s)    = max over all declared actions x of Qbar_h(s, x),    Vbar_H = 0,    Vbar = 0 after termination.
 
+Where anything is allowed, the best successor is also an unknown state of vacuous value, unless the space is complete:
+the agent can meet a state that no log holds.
+
 Where masses have upper limits, the free mass fills the outcomes from the best downwards, each up to its limit: the
 greedy solution of the linear program over all distributions between the limits.
 """
@@ -12,6 +15,7 @@ greedy solution of the linear program over all distributions between the limits.
 from __future__ import annotations
 
 import itertools
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,11 +26,11 @@ from causal_shaping._compile import njit
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds._masses import Evidence, Masses
 from causal_shaping.bounds._sweeps import Solution, fixed_point
-from causal_shaping.bounds.settings import Settings
-from causal_shaping.bounds.support import given_support, terminal_states, unrestricted_states
+from causal_shaping.bounds.settings import Settings, vacuous_values
+from causal_shaping.bounds.support import Given, given_support, terminal_states, unrestricted_cells
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.errors import ContradictionError
+from causal_shaping.errors import ArgumentError, ContradictionError
 
 ROUNDING = 1e-9
 """Masses of one (s, x) that contradict each other by more than this do so by more than rounding."""
@@ -45,19 +49,20 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
     evidence = Evidence(counts, settings, side)
     terminal = terminal_states(counts)
     highest = np.inf if settings.value_max is None else settings.value_max
-    unrestricted = unrestricted_states(counts, settings.support)
+    unrestricted = unrestricted_cells(counts, settings)
     shape = (len(counts.space.states), len(counts.space.actions))
 
     def layer(step: int | None) -> Layer:
         masses = evidence.masses(step)
         _refuse_contradiction(evidence, masses, step)
-        return Layer(masses, unrestricted | (masses.visits < settings.min_visits), side)
+        return Layer(masses, unrestricted.at(step), side, unrestricted.by_action)
 
-    def backup(current: Layer, values: FloatArray) -> FloatArray:
+    def backup(current: Layer, values: FloatArray, unknown: float) -> FloatArray:
         following = np.append(side * values, 0.0)  # and after an end
-        # The best that could follow (the worst, for a floor): any state that is not terminal, or the end. This is what
-        # an action does that nobody tried, so that a state in which no source acted gets the vacuous value.
-        best = following[:-1][~terminal].max(initial=0.0)
+        # The best that could follow (the worst, for a floor): any state that is not terminal, an unknown one, or the
+        # end. This is what an action does that nobody tried, so that a state in which no source acted gets the vacuous
+        # value.
+        best = following[:-1][~terminal].max(initial=max(0.0, unknown))
         unproven: Any = best if allowed is None else allowed.best(following, best, shape)
         turned = np.full(shape, side * settings.reward_bound + discount * unproven)
         current.set_free_values(turned, everywhere=allowed is not None)
@@ -72,11 +77,16 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
             result[allowed.pair // shape[1]] = False
         return result
 
+    # What an unknown state is worth at each step, and after the last; never more than an end if the space is complete.
+    unknown = np.append(side * vacuous_values(settings, side), 0.0)
+    if counts.space.complete:
+        unknown[:] = 0.0
     if settings.stationary:
         pooled = layer(None)
+        _refuse_endless(unknown, pooled, shape, terminal, allowed)
 
         def sweep(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-            q_values = backup(pooled, values)
+            q_values = backup(pooled, values, unknown[0])
             return q_values.max(axis=-1), q_values
 
         # From 0 sweeps approach the limit of ever longer horizons. From a known upper bound they fall, and never below
@@ -85,27 +95,58 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
         values, q_values, sweeps, contraction, remainder = fixed_point(sweep, start, counts.space.states, discount)
         values[~terminal] += side * remainder
         q_values[~terminal] += side * remainder
-        return Solution(values, q_values, vacuous_in(pooled), terminal, sweeps, contraction)
+        return Solution(values, q_values, vacuous_in(pooled), pooled.unrestricted_states, terminal, sweeps, contraction)
 
     values, q_values = np.zeros((horizon + 1, shape[0])), np.empty((horizon, *shape))
-    vacuous = np.empty((horizon, shape[0]), dtype=bool)
+    vacuous, free = (np.empty((horizon, shape[0]), dtype=bool) for _ in range(2))
     every = layer(None) if counts.step is None else None
     for h in reversed(range(horizon)):
         current = every or layer(h)
-        q_values[h] = backup(current, values[h + 1])
+        q_values[h] = backup(current, values[h + 1], unknown[h + 1])
         values[h] = q_values[h].max(axis=-1)
-        vacuous[h] = vacuous_in(current)
+        vacuous[h], free[h] = vacuous_in(current), current.unrestricted_states
         progress(horizon - h, horizon, "Bounding values")
-    return Solution(values[:-1], q_values, vacuous, terminal)
+    return Solution(values[:-1], q_values, vacuous, free, terminal)
+
+
+def _refuse_endless(
+    unknown: FloatArray, layer: Layer, shape: tuple[int, int], terminal: BoolArray, allowed: Given | None
+) -> None:
+    """Refuse an infinite-horizon bound in which an unknown state of endless value can follow; forget it otherwise."""
+    if not math.isinf(unknown[0]):
+        return
+    anything = np.ones(shape, dtype=bool)
+    anything[terminal] = False
+    masses = layer.masses
+    anything[masses.state, masses.action] = False
+    free = layer.unrestricted if allowed is None else np.arange(len(masses.state))
+    free = free[masses.total[free] < 1]
+    anything[masses.state[free], masses.action[free]] = True
+    if allowed is not None:
+        anything.ravel()[allowed.pair] = False
+    if anything.any():
+        raise ArgumentError(
+            "There is no infinite-horizon bound: the states were read off the logs, and one that no log holds may pay "
+            "for ever. Declare all states with states=, or pass a discount below 1 (discount=0.99), a known upper "
+            "bound on values (value_max=), or a horizon (stationary=False)."
+        )
+    unknown[0] = 0.0
 
 
 class Layer:
-    """The masses of one step or of all, made ready for the kernel; in `unrestricted` states free mass does anything."""
+    """The masses of one step or of all, made ready for the kernel.
 
-    def __init__(self, masses: Masses, unrestricted: BoolArray, side: float) -> None:
+    In `unrestricted` (s, x), bool [states, actions], free mass does anything. Elsewhere it does what was seen in the
+    state, `by_action` what was seen after the action.
+    """
+
+    def __init__(self, masses: Masses, unrestricted: BoolArray, side: float, by_action: bool = False) -> None:
+        self.by_action = by_action
         self.masses = masses._replace(rewards=side * masses.rewards)
         self.free_value = np.full(len(masses.state), -np.inf)
-        self.unrestricted = np.flatnonzero(unrestricted[masses.state])
+        self.unrestricted = np.flatnonzero(unrestricted[masses.state, masses.action])
+        self.unrestricted_states = np.zeros(len(masses.visits), dtype=bool)
+        self.unrestricted_states[masses.state[self.unrestricted]] = True
         outcomes = len(masses.lower)
         parts = numba.get_num_threads() if outcomes >= MANY_OUTCOMES else 1
         near = np.searchsorted(masses.first[1:], np.arange(1, parts) * (outcomes / parts))
@@ -120,7 +161,7 @@ class Layer:
 
     def backup(self, following: FloatArray, q_values: FloatArray) -> None:
         """Write the bound of one step for every cell; see `backup_state`."""
-        arguments = (self.masses, following, self.free_value, q_values)
+        arguments = (self.masses, following, self.free_value, self.by_action, q_values)
         if len(self.parts) == 1:
             _backup(*self.parts[0], *arguments)
             return
@@ -159,14 +200,14 @@ def _conflict(masses: Masses) -> FloatArray:
 
 
 @njit(nogil=True)
-def _backup(begin, end, masses, following, free_value, q_values):  # type: ignore[no-untyped-def]
+def _backup(begin, end, masses, following, free_value, by_action, q_values):  # type: ignore[no-untyped-def]
     """Write the bounds of cells begin .. end - 1 into `q_values` [states, actions]; see `backup_state`."""
     # Unpacked once: each use of a tuple counts references to all of its arrays.
     rewards, _, state, action, first, rest, after, reward, lower, upper, deficit, total = masses
     cell = begin
     while cell < end:
         s, last = state[cell], cell + 1
-        while last < end and state[last] == s:
+        while not by_action and last < end and state[last] == s:
             last += 1
         seen = backup_state(s, cell, last, action, first, after, reward, lower, deficit, rewards, following, q_values)
         for k in range(cell, last):
@@ -184,7 +225,7 @@ def _backup(begin, end, masses, following, free_value, q_values):  # type: ignor
 def backup_state(  # type: ignore[no-untyped-def]
     s, begin, end, action, first, after, reward, lower, deficit, rewards, following, out
 ):
-    """Write what proven mass earns, for cells begin .. end - 1 of one state, and return the best outcome seen there.
+    """Write what proven mass earns, for cells begin .. end - 1 of one state, and return the best outcome seen in them.
 
     Arrays as in `Masses`, but turned, so that the best is the largest: rewards and `following` are negated for a floor.
     `following` comes discounted, and ends with the value after an end. What is earned goes to `out[s, action]`.

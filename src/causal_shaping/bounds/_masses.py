@@ -58,15 +58,14 @@ class Masses(NamedTuple):
     total: FloatArray  # [cells], the sum of `lower`
 
 
-def sampling_of(counts: Counts, confidence: float, horizon: int, rewards: int = 0) -> Sampling:
-    """Return limits that all hold at once with the given confidence.
+def sampling_of(counts: Counts, error: float, horizon: int, rewards: int = 0) -> Sampling:
+    """Return limits of which any is wrong with a probability of `error` at most.
 
     The union bound runs over all limits that could ever be asked for, seen or not: per source, step, state and action
     one for p(x | s), and per outcome a lower one for p(x, o | s), a lower and an upper one for p(o | s, x), and, where
     rewards are continuous, four more for mean rewards, two for a ceiling and two for a floor. Outcomes are a next
     state, ended or not, or an end without a next state; times the discrete rewards, taken to be `MAX_REWARDS` or the
-    number of those seen, `rewards`. Every limit is wrong with probability at most (1 - confidence) divided by their
-    number.
+    number of those seen, `rewards`. Every limit is wrong with probability at most `error` divided by their number.
 
     Counts by step have exact limits: given how often a step began in s, what follows is binomial. This takes the
     number of episodes as fixed beforehand. With steps pooled, how often s was visited depends on what followed
@@ -77,7 +76,7 @@ def sampling_of(counts: Counts, confidence: float, horizon: int, rewards: int = 
     discrete = all(counts.discrete_rewards)
     outcomes = (2 * states + 1) * (max(MAX_REWARDS, rewards) if discrete else 1)
     limits = len(counts.sources) * steps * states * actions * (1 + outcomes * (3 if discrete else 7))
-    return Sampling(alpha=(1 - confidence) / limits, exact=counts.step_indexed)
+    return Sampling(alpha=error / limits, exact=counts.step_indexed)
 
 
 def _distinct_rewards(counts: Counts) -> FloatArray:
@@ -143,8 +142,9 @@ class Evidence:
         extreme = self.extreme = settings.reward_bound
         self.discrete = all(counts.discrete_rewards)
         distinct = _distinct_rewards(counts) if self.discrete else np.array([extreme])
-        sure = settings.confidence
-        self.sampling = None if sure is None else sampling_of(counts, sure, settings.horizon, len(distinct))
+        self.sampling = None
+        if settings.confidence is not None:
+            self.sampling = sampling_of(counts, settings.limits_error, settings.horizon, len(distinct))
         self.gammas = [settings.gamma(name) for name in counts.sources]
         self.counts, self.rewards = _harmonise_outcomes(counts, distinct, side)
         # The furthest that any reward seen lies from the extreme one.

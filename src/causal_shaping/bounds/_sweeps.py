@@ -21,6 +21,7 @@ class Solution:
     values: FloatArray
     q_values: FloatArray
     vacuous: BoolArray
+    unrestricted: BoolArray
     terminal: BoolArray
     sweeps: int | None = None
     contraction: float | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from causal_shaping.bounds.settings import CEILING, MOST_CONFOUNDING, TIE
+from causal_shaping.bounds.support import OBSERVED
 
 if TYPE_CHECKING:
     from causal_shaping.bounds.results import Bounds, Ceilings
@@ -84,14 +85,8 @@ def assumptions(bounds: Bounds) -> list[str]:
         )
         unseen = "impossible" if bounds.confidence is None else "rare"
         result.append(f"{name}: what never followed an action that it took is {unseen} after that action (overlap).")
-    if bounds.support == "observed":
-        where = " at that step" if bounds.step_indexed else ""
-        result.append(
-            f"Whatever can follow a state{where}, after an action that some source tried there, was seen to follow it "
-            "at least once, in some source and in a row with a known outcome."
-        )
-        if bounds.min_visits:
-            result[-1] += f" States with fewer than {bounds.min_visits:g} visits are exempt."
+    if bounds.support in OBSERVED:
+        result.append(_observed(bounds))
     elif bounds.support == "given":
         result.append(
             "Nothing follows a state but the successors that were given; and in a state in which some source acted, "
@@ -114,6 +109,28 @@ def assumptions(bounds: Bounds) -> list[str]:
             "samples like this one."
         )
     return result
+
+
+def _observed(bounds: Bounds) -> str:
+    """Return what an observed support assumes."""
+    where, by_action = " at that step" if bounds.step_indexed else "", bounds.support == "observed-action"
+    if bounds.rarest is not None:
+        what, visits = "a state, after an action that some source takes there,", "visits to it, all actions together"
+        if by_action:
+            what, visits = "an action in a state", "visits in which it was taken"
+        return (
+            f"Whatever can follow {what}{where} follows at least a share of {bounds.rarest:g} of the sources' pooled "
+            f"{visits}. Where visits are too few to have shown such outcomes, anything may follow."
+        )
+    if by_action:
+        return (
+            f"Whatever an action can do in a state{where} was seen to follow that action in that state at least once, "
+            "in some source and in a row with a known outcome; an action that nobody tried may do anything."
+        )
+    return (
+        f"Whatever can follow a state{where}, after an action that some source tried there, was seen to follow it "
+        "at least once, in some source and in a row with a known outcome."
+    )
 
 
 def verdict(ceilings: Ceilings) -> tuple[bool | None, str]:
@@ -154,6 +171,11 @@ def findings(found: Sensitivity) -> list[str]:
     known = found.breakdown[found.bounded & ~np.isnan(found.breakdown)]
     states = int(found.bounded.sum())
     result = []
+    if found.plug_in:
+        result.append(
+            "These are plug-in estimates: sampling error is not allowed for, and an action that is called suboptimal "
+            "here may be best. Use confidence=0.95."
+        )
     possible = [why is None for why in found.contradictions]
     if impossible := [f"{g:g}" for g, fine in zip(found.confounding, possible, strict=True) if not fine]:
         result.append(f"At a confounding of {', '.join(impossible)} the sources contradict each other.")
