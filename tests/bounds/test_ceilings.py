@@ -188,14 +188,14 @@ def test_what_is_provably_suboptimal_is_suboptimal_and_leaves_an_action():
 
 
 def test_bounds_of_different_problems_are_not_compared():
-    ceilings = cs.value_ceilings(COUNTS, 20, -0.1)
+    ceilings = cs.value_ceilings(COUNTS, 20, -0.1, confidence=0.95)
     for options, message in (({"horizon": 19}, "horizon 20, the floors 19"), ({"discount": 0.9}, "discount")):
-        floors = cs.value_floors(COUNTS, **{"horizon": 20, "reward_min": -1.1, **options})
+        floors = cs.value_floors(COUNTS, **{"horizon": 20, "reward_min": -1.1, "confidence": 0.95, **options})
         with pytest.raises(CausalShapingError, match=message):
             cs.provably_suboptimal(ceilings, floors)
     other = COUNTS.to_space(wider(COUNTS.space))
     with pytest.raises(CausalShapingError, match="same states and actions"):
-        cs.provably_suboptimal(ceilings, cs.value_floors(other, 20, -1.1))
+        cs.provably_suboptimal(ceilings, cs.value_floors(other, 20, -1.1, confidence=0.95))
 
 
 def test_bounds_that_contradict_each_other_mask_nothing():
@@ -208,7 +208,7 @@ def test_bounds_that_contradict_each_other_mask_nothing():
     ceilings = cs.value_ceilings(paid(0.0), 1, 0.0, support="any")
     floors = cs.value_floors(paid(1.0), 1, 1.0, support="any")
     with pytest.raises(CausalShapingError, match="The ceiling of 'a' at step 0 lies below its floor"):
-        cs.provably_suboptimal(ceilings, floors)
+        cs.provably_suboptimal(ceilings, floors, plug_in=True)
 
 
 def test_several_counts_are_merged_and_bounds_cannot_be_changed():
@@ -272,7 +272,11 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COU
         (COUNTS, {"discount": 1.1}, "discount is 1.1"),
         (COUNTS, {"discount": 0.0}, "discount is 0.0"),
         (COUNTS, {"rarest": 0.0, "confidence": 0.95}, "rarest is 0.0; it must be between 0 and 1, such as 0.01"),
-        (COUNTS, {"rarest": 0.01}, "rarest says how many visits show all outcomes with confidence: pass confidence=0.95"),
+        (
+            COUNTS,
+            {"rarest": 0.01},
+            "rarest says how many visits show all outcomes with confidence: pass confidence=0.95",
+        ),
         (COUNTS, {"value_max": math.inf}, "value_max is inf; it must be a finite number"),
         (COUNTS, {"value_max": 0.0, "method": "paper"}, "no value_max"),
         (COUNTS, {"rarest": 0.1, "confidence": 0.95, "support": "any"}, "leave it out for any other"),
@@ -298,12 +302,20 @@ def test_a_floor_needs_a_true_lower_bound():
 def test_a_table_has_a_row_per_step_and_state(stationary):
     found = cs.value_ceilings(COUNTS, 20, -0.1, stationary=stationary)
     table = found.to_pandas()
-    names = ["x", "y", "value", "vacuous", "unrestricted", "terminal", *(f"q_value of {action}" for action in EASY.actions)]
+    names = [
+        "x",
+        "y",
+        "value",
+        "vacuous",
+        "unrestricted",
+        "terminal",
+        *(f"q_value of {action}" for action in EASY.actions),
+    ]
     assert list(table.columns) == ([] if stationary else ["step"]) + names
     assert table["value"].tolist() == found.values.ravel().tolist()
     s = EASY.state_at(2, 5)
     row = table[(table["x"] == 2) & (table["y"] == 5)].iloc[-1]
-    assert row[names[5:]].tolist() == found.q_values[..., s, :].reshape(-1, 5)[-1].tolist()
+    assert row[names[6:]].tolist() == found.q_values[..., s, :].reshape(-1, 5)[-1].tolist()
     assert "Ceilings(" in found._repr_html_()
     assert str(found) == found.summary()
 
@@ -328,7 +340,7 @@ def test_options_are_keywords_in_the_same_order():
         for compute in (cs.value_ceilings, cs.value_floors, cs.sensitivity)
     }
     order = ["method", "support", "confounding", "fixed", "confidence", "discount", "stationary", "rarest"]
-    order += ["value_max", "progress"]
+    order += ["value_max", "plug_in", "progress"]
     for names in orders.values():
         assert names == [name for name in order if name in names]
     with pytest.raises(TypeError, match="positional"):

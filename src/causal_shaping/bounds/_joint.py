@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
 
 from causal_shaping._compile import njit
 from causal_shaping._progress import Progress, no_progress
+from causal_shaping.bounds._compare import Excess, excess_masses
 from causal_shaping.bounds._masses import Evidence, Masses
 from causal_shaping.bounds._sweeps import Solution, fixed_point
 from causal_shaping.bounds.settings import Settings, vacuous_values
@@ -37,6 +39,9 @@ ROUNDING = 1e-9
 
 CONTRADICTION_LEVEL = 1e-3
 """The probability of calling sources contradictory that are not."""
+
+DOUBTFUL_LEVEL = 0.05
+"""Sources that look this unlikely to have watched one world void the guarantee."""
 
 MANY_OUTCOMES = 100_000
 """With fewer outcomes than this one thread is as fast as several."""
@@ -52,9 +57,11 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
     unrestricted = unrestricted_cells(counts, settings)
     shape = (len(counts.space.states), len(counts.space.actions))
 
+    agreement = Agreement(counts, evidence)
+
     def layer(step: int | None) -> Layer:
         masses = evidence.masses(step)
-        _refuse_contradiction(evidence, masses, step)
+        agreement.check(masses, step)
         return Layer(masses, unrestricted.at(step), side, unrestricted.by_action)
 
     def backup(current: Layer, values: FloatArray, unknown: float) -> FloatArray:
@@ -77,13 +84,22 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
             result[allowed.pair // shape[1]] = False
         return result
 
-    # What an unknown state is worth at each step, and after the last; never more than an end if the space is complete.
+    def anything_in(current: Layer) -> bool:
+        """Whether anything may follow some (s, x)."""
+        return bool((current.anything(shape, allowed) & ~terminal[:, None]).any())
+
+    # What an unknown state is worth at each step, and after the last: no more than an end if the space is complete.
     unknown = np.append(side * vacuous_values(settings, side), 0.0)
+    matters, unrestrained = bool(unknown[0] > 0), False
     if counts.space.complete:
         unknown[:] = 0.0
     if settings.stationary:
         pooled = layer(None)
-        _refuse_endless(unknown, pooled, shape, terminal, allowed)
+        unrestrained = matters and anything_in(pooled)
+        if unrestrained:
+            _refuse_endless(unknown)
+        elif matters:
+            unknown[:] = 0.0
 
         def sweep(values: FloatArray) -> tuple[FloatArray, FloatArray]:
             q_values = backup(pooled, values, unknown[0])
@@ -95,7 +111,17 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
         values, q_values, sweeps, contraction, remainder = fixed_point(sweep, start, counts.space.states, discount)
         values[~terminal] += side * remainder
         q_values[~terminal] += side * remainder
-        return Solution(values, q_values, vacuous_in(pooled), pooled.unrestricted_states, terminal, sweeps, contraction)
+        return Solution(
+            values,
+            q_values,
+            vacuous_in(pooled),
+            pooled.unrestricted_states,
+            terminal,
+            sweeps,
+            contraction,
+            no_other_states=unrestrained and counts.space.complete,
+            **agreement.found(),
+        )
 
     values, q_values = np.zeros((horizon + 1, shape[0])), np.empty((horizon, *shape))
     vacuous, free = (np.empty((horizon, shape[0]), dtype=bool) for _ in range(2))
@@ -105,32 +131,21 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
         q_values[h] = backup(current, values[h + 1], unknown[h + 1])
         values[h] = q_values[h].max(axis=-1)
         vacuous[h], free[h] = vacuous_in(current), current.unrestricted_states
+        if matters and h < horizon - 1 and (h == horizon - 2 or not (unrestrained or every)):
+            unrestrained = anything_in(current)
         progress(horizon - h, horizon, "Bounding values")
-    return Solution(values[:-1], q_values, vacuous, free, terminal)
+    told = {"no_other_states": unrestrained and counts.space.complete, **agreement.found()}
+    return Solution(values[:-1], q_values, vacuous, free, terminal, **told)
 
 
-def _refuse_endless(
-    unknown: FloatArray, layer: Layer, shape: tuple[int, int], terminal: BoolArray, allowed: Given | None
-) -> None:
-    """Refuse an infinite-horizon bound in which an unknown state of endless value can follow; forget it otherwise."""
-    if not math.isinf(unknown[0]):
-        return
-    anything = np.ones(shape, dtype=bool)
-    anything[terminal] = False
-    masses = layer.masses
-    anything[masses.state, masses.action] = False
-    free = layer.unrestricted if allowed is None else np.arange(len(masses.state))
-    free = free[masses.total[free] < 1]
-    anything[masses.state[free], masses.action[free]] = True
-    if allowed is not None:
-        anything.ravel()[allowed.pair] = False
-    if anything.any():
+def _refuse_endless(unknown: FloatArray) -> None:
+    """Refuse an infinite-horizon bound in which an unknown state of endless value can follow."""
+    if math.isinf(unknown[0]):
         raise ArgumentError(
             "There is no infinite-horizon bound: the states were read off the logs, and one that no log holds may pay "
             "for ever. Declare all states with states=, or pass a discount below 1 (discount=0.99), a known upper "
             "bound on values (value_max=), or a horizon (stationary=False)."
         )
-    unknown[0] = 0.0
 
 
 class Layer:
@@ -154,6 +169,17 @@ class Layer:
         edges = [0, *np.searchsorted(masses.state, masses.state[near]).tolist(), len(masses.state)]
         self.parts = list(itertools.pairwise(edges))
 
+    def anything(self, shape: tuple[int, int], allowed: Given | None) -> BoolArray:
+        """Return in which (s, x) some mass may do anything: bool [states, actions]."""
+        masses, result = self.masses, np.ones(shape, dtype=bool)
+        result[masses.state, masses.action] = False
+        free = np.arange(len(masses.state)) if allowed is not None else self.unrestricted
+        free = free[masses.total[free] < 1]
+        result[masses.state[free], masses.action[free]] = True
+        if allowed is not None:
+            result.ravel()[allowed.pair] = False
+        return result
+
     def set_free_values(self, unproven: FloatArray, everywhere: bool) -> None:
         """Set the value of free mass, from the best that could follow each (s, x)."""
         which: Any = slice(None) if everywhere else self.unrestricted
@@ -170,22 +196,79 @@ class Layer:
                 done.result()
 
 
-def _refuse_contradiction(evidence: Evidence, masses: Masses, step: int | None) -> None:
-    """Refuse intervals of mass that hold no distribution, beyond rounding and sampling error."""
-    if not (_conflict(masses) > ROUNDING).any():
-        return
-    counts = evidence.counts
-    if not counts.population:
-        masses = evidence.allowing_for_chance(CONTRADICTION_LEVEL).masses(step)
-    conflict = _conflict(masses)
-    cell = int(conflict.argmax())
-    if conflict[cell] > ROUNDING:
-        raise ContradictionError(
-            f"The sources contradict each other on what {counts.space.actions[masses.action[cell]]!r} does in "
-            f"{counts.space.states[masses.state[cell]]!r}{'' if step is None else f' at step {step}'}: no outcome "
-            f"distribution fits what they prove, by a mass of {conflict[cell]:.3g}. At least one is more confounded "
-            "than declared, or they did not watch the same world. Raise confounding, or leave a source out."
-        )
+class Agreement:
+    """Whether all sources can have watched one world, and what was scaled where they differ within sampling error.
+
+    At any confounding the masses that sources prove of one (s, x) add to at most 1. In a sample they may add to more by
+    chance (see `excess_masses`): they are scaled then, and counted; beyond chance they are refused. With finite
+    confounding, intervals of mass that hold no distribution are refused in the same way.
+    """
+
+    _excess: ClassVar[weakref.WeakKeyDictionary[Counts, Excess]] = weakref.WeakKeyDictionary()  # floors ask again
+
+    def __init__(self, counts: Counts, evidence: Evidence) -> None:
+        self.counts, self.evidence = counts, evidence
+        self.limited = any(map(math.isfinite, evidence.gammas))
+        self.scaled, self.largest_total, self.p_value = 0, 1.0, 1.0
+
+    def check(self, masses: Masses, step: int | None) -> None:
+        """Count what is scaled, and refuse what is contradictory; masses are those of a step or of all."""
+        over = masses.total > 1 + ROUNDING
+        self.scaled += int(over.sum())
+        self.largest_total = float(masses.total.max(initial=self.largest_total, where=over))
+        if len(self.counts.sources) > 1 and not self.counts.population and self.p_value == 1.0:
+            shares = masses if self.evidence.sampling is None else self.evidence.as_plug_in().masses(step)
+            if (shares.total > 1 + ROUNDING).any():
+                self._refuse_excess()
+        conflict = _conflict(masses)
+        if not (conflict > ROUNDING).any() or not (self.limited or self.counts.population):
+            return
+        if not self.counts.population:
+            masses = self.evidence.allowing_for_chance(CONTRADICTION_LEVEL).masses(step)
+            conflict = _conflict(masses)
+        cell = int(conflict.argmax())
+        if conflict[cell] > ROUNDING:
+            where = self._where(masses.state[cell], masses.action[cell], step)
+            confounded = "at least one is more confounded than declared, or " if self.limited else ""
+            raise ContradictionError(
+                f"The sources contradict each other on what {where}: no outcome distribution fits what they prove, by "
+                f"a mass of {conflict[cell]:.3g}. Either {confounded}they did not watch the same world, or a hidden "
+                "cause lasts over the episode. "
+                f"{'Raise confounding, or leave' if self.limited else 'Leave'} a source out."
+            )
+
+    def _refuse_excess(self) -> None:
+        """Refuse masses that add to more than 1 beyond chance; once for all steps."""
+        if self.counts not in self._excess:
+            self._excess[self.counts] = excess_masses(self.counts)
+        excess = self._excess[self.counts]
+        if not len(excess.p_value):
+            return
+        cell = int(excess.p_value.argmin())
+        self.p_value = min(float(excess.p_value[cell]), 1.0 - ROUNDING)
+        if self.p_value < CONTRADICTION_LEVEL:
+            step = int(excess.step[cell]) if self.counts.step_indexed else None
+            where = self._where(excess.state[cell], excess.action[cell], step)
+            raise ContradictionError(
+                f"The sources contradict each other on what {where}, whatever their confounding: they prove a mass of "
+                f"{excess.total[cell]:.4g}, more than 1 and more than chance allows (p = {self.p_value:.1g} over all "
+                "states and actions). Either they did not watch the same world, or a hidden cause lasts over the "
+                "episode. Leave a source out."
+            )
+
+    def _where(self, state: int, action: int, step: int | None) -> str:
+        space = self.counts.space
+        return f"{space.actions[action]!r} does in {space.states[state]!r}{'' if step is None else f' at step {step}'}"
+
+    def found(self) -> dict[str, Any]:
+        """Return what a solution says of it."""
+        caveats: tuple[str, ...] = ()
+        if self.p_value < DOUBTFUL_LEVEL:
+            caveats = (
+                f"the sources prove more mass than 1 of an action in a state, which chance hardly explains (p = "
+                f"{self.p_value:.1g}): they did not watch the same world, or a hidden cause lasts over the episode.",
+            )
+        return {"scaled": self.scaled, "largest_total": self.largest_total, "caveats": caveats}
 
 
 def _conflict(masses: Masses) -> FloatArray:

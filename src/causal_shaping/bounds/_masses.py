@@ -160,6 +160,12 @@ class Evidence:
         result.sampling = Sampling(alpha=level / (4 * len(self.counts)), exact=self.counts.step_indexed)
         return result
 
+    def as_plug_in(self) -> Evidence:
+        """Return the same evidence with shares as they are, at unlimited confounding."""
+        result = copy.copy(self)
+        result.sampling, result.gammas = None, [math.inf] * len(self.gammas)
+        return result
+
     def masses(self, step: int | None = None) -> Masses:
         """Return what the sources prove together of a step; of all steps for counts that pool them."""
         parts, entries = self._entries(step)

@@ -26,6 +26,9 @@ class Solution:
     sweeps: int | None = None
     contraction: float | None = None
     caveats: tuple[str, ...] = ()
+    no_other_states: bool = False
+    scaled: int = 0
+    largest_total: float = 1.0
 
 
 def fixed_point(

@@ -229,8 +229,8 @@ def compute(
     solution = joint_bounds(counts, settings, kind.SIDE, progress) if joint else paper_ceilings(counts, settings)
     caveats = solution.caveats
     if caveats:
-        why = " ".join(caveats)
-        warnings.warn(f"The paper's bound is not guaranteed here. {why}", AssumptionWarning, stacklevel=3)
+        why, which = " ".join(caveats), "This bound" if joint else "The paper's bound"
+        warnings.warn(f"{which} is not guaranteed here. {why[:1].upper()}{why[1:]}", AssumptionWarning, stacklevel=3)
     if settings.confidence is None and not counts.population:
         caveats = (*caveats, "a plug-in estimate, sampling error is not allowed for.")
     shown = "any" if not joint else support if isinstance(support, str) else "given"

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.bounds import explanation
-from causal_shaping.bounds.settings import CEILING, FLOOR, Settings, vacuous_values
+from causal_shaping.bounds.settings import CEILING, FLOOR, TIE, Settings, vacuous_values
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of, frozen
 from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
@@ -52,6 +52,10 @@ class Bounds(Settings, Result):
         caveats: why the bounds are not guaranteed even if every assumption holds, in sentences.
         sweeps: how many sweeps an infinite-horizon bound took, None for any other.
         contraction: the factor by which such a sweep shrank the change, on average.
+        no_other_states: that no states exist but those declared was used: somewhere anything may follow, and an unknown
+            state would be worth more than all others.
+        scaled: of how many (s, x), at each step if the counts are, the sources prove more mass than 1; it was scaled.
+        largest_total: the most mass that they prove of one; 1 if it is nowhere more.
         counts_checksum: that of the counts.
     """
 
@@ -72,6 +76,9 @@ class Bounds(Settings, Result):
     caveats: tuple[str, ...]
     sweeps: int | None
     contraction: float | None
+    no_other_states: bool
+    scaled: int
+    largest_total: float
     counts_checksum: str
 
     KIND: ClassVar[str]
@@ -107,6 +114,20 @@ class Bounds(Settings, Result):
     def vacuous_values(self) -> FloatArray:
         """What can be said without any logs: float64 [steps], or a number if stationary."""
         return vacuous_values(self, self.SIDE)
+
+    @property
+    def states_bounded(self) -> tuple[int, int, int]:
+        """How many states are bounded better than without logs, no better though logged, and not logged.
+
+        At the first step; those that are terminal are left out.
+        """
+        values, _, not_logged = self.first_step
+        vacuous = float(np.ravel(self.vacuous_values)[0])
+        logged = ~not_logged & ~self.terminal
+        better = logged & np.isfinite(values)
+        if math.isfinite(vacuous):
+            better &= self.SIDE * (vacuous - values) > TIE * max(1.0, abs(vacuous))
+        return int(better.sum()), int((logged & ~better).sum()), int((not_logged & ~self.terminal).sum())
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
