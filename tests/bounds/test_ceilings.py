@@ -232,7 +232,7 @@ def test_actions_that_look_alike_and_numbers_of_numpy_survive_a_file(tmp_path):
     space = cs.Space(["a", "end"], [1, "1"], terminal=["end"])
     columns = {name: [0] for name in ("source", "state", "action", "reward_sum", "reward_min", "reward_max")}
     columns |= {"step": None, "next_state": [1], "terminated": [True], "n": [1]}
-    counts = cs.Counts.combined(space, ["s"], [True], columns)
+    counts = cs.Counts.combined(space, ["s"], columns)
     made = cs.value_ceilings(counts, 2, 1.0, support="any", confidence=np.float32(0.5))
     made.save(tmp_path / "phi.parquet")
     assert cs.Ceilings.load(tmp_path / "phi.parquet").checksum == made.checksum
@@ -246,7 +246,7 @@ def test_a_file_without_a_column_is_refused(tmp_path):
         cs.Ceilings.load(path)
 
 
-NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COUNTS.COLUMNS} | {"step": None})
+NONE = cs.Counts.combined(COUNTS.space, ["s"], {name: [] for name in COUNTS.COLUMNS} | {"step": None})
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,6 @@ def test_masses_that_add_to_more_than_one_are_scaled():
         columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [1, 1]}
         columns |= {"terminated": [True, True], "n": [wins, 10 - wins]}
         columns |= {"reward_sum": [wins, 0.0], "reward_min": [1.0, 0.0], "reward_max": [1.0, 0.0]}
-        parts.append(cs.Counts.combined(space, [name], [True], columns))
+        parts.append(cs.Counts.combined(space, [name], columns))
     assert cs.value_ceilings(parts, 1, 1.0).values[0, 0] == pytest.approx(0.5)
     assert cs.value_floors(parts, 1, 0.0).values[0, 0] == pytest.approx(0.5)

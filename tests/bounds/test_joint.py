@@ -466,12 +466,12 @@ def test_an_end_is_the_same_end_for_a_source_that_does_not_say_where(confounding
     assert both.q_values[0, 0, 0] == pytest.approx(0.5)
 
 
-def masses_of(space, source, rows, **options):
+def masses_of(space, source, rows):
     """Population counts from rows (s, x, s', ended, mass, reward)."""
     state, action, after, ended, n, reward = np.array(rows, dtype=float).T
     columns = {"source": np.zeros(len(rows)), "step": None, "state": state, "action": action, "next_state": after}
     columns |= {"terminated": ended > 0, "n": n, "reward_sum": n * reward, "reward_min": reward, "reward_max": reward}
-    return cs.Counts.combined(space, [source], [True], columns, population=True, **options)
+    return cs.Counts.combined(space, [source], columns, population=True)
 
 
 @pytest.mark.parametrize(
@@ -493,8 +493,8 @@ def test_many_rewards_that_are_told_apart_stay_so():
     leave = [(1, 0, 2, 1, 0.5, 0.0), (1, 1, 2, 1, 0.5, 0.0)]
     told = [(0, 0, 1, 0, 0.3 / 70, k / 70) for k in range(70)] + [(0, 1, 2, 1, 0.7, 0.0), *leave]
     silent = [(0, 0, 1, 0, 0.3 / 70, k / 70) for k in range(60)] + [(0, 1, -1, 1, 1 - 0.3 * 60 / 70, 0.0), *leave]
-    parts = [masses_of(space, f"d{i}", rows, max_rewards=100) for i, rows in enumerate((told, silent))]
-    together = cs.value_ceilings(parts[0].merge(parts[1], max_rewards=100), 1, 1.0, support="any")
+    parts = [masses_of(space, f"d{i}", rows) for i, rows in enumerate((told, silent))]
+    together = cs.value_ceilings(parts[0].merge(parts[1]), 1, 1.0, support="any")
     truth = 0.3 * np.mean([k / 70 for k in range(70)]) + 0.7 * 1.0
     assert together.q_values[0, 0, 0] >= truth - 1e-9
     assert np.array_equal(together.q_values, cs.value_ceilings(parts, 1, 1.0, support="any").q_values)
@@ -503,7 +503,7 @@ def test_many_rewards_that_are_told_apart_stay_so():
 def test_more_rewards_than_sixteen_bits_hold():
     n = 70_000
     space = cs.Space(["a", "end"], ["go"], terminal=["end"])
-    counts = masses_of(space, "d0", [(0, 0, 1, 1, 1 / n, k / n) for k in range(n)], max_rewards=n)
+    counts = masses_of(space, "d0", [(0, 0, 1, 1, 1 / n, k / n) for k in range(n)])
     assert cs.value_ceilings(counts, 1, 1.0).values[0, 0] == pytest.approx((n - 1) / n / 2, abs=1e-6)
 
 
@@ -513,7 +513,7 @@ def test_one_cell_may_hold_most_outcomes():
     columns = {"source": zeros, "step": None, "state": zeros + n - 1, "action": zeros, "next_state": np.arange(n)}
     columns |= {"terminated": zeros > 0, "n": zeros + 1}
     columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), zeros)
-    counts = cs.Counts.combined(cs.Space(range(n), ["go"]), ["d0"], [True], columns)
+    counts = cs.Counts.combined(cs.Space(range(n), ["go"]), ["d0"], columns)
     assert (cs.value_ceilings(counts, 2, 0.0).values == 0).all()
 
 

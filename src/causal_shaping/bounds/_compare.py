@@ -75,8 +75,8 @@ def outcome_codes(counts: Counts) -> LongArray:
 
 def _reward_codes(counts: Counts) -> LongArray:
     """Return a number per entry for its reward; rewards that differ by rounding have the same."""
-    if not all(counts.discrete_rewards):
-        return np.zeros(len(counts), dtype=np.int64)
+    if counts.space.reward_bins is not None:
+        return counts.space.reward_bins(counts.reward_min)
     distinct, position = np.unique(counts.reward_min, return_inverse=True)
     width = SAME_REWARD * np.abs(distinct).max(initial=0.0)
     group, begin = np.zeros(len(distinct), dtype=np.int64), 0

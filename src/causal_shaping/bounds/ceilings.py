@@ -61,8 +61,8 @@ def value_ceilings(
     over every source x state x action x outcome (x step), seen or not, each limit with its share (1 - confidence) / K.
     The number K and what it counts: `bounds._masses.sampling_of`. Exact: counts by step (binomial limits, for a number
     of episodes that was fixed beforehand) and pooled counts (time-uniform limits, for logs of any length). Approximate:
-    mean rewards, where rewards are continuous, are limited as if no reward lay beyond those seen on the far side. Not
-    covered: the assumption behind `support`.
+    rewards in bins whose edges were found in the same logs. The assumption behind an observed `support` gets its share
+    of 1 - confidence and a number, `rarest`. More sources can loosen bounds with confidence: there are more limits.
 
     Args:
         counts: of one or several sources, or several counts to be merged.
@@ -238,7 +238,7 @@ def compute(
         **vars(settings) | vars(solution) | {"support": shown, "caveats": caveats},
         space=counts.space,
         sources=counts.sources,
-        discrete_rewards=all(counts.discrete_rewards),
+        discrete_rewards=counts.discrete_rewards,
         rewards_seen=(float(counts.reward_min.min()), float(counts.reward_max.max())),
         population=counts.population,
         step_indexed=counts.step_indexed,

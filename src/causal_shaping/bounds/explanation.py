@@ -127,8 +127,10 @@ def assumptions(bounds: Bounds) -> list[str]:
         if bounds.step_indexed:
             result.append("The number of episodes was fixed before they were logged.")
         if not bounds.discrete_rewards:
-            far = "below the lowest" if ceiling else "above the highest"
-            result.append(f"No reward lies {far} one seen: the limits of mean rewards rest on that.")
+            result.append(
+                "The bins of rewards were chosen without looking at these logs. If they are quantiles of the same "
+                "logs, the confidence is approximate."
+            )
         result.append(
             f"Given that, all {bounds.KIND} hold at once with a probability of {bounds.confidence:.4g} or more, over "
             "samples like this one."
@@ -138,7 +140,9 @@ def assumptions(bounds: Bounds) -> list[str]:
 
 def _other_actions(bounds: Bounds) -> str:
     """Return that no other actions exist."""
-    return f"No other actions exist than the {len(bounds.space.actions)} declared."
+    number, few = len(bounds.space.actions), bool(bounds.space.admissible)
+    more = "; in a state, only its admissible ones do" if few else ""
+    return f"No other actions exist than the {number} declared or seen in the logs{more}."
 
 
 def _observed(bounds: Bounds) -> str:

@@ -139,7 +139,7 @@ def vacuous_values(settings: Settings, side: float) -> FloatArray:
     else:
         with np.errstate(invalid="ignore"):
             result = side * b * (left if d == 1 else (1 - d**left) / (1 - d))
-    return result if settings.value_max is None else np.minimum(result, settings.value_max)
+    return np.asarray(result if settings.value_max is None else np.minimum(result, settings.value_max))
 
 
 def _confounding_by_source(counts: Counts, confounding: Confounding) -> dict[str, float]:
@@ -171,8 +171,7 @@ def merge_counts(counts: Counts | Sequence[Counts]) -> Counts:
     parts = [counts] if isinstance(counts, Counts) else list(counts)
     if not parts:
         raise ArgumentError("There are no counts to bound values with.")
-    unlimited = np.iinfo(np.int64).max  # whether rewards are discrete was decided when the parts were counted
-    merged = parts[0].merge(*parts[1:], max_rewards=unlimited) if len(parts) > 1 else parts[0]
+    merged = parts[0].merge(*parts[1:]) if len(parts) > 1 else parts[0]
     if not len(merged):
         raise DataError("The counts are empty: nothing was logged.")
     return merged

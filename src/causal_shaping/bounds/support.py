@@ -71,7 +71,8 @@ source acted."""
 
 def reward_keys(counts: Counts) -> FloatArray:
     """Return what of an entry's reward is part of its outcome: the reward itself, or its bin: float64 [entries]."""
-    return counts.reward_min
+    bins = counts.space.reward_bins
+    return counts.reward_min if bins is None else bins(counts.reward_min).astype(np.float64)
 
 
 def terminal_states(counts: Counts) -> BoolArray:
