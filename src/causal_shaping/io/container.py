@@ -33,6 +33,7 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "ceilings": (3, 3),
     "floors": (3, 3),
     "sensitivity": (1, 1),
+    "episode ceilings": (1, 1),
     "run": (2, 3),
     "learned table": (2, 3),
     "training run": (1, 1),
