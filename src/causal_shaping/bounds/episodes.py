@@ -121,7 +121,7 @@ def episode_ceilings(
     `value_ceilings` needs hidden causes that are drawn afresh each step, and Markov states. These bounds need neither.
     Let W be the most that the steps left can pay, pi a policy that decides by the history (states, its own actions,
     rewards so far), and tau the first step at which the demonstrator departs from pi. Up to tau the logged episode is
-    the one that pi itself would have met; after it, pi earns W at most. So the value of pi from a first state is at most
+    the one that pi itself would have met; after it, pi earns W at most. So pi is worth, from a first state, at most
 
         E[ rewards before tau + discount^tau W_tau ],      W of the steps left if the log stops first, 0 after an end,
 
@@ -140,24 +140,24 @@ def episode_ceilings(
     **Which policies.** All that read no more of their episode than the logs hold: the states as they are in the logs,
     bins included, their own actions, and the rewards. Policies that read less, such as those of the state alone, are
     among them. Rewards of many values make hardly any two histories alike, and then the bound is vacuous from the
-    second step on; `reward_bins` or `read_rewards=False` bound agents that read rewards in bins, or not at all. An agent
-    that reads more than is stated can earn more than the bound.
+    second step on; `reward_bins` or `read_rewards=False` bound agents that read rewards in bins, or not at all. An
+    agent that reads more than is stated can earn more than the bound.
 
-    **Finite samples.** No second half of the episodes is needed. Let pi be the *optimal* policy: unknown, but fixed. Its
-    Z = rewards before tau + discount^tau W_tau lies between known numbers, L and W_0, and in each episode its
+    **Finite samples.** No second half of the episodes is needed. Let pi be the *optimal* policy: unknown, but fixed.
+    Its Z = rewards before tau + discount^tau W_tau lies between known numbers, L and W_0, and in each episode its
     mean, given all earlier ones, is at least the optimum V*, whatever the demonstrators do or learn meanwhile. So with
     m the mean of Z over n episodes and kl the relative entropy of two coins, the bound of Chernoff and Hoeffding gives
 
         P( U(m) < V* ) <= alpha,     U(m) = the largest u in [L, W_0] with  n kl((m - L)/(W_0 - L), (u - L)/(W_0 - L))
                                             <= log(1 / alpha).
 
-    U rises with m, and the largest mean over all policies, which the recursion gives, is at least m: so U of the largest
-    mean holds, too. A maximum over policies errs to the safe side, and no union over them is needed. Given the first
-    states, this is so for the n episodes that begin in each, so half of 1 - confidence is split evenly over the pairs
-    of a source and a first state, and half over the sources' bounds of the mean over first states; all hold at once. L
-    is what the steps pay at least if rewards below `reward_min` count as `reward_min`: max(r, c) >= r, so any c makes
-    a valid ceiling, if the logs had no part in choosing it. Without `reward_min`, c is the lowest reward in every tenth
-    episode, and these are not used again.
+    U rises with m, and the largest mean over all policies, which the recursion gives, is at least m: so U of the
+    largest mean holds, too. A maximum over policies errs to the safe side, and no union over them is needed. Given the
+    first states, this is so for the n episodes that begin in each, so half of 1 - confidence is split evenly over the
+    pairs of a source and a first state, and half over the sources' bounds of the mean over first states; all hold at
+    once. L is what the steps pay at least if rewards below `reward_min` count as `reward_min`: max(r, c) >= r, so any c
+    makes a valid ceiling, if the logs had no part in choosing it. Without `reward_min`, c is the lowest reward in every
+    tenth episode, and these are not used again.
 
     All rows are read into memory. The work is about that of sorting them.
 
@@ -331,8 +331,8 @@ class EpisodeCeilings(Result):
             return " No source tried every action in a first state: what was never tried may earn anything."
         if self.read_rewards and self.reward_edges is None and self.distinct_rewards > self.episodes.sum() / 10:
             return (
-                f" The agent may read {self.distinct_rewards:,} different rewards, so that hardly two episodes have the "
-                "same history: pass reward_bins=Bins(quantiles=3) if it reads them in bins, or read_rewards=False."
+                f" The agent may read {self.distinct_rewards:,} different rewards, so that hardly two episodes have "
+                "the same history: pass reward_bins=Bins(quantiles=3) if it reads them in bins, or read_rewards=False."
             )
         return " The longer the episode, the sooner a demonstrator departs from any policy."
 
@@ -375,10 +375,10 @@ class EpisodeCeilings(Result):
         began, tried = int(self.began.sum()), int((self.tried & (self.episodes > 0)).any(axis=0).sum())
         lines = [
             f"Episode ceilings of {_steps(self.horizon)} from {', '.join(self.sources)}: {self._range()}",
-            f"{sure}, discount {self.discount:g}, vacuous value {self.vacuous_values[-1]:.4g}, mean over first states at "
-            f"most {self.mean:.4g}",
-            f"{began:,} first states, {self.bounded.sum():,} bounded below the vacuous value; some action was never the "
-            f"first one in {began - tried:,}",
+            f"{sure}, discount {self.discount:g}, vacuous value {self.vacuous_values[-1]:.4g}, mean over first states "
+            f"at most {self.mean:.4g}",
+            f"{began:,} first states, {self.bounded.sum():,} bounded below the vacuous value; in {began - tried:,} "
+            "some action was never the first one",
         ]
         if self.open_ends.any() and not self.population:
             lines.append(
@@ -455,7 +455,7 @@ class EpisodeCeilings(Result):
         return json_text(self.metadata | words | {"states": states, "horizons": horizons})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ceilings: to a Parquet file, a row per state, which `load` reads; or to a CSV table of first states."""
+        """Write a row per state to a Parquet file, which `load` reads; or a CSV table of the first states."""
         from causal_shaping.io import by_state, files  # late, as bounds need no pyarrow
 
         if files.check_target(path, files.TABLES).name.lower().endswith(files.CSV):
@@ -577,7 +577,7 @@ def bound_episodes(
     by_state, means = _bounds(trees, len(space.states), settings, progress)
     counts, tried = np.zeros(by_state.shape, dtype=np.int64), np.zeros(by_state.shape, dtype=bool)
     for i, tree in enumerate(trees):
-        counts[i, tree.first_states], tried[i, tree.first_states] = tree.count, tree.tried
+        counts[i, tree.first_states], tried[i, tree.first_states] = tree.sizes, tree.tried
     return EpisodeCeilings(
         space=space,
         sources=tuple(one.source for one in logs),
@@ -595,7 +595,7 @@ def bound_episodes(
         tried=tried,
         means=means,
         logged=np.stack([tree.logged(settings.discount, settings.horizon) for tree in trees], axis=1),
-        open_ends=[_open_ends(tree.episodes, settings.horizon) for tree in trees],
+        open_ends=np.array([_open_ends(tree.episodes, settings.horizon) for tree in trees]),
         held_out=int(sum(chosen.sum() for chosen in held_out)),
         distinct_rewards=distinct,
     )
@@ -628,9 +628,9 @@ def _bounds(
             mean = (tree.weight * found).sum() / total
             if alpha is not None and least is not None:
                 ends = least[k], vacuous[k]
-                mean = _upper_limit(mean, tree.count.sum(), alpha / len(trees), *ends)
+                mean = _upper_limit(mean, tree.sizes.sum(), alpha / len(trees), *ends)
                 if k == horizon:
-                    found = _upper_limit(found, tree.count, alpha / pairs, *ends)
+                    found = _upper_limit(found, tree.sizes, alpha / pairs, *ends)
             means[k - 1, i] = min(mean, vacuous[k])
             if k == horizon:
                 by_state[i, tree.first_states] = found
@@ -721,8 +721,8 @@ def _episodes(logs: Logs, code: LongArray, weight: FloatArray, settings: Episode
         early = np.flatnonzero((stop == TERMINATED) & (length < settings.horizon))
         if len(early):
             raise DataError(
-                f"Source {logs.source!r}, episode {logs.episode[begin[early[0]]]} ended after {length[early[0]]} steps, "
-                f"but fixed_length says that none ends before {settings.horizon}. Leave fixed_length out."
+                f"Source {logs.source!r}, episode {logs.episode[begin[early[0]]]} ended after {length[early[0]]} "
+                f"step(s), but fixed_length says that none ends before {settings.horizon}. Leave it out."
             )
         stop = np.where(stop == UNKNOWN_END, TRUNCATED, stop)
     return Episodes(begin, length, stop.astype(np.int8), weight, logs.state, logs.action, logs.reward, code)
