@@ -113,7 +113,7 @@ class Tree(NamedTuple):
             V(history) = max over x of  p(x | history) E[r + discount V(history') | history, x]
                                         + (1 - p(x | history)) W
 
-        where V is 0 after an end, W where the episode was cut, and the larger of them where nobody knows. W is
+        but at most W; V is 0 after an end, W where the episode was cut, and the larger of them where nobody knows. W is
         `vacuous` [steps left].
         """
         after = np.zeros(0)
@@ -136,6 +136,20 @@ class Tree(NamedTuple):
                 best = np.maximum.reduceat(q_values, first)
                 after[level.pair_history[first]] = np.minimum(best, vacuous[left])
         return after
+
+    def highest_return(self, discount: float, horizon: int) -> float:
+        """Return the most that an episode whose end is known paid from any step on."""
+        episodes = self.episodes
+        length = np.minimum(episodes.length, horizon)
+        known = np.flatnonzero((episodes.stop == TERMINATED) | (episodes.length >= horizon))
+        known = known[np.argsort(-length[known])]
+        result, paid = -np.inf, np.zeros(len(known))
+        reaches = np.searchsorted(-length[known], -np.arange(horizon), side="left")  # how many have a row of a step
+        for step in reversed(range(int(length[known].max(initial=0)))):
+            here = slice(reaches[step])
+            paid[here] = episodes.reward[episodes.begin[known[here]] + step] + discount * paid[here]
+            result = max(result, float(paid[here].max()))
+        return result
 
     def logged(self, discount: float, horizon: int) -> FloatArray:
         """Return the mean return of the episodes themselves over 1, 2, ... steps, [horizon].
@@ -169,14 +183,20 @@ def _ranges(begin: LongArray, length: LongArray) -> LongArray:
     return np.repeat(begin - ends + length, length) + np.arange(ends[-1] if len(ends) else 0)
 
 
-def vacuous_values(reward_max: float, horizon: int, discount: float, fixed_length: bool) -> FloatArray:
-    """Return the most that 0, 1, ..., horizon steps can pay, [horizon + 1].
+def vacuous_values(
+    reward_max: float, horizon: int, discount: float, fixed_length: bool, value_max: float | None = None
+) -> FloatArray:
+    """Return the most that 0, 1, ..., horizon steps can pay, [horizon + 1]; no number of steps pays above `value_max`.
 
     Unless all episodes have the same length, the next step may be the last: a negative reward_max is then paid once.
     """
     if reward_max < 0 and not fixed_length:
-        return np.append(0.0, np.full(horizon, reward_max))
-    return reward_max * annuity(horizon, discount)
+        result = np.append(0.0, np.full(horizon, reward_max))
+    else:
+        result = reward_max * annuity(horizon, discount)
+    if value_max is not None:
+        result[1:] = np.minimum(result[1:], value_max)
+    return result
 
 
 def least_values(reward_min: float, horizon: int, discount: float, fixed_length: bool) -> FloatArray:

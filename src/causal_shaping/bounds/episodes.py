@@ -66,9 +66,14 @@ class EpisodeSettings(NamedTuple):
     confidence: float | None = None
     discount: float = 1.0
     reward_min: float | None = None
+    value_max: float | None = None
     reward_bins: Bins | None = None
     read_rewards: bool = True
     fixed_length: bool = False
+
+    def vacuous_values(self) -> FloatArray:
+        """Return the most that 0, 1, ..., horizon steps can pay."""
+        return vacuous_values(self.reward_max, self.horizon, self.discount, self.fixed_length, self.value_max)
 
     def checked(self, population: bool) -> EpisodeSettings:
         """Return the settings in plain Python, or say what is wrong."""
@@ -87,6 +92,8 @@ class EpisodeSettings(NamedTuple):
                 )
             if self.reward_min > self.reward_max:
                 raise ArgumentError(f"reward_min is {self.reward_min}, which is more than reward_max.")
+        if self.value_max is not None:
+            check_finite("value_max", self.value_max)
         if self.reward_bins is not None and not self.read_rewards:
             raise ArgumentError("reward_bins says how an agent reads rewards. Leave it out if it reads none.")
         return self._replace(
@@ -95,6 +102,7 @@ class EpisodeSettings(NamedTuple):
             confidence=None if self.confidence is None else float(self.confidence),
             discount=float(self.discount),
             reward_min=None if self.reward_min is None else float(self.reward_min),
+            value_max=None if self.value_max is None else float(self.value_max),
         )
 
 
@@ -106,6 +114,7 @@ def episode_ceilings(
     confidence: float | None = None,
     discount: float = 1.0,
     reward_min: float | None = None,
+    value_max: float | None = None,
     reward_bins: Bins | None = None,
     read_rewards: bool = True,
     fixed_length: bool = False,
@@ -144,20 +153,21 @@ def episode_ceilings(
     agent that reads more than is stated can earn more than the bound.
 
     **Finite samples.** No second half of the episodes is needed. Let pi be the *optimal* policy: unknown, but fixed.
-    Its Z = rewards before tau + discount^tau W_tau lies between known numbers, L and W_0, and in each episode its
-    mean, given all earlier ones, is at least the optimum V*, whatever the demonstrators do or learn meanwhile. So with
-    m the mean of Z over n episodes and kl the relative entropy of two coins, the bound of Chernoff and Hoeffding gives
+    Its Z = rewards before tau + discount^tau W_tau, cut where they exceed the W of a step, lies between known numbers,
+    L and W_0. In each episode its mean, given all earlier episodes, is at least the optimum V*, whatever demonstrators
+    do or learn meanwhile, and the recursion gives no less than the mean of the logged Z, whatever pi is. So with m the
+    mean of Z over n episodes and kl the relative entropy of two coins, the bound of Chernoff and Hoeffding gives
 
         P( U(m) < V* ) <= alpha,     U(m) = the largest u in [L, W_0] with  n kl((m - L)/(W_0 - L), (u - L)/(W_0 - L))
                                             <= log(1 / alpha).
 
-    U rises with m, and the largest mean over all policies, which the recursion gives, is at least m: so U of the
-    largest mean holds, too. A maximum over policies errs to the safe side, and no union over them is needed. Given the
-    first states, this is so for the n episodes that begin in each, so half of 1 - confidence is split evenly over the
-    pairs of a source and a first state, and half over the sources' bounds of the mean over first states; all hold at
-    once. L is what the steps pay at least if rewards below `reward_min` count as `reward_min`: max(r, c) >= r, so any c
-    makes a valid ceiling, if the logs had no part in choosing it. Without `reward_min`, c is the lowest reward in every
-    tenth episode, and these are not used again.
+    U rises with m, and the recursion's maximum over all policies is at least m: so U of that maximum holds, too. A
+    maximum over policies errs to the safe side, and no union over them is needed. Given the first states, this is so
+    for the n episodes that begin in each, so half of 1 - confidence is split evenly over the pairs of a source and a
+    first state, and half over the sources' bounds of the mean over first states; all hold at once. L is what the steps
+    pay at least if rewards below `reward_min` count as `reward_min`: max(r, c) >= r, so any c makes a valid ceiling, if
+    the logs had no part in choosing it. Without `reward_min`, c is the lowest reward in every tenth episode, and these
+    are not used again.
 
     All rows are read into memory. The work is about that of sorting them.
 
@@ -168,6 +178,9 @@ def episode_ceilings(
         confidence: the probability that all ceilings hold at once, such as 0.95; None gives a plug-in estimate.
         discount: the factor on future reward.
         reward_min: with confidence, the least that a reward counts as: best the least that a step can pay.
+        value_max: the most that an episode can pay from any step on, such as 1 where survival pays 1 at the end. It
+            bounds what is earned in every single episode, not on average: whether a demonstrator departs depends on
+            hidden causes. It is a limit of W, and often makes the difference.
         reward_bins: the agent reads rewards no finer than in these bins. Quantiles are those of the logs (with
             confidence, those of every tenth episode).
         read_rewards: whether the agent reads rewards at all, to decide within the same episode.
@@ -188,7 +201,7 @@ def episode_ceilings(
         EpisodeCeilings(3 steps from competent, incompetent: 0 of 1 first states bounded, ...)
     """
     settings = EpisodeSettings(
-        horizon, reward_max, confidence, discount, reward_min, reward_bins, read_rewards, fixed_length
+        horizon, reward_max, confidence, discount, reward_min, value_max, reward_bins, read_rewards, fixed_length
     ).checked(population=False)
     tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
     held = _read(tables, skip_bad_episodes, progress)
@@ -208,6 +221,7 @@ class EpisodeCeilings(Result):
         confidence: the probability that all ceilings hold at once; None for a plug-in estimate, or a population.
         discount: the factor on future reward.
         reward_min: rewards below it counted as it; None if there is no confidence.
+        value_max: the most that an episode can pay from any step on; None if only reward_max limits it.
         reward_edges: the edges of the bins in which the agent reads rewards; None if it reads them exactly, or not.
         read_rewards: the agent may read the rewards of its episode.
         fixed_length: no episode ends before the horizon.
@@ -231,6 +245,7 @@ class EpisodeCeilings(Result):
     confidence: float | None
     discount: float
     reward_min: float | None
+    value_max: float | None
     reward_edges: tuple[float, ...] | None
     read_rewards: bool
     fixed_length: bool
@@ -255,7 +270,7 @@ class EpisodeCeilings(Result):
     @cached_property
     def vacuous_values(self) -> FloatArray:
         """What can be said without any logs, with 1, 2, ... steps left: float64 [horizon]."""
-        return vacuous_values(self.reward_max, self.horizon, self.discount, self.fixed_length)[1:]
+        return vacuous_values(self.reward_max, self.horizon, self.discount, self.fixed_length, self.value_max)[1:]
 
     @cached_property
     def values(self) -> FloatArray:
@@ -357,6 +372,8 @@ class EpisodeCeilings(Result):
             f"own actions, {rewards}. One that reads more can earn more.",
             f"Only the first {_steps(self.horizon)} of an episode count.",
         ]
+        if self.value_max is not None:
+            result.insert(1, f"No episode pays more than {self.value_max:g} from any step on.")
         if self.fixed_length:
             result.append("No episode ends before the horizon.")
         if self.confidence is not None:
@@ -574,6 +591,7 @@ def bound_episodes(
         weight = np.ones(one.episodes) if masses is None else np.asarray(masses[i], dtype=np.float64)
         episodes = _episodes(one, code, weight, settings)
         trees.append(Tree.grown(episodes.chosen(~held_out[i]), _admissible(space), settings.horizon))
+        _refuse_returns(one, trees[-1], settings)
     by_state, means = _bounds(trees, len(space.states), settings, progress)
     counts, tried = np.zeros(by_state.shape, dtype=np.int64), np.zeros(by_state.shape, dtype=bool)
     for i, tree in enumerate(trees):
@@ -586,6 +604,7 @@ def bound_episodes(
         confidence=settings.confidence,
         discount=settings.discount,
         reward_min=settings.reward_min,
+        value_max=settings.value_max,
         reward_edges=None if settings.reward_bins is None else settings.reward_bins.edges,
         read_rewards=settings.read_rewards,
         fixed_length=settings.fixed_length,
@@ -606,7 +625,7 @@ def _bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ceilings by first state [sources, states] and of the mean, by horizon [horizon, sources]."""
     horizon, discount, confidence = settings.horizon, settings.discount, settings.confidence
-    vacuous = vacuous_values(settings.reward_max, horizon, discount, settings.fixed_length)
+    vacuous = settings.vacuous_values()
     by_state, means = np.full((len(trees), n_states), np.nan), np.empty((horizon, len(trees)))
     alpha = least = None
     if confidence is not None:
@@ -674,6 +693,18 @@ def _refuse_rewards(logs: Sequence[Logs], reward_max: float) -> None:
                 f"reward_max is {reward_max}, but source {one.source!r} holds a reward of {highest}. A ceiling needs a "
                 f"true upper bound of the reward: pass reward_max={highest} or more."
             )
+
+
+def _refuse_returns(logs: Logs, tree: Tree, settings: EpisodeSettings) -> None:
+    """Refuse a bound of what episodes pay that the logs break."""
+    if settings.value_max is None:
+        return
+    highest = tree.highest_return(settings.discount, settings.horizon)
+    if highest > settings.value_max + ROUNDING * max(abs(highest), abs(settings.value_max)):
+        raise ArgumentError(
+            f"value_max is {settings.value_max}, but an episode of source {logs.source!r} pays {highest} from some "
+            f"step on. Pass value_max={highest} or more, or leave it out."
+        )
 
 
 def _must_choose(settings: EpisodeSettings) -> bool:
