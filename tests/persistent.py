@@ -135,7 +135,7 @@ class PersistentWorld:
             n = mass[logs.episode]
             columns |= {"source": np.zeros(len(logs), dtype=int), "n": n, "reward_sum": n * logs.reward}
             columns |= {"reward_min": logs.reward, "reward_max": logs.reward}
-            parts.append(cs.Counts.combined(self.space, [logs.source], [True], columns, population=True))
+            parts.append(cs.Counts.combined(self.space, [logs.source], columns, population=True))
         return parts[0].merge(*parts[1:])
 
 

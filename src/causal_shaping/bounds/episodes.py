@@ -34,7 +34,7 @@ from causal_shaping.bounds._histories import (
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, checksum_of, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.result import Result, frame_by_state, json_text, text_table
-from causal_shaping.data.space import UNKNOWN, Bins, Space
+from causal_shaping.data.space import UNKNOWN, Admissible, Bins, Space, plain
 from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, opened_logs
@@ -68,7 +68,7 @@ class EpisodeSettings(NamedTuple):
     reward_min: float | None = None
     value_max: float | None = None
     reward_bins: Bins | None = None
-    read_rewards: bool = True
+    ignore_rewards: bool = False
     fixed_length: bool = False
 
     def vacuous_values(self) -> FloatArray:
@@ -94,7 +94,7 @@ class EpisodeSettings(NamedTuple):
                 raise ArgumentError(f"reward_min is {self.reward_min}, which is more than reward_max.")
         if self.value_max is not None:
             check_finite("value_max", self.value_max)
-        if self.reward_bins is not None and not self.read_rewards:
+        if self.reward_bins is not None and self.ignore_rewards:
             raise ArgumentError("reward_bins says how an agent reads rewards. Leave it out if it reads none.")
         return self._replace(
             horizon=int(self.horizon),
@@ -116,10 +116,12 @@ def episode_ceilings(
     reward_min: float | None = None,
     value_max: float | None = None,
     reward_bins: Bins | None = None,
-    read_rewards: bool = True,
+    ignore_rewards: bool = False,
     fixed_length: bool = False,
     states: Iterable[Any] | None = None,
     actions: Iterable[Any] | None = None,
+    terminal: Iterable[Any] | None = None,
+    admissible: Admissible | None = None,
     missing: str | None = None,
     skip_bad_episodes: bool = False,
     memory_limit: str | None = None,
@@ -149,7 +151,7 @@ def episode_ceilings(
     **Which policies.** All that read no more of their episode than the logs hold: the states as they are in the logs,
     bins included, their own actions, and the rewards. Policies that read less, such as those of the state alone, are
     among them. Rewards of many values make hardly any two histories alike, and then the bound is vacuous from the
-    second step on; `reward_bins` or `read_rewards=False` bound agents that read rewards in bins, or not at all. An
+    second step on; `reward_bins` or `ignore_rewards` bound agents that read rewards in bins, or not at all. An
     agent that reads more than is stated can earn more than the bound.
 
     **Finite samples.** No second half of the episodes is needed. Let pi be the *optimal* policy: unknown, but fixed.
@@ -183,11 +185,14 @@ def episode_ceilings(
             hidden causes. It is a limit of W, and often makes the difference.
         reward_bins: the agent reads rewards no finer than in these bins. Quantiles are those of the logs (with
             confidence, those of every tenth episode).
-        read_rewards: whether the agent reads rewards at all, to decide within the same episode.
+        ignore_rewards: the agent decides without reading the rewards of its episode. (What it learns between episodes
+            is not meant.)
         fixed_length: no episode ends before the horizon. It matters where `reward_max` is negative: otherwise the next
             step may be the last, and pays it once.
         states: see `count`.
         actions: all actions, tried or not; by default those that the logs declare or show.
+        terminal: see `count`.
+        admissible: the actions that exist in each state, where not all do; see `count`.
         missing: see `count`.
         skip_bad_episodes: see `count`.
         memory_limit: see `count`.
@@ -198,15 +203,17 @@ def episode_ceilings(
         >>> robot = load_world("walking-robot")
         >>> logs = [robot.collect(name, 10_000) for name in robot.demonstrators]
         >>> episode_ceilings(logs, horizon=3, reward_max=1.0, confidence=0.95)
-        EpisodeCeilings(3 steps from competent, incompetent: 0 of 1 first states bounded, ...)
+        EpisodeCeilings(3 steps from competent, incompetent: 1 of 1 first states bounded, from ... to ...)
     """
+    states, actions = (None if given is None else list(given) for given in (states, actions))
     settings = EpisodeSettings(
-        horizon, reward_max, confidence, discount, reward_min, value_max, reward_bins, read_rewards, fixed_length
+        horizon, reward_max, confidence, discount, reward_min, value_max, reward_bins, ignore_rewards, fixed_length
     ).checked(population=False)
     tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
     held = _read(tables, skip_bad_episodes, progress)
     space = reduce(Space.merge, [one.space for one in held])
-    return bound_episodes([_moved(one, _declared(space, states, actions)) for one in held], settings, progress=progress)
+    space = _declared(space, states, actions, terminal, admissible)
+    return bound_episodes([_moved(one, space) for one in held], settings, progress=progress)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -223,7 +230,7 @@ class EpisodeCeilings(Result):
         reward_min: rewards below it counted as it; None if there is no confidence.
         value_max: the most that an episode can pay from any step on; None if only reward_max limits it.
         reward_edges: the edges of the bins in which the agent reads rewards; None if it reads them exactly, or not.
-        read_rewards: the agent may read the rewards of its episode.
+        ignore_rewards: the agent does not read the rewards of its episode.
         fixed_length: no episode ends before the horizon.
         population: the episodes had exact masses, not a sample.
         by_source: float64 [sources, states], the ceiling of each first state; NaN where no episode of a source began.
@@ -247,7 +254,7 @@ class EpisodeCeilings(Result):
     reward_min: float | None
     value_max: float | None
     reward_edges: tuple[float, ...] | None
-    read_rewards: bool
+    ignore_rewards: bool
     fixed_length: bool
     population: bool
     by_source: FloatArray
@@ -344,10 +351,10 @@ class EpisodeCeilings(Result):
         """Return why the ceilings are loose, where that can be said."""
         if not (self.tried & (self.episodes > 0)).any():
             return " No source tried every action in a first state: what was never tried may earn anything."
-        if self.read_rewards and self.reward_edges is None and self.distinct_rewards > self.episodes.sum() / 10:
+        if not self.ignore_rewards and self.reward_edges is None and self.distinct_rewards > self.episodes.sum() / 10:
             return (
                 f" The agent may read {self.distinct_rewards:,} different rewards, so that hardly two episodes have "
-                "the same history: pass reward_bins=Bins(quantiles=3) if it reads them in bins, or read_rewards=False."
+                "the same history. Say how coarsely it reads them (reward_bins), or that it does not (ignore_rewards)."
             )
         return " The longer the episode, the sooner a demonstrator departs from any policy."
 
@@ -357,7 +364,7 @@ class EpisodeCeilings(Result):
         several = "All sources and the online world are the same world, and their" if len(self.sources) > 1 else "The"
         online = " and those online" if len(self.sources) == 1 else ", like those online,"
         rewards = "neither the rewards nor anything else"
-        if self.read_rewards:
+        if not self.ignore_rewards:
             rewards = (
                 "the rewards" if self.reward_edges is None else f"the rewards in {len(self.reward_edges) + 1} bins"
             )
@@ -367,7 +374,8 @@ class EpisodeCeilings(Result):
             f"{several} episodes{online} are of one population: first states and hidden causes are drawn alike. Hidden "
             "causes may last over the episode, and demonstrators may have seen them.",
             "Episodes were not selected by their outcome.",
-            f"No other actions exist than the {len(self.space.actions)} declared ones.",
+            f"No other actions exist than the {len(self.space.actions)} declared ones"
+            f"{', and in a state only the admissible ones' if self.space.admissible else ''}.",
             "The agent decides by what the logs hold of its episode so far: the states as they stand in the logs, its "
             f"own actions, {rewards}. One that reads more can earn more.",
             f"Only the first {_steps(self.horizon)} of an episode count.",
@@ -538,19 +546,24 @@ def _read(tables: Sequence[LogTable], skip_bad_episodes: bool, progress: Progres
     return list(result.values())
 
 
-def _declared(space: Space, states: Iterable[Any] | None, actions: Iterable[Any] | None) -> Space:
-    """Return the space with the states and actions that the user declares."""
-    if states is None and actions is None:
-        return space
-    labels = space.states if states is None else tuple(states)
-    return Space(
-        labels,
-        space.actions if actions is None else actions,
-        space.columns,
-        bins=space.bins,
-        terminal=space.terminal.intersection(labels),
-        missing=space.missing,
+def _declared(
+    space: Space,
+    states: Iterable[Any] | None,
+    actions: Iterable[Any] | None,
+    terminal: Iterable[Any] | None,
+    admissible: Admissible | None,
+) -> Space:
+    """Return the space with what the user declares."""
+    held = space.states if states is None else tuple(map(plain, states))
+    space = replace(
+        space,
+        states=held,
+        actions=space.actions if actions is None else tuple(map(plain, actions)),
+        terminal=space.terminal.intersection(held) if terminal is None else frozenset(map(plain, terminal)),
+        complete=space.complete or states is not None,
+        admissible=space.admissible if states is None and actions is None else {},
     )
+    return space if admissible is None else space.restricted(admissible)
 
 
 def _moved(logs: Logs, space: Space) -> Logs:
@@ -590,7 +603,7 @@ def bound_episodes(
     for i, (one, code) in enumerate(zip(logs, codes, strict=True)):
         weight = np.ones(one.episodes) if masses is None else np.asarray(masses[i], dtype=np.float64)
         episodes = _episodes(one, code, weight, settings)
-        trees.append(Tree.grown(episodes.chosen(~held_out[i]), _admissible(space), settings.horizon))
+        trees.append(Tree.grown(episodes.chosen(~held_out[i]), space.is_admissible, settings.horizon))
         _refuse_returns(one, trees[-1], settings)
     by_state, means = _bounds(trees, len(space.states), settings, progress)
     counts, tried = np.zeros(by_state.shape, dtype=np.int64), np.zeros(by_state.shape, dtype=bool)
@@ -606,7 +619,7 @@ def bound_episodes(
         reward_min=settings.reward_min,
         value_max=settings.value_max,
         reward_edges=None if settings.reward_bins is None else settings.reward_bins.edges,
-        read_rewards=settings.read_rewards,
+        ignore_rewards=settings.ignore_rewards,
         fixed_length=settings.fixed_length,
         population=masses is not None,
         by_source=by_state,
@@ -732,7 +745,7 @@ def _chosen(settings: EpisodeSettings, logs: Sequence[Logs], held_out: Sequence[
 
 def _read_rewards(logs: Sequence[Logs], settings: EpisodeSettings) -> list[LongArray]:
     """Return what the agent reads of each row's reward, as numbers from 0 that mean the same in all logs."""
-    if not settings.read_rewards:
+    if settings.ignore_rewards:
         return [np.zeros(len(one), dtype=np.int64) for one in logs]
     if settings.reward_bins is not None:
         return [settings.reward_bins(one.reward) for one in logs]
@@ -741,7 +754,14 @@ def _read_rewards(logs: Sequence[Logs], settings: EpisodeSettings) -> list[LongA
 
 
 def _episodes(logs: Logs, code: LongArray, weight: FloatArray, settings: EpisodeSettings) -> Episodes:
-    """Return the episodes of logs; those that break what `fixed_length` says are refused."""
+    """Return the episodes of logs; rows that break what was declared are refused."""
+    excluded = np.flatnonzero(~logs.space.is_admissible[logs.state, logs.action])
+    if len(excluded):
+        row = excluded[0]
+        raise DataError(
+            f"Source {logs.source!r}, episode {logs.episode[row]}, step {logs.step[row]}: action "
+            f"{logs.space.actions[logs.action[row]]!r} is not admissible in {logs.space.states[logs.state[row]]!r}."
+        )
     begin = np.flatnonzero(logs.step == 0)
     length = np.diff(np.append(begin, len(logs)))
     last = begin + length - 1
@@ -761,7 +781,3 @@ def _episodes(logs: Logs, code: LongArray, weight: FloatArray, settings: Episode
 
 def _open_ends(episodes: Episodes, horizon: int) -> int:
     return int(((episodes.stop != TERMINATED) & (episodes.length < horizon)).sum())
-
-
-def _admissible(space: Space) -> BoolArray:
-    return np.ones((len(space.states), len(space.actions)), dtype=bool)
