@@ -139,23 +139,25 @@ class PersistentWorld:
         return parts[0].merge(*parts[1:])
 
 
-def random_world(rng, horizon, *, actions=None, ending=True, demonstrators=None, signs=None):
+def random_world(rng, horizon, *, ending=True, largest=3):
     """Return a world; demonstrators are anything from blind to perfectly informed."""
-    states, causes, noises = rng.integers(1, 4), rng.integers(2, 4), rng.integers(1, 3)
-    actions = rng.integers(2, 4) if actions is None else actions
+    states, actions, causes = rng.integers(1, largest + 1), *rng.integers(2, largest + 1, 2)
+    noises = rng.integers(1, 3)
     shape = (horizon, states, actions, causes, noises)
-    low, high = signs or [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0), (-1.0, -0.2)][rng.integers(4)]
+    low, high = [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0), (-1.0, -0.2)][rng.integers(4)]
     # Few different rewards, so that histories say something without saying everything.
     reward = np.linspace(low, high, 4)[rng.integers(0, 4, shape)]
     after = rng.integers(0, states, shape)
     if ending:
         after[rng.random(shape) < rng.choice([0.0, 0.2])] = END
+    if rng.random() < 0.5:  # a world that stays the same from step to step
+        reward, after = (np.broadcast_to(table[:1], shape) for table in (reward, after))
     start = rng.dirichlet(np.ones(causes * states)).reshape(causes, states)
     sources = []
-    for _ in range(demonstrators or rng.integers(1, 3)):
+    for _ in range(rng.integers(1, 3)):
         blind = rng.dirichlet(np.ones(actions), (horizon, states))[:, :, None, None, :]
         knowing = rng.dirichlet(np.full(actions, 0.2), (horizon, states, causes, noises))
-        insight = rng.random()
+        insight = rng.choice([0.0, rng.random()])
         sources.append((1 - insight) * blind + insight * knowing)
     stopping = rng.choice([0.0, 0.3]) * rng.random((horizon + 1, causes))
     return PersistentWorld(

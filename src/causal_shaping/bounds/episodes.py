@@ -87,9 +87,7 @@ class EpisodeSettings(NamedTuple):
         if self.reward_min is not None:
             check_finite("reward_min", self.reward_min)
             if self.confidence is None:
-                raise ArgumentError(
-                    "reward_min is the range of a confidence limit. Pass confidence=0.95, or leave it out."
-                )
+                raise ArgumentError("reward_min is for confidence limits. Pass confidence=0.95, too, or leave it out.")
             if self.reward_min > self.reward_max:
                 raise ArgumentError(f"reward_min is {self.reward_min}, which is more than reward_max.")
         if self.value_max is not None:
@@ -120,7 +118,6 @@ def episode_ceilings(
     fixed_length: bool = False,
     states: Iterable[Any] | None = None,
     actions: Iterable[Any] | None = None,
-    terminal: Iterable[Any] | None = None,
     admissible: Admissible | None = None,
     missing: str | None = None,
     skip_bad_episodes: bool = False,
@@ -191,7 +188,6 @@ def episode_ceilings(
             step may be the last, and pays it once.
         states: see `count`.
         actions: all actions, tried or not; by default those that the logs declare or show.
-        terminal: see `count`.
         admissible: the actions that exist in each state, where not all do; see `count`.
         missing: see `count`.
         skip_bad_episodes: see `count`.
@@ -212,7 +208,7 @@ def episode_ceilings(
     tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
     held = _read(tables, skip_bad_episodes, progress)
     space = reduce(Space.merge, [one.space for one in held])
-    space = _declared(space, states, actions, terminal, admissible)
+    space = _declared(space, states, actions, admissible)
     return bound_episodes([_moved(one, space) for one in held], settings, progress=progress)
 
 
@@ -339,24 +335,24 @@ class EpisodeCeilings(Result):
         here, useful = self.shares[-1], self.useful_horizon
         if np.isnan(here):
             return "The logged episodes earn the most that is possible: no ceiling can be below that."
-        closed = f"At {_steps(self.horizon)} the ceiling closes {_percent(here)} of the gap between the vacuous value "
-        closed += "and what the logged episodes earned."
+        words = f"At {_steps(self.horizon)} the ceiling closes {_percent(here)} of the gap between the vacuous value "
+        words += "and what the logged episodes earned. "
         if useful >= self.horizon:
-            return f"{closed} Useful at this horizon."
-        if useful == 0:
-            return f"{closed} Not useful with these logs at any horizon.{self._why()}"
-        return f"{closed} Useful for a horizon of up to {_steps(useful)} with these logs.{self._why()}"
-
-    def _why(self) -> str:
-        """Return why the ceilings are loose, where that can be said."""
+            words += "Useful at this horizon."
+        elif useful:
+            words += f"Useful for a horizon of up to {_steps(useful)} with these logs."
+        else:
+            words += "Not useful with these logs at any horizon."
         if not (self.tried & (self.episodes > 0)).any():
-            return " No source tried every action in a first state: what was never tried may earn anything."
-        if not self.ignore_rewards and self.reward_edges is None and self.distinct_rewards > self.episodes.sum() / 10:
-            return (
+            words += " No source tried every action in a first state: what was never tried may earn anything."
+        elif not self.ignore_rewards and self.reward_edges is None and self.distinct_rewards > self.episodes.sum() / 10:
+            words += (
                 f" The agent may read {self.distinct_rewards:,} different rewards, so that hardly two episodes have "
                 "the same history. Say how coarsely it reads them (reward_bins), or that it does not (ignore_rewards)."
             )
-        return " The longer the episode, the sooner a demonstrator departs from any policy."
+        elif useful < self.horizon:
+            words += " The longer the episode, the sooner a demonstrator departs from any policy."
+        return words
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
@@ -550,7 +546,6 @@ def _declared(
     space: Space,
     states: Iterable[Any] | None,
     actions: Iterable[Any] | None,
-    terminal: Iterable[Any] | None,
     admissible: Admissible | None,
 ) -> Space:
     """Return the space with what the user declares."""
@@ -559,7 +554,7 @@ def _declared(
         space,
         states=held,
         actions=space.actions if actions is None else tuple(map(plain, actions)),
-        terminal=space.terminal.intersection(held) if terminal is None else frozenset(map(plain, terminal)),
+        terminal=space.terminal.intersection(held),
         complete=space.complete or states is not None,
         admissible=space.admissible if states is None and actions is None else {},
     )
@@ -765,9 +760,8 @@ def _episodes(logs: Logs, code: LongArray, weight: FloatArray, settings: Episode
     begin = np.flatnonzero(logs.step == 0)
     length = np.diff(np.append(begin, len(logs)))
     last = begin + length - 1
-    after = logs.next_state[last]
-    ended = logs.terminated[last] | ((after != UNKNOWN) & logs.space.is_terminal[after])
-    stop = stops(ended, logs.truncated[last] | (after != UNKNOWN))
+    # A next state that is known says that the episode was cut: it would have gone on from there.
+    stop = stops(logs.terminated[last], logs.truncated[last] | (logs.next_state[last] != UNKNOWN))
     if settings.fixed_length:
         early = np.flatnonzero((stop == TERMINATED) & (length < settings.horizon))
         if len(early):

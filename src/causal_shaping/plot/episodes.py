@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from causal_shaping.bounds.episodes import USEFUL, EpisodeCeilings
 from causal_shaping.plot._panels import CEILING, FLOOR, INK, SOFT, draw_panels, tidy
@@ -40,5 +41,5 @@ PANELS = (_values, _shares)
 
 def _over_horizons(axes: Axes) -> None:
     axes.set_xlabel("horizon")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     tidy(axes)
