@@ -75,9 +75,16 @@ class PersistentWorld:
             values.append(value)
         return max(values)
 
+    @cached_property
+    def _found(self):
+        """The trajectories of demonstrators, once they are known."""
+        return {}
+
     def trajectories(self, demonstrator):
         """Return {(rows, how it stopped): mass} of a demonstrator's logs."""
-        found = {}
+        if demonstrator in self._found:
+            return self._found[demonstrator]
+        found = self._found.setdefault(demonstrator, {})
 
         def go(step, state, u, mass, rows):
             table = self.demonstrators[demonstrator]

@@ -57,6 +57,11 @@ ROUNDING = 1e-9
 SHOWN_HORIZONS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 """The horizons that a summary shows, and that of the result."""
 
+NO_POTENTIAL = (
+    "later states are not covered. That a demonstrator came to a state tells what it knew of a hidden cause, so an agent "
+    "would meet other episodes there."
+)
+
 
 class EpisodeSettings(NamedTuple):
     """What episode ceilings are computed with; see `episode_ceilings`."""
@@ -357,8 +362,7 @@ class EpisodeCeilings(Result):
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """What the ceilings rest on, in plain words."""
-        several = "All sources and the online world are the same world, and their" if len(self.sources) > 1 else "The"
-        online = " and those online" if len(self.sources) == 1 else ", like those online,"
+        watched = "All sources" if len(self.sources) > 1 else "The logs"
         rewards = "neither the rewards nor anything else"
         if not self.ignore_rewards:
             rewards = (
@@ -367,8 +371,10 @@ class EpisodeCeilings(Result):
             rewards += ", nothing else"
         result = [
             f"No step pays more than {self.reward_max:g}.",
-            f"{several} episodes{online} are of one population: first states and hidden causes are drawn alike. Hidden "
-            "causes may last over the episode, and demonstrators may have seen them.",
+            f"{watched} and the online world are the same world, and their episodes come from one population: first "
+            "states and hidden causes are drawn alike.",
+            "Nothing about hidden causes: they may last over the episode, and demonstrators may have seen them. Nor must "
+            "states be Markov.",
             "Episodes were not selected by their outcome.",
             f"No other actions exist than the {len(self.space.actions)} declared ones"
             f"{', and in a state only the admissible ones' if self.space.admissible else ''}.",
@@ -416,7 +422,7 @@ class EpisodeCeilings(Result):
         shown = sorted({k for k in SHOWN_HORIZONS if k < self.horizon} | {self.horizon})
         heads = ("horizon", "vacuous", "ceiling", "logged", "gap closed")
         lines += ["", text_table(heads, [self._row(k) for k in shown]), "", self.verdict, ""]
-        lines += ["No potential: later states are not covered.", "", "This assumes:"]
+        lines += [f"No potential: {NO_POTENTIAL}", "", "This assumes:"]
         return "\n".join([*lines, *(f"- {sentence}" for sentence in self.assumptions)])
 
     def _row(self, horizon: int) -> list[str]:
