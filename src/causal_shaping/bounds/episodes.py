@@ -58,8 +58,8 @@ SHOWN_HORIZONS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 """The horizons that a summary shows, and that of the result."""
 
 NO_POTENTIAL = (
-    "later states are not covered. That a demonstrator came to a state tells what it knew of a hidden cause, so an agent "
-    "would meet other episodes there."
+    "later states are not covered. That a demonstrator came to a state tells what it knew of a hidden cause, so an "
+    "agent would meet other episodes there."
 )
 
 
@@ -373,8 +373,8 @@ class EpisodeCeilings(Result):
             f"No step pays more than {self.reward_max:g}.",
             f"{watched} and the online world are the same world, and their episodes come from one population: first "
             "states and hidden causes are drawn alike.",
-            "Nothing about hidden causes: they may last over the episode, and demonstrators may have seen them. Nor must "
-            "states be Markov.",
+            "Nothing about hidden causes: they may last over the episode, and demonstrators may have seen them. Nor "
+            "must states be Markov.",
             "Episodes were not selected by their outcome.",
             f"No other actions exist than the {len(self.space.actions)} declared ones"
             f"{', and in a state only the admissible ones' if self.space.admissible else ''}.",
