@@ -14,7 +14,8 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, ModelError
-from causal_shaping.shaping._shaper import require_discrete, time_limit_of, wrappers_of
+from causal_shaping.shaping._actions import match_actions, require_discrete, space_of
+from causal_shaping.shaping._shaper import time_limit_of, wrappers_of
 from causal_shaping.shaping.wrappers import ShapeReward
 from causal_shaping.worlds import World
 
@@ -42,8 +43,7 @@ class Problem:
             require_discrete(self.env.action_space, (gym.spaces.Discrete,))
             if any(isinstance(one, ShapeReward) for one in wrappers_of(self.env)):
                 raise ArgumentError("The learner shapes the reward itself: pass the environment without ShapeReward.")
-            held = getattr(self.env.unwrapped, "space", None)
-            own = held if isinstance(held, Space) else None
+            own = space_of(self.env)
             if own is not None and not isinstance(self.env.observation_space, gym.spaces.Discrete):
                 raise ArgumentError(
                     f"The observations of {self.name} are not its states. Make it with observation='state'."
@@ -52,6 +52,9 @@ class Problem:
         # The observations of an environment that has a space are numbers of states; those of any other are labels.
         self.numbered = own is not None
         self.space: Space = own if own is not None else self._labelled(potential)
+        if potential is not None:
+            numbers = range(len(self.space.actions)) if self.env is None else _numbers(self.env.action_space)
+            match_actions(potential.space, own, numbers, claims=bool(potential.assumptions))
         self.actions = range(len(self.space.actions)) if self.env is None else self._actions(self.env.action_space)
         own_limit = world.horizon if isinstance(world, World) else time_limit_of(world)
         limit = own_limit if horizon is None else horizon
