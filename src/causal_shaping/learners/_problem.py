@@ -13,7 +13,7 @@ from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import Space
-from causal_shaping.errors import ArgumentError, ModelError
+from causal_shaping.errors import ArgumentError, DataError, ModelError
 from causal_shaping.shaping._actions import match_actions, require_discrete, space_of
 from causal_shaping.shaping._shaper import time_limit_of, wrappers_of
 from causal_shaping.shaping.wrappers import ShapeReward
@@ -94,11 +94,22 @@ class Problem:
             pass  # there is no optimum
         return np.full(shape, np.nan)
 
-    def position(self, observation: Any) -> int:
-        """Return the number of a state that was met."""
+    def find(self, observation: Any) -> int:
+        """Return the number of a state, `UNSEEN` if the learner does not know it."""
         if self.numbered:
             return int(observation) - self.first
-        place = self.space.find(self.space.label(observation))
+        return self.space.find(self.space.label(observation))
+
+    def ended(self, observation: Any) -> int:
+        """Return the number of a state that an episode ended in: nobody acts there, and it may have no label."""
+        try:
+            return self.find(observation)
+        except DataError:
+            return UNSEEN
+
+    def position(self, observation: Any) -> int:
+        """Return the number of a state that was met."""
+        place = self.find(observation)
         if place == UNSEEN:
             raise ArgumentError(f"{self.name} shows {observation!r}, which is not one of the learner's states.")
         return place

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of, frozen
+from causal_shaping.data.logs import Logs
 from causal_shaping.data.result import Result
 from causal_shaping.data.space import Space
 from causal_shaping.io.container import Contents, load, save
@@ -53,6 +54,8 @@ class Run(Result):
         recommended: int32 [states] or [steps, states], the actions to take once learning is over: for a model-based
             rule those of the plan without bonus, in which untried actions do not count where others were tried; else
             the same as `policy`.
+        logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
+            run: `run.logs.save(path)`.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Run(Result):
     checkpoints: LongArray
     policies: IntArray
     recommended: IntArray
+    logs: Logs | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _ARRAYS.items():

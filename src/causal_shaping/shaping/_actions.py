@@ -6,6 +6,8 @@ excludes it, can be worth more than the ceiling says.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,7 +50,7 @@ class Numbers:
             self.sizes, self.start = tuple(np.ravel(actions.nvec).tolist()), np.ravel(actions.start)
         self.single = len(self.sizes) == 1
         first = int(np.ravel(self.start)[0]) if self.single else 0
-        self.all = range(first, first + int(np.prod(self.sizes, dtype=object)))
+        self.all = range(first, first + min(math.prod(self.sizes), sys.maxsize))  # no range is longer
 
     def position(self, action: Any) -> int:
         """Return the place of an action among all of them."""
