@@ -46,7 +46,7 @@ class Run(Result):
         episode_end: int64 [episodes], the steps taken when each episode ended; the last one may be cut by the budget.
         returns: float64 [episodes], unshaped and undiscounted.
         q_values: float64 [states, actions], or [steps, states, actions] with step index; under shaping of the shaped
-            reward.
+            reward. NaN for actions that are not admissible.
         values: float64 like `q_values` without actions.
         visits: int64 like `q_values`.
         checkpoints: int64 [checkpoints], the numbers of steps after which the policy was kept.
@@ -93,7 +93,8 @@ class Run(Result):
     @property
     def policy(self) -> IntArray:
         """The best actions at the end, the lowest number among equals: int32 [states] or [steps, states]."""
-        return np.asarray(np.argmax(self.q_values, axis=-1), dtype=np.int32)
+        known = np.where(np.isnan(self.q_values), -np.inf, self.q_values)
+        return np.asarray(np.argmax(known, axis=-1), dtype=np.int32)
 
     @property
     def mean_return(self) -> float:

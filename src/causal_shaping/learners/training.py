@@ -119,7 +119,7 @@ def train(
         step_regret=np.cumsum(track.regret),
         episode_end=track.episode_end,
         returns=track.returns,
-        q_values=learned.q_values[first],
+        q_values=np.where(problem.admissible, learned.q_values, np.nan)[first],
         values=learned.values[:layers, :states][first],
         visits=learned.visits[first],
         checkpoints=reached,
@@ -208,13 +208,16 @@ def _play(
     (q_values, _, visits), constants, terminal = learned, setting.constants, problem.space.is_terminal
     regret, ends, returns = np.empty(course.steps), [], []
     policies = np.zeros((len(course.checkpoints), *q_values.shape[:2]), dtype=np.int32)
-    observation, _ = env.reset(seed=seed)
+    observation, info = env.reset(seed=seed)
     s, h, earned, saved = problem.position(observation), 0, 0.0, 0
     for done in range(1, course.steps + 1):
         layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
+        excluded = problem.excluded(s, info)
+        if excluded is not None:
+            q_values[:, s, excluded] = constants.initial[:, s, excluded] = -np.inf
         x = int(kernels.greedy(q_values[layer, s], visits[layer, s], constants.cap_at_initial))
         regret[done - 1] = course.gaps[layer, s, x]
-        observation, reward, terminated, cut, _ = env.step(problem.actions[x])
+        observation, reward, terminated, cut, info = env.step(problem.actions[x])
         h += 1
         terminated, truncated = bool(terminated), bool(cut) or h == setting.horizon
         after = s if terminated else problem.position(observation)
@@ -244,7 +247,7 @@ def _play(
             if len(ends) == course.episodes:
                 break
             if done < course.steps:
-                observation, _ = env.reset()
+                observation, info = env.reset()
                 s = problem.position(observation)
             h, earned = 0, 0.0
         else:

@@ -102,11 +102,30 @@ def admitted(info: Mapping[str, Any], actions: int) -> BoolArray | None:
     return mask if mask.shape == (actions,) else None
 
 
-def refuse_excluded(state: Label, excluded: Sequence[Label]) -> None:
-    """Refuse an environment that admits actions which the space excludes."""
+def refuse_excluded(space: Space, state: int, admitted: BoolArray, labels: Sequence[Label]) -> None:
+    """Refuse an environment that admits an action in a state where the potential's space excludes it.
+
+    Args:
+        space: the potential's.
+        state: the position of a state in it.
+        admitted: bool [actions], whether the environment admits each of its actions there.
+        labels: the environment's actions; the space holds them all.
+    """
+    held = space.is_admissible[state]
+    excluded = [
+        label for label, here in zip(labels, admitted, strict=True) if here and not held[space.find_action(label)]
+    ]
     if excluded:
         raise ArgumentError(
-            f"In state {state!r} the environment admits {', '.join(map(str, excluded))}, which the potential's space "
-            "excludes there: the optimum can lie above its ceilings. Declare what the environment admits, "
-            "count(..., admissible=env), or leave admissible= out."
+            f"In state {space.states[state]!r} the environment admits {', '.join(map(str, excluded))}, but the "
+            "potential's space excludes it there: its ceilings can be too low. Declare what the environment admits: "
+            "count(..., admissible=env)."
         )
+
+
+def compare_admissible(space: Space, own: Space) -> None:
+    """Refuse an environment whose own space admits an action where the potential's space excludes it."""
+    if space.admissible:
+        for s, state in enumerate(space.find_all(own)):
+            if state != UNKNOWN and own.states[s] not in own.terminal:
+                refuse_excluded(space, state, own.is_admissible[s], own.actions)

@@ -53,6 +53,17 @@ class Recording:
             column.append(value)
         self._state[i] = after
 
+    def refuse_inadmissible(self, action: Any, i: int = 0) -> None:
+        """Refuse an action that the space excludes: it could not be counted."""
+        state = self._state[i]
+        if self._space.admissible and 0 <= state < len(self._space.states):
+            number = self._actions[self._shaper.numbers.position(action)]
+            if not self._space.is_admissible[state, number]:
+                raise ArgumentError(
+                    f"Action {self._space.actions[number]!r} is not admissible in state {self._space.states[state]!r}, "
+                    "so that it cannot be recorded. Choose among the admissible ones: potential.space.admissible."
+                )
+
     def _met(self, observation: Any) -> int:
         return self._states.setdefault(self._shaper.label(observation), len(self._states))
 
@@ -78,4 +89,6 @@ class Recording:
             raise DataError("The agent has not taken a step yet: there are no logs.")
         table: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in Logs.COLUMNS}
         table |= {name: table[name].astype(bool) for name in ("terminated", "truncated")}
-        return Logs(replace(self._space, states=tuple(self._states)), source, **table)
+        known = len(self._states) == len(self._space.states)
+        space = replace(self._space, states=tuple(self._states), complete=self._space.complete and known)
+        return Logs(space, source, **table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -15,7 +15,14 @@ from causal_shaping.data.arrays import BoolArray, LongArray
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import Label as StateLabel, Space, plain
 from causal_shaping.errors import ArgumentError, ShapingWarning
-from causal_shaping.shaping._actions import Numbers, match_actions, space_of
+from causal_shaping.shaping._actions import (
+    Numbers,
+    admitted,
+    compare_admissible,
+    match_actions,
+    refuse_excluded,
+    space_of,
+)
 from causal_shaping.shaping.formula import TIME_LIMITS
 
 Label = Callable[[Any], Any]
@@ -51,6 +58,11 @@ class Shaper:
             )
         self.numbers, own = Numbers(actions), space_of(env)
         self.actions = match_actions(potential.space, own, self.numbers.all, claims=bool(potential.assumptions))
+        # What an environment says of its actions is compared where the potential claims that some are not admissible.
+        self.restricted = bool(potential.assumptions and potential.space.admissible and self.actions is not None)
+        self._compared = {UNSEEN}
+        if self.restricted and own is not None:
+            compare_admissible(potential.space, own)
         self._label, self._warned = label, False
         self._by_number = self._numbers(own, observations) if label is None else None
         self._own_states = () if own is None or self._by_number is None else own.states
@@ -117,6 +129,15 @@ class Shaper:
                 return found
         each = zip(iterate(space, observations), needed, strict=True)
         return np.array([self.met(one) if known else self.position(one) for one, known in each], dtype=np.int64)
+
+    def compare(self, position: int, info: Mapping[str, Any]) -> None:
+        """Compare the actions that an environment admits in a state with those of the space, once for each state."""
+        if position not in self._compared:
+            assert self.actions is not None
+            self._compared.add(position)
+            mask = admitted(info, len(self.actions))
+            if mask is not None:
+                refuse_excluded(self.potential.space, position, mask, self.actions)
 
     def phi(self, position: int, h: int) -> float:
         """Return the potential of one state; 0 beyond the horizon."""

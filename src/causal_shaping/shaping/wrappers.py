@@ -19,7 +19,7 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
-from causal_shaping.shaping._actions import require_discrete
+from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
 from causal_shaping.shaping._recording import Recording
 from causal_shaping.shaping._shaper import Label, Shaper, wrappers_of
 from causal_shaping.shaping.formula import is_final, shaped_reward
@@ -122,7 +122,8 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         record: keep what the agent does, about 22 bytes a step; `logs` returns it as one more source.
 
     Raises:
-        ArgumentError: if the potential comes from ceilings, and the environment has an action that they do not count.
+        ArgumentError: if the potential comes from ceilings, and the environment has an action that they do not count;
+            in a step, if its `info["action_mask"]` admits one that the potential's space excludes there.
 
     Examples:
         >>> import gymnasium as gym
@@ -161,20 +162,28 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._h, self._returns = 0, (0.0, 0.0)
-        self._before = self._shaper.phi(self._shaper.met(observation), 0)
+        position = self._shaper.met(observation)
+        self._before = self._shaper.phi(position, 0)
+        if self._shaper.restricted:
+            self._shaper.compare(position, info)
         if self._recording is not None:
             self._recording.begin(observation)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act, and get the shaped reward."""
+        if self._recording is not None:
+            self._recording.refuse_inadmissible(action)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if self._before is None:
             raise ArgumentError("The episode has not begun: call reset() before the first step.")
         self._h += 1
         shaper, after = self._shaper, 0.0
         if not is_final(terminated, truncated, shaper.bootstrap):
-            after = shaper.phi(shaper.met(observation), self._h)
+            position = shaper.met(observation)
+            after = shaper.phi(position, self._h)
+            if shaper.restricted and not truncated:
+                shaper.compare(position, info)
         shaping = shaped_reward(0.0, shaper.discount, self._before, after)
         shaped = float(reward) + shaping
         self._before = after
@@ -236,6 +245,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             mask = np.asarray(options["reset_mask"], dtype=bool).copy()
         observations, info = self.env.reset(seed=seed, options=options)
         self._begin(mask, observations)
+        self._compare(mask, observations, info)
         return observations, info
 
     def _phi(self, which: BoolArray, positions: LongArray, h: Any) -> FloatArray:
@@ -251,6 +261,14 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             self._ended = self._ended & ~which
             self._record_beginnings(which, observations)
 
+    def _compare(self, which: BoolArray, observations: Any, info: Mapping[str, Any]) -> None:
+        """Compare the actions that environments admit with those of the space."""
+        told = [name for name in (MASK, ADMISSIBLE) if name in info]
+        if self._shaper.restricted and told:
+            positions = self._shaper.all_met(observations, self.observation_space, np.zeros_like(which))
+            for i in np.flatnonzero(which):
+                self._shaper.compare(positions[i], {name: info[name][i] for name in told})
+
     def _record_beginnings(self, which: BoolArray, observations: Any) -> None:
         if self._recording is not None and which.any():
             for i, one in enumerate(iterate(self.observation_space, observations)):
@@ -259,6 +277,10 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
 
     def step(self, actions: Any) -> tuple[Any, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """Act, and get the shaped rewards."""
+        if self._recording is not None:
+            for j, action in enumerate(iterate(self.action_space, actions)):
+                if not (self._ended[j] and self._mode == AutoresetMode.NEXT_STEP):
+                    self._recording.refuse_inadmissible(action, j)
         observations, rewards, terminated, truncated, info = self.env.step(actions)
         shaper, over = self._shaper, terminated | truncated
         needed = ~is_final(terminated, truncated, shaper.bootstrap)
@@ -288,4 +310,5 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             info |= {"shaped_return": self._returns[1].copy(), "_shaped_return": over.copy()}
         if self._mode == AutoresetMode.SAME_STEP:
             self._begin(over, observations)
+        self._compare(~over | replaced, observations, info)
         return observations, shaped, terminated, truncated, info
