@@ -185,6 +185,13 @@ def test_lists_of_admissible_actions_are_read_too():
         cs.train(Ward(), claimed(narrow), steps=300, horizon=30, clip="none")
 
 
+def test_a_space_reads_the_lists_of_an_environment():
+    env = Ward()
+    env.dynamics = {"admissible_actions": [[0, 1], [0, 1], [0, 1], [0, 1, 2], [0, 1, 2], [0, 1, 2]]}
+    space = cs.Space([3, 1], range(3)).restricted(gym.wrappers.TimeLimit(env, 20))  # states as logs happen to show them
+    assert space.admissible == {1: {0, 1}}
+
+
 def test_an_inadmissible_action_is_not_recorded():
     space = cs.Space(range(6), ["slow", "quick", "cheap"], admissible={0: ["slow", "quick"]})
     phi = cs.Potential.zero(space)
