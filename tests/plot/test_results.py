@@ -39,7 +39,7 @@ def results(world, tmp_path_factory):
         "Counts": counts,
         "Bounds": ceilings,
         "Potential": ceilings.potential(),
-        "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf)),
+        "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf), confidence=0.95),
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
         "Inspection": found,
