@@ -22,6 +22,8 @@ from causal_shaping.diagnose import (
     contradictions as contradictions,
     coverage as coverage,
     inspect as inspect,
+    rarest_seen as rarest_seen,
+    unseen_limit as unseen_limit,
     unseen_mass as unseen_mass,
 )
 from causal_shaping.errors import (

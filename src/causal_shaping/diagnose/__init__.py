@@ -1,7 +1,7 @@
 """What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, and all of it at once."""
 
 from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, ExcessMass, contradictions
-from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, unseen_mass
+from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, rarest_seen, unseen_limit, unseen_mass
 from causal_shaping.diagnose.inspection import Inspection, inspect
 
 __all__ = [
@@ -14,5 +14,7 @@ __all__ = [
     "contradictions",
     "coverage",
     "inspect",
+    "rarest_seen",
+    "unseen_limit",
     "unseen_mass",
 ]
