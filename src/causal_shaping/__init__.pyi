@@ -15,10 +15,12 @@ from causal_shaping.diagnose import (
     Contradictions as Contradictions,
     Coverage as Coverage,
     Inspection as Inspection,
+    PersistenceTest as PersistenceTest,
     SourceCoverage as SourceCoverage,
     contradictions as contradictions,
     coverage as coverage,
     inspect as inspect,
+    persistence_test as persistence_test,
     unseen_mass as unseen_mass,
 )
 from causal_shaping.errors import (

@@ -42,6 +42,7 @@ def results(world, tmp_path_factory):
         "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf)),
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
+        "PersistenceTest": found.persistence,
         "Inspection": found,
         "Run": cs.train(world, learner="q-ucb-shaping", steps=500),
         "Seeds": cs.train_seeds(

@@ -23,6 +23,7 @@ from causal_shaping.data.result import Result, frame_by_state, json_text, text_t
 from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.contradictions import LEVEL, Contradictions, contradictions
 from causal_shaping.diagnose.coverage import FEW_VISITS, Coverage, coverage, seen_once, unseen_mass
+from causal_shaping.diagnose.persistence import PersistenceTest, persistence_test
 from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, count, opened_logs
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 BELIEVABLE = 0.01
 """Unseen outcome mass up to this is called small."""
 
+TESTED_EPISODES = 5_000
+"""So many episodes of a source are tested for hidden causes that last."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inspection(Result):
@@ -45,6 +49,7 @@ class Inspection(Result):
         episodes: what the episodes of each source look like.
         coverage: which states and actions each source shows.
         contradictions: where two sources cannot both be unconfounded.
+        persistence: whether what follows an action depends on the episode's past.
         dropped: what was left out, by the name of the log.
         metadata: what the logs say of their origin, one for each log.
         smallest_cell: counts below are hidden, see `SmallCells`; None shows all.
@@ -54,6 +59,7 @@ class Inspection(Result):
     episodes: tuple[Summary, ...]
     coverage: Coverage
     contradictions: Contradictions
+    persistence: PersistenceTest
     dropped: Mapping[str, Dropped]
     metadata: tuple[Mapping[str, str], ...] = ()
     smallest_cell: int | None = None
@@ -84,6 +90,7 @@ class Inspection(Result):
             self,
             coverage=replace(covered, smallest_cell=smallest_cell),
             contradictions=replace(self.contradictions, smallest_cell=smallest_cell),
+            persistence=replace(self.persistence, smallest_cell=smallest_cell),
             smallest_cell=smallest_cell,
         )
 
@@ -136,7 +143,8 @@ class Inspection(Result):
                 result.append(
                     f"{item.source} acted in {len(item.few_visits)} states fewer than {self.coverage.limit} times."
                 )
-        return [*result, self._unseen(), *self._unknown_ends(), *self.contradictions.findings()]
+        result += [self._unseen(), *self._unknown_ends(), *self.persistence.findings()]
+        return [*result, *self.contradictions.findings()]
 
     def _unseen(self) -> str:
         if not self.counts.outcome_known.any():
@@ -203,6 +211,7 @@ class Inspection(Result):
                 for origin, item in self.dropped.items()
             },
             "contradictions": self.contradictions.as_plain(),
+            "persistence": self.persistence.as_plain(),
             "findings": self.findings(),
         }
         return json_text(plain)
@@ -242,7 +251,10 @@ def inspect(
     smallest_cell: int | None = None,
     progress: Progress = no_progress,
 ) -> Inspection:
-    """Return what logs are worth: what they cover, what each source can prove, and where sources contradict each other.
+    """Return what logs are worth: what they cover, what each source can prove, and where they cannot be trusted.
+
+    Sources are compared with each other (`contradictions`), and outcomes with the pasts of their episodes
+    (`persistence_test`, on a sample of the episodes).
 
     Args:
         logs: what `count` takes: files, data frames, tables, `Logs`, or what `open_logs` returned; each a source of
@@ -252,10 +264,11 @@ def inspect(
         missing: see `count`.
         skip_bad_episodes: see `count`.
         memory_limit: see `count`.
-        level: the chance of any false contradiction.
+        level: the chance of any false contradiction; and that of a rejection by the persistence test where no hidden
+            cause lasts.
         smallest_cell: show no count of rows, visits or episodes from 1 to one below this, such as 11; nor what would
             give one away. See `SmallCells`.
-        progress: called after each log, and before sources are compared.
+        progress: called after each log, and before each comparison.
 
     Examples:
         >>> from causal_shaping import load_world
@@ -265,22 +278,26 @@ def inspect(
     """
     SmallCells(smallest_cell)
     tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
-    total = len(tables) + 2
+    total = len(tables) + 3
     summaries: dict[str, Summary] = {}
     for done, table in enumerate(tables):
         progress(done, total, f"Checking {table.origin}")
         tables[done] = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         summaries |= {summary.source: summary for summary in summarise(tables[done])}
-    progress(total - 2, total, "Counting")
+    progress(total - 3, total, "Counting")
     counts = count(tables, states=states, actions=actions)
-    progress(total - 1, total, "Comparing sources")
+    progress(total - 2, total, "Comparing sources")
+    found_contradictions = contradictions(counts, level=level)
+    progress(total - 1, total, "Testing whether hidden causes last")
+    persistence = persistence_test(tables, episodes=TESTED_EPISODES, level=level)
     found = Inspection(
         counts=counts,
         episodes=tuple(summaries[source] for source in counts.sources),
         coverage=coverage(counts),
-        contradictions=contradictions(counts, level=level),
+        contradictions=found_contradictions,
+        persistence=persistence,
         dropped={table.origin: table.dropped for table in tables if table.dropped is not None},
         metadata=tuple(table.metadata for table in tables),
     )
-    progress(total, total, "Comparing sources")
+    progress(total, total, "Testing whether hidden causes last")
     return found.without_small_cells(smallest_cell)
