@@ -188,6 +188,59 @@ def run_episode_confidence(part: str) -> Figures:
     return figures
 
 
+# The agent's own data -------------------------------------------------------------------------------------------
+
+AGENT_ROUNDS, AGENT_STEPS = 10, 1_000
+
+
+def agent_parts() -> list[str]:
+    """Return the learners."""
+    return ["ucbvi", "q-ucb-shaping-tight"]
+
+
+def run_agent(learner: str) -> Figures:
+    """Return what ceilings are worth that count what the agent saw as a source without confounding, round by round.
+
+    Each sample is another random world with a demonstrator who sees its noise. The agent learns under the ceilings,
+    which are computed anew after each round; `plug_in` are those without confidence, of the same counts.
+    """
+    import numpy as np
+
+    import causal_shaping as cs
+    from causal_shaping.worlds import World
+
+    states, actions, noises, horizon = 5, 3, 3, 6
+    violated, plug_in = np.zeros(AGENT_ROUNDS + 1), np.zeros(AGENT_ROUNDS + 1)
+    distance = np.zeros(AGENT_ROUNDS + 1)
+    for seed in range(SAMPLES):
+        rng = np.random.default_rng(seed)
+        next_state = rng.integers(0, states, size=(states, actions, noises))
+        reward = rng.integers(-2, 5, size=(states, actions, noises)) / 4
+        next_state[-1], reward[-1] = states - 1, 0.0
+        noise, beta = rng.dirichlet(np.ones(noises), states), rng.dirichlet(np.full(actions, 0.3), (states, noises))
+        ends = np.arange(states) == states - 1
+        model = cs.TabularCMDP(next_state, reward, noise, ends, np.append(np.full(states - 1, 1 / (states - 1)), 0.0))
+        world = World("random", "Random", model, horizon, ("a", "b", "c"), {"demonstrator": beta})
+        best, counts = model.optimum(horizon).values, cs.count(world.collect("demonstrator", LOG_STEPS, seed))
+        for i in range(AGENT_ROUNDS + 1):
+            options = {"support": "any", "confounding": {"agent": 1.0} if i else {}}
+            found = cs.value_ceilings(counts, horizon, 1.0, confidence=CONFIDENCE, **options)
+            estimate = cs.value_ceilings(counts, horizon, 1.0, **options)
+            violated[i] += bool((found.values < best - 1e-9).any())
+            plug_in[i] += bool((estimate.values < best - 1e-9).any())
+            distance[i] += (found.values - best)[0, :-1].mean() / SAMPLES
+            if i < AGENT_ROUNDS:
+                own = {"steps": AGENT_STEPS, "seed": 1_000 * seed + i, "step_indexed": True, "record": True}
+                logs = cs.train(world, found, learner=learner, **own).logs
+                counts = counts.merge(cs.count(logs))
+    return {
+        "samples": SAMPLES,
+        "violated": violated.tolist(),
+        "violated_plug_in": plug_in.tolist(),
+        "mean_distance": distance.round(4).tolist(),
+    }
+
+
 # Study -----------------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +301,17 @@ CHECKS = {
             part[way]["failed"] <= (1 - CONFIDENCE) * part["samples"]
             for part in parts.values()
             for way in ("given", "chosen")
+        ),
+    ),
+    "agent": Check(
+        f"With the agent as one more source, ceilings with confidence {CONFIDENCE:g} stay as valid, and tighten.",
+        1,
+        agent_parts,
+        run_agent,
+        lambda parts: all(
+            max(part["violated"]) <= (1 - CONFIDENCE) * part["samples"]
+            and part["mean_distance"][-1] < 0.8 * part["mean_distance"][0]
+            for part in parts.values()
         ),
     ),
     "study": Check(

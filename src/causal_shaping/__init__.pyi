@@ -16,6 +16,7 @@ from causal_shaping.diagnose import (
     Contradiction as Contradiction,
     Contradictions as Contradictions,
     Coverage as Coverage,
+    ExcessMass as ExcessMass,
     Inspection as Inspection,
     SourceCoverage as SourceCoverage,
     contradictions as contradictions,
