@@ -70,10 +70,10 @@ def test_logs_can_be_files_and_frames_and_progress_tells_what_is_done(logs, foun
     table = cs.open_logs(tmp_path / "random.csv", source="random", state=["x", "y"])
     again = cs.inspect([tmp_path / "bad.parquet", table], progress=lambda *call: told.append(call))
     assert again.findings() == found.findings()
-    assert [(done, total) for done, total, _ in told[:4]] == [(0, 4), (1, 4), (2, 4), (3, 4)]
+    assert [(done, total) for done, total, _ in told[:4]] == [(0, 5), (1, 5), (2, 5), (3, 5)]
     assert [done for done, *_ in told] == sorted(done for done, *_ in told)
     assert len(told) > 5  # also while sources are compared
-    assert told[-1][:2] == (4, 4)
+    assert told[-1][:2] == (5, 5)
     assert told[0][2].startswith("Checking ")
     assert again.metadata[0]["world"] == "lavacross-easy"
     one = cs.inspect(tmp_path / "bad.parquet")

@@ -43,6 +43,7 @@ def results(world, tmp_path_factory):
         "EpisodeCeilings": cs.episode_ceilings(world.collect("random", 2_000), 3, 0.1),
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
+        "PersistenceTest": found.persistence,
         "Inspection": found,
         "Run": cs.train(world, learner="q-ucb-shaping", steps=500),
         "Seeds": cs.train_seeds(

@@ -32,6 +32,7 @@ from causal_shaping.diagnose.coverage import (
     unseen_limit,
     unseen_mass,
 )
+from causal_shaping.diagnose.persistence import PersistenceTest, persistence_test
 from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, count, opened_logs
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 MANY_UNKNOWN = 0.01
 """If more than this share of a source's episodes have an unknown end, that comes first."""
 
+TESTED_EPISODES = 5_000
+"""So many episodes of a source are tested for hidden causes that last."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inspection(Result):
@@ -54,6 +58,7 @@ class Inspection(Result):
         episodes: what the episodes of each source look like.
         coverage: which states and actions each source shows.
         contradictions: where two sources cannot both be unconfounded.
+        persistence: whether what follows an action depends on the episode's past.
         dropped: what was left out, by the name of the log.
         metadata: what the logs say of their origin, one for each log.
         smallest_cell: counts below are hidden, see `SmallCells`; None shows all.
@@ -63,6 +68,7 @@ class Inspection(Result):
     episodes: tuple[Summary, ...]
     coverage: Coverage
     contradictions: Contradictions
+    persistence: PersistenceTest
     dropped: Mapping[str, Dropped]
     metadata: tuple[Mapping[str, str], ...] = ()
     smallest_cell: int | None = None
@@ -107,6 +113,7 @@ class Inspection(Result):
             self,
             coverage=replace(covered, smallest_cell=smallest_cell),
             contradictions=replace(self.contradictions, smallest_cell=smallest_cell),
+            persistence=replace(self.persistence, smallest_cell=smallest_cell),
             smallest_cell=smallest_cell,
         )
 
@@ -161,7 +168,8 @@ class Inspection(Result):
                 )
         ends = self._unknown_ends()
         first, later = (ends, []) if self._many_unknown_ends else ([], ends)
-        return [*first, *result, self._unseen(), *later, *self.contradictions.findings()]
+        result = [*first, *result, self._unseen(), *later, *self.persistence.findings()]
+        return [*result, *self.contradictions.findings()]
 
     @property
     def _many_unknown_ends(self) -> bool:
@@ -247,6 +255,7 @@ class Inspection(Result):
             },
             "contradictions": self.contradictions.as_plain(),
             "excess_masses": self.contradictions.excess_as_plain(),
+            "persistence": self.persistence.as_plain(),
             "findings": self.findings(),
         }
         return json_text(plain)
@@ -292,7 +301,10 @@ def inspect(
     smallest_cell: int | None = None,
     progress: Progress = no_progress,
 ) -> Inspection:
-    """Return what logs are worth: what they cover, what each source can prove, and where sources contradict each other.
+    """Return what logs are worth: what they cover, what each source can prove, and where they cannot be trusted.
+
+    Sources are compared with each other (`contradictions`), and outcomes with the pasts of their episodes
+    (`persistence_test`, on a sample of the episodes).
 
     Args:
         logs: what `count` takes: files, data frames, tables, `Logs`, or what `open_logs` returned; each a source of
@@ -303,7 +315,8 @@ def inspect(
         missing: see `count`.
         skip_bad_episodes: see `count`.
         memory_limit: see `count`.
-        level: the chance of any false contradiction.
+        level: the chance of any false contradiction; and that of a rejection by the persistence test where no hidden
+            cause lasts.
         smallest_cell: show no count of rows, visits or episodes from 1 to one below this, such as 11; nor what would
             give one away. See `SmallCells`.
         progress: called after each log, and while sources are compared.
@@ -316,24 +329,29 @@ def inspect(
     """
     SmallCells(smallest_cell)
     tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
-    total = len(tables) + 2
+    total = len(tables) + 3
     summaries: dict[str, Summary] = {}
     for done, table in enumerate(tables):
         progress(done, total, f"Checking {table.origin}")
         tables[done] = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         summaries |= {summary.source: summary for summary in summarise(tables[done])}
-    progress(total - 2, total, "Counting")
+    progress(total - 3, total, "Counting")
     counts = count(tables, states=states, actions=actions, admissible=admissible)
 
     def compared(done: float, whole: float, what: str) -> None:
-        progress(total - 1 + done / whole, total, what)
+        progress(total - 2 + done / whole, total, what)
 
+    found_contradictions = contradictions(counts, level=level, progress=compared)
+    progress(total - 1, total, "Testing whether hidden causes last")
+    persistence = persistence_test(tables, episodes=TESTED_EPISODES, level=level)
     found = Inspection(
         counts=counts,
         episodes=tuple(summaries[source] for source in counts.sources),
         coverage=coverage(counts),
-        contradictions=contradictions(counts, level=level, progress=compared),
+        contradictions=found_contradictions,
+        persistence=persistence,
         dropped={table.origin: table.dropped for table in tables if table.dropped is not None},
         metadata=tuple(table.metadata for table in tables),
     )
+    progress(total, total, "Testing whether hidden causes last")
     return found.without_small_cells(smallest_cell)
