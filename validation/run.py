@@ -158,7 +158,10 @@ def episode_confidence_parts() -> list[str]:
 
 
 def run_episode_confidence(part: str) -> Figures:
-    """Return how often all ceilings hold at once, with the least reward given and chosen by the logs."""
+    """Return how often all ceilings hold at once, with the least reward given and chosen by the logs.
+
+    The optimum is far below where demonstrators depart; so they are also held against the population's own ceilings.
+    """
     import numpy as np
 
     from causal_shaping.bounds.episodes import EpisodeSettings, bound_episodes
@@ -175,16 +178,24 @@ def run_episode_confidence(part: str) -> Figures:
     plain = EpisodeSettings(horizon, bound, discount=world.discount)
     given = plain._replace(confidence=CONFIDENCE, reward_min=float(world.reward.min()))
     ways = {"plug_in": plain, "given": given, "chosen": given._replace(reward_min=None)}
+    logs, masses = zip(*(world.population(i) for i in range(len(world.demonstrators))), strict=True)
+    exact = bound_episodes(logs, plain, masses)
     for name, settings in ways.items():
-        failed, above, vacuous = 0, 0.0, 0.0
+        failed, tighter, above, vacuous = 0, 0, 0.0, 0.0
         for seed in range(EPISODE_SAMPLES):
             rng = np.random.default_rng([seed, episodes])
-            logs = [world.sample(i, episodes, rng) for i in range(len(world.demonstrators))]
-            found = bound_episodes(logs, settings)
+            found = bound_episodes([world.sample(i, episodes, rng) for i in range(len(logs))], settings)
             failed += bool((found.values[0] < best - 1e-9).any() or found.mean < mean - 1e-9)
+            pairs = ((found.by_source, exact.by_source), (found.means[-1], exact.means[-1]))
+            tighter += any(bool((one < other - 1e-9).any()) for one, other in pairs)
             above += (found.mean - mean) / EPISODE_SAMPLES
             vacuous = found.vacuous_values[-1] - mean
-        figures[name] = {"failed": failed, "mean_above_optimum": above, "vacuous_above_optimum": vacuous}
+        figures[name] = {
+            "failed": failed,
+            "below_population": tighter,
+            "mean_above_optimum": above,
+            "vacuous_above_optimum": vacuous,
+        }
     return figures
 
 
@@ -293,12 +304,13 @@ CHECKS = {
         lambda parts: not any(part["failed"] for part in parts.values()),
     ),
     "episode-confidence": Check(
-        f"Episode ceilings with confidence {CONFIDENCE:g} fail in at most {1 - CONFIDENCE:.0%} of samples.",
-        1,
+        f"Episode ceilings with confidence {CONFIDENCE:g} lie below the optimum, and below those of the population, in "
+        f"at most {1 - CONFIDENCE:.0%} of samples.",
+        2,
         episode_confidence_parts,
         run_episode_confidence,
         lambda parts: all(
-            part[way]["failed"] <= (1 - CONFIDENCE) * part["samples"]
+            max(part[way]["failed"], part[way]["below_population"]) <= (1 - CONFIDENCE) * part["samples"]
             for part in parts.values()
             for way in ("given", "chosen")
         ),

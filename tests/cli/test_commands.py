@@ -240,12 +240,16 @@ def test_episode_ceilings_in_words_a_table_a_figure_and_json(run, easy, tmp_path
     code, out, _ = run("episode-ceilings", *logs, *options, *files)
     assert code == 0
     assert "Episode ceilings of 3 steps from bad, random" in out
-    assert "--reward-min was chosen without looking at these logs." in out
+    assert "Chosen without looking at these logs: --reward-min." in out
     assert "No potential" in out
     assert (tmp_path / "episodes.png").read_bytes().startswith(b"\x89PNG")
     assert cs.EpisodeCeilings.load(tmp_path / "episodes.parquet").confidence == 0.95
     code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--fixed-length", "--json")
     assert code == 2  # episodes end before
+    (tmp_path / "admissible.csv").write_text("x,y,action\n1,1,down\n")
+    code, _, err = run("episode-ceilings", *logs, *options, "--admissible", tmp_path / "admissible.csv")
+    assert code == 2
+    assert "is not admissible in (1, 1)" in err
     code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--json")
     found = json.loads(out)
     assert found["reward_edges"] == [-0.5]
