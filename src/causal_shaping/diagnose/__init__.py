@@ -1,4 +1,4 @@
-"""What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, persistence, and all of it at once."""
+"""What logs are worth, before anything is bounded: coverage, contradictions, hidden causes that last, and all at once."""
 
 from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, contradictions
 from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, unseen_mass
