@@ -71,7 +71,7 @@ def test_defaults_that_the_help_spells_out_are_those_of_the_library():
     seeds = next(item for item in commands["reproduce"].params if item.name == "seeds")
     assert f"(default: {SEEDS}, quick {QUICK.seeds})" in seeds.help
     assert defaults["inspect", "level"] == signature(cs.contradictions).parameters["level"].default
-    for name in ("support", "confidence", "discount", "min_visits", "value_max", "stationary", "method"):
+    for name in ("support", "confidence", "discount", "rarest", "value_max", "stationary", "method"):
         assert defaults["ceilings", name] == signature(cs.value_ceilings).parameters[name].default
     for name in ("action", "reward", "episode", "step", "first_step", "terminated", "truncated"):
         assert defaults["inspect", name] == signature(open_logs).parameters[name].default
@@ -207,7 +207,9 @@ def test_the_paper_s_commands_name_their_extra(tmp_path, arguments):
 
 def test_findings_speak_in_options(run, easy):
     logs = (easy / "bad.parquet", easy / "random.parquet")
-    code, out, err = run("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1", "--confounding", "1.2,inf")
+    code, out, err = run(
+        "sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1", "--confounding", "1.2,inf", "--confidence", "0.95"
+    )
     assert code in (0, 2)
     assert "confidence=" not in out + err
 

@@ -1,7 +1,7 @@
-"""What logs are worth, before anything is bounded: coverage, contradictions, hidden causes that last, and all at once."""
+"""What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, hidden causes that last."""
 
-from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, contradictions
-from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, unseen_mass
+from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, ExcessMass, contradictions
+from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, rarest_seen, unseen_limit, unseen_mass
 from causal_shaping.diagnose.inspection import Inspection, inspect
 from causal_shaping.diagnose.persistence import PersistenceTest, persistence_test
 
@@ -9,6 +9,7 @@ __all__ = [
     "Contradiction",
     "Contradictions",
     "Coverage",
+    "ExcessMass",
     "Inspection",
     "PersistenceTest",
     "SourceCoverage",
@@ -16,5 +17,7 @@ __all__ = [
     "coverage",
     "inspect",
     "persistence_test",
+    "rarest_seen",
+    "unseen_limit",
     "unseen_mass",
 ]

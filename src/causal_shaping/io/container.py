@@ -28,11 +28,12 @@ METADATA_KEY = b"causal_shaping"
 
 VERSIONS: Mapping[str, tuple[int, int]] = {
     "logs": (1, 1),
-    "counts": (1, 2),
+    "counts": (1, 3),
     "potential": (1, 1),
-    "ceilings": (3, 3),
-    "floors": (3, 3),
-    "sensitivity": (1, 1),
+    "ceilings": (4, 4),
+    "floors": (4, 4),
+    "sensitivity": (2, 2),
+    "episode ceilings": (1, 1),
     "run": (2, 3),
     "learned table": (2, 3),
     "training run": (1, 1),

@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from causal_shaping.diagnose.contradictions import MOST_CONFOUNDING, Contradictions
+from causal_shaping.bounds._compare import MOST_CONFOUNDING
+from causal_shaping.diagnose.contradictions import Contradictions
 from causal_shaping.diagnose.coverage import Coverage
 from causal_shaping.diagnose.inspection import Inspection
 from causal_shaping.diagnose.persistence import PersistenceTest

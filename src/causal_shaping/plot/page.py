@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from causal_shaping.bounds.ceilings import refuse_crossing
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
 from causal_shaping.bounds.sensitivity import Sensitivity
 from causal_shaping.data.result import state_parts
@@ -54,6 +55,8 @@ def render_ceilings(
                 f"The {type(other).__name__} on a page must be of the same states and actions as its ceilings. Compute "
                 "both from the same counts."
             )
+    if floors is not None and ceilings.method == "joint":
+        refuse_crossing(ceilings, floors)
     if inspection is not None and smallest_cell is not None:
         inspection = inspection.without_small_cells(smallest_cell)
     title = f"What the logs of {' and '.join(ceilings.sources)} prove"
@@ -123,11 +126,11 @@ def _coverage_by_state(found: Inspection) -> Content:
     for item, taken, visits in zip(found.coverage, found.coverage.taken, found.coverage.visits, strict=True):
         for s in np.flatnonzero(taken.sum(axis=1)).tolist():
             unseen = found.unseen_shown[s]
-            limit = "" if found.smallest_cell is None or unseen == 0 else "at most "
+            less = "" if found.smallest_cell is None or unseen == 0 else " or less"
             share = WITHHELD if isinstance(visits[s], str) else cells.share(0, taken[s].max(), taken[s].sum())
             row = [item.source, *_state_cells(space, s), _count(visits[s])]
             row += [f"{(taken[s] > 0).sum()} of {len(space.actions)}", share]
-            rows.append([*row, (WITHHELD if np.isnan(unseen) else f"{limit}{unseen:.1%}", unseen)])
+            rows.append([*row, (WITHHELD if np.isnan(unseen) else f"{unseen:.1%}{less}", unseen)])
     heads = ["source", *space.columns, "visits", "actions tried", "most frequent action", "never seen (estimate)"]
     return _table(heads, rows)
 
