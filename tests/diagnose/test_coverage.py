@@ -122,7 +122,7 @@ def test_limits_of_unseen_mass_hold(law):
 
 
 def test_limits_are_useful():
-    """Of 1,000 visits that showed two outcomes often: 4.5 visits' worth; with ten outcomes seen once, twice their 1%."""
+    """1,000 visits that showed two outcomes often: 4.5 visits' worth; with ten outcomes seen once, twice their 1%."""
     assert cs.unseen_limit(one_state(500, 500))[0] == pytest.approx(0.0045, abs=2e-4)
     assert cs.unseen_limit(one_state(495, 495, *[1] * 10))[0] == pytest.approx(0.021, abs=1e-3)
     assert cs.unseen_limit(one_state(1))[0] == pytest.approx(1.0)

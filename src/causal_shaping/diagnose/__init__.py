@@ -1,4 +1,4 @@
-"""What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, hidden causes that last."""
+"""What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, lasting causes."""
 
 from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, ExcessMass, contradictions
 from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, rarest_seen, unseen_limit, unseen_mass

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from causal_shaping.bounds._compare import MOST_CONFOUNDING
 from causal_shaping.diagnose.contradictions import Contradictions
@@ -104,7 +103,7 @@ def _by_step(found: PersistenceTest, axes: Axes) -> None:
     axes.plot(steps, [row["p_value"] for row in table["steps"]], "o", color=INK, markersize=4, clip_on=False)
     axes.axhline(found.level, color=SOFT, linewidth=0.8, linestyle=":")
     axes.set(yscale="log", ylim=(0.5 / (found.permutations + 1), 1), xlabel="step", ylabel="p-value")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.locator_params(axis="x", integer=True)
     axes.set_title(f"Dependence on the episode's past (p = {table['p_value']:.2g})")
     tidy(axes)
 
