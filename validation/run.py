@@ -97,6 +97,44 @@ def run_confidence(world: str) -> Figures:
     return {"samples": SAMPLES, "violated": violated, "mean_distance": distance}
 
 
+# Persistence -----------------------------------------------------------------------------------------------------
+
+LEVEL, REPETITIONS, CURVE_REPETITIONS, PERMUTATIONS = 0.05, 1_000, 200, 99
+NOTHING_LASTS = ("deterministic", "blind", "confounded", "time-varying")
+CURVE_EPISODES, CURVE_STRENGTHS = (50, 100, 200, 400, 800), {"drug": (0.2, 0.3, 0.6), "severity": (0.4, 0.7, 1.0)}
+
+
+def persistence_parts() -> list[str]:
+    """Return kinds of demonstrators where nothing lasts, and points of two power curves."""
+    curves = [f"{world}, {strength:g}" for world, strengths in CURVE_STRENGTHS.items() for strength in strengths]
+    return [f"level, {kind}" for kind in NOTHING_LASTS] + curves
+
+
+def run_persistence(part: str) -> Figures:
+    """Return how often the test rejects where nothing lasts, or by the number of episodes where something does."""
+    import numpy as np
+    from persistence_worlds import WORLDS, p_value, random_world
+
+    world, kind = part.split(", ")
+    if world == "level":
+        found = [
+            p_value(random_world(np.random.default_rng(seed), kind), PERMUTATIONS, seed) for seed in range(REPETITIONS)
+        ]
+        return {"repetitions": REPETITIONS, "rejected": sum(p <= LEVEL for p in found)}
+    figures: Figures = {"repetitions": CURVE_REPETITIONS, "rejected": {}}
+    for episodes in CURVE_EPISODES:
+        logs = (WORLDS[world](np.random.default_rng(seed), episodes, float(kind)) for seed in range(CURVE_REPETITIONS))
+        found = [p_value(log, PERMUTATIONS, seed) for seed, log in enumerate(logs)]
+        figures["rejected"][str(episodes)] = sum(p <= LEVEL for p in found)
+    return figures
+
+
+def level_holds(parts: Mapping[str, Figures]) -> bool:
+    """Whether the test rejects at most as often as its level says, within two standard errors."""
+    most = REPETITIONS * LEVEL + 2 * (REPETITIONS * LEVEL * (1 - LEVEL)) ** 0.5
+    return all(figures["rejected"] <= most for part, figures in parts.items() if part.startswith("level"))
+
+
 # Episodes --------------------------------------------------------------------------------------------------------
 
 EPISODE_HORIZONS, EPISODE_WORLDS = 5, 400
@@ -295,6 +333,13 @@ CHECKS = {
         confidence_parts,
         run_confidence,
         lambda parts: all(part["violated"] <= (1 - CONFIDENCE) * part["samples"] for part in parts.values()),
+    ),
+    "persistence": Check(
+        f"The persistence test rejects in at most {LEVEL:.0%} of the logs in which nothing lasts, and finds what does.",
+        1,
+        persistence_parts,
+        run_persistence,
+        level_holds,
     ),
     "episodes": Check(
         "No episode ceiling lies below the optimum over histories in 2,000 worlds with hidden causes that last.",
