@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from causal_shaping.bounds._published import paper_ceilings
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
 from causal_shaping.bounds.settings import Confounding, Settings, merge_counts
 from causal_shaping.bounds.support import Support, sources_without_terminations
+from causal_shaping.bounds.verdict import outlook
 from causal_shaping.data.arrays import BoolArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ContradictionError
@@ -190,8 +191,11 @@ def compute(
     if settings.confidence is None and not counts.population:
         caveats = (*caveats, "a plug-in estimate, sampling error is not allowed for.")
     shown = "any" if not joint else support if isinstance(support, str) else "given"
+    extra: dict[str, Any] = {"support": shown, "caveats": caveats}
+    if doubts and kind is Ceilings:
+        extra["outlook"] = outlook(counts, settings, solution)
     return kind(
-        **vars(settings) | vars(solution) | {"support": shown, "caveats": caveats},
+        **vars(settings) | vars(solution) | extra,
         space=counts.space,
         sources=counts.sources,
         discrete_rewards=all(counts.discrete_rewards),
