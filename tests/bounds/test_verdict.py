@@ -41,7 +41,7 @@ def sampled(model, rows, source="trial", seed=0):
     columns = {"source": np.zeros(len(n)), "step": None, "state": state, "action": action, "next_state": after}
     columns |= {"terminated": model.terminal[after], "n": n, "reward_sum": n * reward}
     columns |= {"reward_min": reward, "reward_max": reward}
-    return Counts.combined(model.space, [source], [True], columns)
+    return Counts.combined(model.space, [source], columns)
 
 
 def bounded(model, counts, **options):
