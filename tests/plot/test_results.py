@@ -40,6 +40,7 @@ def results(world, tmp_path_factory):
         "Bounds": ceilings,
         "Potential": ceilings.potential(),
         "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf)),
+        "EpisodeCeilings": cs.episode_ceilings(world.collect("random", 2_000), 3, 0.1),
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
         "Inspection": found,

@@ -9,7 +9,7 @@ import numpy as np
 
 from causal_shaping._compile import njit
 from causal_shaping.bounds._joint import add_free_mass, backup_state
-from causal_shaping.data.arrays import FloatArray, IntArray, LongArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.worlds.simulate import pick
 
@@ -93,6 +93,22 @@ class Track(NamedTuple):
     policies: IntArray
 
 
+class Rows(NamedTuple):
+    """What a run keeps of each step if it is recorded, changed in place; otherwise there is room for none."""
+
+    state: IntArray
+    action: IntArray
+    reward: FloatArray
+    next_state: IntArray
+    terminated: BoolArray
+
+
+def room_for(rows: int) -> Rows:
+    """Return arrays that so many steps can be written to."""
+    state, action, next_state = (np.zeros(rows, dtype=np.int32) for _ in range(3))
+    return Rows(state, action, np.zeros(rows), next_state, np.zeros(rows, dtype=np.bool_))
+
+
 _shaped_reward, _is_final = njit()(shaped_reward), njit()(is_final)
 
 
@@ -151,7 +167,7 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
     q_values, values, visits = learned
     paid, successors, times = counted
     discount, _, initial, clip, bonus, _, _ = constants
-    known, begin, end, masses, unrestricted, reward_max = proven
+    known, begin, end, masses, unrestricted, by_action, reward_max, unknown = proven
     rewards, _, _, action, first, _, after, reward, lower, _, deficit, total = masses
     layers, states, actions = q_values.shape
     for _sweep in range(1 if step_indexed else PLANNING_SWEEPS):
@@ -161,7 +177,7 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
             here, following = q_values[layer], discount * values[below]
             most = np.inf  # what an action can be worth of which the logs show nothing
             if known:
-                highest = 0.0
+                highest = max(0.0, unknown)
                 for s in range(states):
                     if not terminal[s]:
                         highest = max(highest, values[below, s])
@@ -171,13 +187,16 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
                     continue
                 for x in range(actions):
                     here[s, x] = most
-                if known:
+                cell = begin[s] if known else 0
+                while known and cell < end[s]:
+                    last = cell + 1 if by_action else end[s]
                     seen = backup_state(
-                        s, begin[s], end[s], action, first, after, reward, lower, deficit, rewards, following, here
+                        s, cell, last, action, first, after, reward, lower, deficit, rewards, following, here
                     )
-                    w = most if unrestricted[s] else seen
-                    for k in range(begin[s], end[s]):
+                    for k in range(cell, last):
+                        w = most if unrestricted[k] else seen
                         here[s, action[k]] = add_free_mass(here[s, action[k]], total[k], w)
+                    cell = last
                 tried = recommending and visits[layer, s].max() > 0
                 for x in range(actions):
                     n = visits[layer, s, x]
@@ -203,13 +222,15 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
 
 
 @njit(nogil=True)
-def run_tables(rng, tables, setting, course, learned, counted, proven):  # type: ignore[no-untyped-def]
+def run_tables(rng, tables, setting, course, learned, counted, proven, rows):  # type: ignore[no-untyped-def]
     """Learn in the tables of a world; s, x, u: state, action, hidden noise."""
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
     (q_values, _, visits), (steps, most_episodes, checkpoints, gaps) = learned, course
     next_state, rewards, noise, terminal, start = tables
     constants, _, horizon, bootstrap, step_indexed, model_based = setting
     layers, states, _ = q_values.shape
+    row_state, row_action, row_reward, row_next, row_terminated = rows
+    recording = len(row_state) > 0
     regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
     policies = np.zeros((len(checkpoints), layers, states), dtype=np.int32)
     episodes, saved, h, earned = 0, 0, 0, 0.0
@@ -223,6 +244,9 @@ def run_tables(rng, tables, setting, course, learned, counted, proven):  # type:
         h += 1
         terminated, truncated = terminal[after], h == horizon
         step = Step(layer, below, s, x, reward, after, _is_final(terminated, truncated, bootstrap))
+        if recording:
+            row_state[done - 1], row_action[done - 1], row_reward[done - 1] = s, x, reward
+            row_next[done - 1], row_terminated[done - 1] = after, terminated
         if model_based:
             record(counted, visits, step)
         else:
