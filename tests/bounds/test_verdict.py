@@ -110,7 +110,7 @@ def test_where_logs_fail_the_verdict_says_why_and_what_would_help():
         found.verdict
     )
     assert "Support 'any'" in found.verdict
-    rows = max(1, float(f"{found.outlook.rows:.1g}"))
+    rows = max(2, float(f"{found.outlook.rows:.1g}"))
     assert f"a randomised source of about {rows:,.0f} rows for each action in each state would" in found.verdict
     best = model.optimum(HORIZON).values[0]
     for seed in range(1, 6):
@@ -127,6 +127,14 @@ def test_logs_that_show_no_differences_do_not_help():
     assert (found.informative, found.outlook.left) == (False, None)
     assert "no differences in value" in found.verdict
     assert "phi = 0" in found.verdict
+
+
+def test_with_confidence_the_verdict_says_what_it_costs():
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count([world.collect(name, 2_000) for name in world.demonstrators])
+    found = cs.value_ceilings(counts, 20, -0.1, confidence=0.95)
+    assert found.informative is False
+    assert "limits that hold with a confidence of 0.95 prove little" in found.verdict
 
 
 def slowly_suggested(counts, gammas, found):

@@ -234,18 +234,21 @@ def _why(ceilings: Ceilings, found: Outlook) -> str:
     assert found.left is not None
     assert found.error is not None
     assert found.rows is not None
-    rows = max(1.0, float(f"{found.rows:.1g}"))
+    rows = max(2.0, float(f"{found.rows:.1g}"))
     source = f"a randomised source of about {rows:,.0f} rows for each action in each state would"
     if rows > MANY_ROWS:
         source = "states differ so little in value that a randomised source would need more rows than can be had"
     if found.error**2 > found.left**2 / 2:
         return f"Most of that is sampling error: {source}."
-    gamma = max(ceilings.confounding.values())
-    actions = len(ceilings.space.actions)
-    result = f"{actions} actions, the most frequent one taken in {found.action_share:.0%} of the steps: at a "
-    result += f"confounding of {gamma:g} "
-    result += "no amount of such data helps" if ceilings.confidence is None else "such data proves little"
-    result += f"; {source}."
+    if ceilings.confidence is not None:
+        return (
+            f"With so few rows, limits that hold with a confidence of {ceilings.confidence:g} prove little. More rows may "
+            "leave less; and so may ceilings without confidence, which are no bounds, but shaping is safe with any."
+        )
+    result = (
+        f"{len(ceilings.space.actions)} actions, the most frequent one taken in {found.action_share:.0%} of the steps: "
+        f"at a confounding of {max(ceilings.confounding.values()):g} no amount of such data helps; {source}."
+    )
     if ceilings.support == "any":
         result += " Support 'any' also lets whatever is not proven lead anywhere; 'observed' assumes more."
     return result
