@@ -242,8 +242,8 @@ def _why(ceilings: Ceilings, found: Outlook) -> str:
         return f"Most of that is sampling error: {source}."
     if ceilings.confidence is not None:
         return (
-            f"With so few rows, limits that hold with a confidence of {ceilings.confidence:g} prove little. More rows may "
-            "leave less; and so may ceilings without confidence, which are no bounds, but shaping is safe with any."
+            f"With so few rows, limits that hold with a confidence of {ceilings.confidence:g} prove little. More rows "
+            "may leave less; and so may ceilings without confidence, which are no bounds, but shaping is safe with any."
         )
     result = (
         f"{len(ceilings.space.actions)} actions, the most frequent one taken in {found.action_share:.0%} of the steps: "
