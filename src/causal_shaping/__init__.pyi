@@ -18,10 +18,14 @@ from causal_shaping.diagnose import (
     Coverage as Coverage,
     ExcessMass as ExcessMass,
     Inspection as Inspection,
+    PersistenceTest as PersistenceTest,
     SourceCoverage as SourceCoverage,
     contradictions as contradictions,
     coverage as coverage,
     inspect as inspect,
+    persistence_test as persistence_test,
+    rarest_seen as rarest_seen,
+    unseen_limit as unseen_limit,
     unseen_mass as unseen_mass,
 )
 from causal_shaping.errors import (

@@ -32,6 +32,7 @@ class LogArguments:
     columns: dict[str, Any]  # see `open_logs`
     skip_bad_episodes: bool
     admissible_file: Path | None = None
+    complete: bool = False
 
     def admissible(self, tables: list[LogTable]) -> AdmissibleActions | None:
         """Return which actions exist in which state, None if all do."""
@@ -68,7 +69,7 @@ class LogArguments:
         tables = self.open(progress)
         progress(0, 1, "Counting")
         admissible = self.admissible(tables)
-        counts = count(tables, step_indexed=step_indexed, admissible=admissible)
+        counts = count(tables, step_indexed=step_indexed, admissible=admissible, complete=self.complete)
         if admissible is not None:
             admissible.check(counts.space)
         return counts, tables
@@ -129,6 +130,10 @@ def _log_arguments(
             "FILE",
         ),
     ] = None,
+    complete: Annotated[
+        bool,
+        flag("--complete", "No other states exist than those in the logs.  (default: some may)", COLUMNS),
+    ] = False,
     bins: Annotated[
         str | None,
         _column(
@@ -160,7 +165,7 @@ def _log_arguments(
     }
     if missing is not None:
         columns["missing"] = missing
-    return LogArguments(logs, read_bins(bins), columns, skip_bad_episodes, admissible)
+    return LogArguments(logs, read_bins(bins), columns, skip_bad_episodes, admissible, complete)
 
 
 def takes_logs(command: Callable[..., None]) -> Callable[..., None]:

@@ -31,6 +31,7 @@ FIGURES = MappingProxyType(
         "Sensitivity": ("sensitivity", "draw_sensitivity"),
         "Coverage": ("inspection", "draw_coverage"),
         "Contradictions": ("inspection", "draw_contradictions"),
+        "PersistenceTest": ("inspection", "draw_persistence"),
         "Inspection": ("inspection", "draw_inspection"),
         "Run": ("regret", "draw_run"),
         "Seeds": ("regret", "draw_seeds"),
