@@ -222,3 +222,20 @@ def test_infinite_horizon_ceilings_have_a_verdict():
     left = (best - found.values[~world.model.terminal]).std() / best.std()
     assert found.outlook.left == pytest.approx(left, abs=0.1)
     assert found.informative is True
+
+
+# Notes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("support", ["any", "observed"])
+@pytest.mark.parametrize(("rows", "told"), [(1, None), (30, "Many steps do not tell what followed them: 1.2% of a.")])
+def test_many_unknown_outcomes_are_told(rows, told, support, recwarn):
+    """Of 2,400 steps and more; a step that ended an episode says that ends are recorded."""
+    model = clinic()
+    known = sampled(model, 100, "a")
+    more = {name: getattr(known, name) if name == "step" else getattr(known, name)[:2] for name in known.COLUMNS}
+    more |= {"next_state": np.array([-1, -1]), "terminated": np.array([False, True]), "n": np.array([rows, 1.0])}
+    more["reward_sum"] = more["n"] * more["reward_min"]
+    counts = known.merge(Counts.combined(model.space, ["a"], more), sampled(model, 100, "b"))
+    bounded(model, counts, support=support)
+    assert [str(one.message)[: len(told or "")] for one in recwarn] == ([] if told is None else [told])
