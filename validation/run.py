@@ -319,6 +319,16 @@ def run_study_world(world: str) -> Figures:
     }
 
 
+# Verdict ---------------------------------------------------------------------------------------------------------
+
+
+def run_verdict(part: str) -> Figures:
+    """Return how often the verdict is right."""
+    from verdict import run_verdict as run_part
+
+    return run_part(part)
+
+
 CHECKS = {
     "properties": Check(
         "The suite's properties hold with 25 times as many examples, which differ from run to run.",
@@ -369,6 +379,18 @@ CHECKS = {
             max(part["violated"]) <= (1 - CONFIDENCE) * part["samples"]
             and part["mean_distance"][-1] < 0.8 * part["mean_distance"][0]
             for part in parts.values()
+        ),
+    ),
+    "verdict": Check(
+        "The verdict calls no more than 4% of the ceilings in 400 random worlds the opposite of what they are.",
+        1,
+        lambda: [f"seed {seed}" for seed in range(4)],
+        run_verdict,
+        lambda parts: (
+            sum(
+                part["true / said"]["help / no help"] + part["true / said"]["no help / help"] for part in parts.values()
+            )
+            <= 0.04 * sum(part["worlds"] for part in parts.values())
         ),
     ),
     "study": Check(

@@ -478,3 +478,23 @@ def test_every_command_has_an_example_in_its_help(run, command):
 def test_every_command_is_known(run):
     _, out, _ = run("--help")
     assert all(command in out for command in COMMANDS)
+
+
+def test_ceilings_say_when_the_logs_are_longer_and_when_their_ends_are_unknown(run, tmp_path):
+    rows = [
+        f"{episode},{step},{step % 3},{(episode + step) % 2},1,{str(step == 3 and episode < 20).lower()}"
+        for episode in range(100)
+        for step in range(4)
+    ]
+    header = "episode,step,state,action,reward,terminated"
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows]) + "\n")
+    asked = ("ceilings", tmp_path / "a.csv", "--reward-max", 1, "--support", "any", "--horizon")
+    code, _, err = run(*asked, 3)
+    assert code == 0
+    assert "warning: --horizon is 3, but a holds episodes of up to 4 steps." in err
+    assert "pass --horizon 4" in err
+    assert "80 of 100 episodes of a stop with neither flag set" in err
+    assert "Many steps do not tell what followed them: 20.0% of a" in err
+    code, _, err = run(*asked, 4)
+    assert code == 0
+    assert "--horizon" not in err
