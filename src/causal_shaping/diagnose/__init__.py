@@ -2,14 +2,18 @@
 
 from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, contradictions
 from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, unseen_mass
+from causal_shaping.diagnose.hidden_columns import HiddenColumn, HiddenColumns, confounding_of
 from causal_shaping.diagnose.inspection import Inspection, inspect
 
 __all__ = [
     "Contradiction",
     "Contradictions",
     "Coverage",
+    "HiddenColumn",
+    "HiddenColumns",
     "Inspection",
     "SourceCoverage",
+    "confounding_of",
     "contradictions",
     "coverage",
     "inspect",
