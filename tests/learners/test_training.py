@@ -699,7 +699,7 @@ def test_a_plan_with_rewards_that_are_not_told_apart_is_the_fixed_point_too():
     rng = np.random.default_rng(0)
     logs = [EASY.collect(name, 30_000) for name in EASY.demonstrators]
     counts = cs.count([replace(one, reward=one.reward - 0.05 * rng.random(len(one))) for one in logs])
-    assert not any(counts.discrete_rewards)
+    assert not counts.discrete_rewards
     fixed = cs.value_ceilings(counts, EASY.horizon, -0.1, stationary=True, value_max=2.0)
     run = cs.train(EASY, fixed, learner="ucbvi-causal", steps=1, counts=counts, bonus=1e3, initial=2.0, clip="none")
     alive = ~EASY.model.terminal
