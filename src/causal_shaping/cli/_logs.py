@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +30,10 @@ class LogArguments:
     bins: dict[str, Bins]  # quantiles are those of the first log, so that all are cut alike
     columns: dict[str, Any]  # see `open_logs`
     skip_bad_episodes: bool
+
+    def with_hidden(self, hidden: str | None) -> LogArguments:
+        """Return the same logs, opened with columns that are no part of the state, such as age,severity."""
+        return self if hidden is None else replace(self, columns=self.columns | {"hidden": hidden.split(",")})
 
     def open(self, progress: Progress) -> list[LogTable]:
         """Open and check each log."""

@@ -56,6 +56,13 @@ Confidence = Annotated[
 Discount = Annotated[float, bound_option("The factor on future reward.", "NUMBER")]
 MinVisits = Annotated[int, bound_option("In states with fewer visits, any state may follow.", "N")]
 ValueMax = Annotated[float | None, bound_option("A known upper bound on values.  (default: none)", "NUMBER")]
+Hidden = Annotated[
+    str | None,
+    bound_option(
+        "Logged columns: what would it amount to if each of them had been hidden? A yardstick for confounding.",
+        "COLUMN,...",
+    ),
+]
 StepIndexed = Annotated[
     bool, flag("--step-indexed", "Count each step of an episode by itself: the world may change over time.", BOUNDS)
 ]

@@ -30,6 +30,7 @@ FIGURES = MappingProxyType(
         "Sensitivity": ("sensitivity", "draw_sensitivity"),
         "Coverage": ("inspection", "draw_coverage"),
         "Contradictions": ("inspection", "draw_contradictions"),
+        "HiddenColumns": ("hidden_columns", "draw_hidden_columns"),
         "Inspection": ("inspection", "draw_inspection"),
         "Run": ("regret", "draw_run"),
         "Seeds": ("regret", "draw_seeds"),
