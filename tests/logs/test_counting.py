@@ -261,6 +261,7 @@ def test_states_are_complete_only_if_somebody_declared_them(tmp_path):
     declared = cs.count(cs.open_logs(tmp_path / "plain.csv", states=world.states, **XY))
     assert declared.space.complete
     assert cs.count(opened, states=world.states).space.complete
+    assert cs.count(opened, complete=True).space.complete
     assert cs.count([logs, cs.open_logs(tmp_path / "plain.csv", source="other", **XY)]).space.complete
     read = cs.read_logs(tmp_path / "plain.csv", **XY)
     read.save(tmp_path / "again.parquet")
