@@ -14,17 +14,10 @@ from collections.abc import Sequence
 # fmt: off
 OPTIONS = (
     "action", "actions", "bins", "coins", "confidence", "confounding", "counted_in", "counts", "demonstrator",
-<<<<<<< HEAD
     "discount", "episode", "episodes", "first_step", "fixed", "hidden", "horizon", "html", "learner", "level",
-    "memory_limit", "method", "min_visits", "missing", "next_state", "potential", "reward", "reward_max", "reward_min",
-    "seed", "seeds", "skip_bad_episodes", "smallest_cell", "state", "stationary", "step", "step_indexed", "steps",
-    "support", "terminated", "truncated", "value_max", "wind", "workers",
-=======
-    "discount", "episode", "episodes", "first_step", "fixed", "horizon", "html", "learner", "level", "memory_limit",
-    "method", "missing", "next_state", "potential", "rarest", "reward", "reward_max", "reward_min", "seed", "seeds",
-    "skip_bad_episodes", "smallest_cell", "state", "stationary", "step", "step_indexed", "steps", "support",
-    "terminated", "truncated", "value_max", "wind", "workers",
->>>>>>> area-B
+    "memory_limit", "method", "missing", "next_state", "plug_in", "potential", "rarest", "reward", "reward_max",
+    "reward_min", "seed", "seeds", "skip_bad_episodes", "smallest_cell", "state", "stationary", "step", "step_indexed",
+    "steps", "support", "terminated", "truncated", "value_max", "wind", "workers",
 )
 """Arguments in Python that an option of the same name sets."""
 

@@ -62,12 +62,8 @@ def ceilings(
     --confounding trial=1 --confidence 0.95 -o phi.parquet
     """
     from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
-<<<<<<< HEAD
-    from causal_shaping.diagnose import confounding_of, inspect as inspect_logs
-=======
     from causal_shaping.bounds.ceilings import refuse_crossing
-    from causal_shaping.diagnose import inspect as inspect_logs
->>>>>>> area-B
+    from causal_shaping.diagnose import confounding_of, inspect as inspect_logs
     from causal_shaping.io.files import write_table
     from causal_shaping.plot import save_picture
 

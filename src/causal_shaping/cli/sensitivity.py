@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
-from causal_shaping.cli._options import SUPPORTS, bound_option, check_files, option, read_gamma, read_gammas
+from causal_shaping.cli._options import SUPPORTS, bound_option, check_files, flag, option, read_gamma, read_gammas
 from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written
 from causal_shaping.errors import ArgumentError
 
@@ -35,6 +35,9 @@ def sensitivity(
     value_max: shared.ValueMax = None,
     step_indexed: shared.StepIndexed = False,
     hidden: shared.Hidden = None,
+    plug_in: Annotated[
+        bool, flag("--plug-in", "Accept estimates without --confidence, to study them.", shared.BOUNDS)
+    ] = False,
 ) -> None:
     """Tell how bounds and provably suboptimal actions move with confounding, and when each best action breaks down.
 
@@ -42,7 +45,7 @@ def sensitivity(
     what leaving out columns that were logged would amount to.
 
     Example: causal-shaping sensitivity good.parquet random.parquet --horizon 20 --reward-max 0.1 --reward-min -1.1
-    --confounding 1,1.5,2,5,inf --png gamma.png
+    --confidence 0.95 --confounding 1,1.5,2,5,inf --png gamma.png
     """
     from causal_shaping.bounds import sensitivity as sensitivity_of
     from causal_shaping.data.result import json_text
@@ -56,7 +59,7 @@ def sensitivity(
     if fixed is not None and not known:
         raise ArgumentError(f"--fixed is {fixed!r}; write it as NAME=GAMMA, such as random=1.")
     options: Any = {"confounding": gammas, "fixed": known, "support": support, "confidence": confidence}
-    options |= {"discount": discount, "rarest": rarest, "value_max": value_max}
+    options |= {"discount": discount, "rarest": rarest, "value_max": value_max, "plug_in": plug_in}
     with progress_bar() as progress:
         counts, tables = logs.with_hidden(hidden).count(progress, step_indexed)
         guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
