@@ -39,9 +39,10 @@ def results(world, tmp_path_factory):
         "Counts": counts,
         "Bounds": ceilings,
         "Potential": ceilings.potential(),
-        "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf)),
+        "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf), plug_in=True),
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
+        "HiddenColumns": cs.confounding_of(logs[0], logs[0].space.columns, draws=19),
         "Inspection": found,
         "Run": cs.train(world, learner="q-ucb-shaping", steps=500),
         "Seeds": cs.train_seeds(
