@@ -2,8 +2,10 @@
 
 from causal_shaping.bounds import (
     Ceilings as Ceilings,
+    EpisodeCeilings as EpisodeCeilings,
     Floors as Floors,
     Sensitivity as Sensitivity,
+    episode_ceilings as episode_ceilings,
     provably_suboptimal as provably_suboptimal,
     sensitivity as sensitivity,
     value_ceilings as value_ceilings,
@@ -14,6 +16,7 @@ from causal_shaping.diagnose import (
     Contradiction as Contradiction,
     Contradictions as Contradictions,
     Coverage as Coverage,
+    ExcessMass as ExcessMass,
     HiddenColumn as HiddenColumn,
     HiddenColumns as HiddenColumns,
     Inspection as Inspection,

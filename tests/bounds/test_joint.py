@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from models import KINDS, cmdps, demonstrators
 from programs import (
     action_support_holds,
@@ -274,23 +274,6 @@ def test_unconfounded_sources_that_try_everything_give_the_optimum(data, model, 
     for bounds in bounds_of(model, observed(model, [blind]), confounding=1.0, discount=discount):
         np.testing.assert_allclose(bounds.values, best.values, atol=1e-9)
         np.testing.assert_allclose(bounds.q_values, best.q_values, atol=1e-9)
-
-
-@given(st.data(), small, several, st.booleans())
-@settings(max_examples=100)
-def test_rewards_that_are_not_told_apart_give_a_valid_bound(data, model, sources, finite):
-    betas = [data.draw(demonstrators(model)) for _ in range(sources)]
-    parts = observed(model, betas)
-    counts = parts[0].merge(*parts[1:], max_rewards=1)
-    assume(not any(counts.discrete_rewards))
-    gammas = {f"d{i}": true_gamma(model, beta) for i, beta in enumerate(betas)} if finite else math.inf
-    supports = ["any"] + ["observed"] * support_holds(model, betas)
-    for support in supports:
-        pair = bounds_of(model, counts, support=support, confounding=gammas)
-        assert_between(model, model.optimum(HORIZON), *pair)
-        apart = bounds_of(model, parts, support=support, confounding=gammas)
-        assert (pair[0].values >= apart[0].values - 1e-9).all()
-        assert (pair[1].values <= apart[1].values + 1e-9).all()
 
 
 # The worlds -------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ def results(world, tmp_path_factory):
         "Bounds": ceilings,
         "Potential": ceilings.potential(),
         "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf), plug_in=True),
+        "EpisodeCeilings": cs.episode_ceilings(world.collect("random", 2_000), 3, 0.1),
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
         "HiddenColumns": cs.confounding_of(logs[0], logs[0].space.columns, draws=19),

@@ -20,7 +20,7 @@ from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds._homogeneity import Pairs, Samples, pearson, permutation_p_values
 from causal_shaping.bounds._limits import lower_limit, upper_limit
 from causal_shaping.bounds._masses import SAME_REWARD
-from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, groups
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, groups
 from causal_shaping.data.counts import MAX_REWARDS, Counts
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import ArgumentError
@@ -62,7 +62,7 @@ class Entries(NamedTuple):
     source: IntArray
     outcome: LongArray  # next state, end and reward in one number
     n: FloatArray
-    known: npt.NDArray[np.bool_]  # whether the outcome is known
+    known: BoolArray  # whether the outcome is known
     visits: FloatArray  # how often the source was in s, at that step
     first: LongArray  # position in the counts of an entry with this outcome
 
@@ -117,7 +117,7 @@ def outcome_codes(counts: Counts) -> LongArray:
 def _reward_codes(counts: Counts) -> LongArray:
     """Return a number per entry for its reward; rewards that differ by rounding have the same."""
     if counts.space.reward_bins is not None:
-        return counts.space.reward_bins(counts.reward_min)
+        return np.asarray(counts.space.reward_bins(counts.reward_min), dtype=np.int64)
     distinct, position = np.unique(counts.reward_min, return_inverse=True)
     width = SAME_REWARD * np.abs(distinct).max(initial=0.0)
     group, begin = np.zeros(len(distinct), dtype=np.int64), 0
@@ -260,8 +260,6 @@ def smallest_confounding(tables: Tables, confidence: float = 0.95) -> FloatArray
         confidence: of all limits of a table together.
     """
     begin, table, _, n, visits = tables
-    if not len(begin):
-        return np.zeros(0)
     taken = np.add.reduceat(n, begin, axis=1)
     outcomes = np.diff(np.append(begin, len(table))) + 1  # and one that nobody saw
     alpha = (1 - confidence) / (4 * outcomes + 2)
@@ -269,7 +267,7 @@ def smallest_confounding(tables: Tables, confidence: float = 0.95) -> FloatArray
     unseen = upper_limit(np.zeros_like(taken), taken, alpha)
     propensity = lower_limit(taken, visits, alpha)
 
-    def agree(gamma: FloatArray) -> npt.NDArray[np.bool_]:
+    def agree(gamma: FloatArray) -> BoolArray:
         least = propensity + (1 - propensity) / gamma
         with np.errstate(invalid="ignore"):  # a propensity of 1 and a Gamma of inf
             most = propensity + np.where(np.isinf(gamma), np.inf, (1 - propensity) * gamma)
@@ -277,14 +275,15 @@ def smallest_confounding(tables: Tables, confidence: float = 0.95) -> FloatArray
         ceiling = np.minimum(1.0, high * most[:, table]).min(axis=0)
         rest = np.minimum(1.0, unseen * most).min(axis=0)
         least_mass, most_mass = np.add.reduceat(floor, begin), np.add.reduceat(ceiling, begin) + rest
-        return np.logical_and.reduceat(floor <= ceiling, begin) & (least_mass <= 1) & (most_mass >= 1)
+        fits: BoolArray = np.logical_and.reduceat(floor <= ceiling, begin)
+        return np.asarray(fits & (least_mass <= 1) & (most_mass >= 1))
 
     below, above = np.zeros(len(begin)), np.full(len(begin), math.log(MOST_CONFOUNDING))
     for _ in range(40):
         middle = (below + above) / 2
         reached = agree(np.exp(middle))
         below, above = np.where(reached, below, middle), np.where(reached, middle, above)
-    result = np.exp(above)
+    result: FloatArray = np.exp(above)
     result[agree(np.ones(len(begin)))] = 1.0
     beyond = ~agree(np.full(len(begin), MOST_CONFOUNDING))
     result[beyond] = np.where(agree(np.full(len(begin), np.inf)), np.inf, np.nan)[beyond]
@@ -308,9 +307,9 @@ def excess_masses(counts: Counts, step: int | None = None) -> Excess:
     outcomes that they saw, and 10% equally among all outcomes that the space allows. Both lists are fixed before source
     i is looked at, so by the union bound all limits hold at once with probability 1 - alpha. While they hold, and the
     sources watch one world, they add up to at most 1. Hence the probability that the p-value is alpha or less is at
-    most alpha. Each is multiplied by the number of cells: those (step,) s in which two sources acted, times actions,
-    also a number that does not depend on what was done there. So the probability of any corrected p-value of alpha or
-    less is at most alpha.
+    most alpha. Each is multiplied by the number of cells: those (step,) s in which two sources acted, times admissible
+    actions, also a number that does not depend on what was done there. So the probability of any corrected p-value of
+    alpha or less is at most alpha.
 
     Rows with an unknown outcome add to no mass. With steps pooled, how often s was visited can depend on what followed
     earlier visits; it is taken as given, so that p-values are approximate there.
@@ -328,7 +327,7 @@ def excess_masses(counts: Counts, step: int | None = None) -> Excess:
     visiting, at = np.unique(of_place * len(counts.sources) + entries.source, return_index=True)
     weight = np.bincount(visiting // len(counts.sources), entries.visits[at] ** -0.5, minlength=len(place))
     sources = np.bincount(visiting // len(counts.sources), minlength=len(place))
-    tests = max(1, int((sources >= 2).sum()) * actions)
+    tests = max(1, int(counts.space.is_admissible.sum(axis=1)[place % states][sources >= 2].sum()))
     cell, total, kept = _totals_above_one(entries)
     chosen = np.searchsorted(cell, entries.cell[kept])
     visits = entries.visits[kept]
@@ -367,7 +366,7 @@ def _totals_above_one(entries: Entries) -> tuple[LongArray, FloatArray, LongArra
     return cell[_begins(cell)][above], total[above], kept[above[np.cumsum(_begins(cell)) - 1]]
 
 
-def _begins(*key: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
+def _begins(*key: npt.NDArray[np.integer[Any]]) -> BoolArray:
     """Whether a group of equal keys begins at an entry; entries are ordered by the key."""
     result = np.zeros(len(key[0]), dtype=bool)
     result[:1] = True
@@ -391,8 +390,8 @@ def _shares_of_alpha(counts: Counts, entries: Entries, kept: LongArray) -> Float
     _, of_own = np.unique(of_cell * len(counts.sources) + source, return_inverse=True)
     own = np.bincount(of_own, exclusive)[of_own]
     seen_by_others = np.bincount(of_cell, new_outcome)[of_cell] - own
-    rewards = len(np.unique(_reward_codes(counts)))
-    possible = (2 * len(counts.space.states) + 1) * max(MAX_REWARDS, rewards)
+    rewards = max(MAX_REWARDS, int(_reward_codes(counts).max(initial=0)) + 1)
+    possible = (2 * len(counts.space.states) + 1) * rewards
     return np.where(exclusive, EXCLUSIVE / possible, (1 - EXCLUSIVE) / np.maximum(seen_by_others, 1))
 
 
@@ -405,12 +404,12 @@ class _Candidates(NamedTuple):
     visits: FloatArray
     share: FloatArray  # of a cell's alpha
 
-    def exceed(self, log_alpha: FloatArray) -> npt.NDArray[np.bool_]:
+    def exceed(self, log_alpha: FloatArray) -> BoolArray:
         """Whether the lower limits of each cell, given its alpha, add up to more than 1."""
         limits = betaincinv(self.n, self.visits - self.n + 1, np.exp(log_alpha)[self.chosen] * self.share)
         return _sum_of_maxima(self.chosen, self.outcome, limits) > 1
 
-    def of(self, which: npt.NDArray[np.bool_]) -> _Candidates:
+    def of(self, which: BoolArray) -> _Candidates:
         """Return those of some cells."""
         here = which[self.chosen]
         chosen = np.cumsum(which)[self.chosen[here]] - 1

@@ -20,6 +20,7 @@ from causal_shaping.bounds.support import sources_without_terminations
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, frame_by_state, json_text, text_table
+from causal_shaping.data.space import Admissible
 from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.contradictions import LEVEL, Contradictions, contradictions
 from causal_shaping.diagnose.coverage import FEW_VISITS, Coverage, coverage, seen_once, unseen_mass
@@ -235,6 +236,7 @@ def inspect(
     *,
     states: Iterable[Any] | None = None,
     actions: Iterable[Any] | None = None,
+    admissible: Admissible | None = None,
     missing: str | None = None,
     skip_bad_episodes: bool = False,
     memory_limit: str | None = None,
@@ -249,6 +251,7 @@ def inspect(
             its own.
         states: see `count`.
         actions: see `count`.
+        admissible: see `count`.
         missing: see `count`.
         skip_bad_episodes: see `count`.
         memory_limit: see `count`.
@@ -272,7 +275,7 @@ def inspect(
         tables[done] = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         summaries |= {summary.source: summary for summary in summarise(tables[done])}
     progress(total - 2, total, "Counting")
-    counts = count(tables, states=states, actions=actions)
+    counts = count(tables, states=states, actions=actions, admissible=admissible)
     progress(total - 1, total, "Comparing sources")
     found = Inspection(
         counts=counts,

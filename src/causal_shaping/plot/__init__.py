@@ -27,6 +27,7 @@ FIGURES = MappingProxyType(
         "Counts": ("by_state", "draw_visits"),
         "Bounds": ("by_state", "draw_bounds"),
         "Potential": ("by_state", "draw_potential"),
+        "EpisodeCeilings": ("episodes", "draw_episodes"),
         "Sensitivity": ("sensitivity", "draw_sensitivity"),
         "Coverage": ("inspection", "draw_coverage"),
         "Contradictions": ("inspection", "draw_contradictions"),

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from causal_shaping.diagnose.contradictions import MOST_CONFOUNDING, Contradictions
+from causal_shaping.bounds._compare import MOST_CONFOUNDING
+from causal_shaping.diagnose.contradictions import Contradictions
 from causal_shaping.diagnose.coverage import Coverage
 from causal_shaping.diagnose.inspection import Inspection
 from causal_shaping.diagnose.small_cells import SmallCells
