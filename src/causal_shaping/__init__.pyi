@@ -20,11 +20,15 @@ from causal_shaping.diagnose import (
     HiddenColumn as HiddenColumn,
     HiddenColumns as HiddenColumns,
     Inspection as Inspection,
+    PersistenceTest as PersistenceTest,
     SourceCoverage as SourceCoverage,
     confounding_of as confounding_of,
     contradictions as contradictions,
     coverage as coverage,
     inspect as inspect,
+    persistence_test as persistence_test,
+    rarest_seen as rarest_seen,
+    unseen_limit as unseen_limit,
     unseen_mass as unseen_mass,
 )
 from causal_shaping.errors import (

@@ -363,7 +363,7 @@ def test_logs_that_never_tell_an_end_give_valid_bounds(data, model, sources):
         columns = {name: getattr(counts, name) for name in counts.COLUMNS}
         columns["next_state"] = np.where(counts.terminated, -1, counts.next_state)
         columns["terminated"] = np.zeros(len(counts), dtype=bool)
-        return cs.Counts.combined(counts.space, counts.sources, counts.discrete_rewards, columns, population=True)
+        return cs.Counts.combined(counts.space, counts.sources, columns, population=True)
 
     space = cs.Space(model.states, model.actions)  # nothing is declared to be terminal
     counts = [without_flags(one).to_space(space) for one in observed(model, betas)]
@@ -392,7 +392,7 @@ def test_ends_that_are_told_only_in_part_give_valid_bounds_where_rewards_give_th
         columns["reward_sum"] = np.where(told, 1.0 * counts.n, counts.reward_sum)  # told ends pay 1
         for name in ("reward_min", "reward_max"):
             columns[name] = np.where(told, 1.0, columns[name])
-        return cs.Counts.combined(counts.space, counts.sources, counts.discrete_rewards, columns, population=True)
+        return cs.Counts.combined(counts.space, counts.sources, columns, population=True)
 
     told_pay = np.where(flagged[model.next_state] & ~model.terminal[:, None, None], 1.0, reward)
     model = cs.TabularCMDP(model.next_state, told_pay, model.noise, model.terminal, model.start)

@@ -173,7 +173,7 @@ def test_continuous_rewards_that_differ_are_a_contradiction():
     """Means of about 4,600 and 14,800 after the same action: not one world, or not both unconfounded."""
     rng = np.random.default_rng(0)
     trial, register = 4_600 * rng.exponential(size=300), 14_800 * rng.exponential(size=3_000)
-    bins = cs.Bins(quantiles=32).fit(np.concatenate([trial, register]))
+    bins = cs.Bins(quantiles=6).fit(np.concatenate([trial, register]))
     parts = [paid(trial, "trial", bins), paid(register, "register", bins)]
     with pytest.raises(ContradictionError, match="contradict each other on what 'go' does in 'a'"):
         cs.value_ceilings(parts, 1, 200_000.0, confounding=1.0)

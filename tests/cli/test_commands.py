@@ -216,11 +216,15 @@ def test_states_that_lie_on_no_grid_are_drawn_as_bars(run, tmp_path):
 
 def test_sensitivity_in_a_table_a_figure_and_json(run, easy, tmp_path):
     logs = (easy / "bad.parquet", easy / "random.parquet")
-    options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "1,5,inf", "--plug-in")
+    options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "1,5,inf", "--confidence", "0.95")
     files = ("-o", tmp_path / "gamma.csv", "--png", tmp_path / "gamma.png")
     code, out, _ = run("sensitivity", *logs, *options, *files)
     assert code == 0
     assert "At a confounding of 1 the sources contradict each other." in out
+    code, _, err = run("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1")
+    assert code == 2
+    assert "Pass --confidence 0.95 for ceilings and floors" in " ".join(err.split())
+    assert "plug_in" not in err
     assert "single out a best action" in " ".join(out.split())
     assert (tmp_path / "gamma.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "gamma.csv").read_text().count("\n") == 1 + 3 * 49

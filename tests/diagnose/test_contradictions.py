@@ -2,10 +2,10 @@
 
 import itertools
 import math
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.special import chdtrc
@@ -13,7 +13,7 @@ from scipy.stats import chi2, fisher_exact
 
 import causal_shaping as cs
 from causal_shaping.bounds._compare import Tables, excess_masses, smallest_confounding
-from causal_shaping.bounds._homogeneity import Pairs, Samples, _hypergeometric, permutation_p_values
+from causal_shaping.bounds._homogeneity import Pairs, Samples, _bound_by_columns, _hypergeometric, permutation_p_values
 from causal_shaping.bounds._limits import lower_limit
 from causal_shaping.errors import ArgumentError
 
@@ -204,14 +204,17 @@ def exact_p_value(table):
 )
 def test_small_p_values_are_those_of_the_permutation_test(table):
     table = np.array(table, dtype=float)
-    exact = exact_p_value(table)
+    exact, share = exact_p_value(table), table[0].sum() / table.sum()
     found = [p_value(table, deals=10**9, seed=seed) for seed in range(40)]
     # An estimate with three standard errors on top, or the share of twenty in as many deals as that took.
     assert 0.85 * exact <= np.mean(found) <= 1.7 * exact
     assert np.mean(np.array(found) < 0.8 * exact) <= (0.2 if exact > 0.02 else 0)
     assert p_value(table, deals=10**9) == p_value(table, deals=10**9)
     assert p_value(table[::-1], deals=10**9) == pytest.approx(np.mean(found), rel=0.6)
-    assert p_value(table, deals=10**9, enough=1.0) >= exact * (1 - 1e-9)  # the bound by columns
+    statistic = sum(
+        (table[0] - mean) @ ((table[0] - mean) / mean / (1 - share)) for mean in [table.sum(axis=0) * share]
+    )
+    assert _bound_by_columns(table.sum(axis=0), table[0].sum(), table.sum(), statistic) >= exact * (1 - 1e-9)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -346,9 +349,9 @@ def test_a_difference_in_continuous_rewards_is_a_contradiction():
     assert not counts.discrete_rewards
     (found,) = cs.contradictions(counts)
     assert "it ends with a reward" in str(found)
-    assert found.p_value < 1e-9
-    assert found.confounding is None  # the action is always taken
-    assert "No confounding reconciles them (at 95% confidence): they did not watch the same world, or a" in str(found)
+    assert found.p_value < 1e-4
+    assert found.confounding > 100  # the action is always taken
+    assert "or they did not watch the same world, or a hidden cause lasts over the episode" in str(found)
 
 
 @pytest.mark.parametrize("scale", [-3.0, 1e6])
@@ -361,20 +364,18 @@ def test_the_scale_of_rewards_changes_nothing(scale):
 def test_rewards_that_differ_by_rounding_are_equal():
     single = float(np.float32(0.1))
     rows = [("p", 0, 0, 1, 0.1, 500), ("q", 0, 0, 1, single, 500)]
-    assert cs.contradictions(made_up(rows)).findings() == cs.contradictions(
-        made_up(rows[:1] + rows[:1])
-    ).findings() or (len(cs.contradictions(made_up(rows))) == 0)
+    assert len(cs.contradictions(made_up(rows))) == 0
     assert len(excess_masses(made_up(rows)).total) == 0
 
 
-def random_rows(rng, sources, states=4, actions=3, steps=None):
+def random_rows(rng, sources, states=4, actions=3, steps=None, most=60):
     rows, step = [], []
     for h in range(steps or 1):
         for name in sources:
             for s in range(states):
                 for x in range(actions):
                     law = rng.dirichlet(np.ones(states + 1))
-                    for after, n in enumerate(rng.multinomial(rng.integers(0, 60), law)):
+                    for after, n in enumerate(rng.multinomial(rng.integers(0, most) ** 2 // most, law)):
                         if n:
                             rows.append((name, s, x, after - 1, float(after % 2), int(n)))
                             step.append(h)
@@ -390,12 +391,8 @@ def test_the_order_of_sources_changes_nothing_but_their_order():
     pairs = {(frozenset((item.first, item.second)), item.state, item.action) for item in one}
     others = {(frozenset((name[item.first], name[item.second])), item.state, item.action) for item in two}
     assert pairs
-    assert len(pairs ^ others) <= 0.05 * len(pairs)  # those at the edge depend on the deals
-    for item in one:
-        for other in two:
-            if {item.first, item.second} == {name[other.first], name[other.second]}:
-                if (item.state, item.action) == (other.state, other.action):
-                    assert item.confounding == pytest.approx(other.confounding)
+    assert pairs == others
+    assert sorted(item.confounding or 0 for item in one) == pytest.approx(sorted(item.confounding or 0 for item in two))
 
 
 def test_many_sources_are_compared_in_pairs_that_share_a_cell():
@@ -404,10 +401,8 @@ def test_many_sources_are_compared_in_pairs_that_share_a_cell():
     rows = []
     for i in range(300):
         for s in (0, 1 + 2 * i, 2 + 2 * i):
-            right = rng.binomial(20, 0.5 if i else 1.0)
-            rows += [(f"{i:03}", s, 0, 1, 0.0, right)] * (right > 0) + [(f"{i:03}", s, 0, 2, 0.0, 20 - right)] * (
-                right < 20
-            )
+            right = rng.binomial(60, 0.5 if i else 1.0)
+            rows += [(f"{i:03}", s, 0, after, 0.0, n) for after, n in ((1, right), (2, 60 - right)) if n]
     found = cs.contradictions(made_up(rows, range(601), ["x"]))
     assert found.shared == found.compared == 300 * 299 // 2
     assert all(item.first == "000" for item in found)
@@ -452,47 +447,43 @@ def test_masses_above_one_say_that_the_sources_did_not_watch_one_world():
 
 
 def brute_force(counts, level):
-    """Cells whose lower limits at a corrected level add up to more than 1, in plain loops over `to_pandas`."""
-    frame = counts.to_pandas()
-    steps = ["step"] if "step" in frame else []
-    actions, states = len(counts.space.actions), len(counts.space.states)
-    places = {key: set(part.source) for key, part in frame.groupby([*steps, "state"])}
-    tests = actions * sum(len(sources) >= 2 for sources in places.values())
-    possible = (2 * states + 1) * 64
+    """Cells whose lower limits at a corrected level add up to more than 1, in plain loops."""
+    step = [0] * len(counts) if counts.step is None else counts.step.tolist()
+    visits, cells = defaultdict(float), defaultdict(dict)
+    columns = (counts.source, counts.state, counts.action, counts.next_state, counts.reward_min, counts.n)
+    for h, i, s, x, after, reward, n in zip(step, *(column.tolist() for column in columns), strict=True):
+        visits[h, s, i] += n
+        cells[h, s, x][i, (after, reward)] = n
+    sources = defaultdict(set)
+    for h, s, i in visits:
+        sources[h, s].add(i)
+    tests = len(counts.space.actions) * sum(len(held) >= 2 for held in sources.values())
+    possible = (2 * len(counts.space.states) + 1) * 64
     result = set()
-    for key, part in frame.groupby([*steps, "state", "action"]):
-        here = frame[
-            (frame[[*steps, "state"]] == pd.Series(dict(zip([*steps, "state"], key, strict=False)))).all(axis=1)
-        ]
-        visits = here.groupby("source").n.sum()
-        weight = visits**-0.5 / (visits**-0.5).sum()
-        seen = {
-            source: set(map(tuple, rows[["next_state", "terminated", "reward_min"]].fillna("end").to_numpy()))
-            for source, rows in part.groupby("source")
-        }
-        masses, limits = {}, {}
-        for row in part.fillna("end").itertuples():
-            outcome = (row.next_state, row.terminated, row.reward_min)
-            others = set().union(*(held for source, held in seen.items() if source != row.source))
+    for (h, s, x), held in cells.items():
+        weight = {i: visits[h, s, i] ** -0.5 for i in sources[h, s]}
+        masses, limits = defaultdict(float), defaultdict(float)
+        for (i, outcome), n in held.items():
+            others = {o for j, o in held if j != i}
             share = 0.9 / len(others) if outcome in others else 0.1 / possible
-            limit = lower_limit(row.n, visits[row.source], level / tests * weight[row.source] * share)
-            limits[outcome] = max(limits.get(outcome, 0), limit)
-            masses[outcome] = max(masses.get(outcome, 0), row.n / visits[row.source])
+            alpha = level / tests * share * weight[i] / sum(weight.values())
+            limits[outcome] = max(limits[outcome], lower_limit(n, visits[h, s, i], alpha))
+            masses[outcome] = max(masses[outcome], n / visits[h, s, i])
         if sum(limits.values()) > 1:
-            result.add((*key, round(sum(masses.values()), 9)))
+            result.add((h, s, x, round(sum(masses.values()), 9)))
     return result
 
 
 @pytest.mark.parametrize("steps", [None, 2])
 def test_excess_masses_are_those_of_a_plain_computation(steps):
     rng = np.random.default_rng(1)
-    rows, step = random_rows(rng, ("a", "b", "c"), states=4, actions=2, steps=steps)
+    rows, step = random_rows(rng, ("a", "b", "c"), states=4, actions=2, steps=steps, most=1000)
     counts = made_up(rows, range(4), range(2), step=step)
     found = excess_masses(counts)
     assert (np.diff(found.total) <= 0).all()
     for level in (1e-6, 1e-3, 0.05, 0.9):
         sure = found.p_value <= level
-        columns = [found.step] * (steps is not None) + [found.state, found.action, found.total.round(9)]
+        columns = (found.step, found.state, found.action, found.total.round(9))
         assert set(zip(*(column[sure].tolist() for column in columns), strict=True)) == brute_force(counts, level)
     assert (found.p_value < 1).any()
     if steps:

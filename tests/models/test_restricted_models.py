@@ -134,4 +134,7 @@ def test_an_environment_tells_its_admissible_actions_and_takes_no_others():
         env.step(1)
     *_, info = env.step(0)
     assert "action_mask" in info
+    for one in (env, env.world, gym.wrappers.TimeLimit(env, 20)):  # and to a space that was read off logs
+        assert cs.Space(model.states[:10], model.actions).restricted(one).is_admissible.tolist() == moves[:10].tolist()
+    assert cs.check_potential(env, cs.Potential.zero(known), episodes=5).episodes == 5
     assert "action_mask" not in gym.make("causal_shaping/LavaCrossEasy-v0").reset(seed=0)[1]

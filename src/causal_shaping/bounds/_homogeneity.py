@@ -13,7 +13,8 @@ statistic, t the one found, T_o the column totals, N their sum, and k columns:
 - Otherwise deals are drawn from the law that gives large statistics exp(lambda X2) times the weight, and weighed by
   exp(-lambda X2) E[exp(lambda X2)]: importance sampling. The expectation is that of independent binomials given their
   sum, a convolution of k columns, and at the best lambda half of all such deals are as extreme as what was found. The
-  p-value is the estimate plus three standard errors, or Chernoff's bound E[exp(lambda X2)] exp(-lambda t) if smaller.
+  p-value is the estimate plus three standard errors, or Chernoff's bound E[exp(lambda X2)] exp(-lambda t) if smaller;
+  plus the chance of deals with a column so far out that they are left aside, a small part of what would be reported.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ WEIGHTED_DEALS = 1000
 
 MOST_WORK = 2e7
 """A convolution of more multiplications than this takes too long."""
+
+NEVER = 1e-30
+"""A chance that nobody needs to distinguish from none."""
 
 STEEPEST = 400.0
 """The most that a convolution's largest terms may exceed its central ones, as a logarithm: nothing underflows."""
@@ -153,7 +157,7 @@ def _p_value(first: Any, total: Any, dealt: Any, rng: Any, deals: int, enough: f
         done += 1
     result = min(bound, (extreme + 1) / (done + 1))
     if extreme < EXCEEDANCES and work <= MOST_WORK and result > enough:
-        weighted = _weighted_deals(total, row, size, found, rng, dealt)
+        weighted = _weighted_deals(total, row, size, found, rng, dealt, max(enough, NEVER))
         return min(bound, weighted) if weighted < 1 else result
     return result
 
@@ -196,20 +200,27 @@ def _tail(least: float, good: float, bad: float, drawn: float) -> Any:
 
 
 @njit(nogil=True)
-def _weighted_deals(total: Any, row: float, size: float, found: float, rng: Any, dealt: Any) -> Any:
+def _weighted_deals(total: Any, row: float, size: float, found: float, rng: Any, dealt: Any, aside: float) -> Any:
     """Return an estimate of a small p-value by importance sampling; 1 if that is not possible."""
     columns, share, m = len(total), row / size, int(row)
     layers, terms = np.zeros((columns + 1, m + 1)), np.zeros((columns, m + 1))
+    most = np.empty(columns, dtype=np.int64)  # more is left aside: the chance is at most that of the upper tails
+    for o in range(columns):
+        top = math.ceil(total[o] * share) + 1.0
+        while _tail(top + 1, total[o], size - total[o], row) > aside / columns:
+            top += 1
+        most[o] = int(min(top, total[o], row))
     # Near the best lambda, from that of a chi-squared distribution downwards or upwards.
     tilt = 0.5 * max(0.1, 1 - (columns - 1) / found)
-    best = _log_expectation(total, row, size, tilt, layers, terms) - tilt * found
+    best = _log_expectation(total, most, row, size, tilt, layers, terms) - tilt * found
     for factor in (1 / 1.5, 1.5):
         while 1e-6 < tilt * factor < 10:
-            log_bound = _log_expectation(total, row, size, tilt * factor, layers, terms) - tilt * factor * found
-            if log_bound >= best and math.isfinite(log_bound):
+            log_mean = _log_expectation(total, most, row, size, tilt * factor, layers, terms)
+            log_bound = log_mean - tilt * factor * found
+            if log_bound >= best and math.isfinite(best):
                 break
             tilt, best = tilt * factor, log_bound
-    log_mean = _log_expectation(total, row, size, tilt, layers, terms)
+    log_mean = _log_expectation(total, most, row, size, tilt, layers, terms)
     if not math.isfinite(log_mean):
         return 1.0
     first, second = 0.0, 0.0
@@ -217,8 +228,8 @@ def _weighted_deals(total: Any, row: float, size: float, found: float, rng: Any,
         left = m
         for o in range(columns - 1, -1, -1):
             until, a = rng.random() * layers[o + 1, left], 0
-            most = min(left, int(total[o]))
-            while a < most:
+            end = min(left, most[o])
+            while a < end:
                 until -= layers[o, left - a] * terms[o, a]
                 if until < 0:
                     break
@@ -232,36 +243,40 @@ def _weighted_deals(total: Any, row: float, size: float, found: float, rng: Any,
             second += weight * weight
     mean = first / WEIGHTED_DEALS
     error = math.sqrt(max(0.0, second / WEIGHTED_DEALS - mean * mean) / WEIGHTED_DEALS)
-    return math.exp(min(0.0, log_mean - tilt * found + math.log(min(1.0, mean + 3 * error + 1 / WEIGHTED_DEALS))))
+    share_of_bound = min(1.0, mean + 3 * error + 1 / WEIGHTED_DEALS)
+    return min(1.0, aside + math.exp(min(0.0, log_mean - tilt * found)) * share_of_bound)
 
 
 @njit(nogil=True)
-def _log_expectation(total: Any, row: float, size: float, tilt: float, layers: Any, terms: Any) -> Any:
-    """Return log E[exp(tilt X2)], inf if it cannot be had; write the terms of each column and their convolutions."""
+def _log_expectation(total: Any, most: Any, row: float, size: float, tilt: float, layers: Any, terms: Any) -> Any:
+    """Return log E[exp(tilt X2)] of deals with no column above `most`, inf if it cannot be had.
+
+    Write the terms of each column and their convolutions.
+    """
     columns, share, m = len(total), row / size, int(row)
     scale, steepness, reach = 0.0, 0.0, 0
     layers[:] = 0.0
     layers[0, 0] = 1.0
     for o in range(columns):
-        most, expected = int(min(total[o], row)), total[o] * share
+        end, expected = most[o], total[o] * share
         largest = -np.inf
-        for a in range(most + 1):
+        for a in range(end + 1):
             square = (a - expected) ** 2 / (expected * (1 - share))
             terms[o, a] = _log_binomial(a, total[o], share) + tilt * square
             largest = max(largest, terms[o, a])
         steepness += largest - terms[o, int(expected)]
         if steepness > STEEPEST:
             return np.inf
-        for a in range(most + 1):
+        for a in range(end + 1):
             terms[o, a] = math.exp(terms[o, a] - largest)
         for before in range(reach + 1):
-            for a in range(min(most, m - before) + 1):
+            for a in range(min(end, m - before) + 1):
                 layers[o + 1, before + a] += layers[o, before] * terms[o, a]
-        reach = min(m, reach + most)
+        reach = min(m, reach + end)
         top = layers[o + 1].max()
         # The scale of a layer goes into the terms, so that a layer is the convolution of the one before and the terms.
         layers[o + 1] /= top
-        terms[o, : most + 1] /= top
+        terms[o, : end + 1] /= top
         scale += largest + math.log(top)
     if layers[columns, m] <= 0:
         return np.inf

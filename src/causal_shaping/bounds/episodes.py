@@ -36,14 +36,13 @@ from causal_shaping.data.logs import Logs
 from causal_shaping.data.result import Result, frame_by_state, json_text, text_table
 from causal_shaping.data.space import UNKNOWN, Admissible, Bins, Space, plain
 from causal_shaping.errors import ArgumentError, DataError
-from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.counting import Item, opened_logs
-from causal_shaping.logs.table import LogTable, fetch
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from causal_shaping.io.container import Contents
+    from causal_shaping.logs.counting import Item
+    from causal_shaping.logs.table import LogTable
 
 USEFUL = 0.1
 """A ceiling is called useful if it closes at least this share of the gap between the vacuous value and the logs."""
@@ -206,6 +205,8 @@ def episode_ceilings(
         >>> episode_ceilings(logs, horizon=3, reward_max=1.0, confidence=0.95)
         EpisodeCeilings(3 steps from competent, incompetent: 1 of 1 first states bounded, from ... to ...)
     """
+    from causal_shaping.logs.counting import opened_logs  # late, as bounds of counts need no engine
+
     states, actions = (None if given is None else list(given) for given in (states, actions))
     settings = EpisodeSettings(
         horizon, reward_max, confidence, discount, reward_min, value_max, reward_bins, ignore_rewards, fixed_length
@@ -529,6 +530,9 @@ def _percent(share: float) -> str:
 
 def _read(tables: Sequence[LogTable], skip_bad_episodes: bool, progress: Progress) -> list[Logs]:
     """Return the logs of each source, checked, in memory."""
+    from causal_shaping.logs.check import check_logs
+    from causal_shaping.logs.table import fetch
+
     result: dict[str, Logs] = {}
     for i, table in enumerate(tables):
         progress(i, len(tables), f"Reading {table.origin}")
@@ -739,6 +743,9 @@ def _chosen(settings: EpisodeSettings, logs: Sequence[Logs], held_out: Sequence[
     rewards = np.concatenate(rows)
     if settings.confidence is not None and settings.reward_min is None:
         settings = settings._replace(reward_min=float(rewards.min()))
+    if settings.reward_min is not None and settings.value_max is not None:
+        # A step that pays more than an episode can is cut anyway; so the range of what is cut stays known.
+        settings = settings._replace(reward_min=min(settings.reward_min, settings.value_max))
     if settings.reward_bins is not None:
         settings = settings._replace(reward_bins=settings.reward_bins.fit(rewards))
     return settings

@@ -1,9 +1,10 @@
-"""What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, and all of it at once."""
+"""What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, lasting causes."""
 
 from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, ExcessMass, contradictions
-from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, unseen_mass
+from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, rarest_seen, unseen_limit, unseen_mass
 from causal_shaping.diagnose.hidden_columns import HiddenColumn, HiddenColumns, confounding_of
 from causal_shaping.diagnose.inspection import Inspection, inspect
+from causal_shaping.diagnose.persistence import PersistenceTest, persistence_test
 
 __all__ = [
     "Contradiction",
@@ -13,10 +14,14 @@ __all__ = [
     "HiddenColumn",
     "HiddenColumns",
     "Inspection",
+    "PersistenceTest",
     "SourceCoverage",
     "confounding_of",
     "contradictions",
     "coverage",
     "inspect",
+    "persistence_test",
+    "rarest_seen",
+    "unseen_limit",
     "unseen_mass",
 ]

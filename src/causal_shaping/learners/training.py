@@ -54,6 +54,10 @@ def train(
 ) -> Run:
     """Train a learner online and return what it learned and what it cost.
 
+    It never takes an action that is not admissible: by the space of the world or the potential, or by what an
+    environment tells in `info["action_mask"]`. Ceilings must count all actions of the world or environment, or that is
+    an error.
+
     Args:
         world: a world, learned in compiled code, or a Gymnasium environment with discrete actions, whose observations
             are numbers of states or are known to the potential.

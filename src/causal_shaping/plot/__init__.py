@@ -31,6 +31,7 @@ FIGURES = MappingProxyType(
         "Sensitivity": ("sensitivity", "draw_sensitivity"),
         "Coverage": ("inspection", "draw_coverage"),
         "Contradictions": ("inspection", "draw_contradictions"),
+        "PersistenceTest": ("inspection", "draw_persistence"),
         "HiddenColumns": ("hidden_columns", "draw_hidden_columns"),
         "Inspection": ("inspection", "draw_inspection"),
         "Run": ("regret", "draw_run"),

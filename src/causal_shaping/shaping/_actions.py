@@ -93,8 +93,10 @@ def match_actions(space: Space, own: Space | None, numbers: range, *, claims: bo
 
 def admitted(info: Mapping[str, Any], actions: int) -> BoolArray | None:
     """Return which actions an environment's `info` says that its state admits: bool [actions]; None if it is silent."""
+    if isinstance(info.get(MASK), tuple):  # a mask for each part: which combinations exist is not told
+        return None
     if info.get(MASK) is not None:
-        mask = np.ravel(np.asarray(info[MASK], dtype=object)).astype(bool)
+        mask = np.ravel(np.asarray(info[MASK])).astype(bool)
     elif info.get(ADMISSIBLE) is not None:
         mask = np.isin(np.arange(actions), np.asarray(info[ADMISSIBLE], dtype=np.int64))
     else:

@@ -39,14 +39,25 @@ class Recording:
         self._first = [array("q") for _ in range(environments)]  # the row at which each episode begins
         self._state = [UNKNOWN] * environments
 
-    def begin(self, observation: Any, i: int = 0) -> None:
-        """Begin an episode of environment i."""
-        self._state[i] = self._met(observation)
+    def begin(self, observation: Any, i: int = 0, position: int = UNKNOWN) -> None:
+        """Begin an episode of environment i; `position` is that of the state in the potential, if it was looked up."""
+        self._state[i] = self._met(observation) if position == UNKNOWN else position
         self._first[i].append(len(self._columns[i]["state"]))
 
-    def add(self, action: Any, reward: float, observation: Any, terminated: bool, truncated: bool, i: int = 0) -> None:
-        """Keep a step of environment i."""
-        after = self._ended(observation) if terminated else self._met(observation)
+    def add(
+        self,
+        action: Any,
+        reward: float,
+        observation: Any,
+        terminated: bool,
+        truncated: bool,
+        i: int = 0,
+        position: int = UNKNOWN,
+    ) -> None:
+        """Keep a step of environment i; `position` as in `begin`."""
+        after = position
+        if after == UNKNOWN:
+            after = self._ended(observation) if terminated else self._met(observation)
         number = self._actions[self._shaper.numbers.position(action)]
         row: tuple[Any, ...] = (self._state[i], number, after, float(reward), bool(terminated), bool(truncated))
         for column, value in zip(self._columns[i].values(), row, strict=True):

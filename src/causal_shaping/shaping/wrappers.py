@@ -17,7 +17,7 @@ from gymnasium.vector.utils import iterate
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.logs import Logs
-from causal_shaping.data.potential import Potential
+from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
 from causal_shaping.shaping._recording import Recording
@@ -167,7 +167,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         if self._shaper.restricted:
             self._shaper.compare(position, info)
         if self._recording is not None:
-            self._recording.begin(observation)
+            self._recording.begin(observation, position=position)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -178,7 +178,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         if self._before is None:
             raise ArgumentError("The episode has not begun: call reset() before the first step.")
         self._h += 1
-        shaper, after = self._shaper, 0.0
+        shaper, after, position = self._shaper, 0.0, UNSEEN
         if not is_final(terminated, truncated, shaper.bootstrap):
             position = shaper.met(observation)
             after = shaper.phi(position, self._h)
@@ -188,7 +188,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         shaped = float(reward) + shaping
         self._before = after
         if self._recording is not None:
-            self._recording.add(action, float(reward), observation, terminated, truncated)
+            self._recording.add(action, float(reward), observation, terminated, truncated, position=position)
         self._returns = (self._returns[0] + float(reward), self._returns[1] + shaped)
         info = {**info, "unshaped_reward": float(reward), "shaping": shaping}
         if terminated or truncated:
