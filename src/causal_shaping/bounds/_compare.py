@@ -318,8 +318,8 @@ def excess_masses(counts: Counts, step: int | None = None) -> Excess:
     each edge of the bins and each ordered pair of sources i, j, do(x) gives rewards below the edge a mass of
     p_i(x, below | s) or more, and the others p_j(x, not below | s) or more. The p-value of such a pair is the smallest
     alpha at which lower limits of these two, which share it, add up to more than 1; it is multiplied by the number of
-    edges and of ordered pairs of sources. The cell gets twice the smaller of the two kinds of p-values. (Edges are taken as fixed;
-    those that `count` finds are quantiles of all rows together, whatever their source and action.)
+    edges and of ordered pairs of sources. The cell gets twice the smaller of the two kinds of p-values. (Edges are
+    taken as fixed; those that `count` finds are quantiles of all rows together, whatever their source and action.)
 
     Rows with an unknown outcome add to no mass. With steps pooled, how often s was visited can depend on what followed
     earlier visits; it is taken as given, so that p-values are approximate there.
