@@ -267,25 +267,20 @@ def support_holds(world, shown, support, step_indexed, edges=None):
     return True
 
 
-def rarest_share(world, demonstrators, episodes, support="observed"):
-    """The least share that a possible outcome of a tried action has of all visits to its state, steps pooled.
-
-    Under "observed-action" of all visits in which the action was taken.
-    """
-    visited, after_state, tried = defaultdict(float), defaultdict(float), set()
+def rarest_share(world, demonstrators, episodes, step_indexed=False, edges=None):
+    """The least share that a possible outcome of a tried action has of all visits to its state, sources pooled."""
+    visited, followed, tried = defaultdict(float), defaultdict(float), set()
     for name, demonstrator in demonstrators.items():
-        for (_, s, x, *outcome), mass in rows(world, demonstrator).items():
-            tried.add((s, x))
-            where = (s, x) if support == "observed-action" else s
+        for (h, s, x, *outcome), mass in rows(world, demonstrator).items():
+            where = (h if step_indexed else None, s)
+            tried.add((*where, x))
             visited[where] += mass * episodes[name]
-            after_state[where, tuple(outcome)] += mass * episodes[name]
-    shares = [
-        after_state[where, outcome] / visited[where]
-        for s, x in tried
-        for where in [(s, x) if support == "observed-action" else s]
-        for outcome in world.outcomes(0, s, x)
-    ]
-    return min(shares)
+            followed[where, with_bin(outcome, edges)] += mass * episodes[name]
+    return min(
+        followed[(h, s), with_bin(outcome, edges)] / visited[h, s]
+        for h, s, x in tried
+        for outcome in world.outcomes(h or 0, s, x)
+    )
 
 
 # Random worlds ---------------------------------------------------------------------------------------------------

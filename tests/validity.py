@@ -2,6 +2,7 @@
 
 - `judged`: the bounds of one random world under every set of assumptions that is true there.
 - `tallied`: many of them, added up by feature of the world and by assumptions.
+- `covered`: how often limits at a confidence hold, all at once, in many samples of a small world.
 """
 
 import math
@@ -20,11 +21,15 @@ from independent import (
     random_edges,
     random_features,
     random_world,
+    rarest_share,
     rows,
+    sampled_rows,
     support_holds,
     true_gamma,
     vacuous,
 )
+
+from small_worlds import WORLDS
 
 import causal_shaping as cs
 
@@ -194,3 +199,57 @@ def tallied(seeds):
         "by assumptions": dict(by_assumptions),
         "failures": failures,
     }
+
+
+# Confidence ------------------------------------------------------------------------------------------------------
+
+
+def covered(name, samples, first_seed=0):
+    """Return how often ceilings, floors and masks of samples of a small world hold, all of them at once.
+
+    Of the sources "blind" is declared as what it is, unconfounded. `distance` is the mean of the first step's ceilings
+    less V*.
+    """
+    small = WORLDS[name]()
+    world = small.world
+    best, best_q = optimum(world)
+    alive, exists = world.alive, world.admissible[world.alive]
+    best, best_q = best[..., alive], best_q[..., alive, :]
+    low, high = world.reward_range
+    rarest = 0.8 * rarest_share(world, small.demonstrators, small.episodes, small.step_indexed, small.edges)
+    shared = {"confounding": {"blind": 1.0}, "discount": world.discount, "stationary": world.stationary}
+    settings = {
+        "any": {"support": "any", "confidence": 0.95},
+        "observed, rarest below the truth": {"support": "observed", "confidence": 0.95, "rarest": rarest},
+        "observed, default": {"support": "observed", "confidence": 0.95},
+        "plug-in any": {"support": "any"},
+        "plug-in observed": {"support": "observed"},
+    }
+    found = {key: {"ceilings": 0, "floors": 0, "masks": 0, "distance": 0.0} for key in settings}
+    for seed in range(first_seed, first_seed + samples):
+        rng = np.random.default_rng([95, seed])
+        shown = {
+            source: sampled_rows(world, demonstrator, small.episodes[source], rng)
+            for source, demonstrator in small.demonstrators.items()
+        }
+        counts = counts_of(
+            world, shown, step_indexed=small.step_indexed, complete=True, population=False, edges=small.edges
+        )
+        for key, options in settings.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cs.AssumptionWarning)
+                above = cs.value_ceilings(counts, world.horizon, high, **options, **shared)
+                below = cs.value_floors(counts, world.horizon, low, **options, **shared)
+                try:
+                    masked = cs.provably_suboptimal(above, below, plug_in="confidence" not in options)
+                except cs.ContradictionError:  # a ceiling below its floor: one of the two is wrong
+                    masked = np.ones(above.q_values.shape, dtype=bool)
+            values = above.values[..., alive]
+            held = found[key]
+            held["ceilings"] += bool((values >= best - TOLERANCE).all()) / samples
+            held["floors"] += bool((below.values[..., alive] <= best + TOLERANCE).all()) / samples
+            optimal = exists & (best_q >= best[..., None] - TOLERANCE)
+            held["masks"] += bool(not (masked[..., alive, :] & optimal).any()) / samples
+            first = (values - best) if world.stationary else (values - best)[0]
+            held["distance"] += float(first.mean()) / samples
+    return {"samples": samples, "rarest": rarest, "settings": found}
