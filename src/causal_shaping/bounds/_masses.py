@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from causal_shaping.bounds._limits import Sampling, lower_limit, upper_limit
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.counts import MAX_REWARDS, Counts
-from causal_shaping.data.space import UNKNOWN
+from causal_shaping.data.space import UNKNOWN, Bins
 
 SAME_REWARD = 2.0**-22
 """Rewards within this of each other, relative to the largest, are one: single precision cannot distinguish them."""
@@ -74,7 +75,7 @@ def sampling_of(counts: Counts, confidence: float, horizon: int, rewards: int = 
     """
     steps = horizon if counts.step_indexed else 1
     states, actions = len(counts.space.states), len(counts.space.actions)
-    discrete = all(counts.discrete_rewards)
+    discrete = counts.discrete_rewards
     outcomes = (2 * states + 1) * (max(MAX_REWARDS, rewards) if discrete else 1)
     limits = len(counts.sources) * steps * states * actions * (1 + outcomes * (3 if discrete else 7))
     return Sampling(alpha=(1 - confidence) / limits, exact=counts.step_indexed)
@@ -92,7 +93,7 @@ def _harmonise_outcomes(counts: Counts, distinct: FloatArray, side: float) -> tu
     If the rewards of one source are continuous, those of all are. If one source does not record where its episodes end,
     none does. And rewards that differ by rounding become one, the largest of them for a ceiling, else the smallest.
     """
-    discrete = all(counts.discrete_rewards)
+    discrete = counts.discrete_rewards
     changed: dict[str, Any] = {}
     if (counts.terminated & (counts.next_state == UNKNOWN)).any():
         changed["next_state"] = np.where(counts.terminated, UNKNOWN, counts.next_state)
@@ -106,12 +107,12 @@ def _harmonise_outcomes(counts: Counts, distinct: FloatArray, side: float) -> tu
         changed["reward_min"] = representative[np.searchsorted(distinct, counts.reward_min)]
         changed["reward_max"] = changed["reward_min"]
         distinct = np.unique(representative)
-    if not changed and (discrete or not any(counts.discrete_rewards)):
+    if not changed and discrete:
         return counts, distinct
     columns = {name: getattr(counts, name) for name in counts.COLUMNS} | changed
-    every, unlimited = [discrete] * len(counts.sources), np.iinfo(np.int64).max  # discrete rewards stay so
-    options: dict[str, Any] = {"population": counts.population, "max_rewards": unlimited}
-    return Counts.combined(counts.space, counts.sources, every, columns, **options), distinct
+    one = None if discrete else Bins(edges=(np.finfo(np.float64).max,))
+    space = replace(counts.space, reward_bins=one)
+    return Counts.combined(space, counts.sources, columns, population=counts.population), distinct
 
 
 class _Entries(NamedTuple):
@@ -141,7 +142,7 @@ class Evidence:
 
     def __init__(self, counts: Counts, settings: Settings, side: float) -> None:
         extreme = self.extreme = settings.reward_bound
-        self.discrete = all(counts.discrete_rewards)
+        self.discrete = counts.discrete_rewards
         distinct = _distinct_rewards(counts) if self.discrete else np.array([extreme])
         sure = settings.confidence
         self.sampling = None if sure is None else sampling_of(counts, sure, settings.horizon, len(distinct))

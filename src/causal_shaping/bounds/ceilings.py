@@ -194,7 +194,7 @@ def compute(
         **vars(settings) | vars(solution) | {"support": shown, "caveats": caveats},
         space=counts.space,
         sources=counts.sources,
-        discrete_rewards=all(counts.discrete_rewards),
+        discrete_rewards=counts.discrete_rewards,
         rewards_seen=(float(counts.reward_min.min()), float(counts.reward_max.max())),
         population=counts.population,
         step_indexed=counts.step_indexed,

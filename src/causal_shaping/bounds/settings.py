@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
-import numpy as np
-
 from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer, check_probability
 from causal_shaping.bounds.support import Support
 from causal_shaping.data.counts import Counts
@@ -134,8 +132,7 @@ def merge_counts(counts: Counts | Sequence[Counts]) -> Counts:
     parts = [counts] if isinstance(counts, Counts) else list(counts)
     if not parts:
         raise ArgumentError("There are no counts to bound values with.")
-    unlimited = np.iinfo(np.int64).max  # whether rewards are discrete was decided when the parts were counted
-    merged = parts[0].merge(*parts[1:], max_rewards=unlimited) if len(parts) > 1 else parts[0]
+    merged = parts[0].merge(*parts[1:]) if len(parts) > 1 else parts[0]
     if not len(merged):
         raise DataError("The counts are empty: nothing was logged.")
     return merged

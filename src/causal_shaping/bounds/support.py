@@ -82,8 +82,7 @@ def _paid_otherwise(counts: Counts) -> BoolArray:
     np.maximum.at(highest, counts.state[known], counts.reward_max[known])
     for i in unknown:
         s, low, high = int(counts.state[i]), float(counts.reward_min[i]), float(counts.reward_max[i])
-        discrete = counts.discrete_rewards[int(counts.source[i])]
-        result[i] = (s, low) not in paid if discrete else low < lowest[s] or high > highest[s]
+        result[i] = (s, low) not in paid if counts.discrete_rewards else low < lowest[s] or high > highest[s]
     return result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,17 @@ import numpy.typing as npt
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
 from causal_shaping.data.result import Result
 from causal_shaping.data.rows import Table
-from causal_shaping.data.space import UNKNOWN, MakeColumn, Space, plain_column
+from causal_shaping.data.space import UNKNOWN, Bins, MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MAX_REWARDS = 64
-"""The reward is part of the outcome if the rewards of a source take no more values than this."""
+"""If the rewards of a log take more values than this, they are cut into bins when they are counted."""
+
+REWARD_BINS = 32
+"""Into how many bins, of equal mass."""
 
 REWARDS = ("reward_sum", "reward_min", "reward_max")
 
@@ -32,13 +35,13 @@ REWARDS = ("reward_sum", "reward_min", "reward_max")
 class Counts(Table, Result):
     """What the logs of one or several sources show, counted per distinct outcome.
 
-    One entry per (source, [step,] state, action, next state, terminated) and, for a source whose rewards take few
-    values, reward. Entries are brought into the order of that key. `UNKNOWN` as next state is that of `Logs`.
+    One entry per (source, [step,] state, action, next state, terminated, reward); rewards of many values are cut into
+    the bins of the space, and an entry holds all of a bin. Entries are brought into the order of that key. `UNKNOWN` as
+    next state is that of `Logs`.
 
     Attributes:
         space: the states and actions.
         sources: the sources' names.
-        discrete_rewards: per source, whether the reward is part of the key; `reward_min` and `reward_max` are it then.
         source: int32 [entries], position in `sources`.
         step: int32 [entries], or None where steps are pooled.
         state: int32 [entries].
@@ -47,14 +50,13 @@ class Counts(Table, Result):
         terminated: bool [entries].
         n: float64 [entries], how often it occurred: whole numbers, or masses if `population`.
         reward_sum: float64 [entries].
-        reward_min: float64 [entries].
-        reward_max: float64 [entries].
+        reward_min: float64 [entries], the smallest reward; without bins the reward.
+        reward_max: float64 [entries], the largest reward; without bins the reward.
         population: the entries are exact masses of a known model, not a sample.
     """
 
     space: Space
     sources: tuple[str, ...]
-    discrete_rewards: tuple[bool, ...]
     source: IntArray
     step: IntArray | None
     state: IntArray
@@ -79,34 +81,27 @@ class Counts(Table, Result):
         cls,
         space: Space,
         sources: Sequence[str],
-        discrete_rewards: Sequence[bool],
         columns: Mapping[str, npt.ArrayLike | None],
         *,
         population: bool = False,
-        max_rewards: int = MAX_REWARDS,
     ) -> Counts:
         """Return counts of rows that may repeat: equal outcomes are added up.
 
         Args:
-            space: the states and actions.
+            space: the states and actions, and the bins of rewards if there are any.
             sources: the sources' names.
-            discrete_rewards: per source, whether each row has one reward (`reward_min` is `reward_max`). The reward
-                then becomes part of the key, unless the source has more than `max_rewards` distinct ones.
             columns: those of `COLUMNS`; step may be None.
             population: whether `n` are masses of a known model.
-            max_rewards: the most distinct rewards of a source that stay part of the outcome.
         """
         table: dict[str, npt.NDArray[Any]] = {
             name: np.asarray(columns[name], dtype) for name, dtype in cls.COLUMNS.items() if columns[name] is not None
         }
         table["reward_min"] = table["reward_min"] + 0.0  # -0 and 0 are one reward
         table["reward_max"] = table["reward_max"] + 0.0
-        discrete = np.array(discrete_rewards, dtype=bool)
-        for i in np.flatnonzero(discrete):
-            discrete[i] = len(np.unique(table["reward_min"][table["source"] == i])) <= max_rewards
-        in_key = discrete[table["source"]]
-        reward = np.where(in_key, table["reward_min"], 0.0)
-        key = [reward if name == "reward_min" else table[name] for name in cls.KEY if name in table]
+        bins = space.reward_bins
+        key = [table[name] for name in cls.KEY if name in table]
+        if bins is not None:
+            key[-1] = bins(table["reward_min"])
         order, first = groups(key)
 
         def grouped(how: np.ufunc, name: str) -> npt.NDArray[Any]:
@@ -116,16 +111,15 @@ class Counts(Table, Result):
         result["n"] = grouped(np.add, "n")
         result["reward_min"] = grouped(np.minimum, "reward_min")
         result["reward_max"] = grouped(np.maximum, "reward_max")
-        sums = grouped(np.add, "reward_sum")
-        result["reward_sum"] = np.where(in_key[order][first], result["n"] * result["reward_min"], sums)
+        result["reward_sum"] = result["n"] * result["reward_min"] if bins is None else grouped(np.add, "reward_sum")
         result.setdefault("step", None)
-        return cls(space, tuple(sources), tuple(discrete), **result, population=population)
+        return cls(space, tuple(sources), **result, population=population)
 
-    def merge(self, *others: Counts, max_rewards: int = MAX_REWARDS) -> Counts:
+    def merge(self, *others: Counts) -> Counts:
         """Return these counts and others as one: by label and source, added up where they overlap.
 
-        Merging is associative: parts of a source may come in any grouping. Counts are exact; sums of rewards that
-        are not part of the key depend on the order in the last bits.
+        Merging is associative: parts of a source may come in any grouping. Counts are exact; sums of rewards in bins
+        depend on the order in the last bits. Rewards that some parts hold in bins are put into these bins.
         """
         parts = (self, *others)
         if len({part.step_indexed for part in parts}) > 1:
@@ -136,19 +130,40 @@ class Counts(Table, Result):
         sources = tuple(dict.fromkeys(name for part in parts for name in part.sources))
         if self.population and len(sources) < sum(len(part.sources) for part in parts):
             raise DataError("Two population counts have a source in common: their masses would count twice.")
-        flags = [item for part in parts for item in zip(part.sources, part.discrete_rewards, strict=True)]
-        discrete = [(name, False) not in flags for name in sources]
         moved = [part._moved(space, sources) for part in parts]
         columns = {
             name: None if name == "step" and not self.step_indexed else np.concatenate([part[name] for part in moved])
             for name in self.COLUMNS
         }
-        return self.combined(space, sources, discrete, columns, population=self.population, max_rewards=max_rewards)
+        return self.combined(space, sources, columns, population=self.population)
 
     def to_space(self, space: Space) -> Counts:
-        """Return the same counts with states and actions in the order of another space that holds their labels."""
-        columns = self._moved(space, self.sources)
-        return Counts(space, self.sources, self.discrete_rewards, **columns, population=self.population)
+        """Return the same counts with the states and actions of another space, which must hold their labels.
+
+        Bins of rewards stay: rewards that are in bins cannot leave them.
+        """
+        bins = self.space.reward_bins or space.reward_bins
+        if space.reward_bins not in (None, bins):
+            raise DataError("The rewards of these counts are in other bins than those of the space.")
+        space = replace(space, reward_bins=bins)
+        return self.combined(space, self.sources, self._moved(space, self.sources), population=self.population)
+
+    def with_reward_bins(self, bins: Bins) -> Counts:
+        """Return the same counts with rewards cut into bins.
+
+        Examples:
+            >>> from causal_shaping import load_world
+            >>> world = load_world("lavacross-easy")
+            >>> counts = world.model.observe(world.demonstrators["good"], "good")
+            >>> counts.with_reward_bins(Bins(edges=(-0.5,))).space.reward_bins
+            Bins(edges=(-0.5,), quantiles=None)
+        """
+        return self.to_space(replace(self.space, reward_bins=bins))
+
+    @property
+    def discrete_rewards(self) -> bool:
+        """Whether each reward is kept as it is; otherwise rewards are in the bins of the space."""
+        return self.space.reward_bins is None
 
     def _moved(self, space: Space, sources: Sequence[str]) -> dict[str, Any]:
         states, actions = space.positions(self.space)
@@ -162,11 +177,9 @@ class Counts(Table, Result):
         given: Any = self.sources
         if isinstance(given, str):
             raise DataError(f"sources is the string {given!r}. Give a list of names.")
-        vars(self).update(sources=tuple(map(str, given)), discrete_rewards=tuple(map(bool, self.discrete_rewards)))
+        vars(self).update(sources=tuple(map(str, given)))
         if not self.sources or not all(self.sources) or len(set(self.sources)) < len(self.sources):
             raise DataError(f"Counts need distinct, non-empty source names, but have {self.sources}.")
-        if len(self.discrete_rewards) != len(self.sources):
-            raise DataError(f"discrete_rewards has {len(self.discrete_rewards)} flags for {len(self.sources)} sources.")
         columns = {
             name: frozen(getattr(self, name), dtype, f"Counts, column {name}")
             for name, dtype in self.COLUMNS.items()
@@ -192,19 +205,25 @@ class Counts(Table, Result):
             self._refuse(~np.isfinite(values), f"{name} must be finite", values)
         # A sum of n rewards may round away from n times their mean.
         slack = 1e-9 * self.n * (1.0 + np.maximum(np.abs(self.reward_min), np.abs(self.reward_max)))
-        low, high = self.n * self.reward_min - slack, self.n * self.reward_max + slack
-        outside = (self.reward_sum < low) | (self.reward_sum > high)
+        least, most = self.n * self.reward_min - slack, self.n * self.reward_max + slack
+        outside = (self.reward_sum < least) | (self.reward_sum > most)
         self._refuse(outside, "the mean reward lies outside reward_min .. reward_max", self.reward_sum)
-        in_key = np.array(self.discrete_rewards)[self.source]
-        why = "the source has the reward in the key, but reward_min is not reward_max"
-        self._refuse(in_key & (self.reward_min != self.reward_max), why, self.reward_max)
+        bins = self.space.reward_bins
+        low, high = (
+            (self.reward_min, self.reward_max) if bins is None else map(bins, (self.reward_min, self.reward_max))
+        )
+        why = "reward_min is not reward_max" if bins is None else "reward_min and reward_max lie in different bins"
+        self._refuse(low != high, why, self.reward_max)
+        if self.space.admissible:
+            excluded = ~self.space.is_admissible[self.state, self.action]
+            self._refuse(excluded, "the action is not admissible in this state", self.action)
         repeats = np.ones(len(self), dtype=bool)
         repeats[:1] = False
         for name in self.KEY:
             values = getattr(self, name)
             if values is not None:
-                same = values[1:] == values[:-1]
-                repeats[1:] &= (same | ~in_key[1:]) if name == "reward_min" else same
+                held = low if name == "reward_min" else values
+                repeats[1:] &= held[1:] == held[:-1]
         self._refuse(repeats, "the same outcome stands in two entries; add them up", self.n)
 
     def _where(self, entry: int) -> str:
@@ -233,7 +252,8 @@ class Counts(Table, Result):
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of the entries and the space: equal exactly if the counts are equal."""
-        header = [self.space.to_json(), self.sources, self.discrete_rewards, self.population]
+        exact = [self.discrete_rewards] * len(self.sources)
+        header = [self.space.to_json(), self.sources, exact, self.population]
         columns = (getattr(self, name) for name in self.COLUMNS)
         return checksum_of(json.dumps(header), [column for column in columns if column is not None])
 
@@ -255,7 +275,7 @@ class Counts(Table, Result):
             n = self.n[own]
             ends, unknown = (n[rows[own]].sum() / (n.sum() or 1.0) for rows in (self.terminated, ~self.outcome_known))
             steps = "population masses" if self.population else f"{n.sum():,.0f} steps"
-            rewards = f"{len(np.unique(self.reward_min[own])):,} distinct" if self.discrete_rewards[i] else "continuous"
+            rewards = f"{len(np.unique(self.reward_min[own])):,} distinct" if self.discrete_rewards else "binned"
             states, tried = len(np.unique(self.state[own])), len(groups([self.state[own], self.action[own]])[1])
             lines.append(
                 f"{name}: {steps}, {states:,} of {len(self.space.states):,} states, {tried:,} state-action pairs, "

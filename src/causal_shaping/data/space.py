@@ -22,6 +22,9 @@ Label: TypeAlias = int | str | tuple[int | str, ...]
 MakeColumn: TypeAlias = Callable[[str, Sequence[Any], IntArray], Any]
 """Makes a column of a table of its name, of labels, and of the position of each row's label among them."""
 
+Admissible: TypeAlias = Mapping[Any, Iterable[Any]] | Callable[[Label, Label], bool] | npt.ArrayLike | Any
+"""Which actions exist in a state, as a user may say it; see `Space.restricted`."""
+
 ROW_COLUMNS = ("source", "episode", "step", "action", "reward", "terminated", "truncated")
 """The columns of a log row beside those of its state and next state."""
 
@@ -128,6 +131,10 @@ class Space:
         bins: the columns that hold real numbers, and the bins that turn them into parts of a label.
         terminal: the states that are known to end an episode, whether logs show it or not.
         missing: the columns in which a value may be missing, and the part of a label that stands for it.
+        complete: no other states exist. True for a list that somebody declared, False for one that was read off logs:
+            an agent can meet a state that no log holds.
+        admissible: the actions that exist in a state, by state; all exist in a state that it leaves out.
+        reward_bins: the bins into which rewards of many values are cut; None where each reward is kept as it is.
 
     Examples:
         >>> space = Space(states=[(1, 1), (2, 1)], actions=["left", "right"], columns=("x", "y"))
@@ -143,6 +150,9 @@ class Space:
     bins: Mapping[str, Bins] = field(default_factory=dict, hash=False)
     terminal: frozenset[Label] = frozenset()
     missing: Mapping[str, int | str] = field(default_factory=dict, hash=False)
+    complete: bool = True
+    admissible: Mapping[Label, frozenset[Label]] = field(default_factory=dict, hash=False)
+    reward_bins: Bins | None = None
 
     def __init__(
         self,
@@ -153,6 +163,9 @@ class Space:
         bins: Mapping[str, Bins] | None = None,
         terminal: Iterable[Any] = (),
         missing: Mapping[str, int | str] | None = None,
+        complete: bool = True,
+        admissible: Mapping[Any, Iterable[Any]] | None = None,
+        reward_bins: Bins | None = None,
     ) -> None:
         states, actions = _labels("states", states), _labels("actions", actions)
         widths = {len(label) if isinstance(label, tuple) else 1 for label in states}
@@ -184,6 +197,65 @@ class Space:
         vars(self).update(terminal=frozenset(plain(label) for label in terminal), missing=dict(missing or {}))
         for label in self.terminal:
             self.state_position(label)  # or an error that names it
+        if reward_bins is not None and reward_bins.quantiles is not None:
+            raise DataError("The bins of rewards need edges: quantiles are found when logs are counted.")
+        vars(self).update(complete=bool(complete), reward_bins=reward_bins)
+        vars(self).update(admissible=self._restrictions(admissible or {}))
+
+    def _restrictions(self, admissible: Mapping[Any, Iterable[Any]]) -> dict[Label, frozenset[Label]]:
+        """Return the admissible actions of the states in which not all are."""
+        result = {}
+        for state, actions in admissible.items():
+            if isinstance(actions, str):
+                raise DataError(f"The admissible actions of {state!r} are the string {actions!r}. Give a list of them.")
+            label = self.states[self.state_position(state)]
+            held = frozenset(self.actions[self.action_position(action)] for action in actions)
+            if not held and label not in self.terminal:
+                raise DataError(f"No action is admissible in {label!r}. Name one, or declare the state terminal.")
+            if held and len(held) < len(self.actions):
+                result[label] = held
+        return result
+
+    @cached_property
+    def is_admissible(self) -> BoolArray:
+        """Whether an action exists in a state: bool [states, actions]."""
+        mask = np.ones((len(self.states), len(self.actions)), dtype=bool)
+        for state, actions in self.admissible.items():
+            mask[self.find(state)] = [action in actions for action in self.actions]
+        mask.flags.writeable = False
+        return mask
+
+    def restricted(self, admissible: Admissible) -> Space:
+        """Return the space with its admissible actions.
+
+        Args:
+            admissible: the actions that exist, by state; a function of state and action that says whether it does; a
+                mask [states, actions] in the order of the space; or an environment that has such a mask, as
+                `action_masks` or `admissible`, or a method `action_mask(state)`.
+        """
+        held: Any = getattr(admissible, "unwrapped", admissible)  # an environment, inside its wrappers
+        masks = next((getattr(held, name) for name in ("action_masks", "admissible") if hasattr(held, name)), None)
+        if callable(masks):
+            masks = masks()
+        if hasattr(held, "action_mask"):
+            masks = np.array([held.action_mask(state) for state in self.states])
+        elif callable(held) and masks is None:
+            masks = np.array([[bool(held(state, action)) for action in self.actions] for state in self.states])
+        if isinstance(held, Mapping):
+            return replace(self, admissible=held)
+        mask = np.asarray(held if masks is None else masks)
+        shape = (len(self.states), len(self.actions))
+        if mask.shape != shape or mask.dtype.kind not in "bui":
+            raise ArgumentError(
+                f"admissible must be a mapping from states to actions, a function of state and action, a mask of shape "
+                f"{shape}, or an environment that has one, but is {type(admissible).__name__}"
+                + (f" of shape {mask.shape}." if mask.ndim else ".")
+            )
+        chosen = {
+            state: frozenset(action for action, exists in zip(self.actions, row, strict=True) if exists)
+            for state, row in zip(self.states, mask, strict=True)
+        }
+        return replace(self, admissible=chosen)
 
     @property
     def next_columns(self) -> tuple[str, ...]:
@@ -291,6 +363,7 @@ class Space:
             return self
         cut = [name for name in self.columns if self.bins.get(name) != other.bins.get(name)]
         clash = [name for name in self.missing if other.missing.get(name, self.missing[name]) != self.missing[name]]
+        differ = [label for label, held in self.admissible.items() if other.admissible.get(label, held) != held]
         why = ""
         if self.columns != other.columns:
             mine, theirs = ", ".join(self.columns), ", ".join(other.columns)
@@ -300,14 +373,23 @@ class Space:
             why += "with the bins of the first one, bins=first.space.bins, or give edges."
         elif clash:
             why = f"missing values of {', '.join(clash)} have different labels. Read both logs with the same missing=."
+        elif differ:
+            why = f"different actions are admissible in {differ[0]!r}. Declare them once, for all logs."
+        elif self.reward_bins and other.reward_bins and self.reward_bins != other.reward_bins:
+            why = "rewards are cut into different bins. Count the others with the bins of the first one, "
+            why += "count(..., reward_bins=first.space.reward_bins), or count all logs together."
         if why:
             raise DataError(f"Two spaces cannot be merged: {why}")
+        states = tuple(dict.fromkeys(self.states + other.states))
         return replace(
             self,
-            states=tuple(dict.fromkeys(self.states + other.states)),
+            states=states,
             actions=tuple(dict.fromkeys(self.actions + other.actions)),
             terminal=self.terminal | other.terminal,
             missing={**self.missing, **other.missing},
+            complete=any(space.complete and len(space.states) == len(states) for space in (self, other)),
+            admissible={**self.admissible, **other.admissible},
+            reward_bins=self.reward_bins or other.reward_bins,
         )
 
     @property
@@ -323,6 +405,14 @@ class Space:
             content["terminal"] = tuple(label for label in self.states if label in self.terminal)
         if self.missing:
             content["missing"] = self.missing
+        if self.complete:
+            content["complete"] = True
+        if self.admissible:
+            mask = self.is_admissible
+            held = [s for s, label in enumerate(self.states) if label in self.admissible]
+            content["admissible"] = [[s, np.flatnonzero(mask[s]).tolist()] for s in held]
+        if self.reward_bins:
+            content["reward_bins"] = self.reward_bins.edges
         return json.dumps(content)
 
     @classmethod
@@ -332,8 +422,13 @@ class Space:
             content = json.loads(text)
             bins = {name: Bins(edges=edges) for name, edges in content["bins"].items()}
             rest = {name: content[name] for name in ("terminal", "missing") if name in content}
-            return cls(content["states"], content["actions"], content["columns"], bins=bins, **rest)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            rest["complete"] = content.get("complete", False)
+            if "reward_bins" in content:
+                rest["reward_bins"] = Bins(edges=content["reward_bins"])
+            states, actions = [plain(label) for label in content["states"]], content["actions"]
+            rest["admissible"] = {states[s]: [actions[x] for x in held] for s, held in content.get("admissible", ())}
+            return cls(states, actions, content["columns"], bins=bins, **rest)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise DataError(f"This is not the JSON of a space: {error!r}.") from error
 
     def __repr__(self) -> str:

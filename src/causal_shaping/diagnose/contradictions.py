@@ -232,7 +232,7 @@ class _Cell(NamedTuple):
 
 def _shared_cells(counts: Counts, pair: tuple[int, int]) -> Iterator[_Cell]:
     """Yield the (state, action), or (step, state, action), that both sources took."""
-    rewards = all(counts.discrete_rewards[source] for source in pair)
+    rewards = counts.discrete_rewards
     step = np.zeros(len(counts), dtype=np.int64) if counts.step is None else counts.step
     visits = np.zeros((2, int(step.max(initial=0)) + 1, len(counts.space.states)))
     found: dict[tuple[int, int, int], dict[tuple[int, bool, float], list[float]]] = {}

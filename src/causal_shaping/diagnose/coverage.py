@@ -195,7 +195,7 @@ def seen_once(counts: Counts) -> tuple[FloatArray, FloatArray]:
     if counts.population:
         raise ArgumentError("Population counts hold every outcome: there is nothing unseen to estimate.")
     known = counts.outcome_known
-    rewards = counts.reward_min if all(counts.discrete_rewards) else np.zeros(len(counts))
+    rewards = counts.reward_min if counts.discrete_rewards else np.zeros(len(counts))
     key = [column[known] for column in (counts.state, known_next_state(counts), counts.terminated, rewards)]
     order, first = groups(key)
     n, state = np.add.reduceat(counts.n[known][order], first), key[0][order][first]

@@ -28,7 +28,7 @@ METADATA_KEY = b"causal_shaping"
 
 VERSIONS: Mapping[str, tuple[int, int]] = {
     "logs": (1, 1),
-    "counts": (1, 2),
+    "counts": (1, 3),
     "potential": (1, 1),
     "ceilings": (3, 3),
     "floors": (3, 3),

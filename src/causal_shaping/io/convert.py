@@ -10,7 +10,7 @@ import pyarrow as pa
 from causal_shaping.data.counts import REWARDS, Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import FileError
+from causal_shaping.errors import DataError, FileError
 from causal_shaping.io.by_state import columns_by_state, save_by_state
 from causal_shaping.io.container import Contents, kind_of, load, save
 from causal_shaping.io.files import CSV, TABLES, check_target, write_table
@@ -41,8 +41,7 @@ def logs_table(logs: Logs) -> pa.Table:
 
 def save_counts(counts: Counts, path: str | os.PathLike[str]) -> None:
     """Write counts to a Parquet file: a row per entry, sources, states and actions by label."""
-    sources = dict(zip(counts.sources, counts.discrete_rewards, strict=True))
-    metadata = {"sources": sources, "population": counts.population}
+    metadata = {"sources": dict.fromkeys(counts.sources, counts.discrete_rewards), "population": counts.population}
     save(path, "counts", counts.labelled(label_column), metadata, space=counts.space, checksum=counts.checksum)
 
 
@@ -51,10 +50,11 @@ def load_counts(path: str | os.PathLike[str]) -> Counts:
 
     def build(contents: Contents) -> Counts:
         table, space, sources = contents.table, contents.space, contents.metadata["sources"]
+        if not all(sources.values()) and space.reward_bins is None:
+            raise DataError("it was counted by an older version, with mean rewards; count the logs again")
         return Counts(
             space=space,
             sources=tuple(sources),
-            discrete_rewards=tuple(sources.values()),
             source=positions(table, ["source"], list(sources).index, "source"),
             step=table["step"].to_numpy() if "step" in table.column_names else None,
             population=contents.metadata["population"],

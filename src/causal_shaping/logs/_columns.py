@@ -76,8 +76,7 @@ class RawColumns:
         held = column.type()
         if cut is not None:
             number = self.typed(column, "numbers", "numeric").cast("float64")
-            total = sum((number >= edge).cast("int64") for edge in cut.edges)
-            return ibis.ifelse(number.isnan(), ibis.null("int64"), total)
+            return ibis.ifelse(number.isnan(), ibis.null("int64"), bin_of(number, cut))
         if held.is_boolean() or held.is_integer():
             return column.cast("string") if kind is str else column.cast("int64")
         if held.is_string():
@@ -168,6 +167,11 @@ class RawColumns:
         name = column.get_name()
         values = column.as_table().distinct().order_by(name).limit(SHOWN_VALUES)
         return [value for value in fetch(values, self.origin)[name].to_pylist() if value is not None]
+
+
+def bin_of(number: ibis.Column, bins: Bins) -> ibis.Column:
+    """Return the bin of each number: how many edges are at or below it."""
+    return sum((number >= edge).cast("int64") for edge in bins.edges)
 
 
 def listed(names: Flag) -> tuple[str, ...]:

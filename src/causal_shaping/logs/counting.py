@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from causal_shaping.data.counts import MAX_REWARDS, REWARDS, Counts
+from causal_shaping.data.counts import MAX_REWARDS, REWARD_BINS, REWARDS, Counts
 from causal_shaping.data.logs import Logs
-from causal_shaping.data.space import Space, plain
+from causal_shaping.data.space import Admissible, Bins, plain
 from causal_shaping.errors import ArgumentError, DataError, UnknownLabelError
 from causal_shaping.io.labels import positions, row_positions
+from causal_shaping.logs._columns import bin_of
 from causal_shaping.logs._finding import Where, is_table
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.opening import open_logs, table_of
@@ -26,6 +27,9 @@ from causal_shaping.logs.table import LogTable, fetch, reading
 
 SAMPLE_ROWS = 100_000
 """Rows that are looked at first, to see whether rewards take few values."""
+
+TILES = 8
+"""Into how many parts each bin of rewards is cut on each engine, before the parts of all logs are put together."""
 
 DISTRIBUTED = ("pyspark",)
 """Engines whose results are written by the cluster as Parquet, not sent through the driver."""
@@ -40,28 +44,36 @@ def count(
     actions: Iterable[Any] | None = None,
     step_indexed: bool = False,
     terminal: Iterable[Any] | None = None,
+    admissible: Admissible | None = None,
     missing: str | None = None,
     max_rewards: int = MAX_REWARDS,
+    reward_bins: Bins | None = None,
     check: bool = True,
     skip_bad_episodes: bool = False,
     memory_limit: str | None = None,
     scratch: str | None = None,
 ) -> Counts:
-    """Count the outcomes in logs: per source, [step,] state, action, next state and whether the episode ended.
+    """Count the outcomes in logs: per source, [step,] state, action, next state, whether the episode ended, and reward.
 
-    Where a source has few distinct rewards the reward is part of the outcome. The rows stay where they are: files are
+    Rewards of many values are cut into bins, which become part of the space. The rows stay where they are: files are
     streamed by DuckDB, which spills to disk; tables of another Ibis backend are counted by that backend.
 
     Args:
         logs: one or several of: `Logs`, what `open_logs` returned, and whatever `open_logs` takes. Each must hold
             sources that the others do not; parts of one source go together, as in
             `open_logs(["day1.csv", "day2.csv"], source="ward")`.
-        states: all state labels, in the order that tables shall have; by default those that the logs declare or show.
+        states: all state labels, in the order that tables shall have; by default those that the logs declare or show. A
+            list that is read off the logs is not taken to be complete: bounds then allow for states that no log holds.
         actions: all actions, tried or not; by default those that the logs declare or show.
         step_indexed: count each step of an episode on its own.
         terminal: the states that end every episode; by default those that the logs declare.
+        admissible: the actions that exist in each state, where not all do: a mapping {state: actions}, in which a state
+            that is left out admits all; a function of state and action; a mask; or an environment. See
+            `Space.restricted`.
         missing: for files and tables, the label of missing values in state columns; see `open_logs`.
-        max_rewards: the most distinct rewards of a source that stay part of the outcome.
+        max_rewards: if a log has more distinct rewards than this, all rewards are cut into bins.
+        reward_bins: the bins of rewards, as edges or a number of quantiles; by default 32 quantiles of all logs, where
+            bins are needed. Later logs need the same edges to be merged: `reward_bins=counts.space.reward_bins`.
         check: look for bad rows first. This needs the rows of an episode in order, and so takes longer than the
             counting; leave it out only for files that have been checked before.
         skip_bad_episodes: leave out every episode that holds a bad row, with a warning.
@@ -77,12 +89,16 @@ def count(
     """
     states = None if states is None else [plain(label) for label in states]
     actions = None if actions is None else [plain(label) for label in actions]
-    parts: list[Counts] = []
+    tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
+    if check:
+        tables = [check_logs(table, skip_bad_episodes=skip_bad_episodes) for table in tables]
+    bins = reward_bins or next((table.reward_bins for table in tables if table.reward_bins), None)
+    if bins is None and any(_samples_many_rewards(table, max_rewards) for table in tables):
+        bins = Bins(quantiles=REWARD_BINS)
+    bins = bins and _reward_edges(tables, bins)
+    parts = [count_table(table, step_indexed, bins, scratch) for table in tables]
     origins: dict[str, str] = {}
-    for table in opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit):
-        if check:
-            table = check_logs(table, skip_bad_episodes=skip_bad_episodes)
-        part = count_table(table, step_indexed, max_rewards, scratch)
+    for part, table in zip(parts, tables, strict=True):
         for name in part.sources:
             if name in origins:
                 raise ArgumentError(
@@ -90,16 +106,23 @@ def count(
                     "with source=, or open them together if they are parts of one source."
                 )
             origins[name] = table.origin
-        parts.append(part)
-    counts = parts[0].merge(*parts[1:], max_rewards=max_rewards)
-    if states is None and actions is None and terminal is None:
+    counts = parts[0].merge(*parts[1:])
+    if bins is None and any(len(np.unique(part.reward_min)) > max_rewards for part in parts):
+        counts = counts.with_reward_bins(_reward_edges(tables, Bins(quantiles=REWARD_BINS)))
+    if states is None and actions is None and terminal is None and admissible is None:
         return counts
     space = counts.space
-    states = space.states if states is None else states
-    actions = space.actions if actions is None else actions
-    ends = space.terminal.intersection(states) if terminal is None else [plain(label) for label in terminal]
-    declared = Space(states, actions, space.columns, bins=space.bins, terminal=ends, missing=space.missing)
-    return counts.to_space(declared)
+    held = space.states if states is None else tuple(states)
+    ends = space.terminal.intersection(held) if terminal is None else map(plain, terminal)
+    space = replace(
+        space,
+        states=held,
+        actions=space.actions if actions is None else tuple(actions),
+        terminal=frozenset(ends),
+        complete=space.complete or states is not None,
+        admissible=space.admissible if states is None and actions is None else {},
+    )
+    return counts.to_space(space if admissible is None else space.restricted(admissible))
 
 
 def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:
@@ -114,17 +137,10 @@ def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:
     return [item if isinstance(item, LogTable) else open_logs(item, **options) for item in held]
 
 
-def count_table(table: LogTable, step_indexed: bool, max_rewards: int, scratch: str | None) -> Counts:
-    """Count one table."""
-    rows = table.rows
-    sample = rows.select("reward").limit(SAMPLE_ROWS).distinct().limit(max_rewards + 1)
-    few = fetch(sample, table.origin).num_rows <= max_rewards
-    if table.source is None and not few:  # some sources may have few rewards all the same
-        names = fetch(rows.select("source").distinct(), table.origin)["source"].to_pylist()
-        each = [replace(table, rows=rows.filter(rows.source == name), source=name) for name in sorted(names)]
-        first, *others = [count_table(one, step_indexed, max_rewards, scratch) for one in each]
-        return first.merge(*others, max_rewards=max_rewards)
-    counted = _run(counting(table, step_indexed, few), table.origin, scratch)
+def count_table(table: LogTable, step_indexed: bool, bins: Bins | None, scratch: str | None) -> Counts:
+    """Count one table, with rewards in bins or as they are."""
+    table = replace(table, reward_bins=bins)
+    counted = _run(counting(table, step_indexed), table.origin, scratch)
     if counted.num_rows == 0:
         raise DataError(f"{table.origin} has no rows.")
     space = table.space_of(counted)
@@ -138,13 +154,12 @@ def count_table(table: LogTable, step_indexed: bool, max_rewards: int, scratch: 
         columns["source"] = positions(counted, ["source"], names.index, "source")
     numbers = {"step", "terminated", "n", "reward", *REWARDS}.intersection(counted.column_names)
     columns |= {name: counted[name].to_numpy() for name in numbers}
-    if few:
-        reward = columns["reward"]
-        columns |= {"reward_sum": reward * columns["n"], "reward_min": reward, "reward_max": reward}
-    return Counts.combined(space, names, [few] * len(names), columns, max_rewards=max_rewards)
+    if bins is None:
+        columns |= dict.fromkeys(REWARDS, columns["reward"])
+    return Counts.combined(space, names, columns)
 
 
-def counting(table: LogTable, step_indexed: bool, few_rewards: bool) -> ibis.Table:
+def counting(table: LogTable, step_indexed: bool) -> ibis.Table:
     """Return the one expression: group by the outcome, add up."""
     rows = table.rows
     key = [*table.states, "action", *table.next_states, "terminated"]
@@ -152,11 +167,36 @@ def counting(table: LogTable, step_indexed: bool, few_rewards: bool) -> ibis.Tab
         key.insert(0, "source")
     if step_indexed:
         key.append("step")
-    if few_rewards:
+    if table.reward_bins is None:
         return rows.group_by([*key, "reward"]).aggregate(n=rows.count())
-    return rows.group_by(key).aggregate(
+    rows = rows.mutate(reward_bin=bin_of(rows.reward, table.reward_bins))
+    return rows.group_by([*key, "reward_bin"]).aggregate(
         n=rows.count(), reward_sum=rows.reward.sum(), reward_min=rows.reward.min(), reward_max=rows.reward.max()
     )
+
+
+def _samples_many_rewards(table: LogTable, max_rewards: int) -> bool:
+    """Whether the first rows hold more distinct rewards than this."""
+    sample = table.rows.select("reward").limit(SAMPLE_ROWS).distinct().limit(max_rewards + 1)
+    return bool(fetch(sample, table.origin).num_rows > max_rewards)
+
+
+def _reward_edges(tables: Iterable[LogTable], bins: Bins) -> Bins:
+    """Return bins with edges, where they are quantiles those of the rewards of all tables."""
+    if bins.quantiles is None:
+        return bins
+    tiles = []
+    for table in tables:  # each on its own engine: the smallest reward of each of many parts of equal size
+        reward = table.rows.select("reward")
+        ranked = reward.mutate(tile=ibis.ntile(TILES * bins.quantiles).over(order_by=reward.reward))
+        tiles.append(fetch(ranked.group_by("tile").aggregate(low=ranked.reward.min(), n=ranked.count()), table.origin))
+    merged = pa.concat_tables(tiles)
+    low, n = merged["low"].to_numpy(), merged["n"].to_numpy()
+    order = np.argsort(low, kind="stable")
+    before = np.cumsum(n[order]) - n[order]  # how many rows come before each part
+    first = np.searchsorted(before, np.arange(1, bins.quantiles) / bins.quantiles * n.sum())
+    edges = np.unique(low[order][np.minimum(first, len(order) - 1)])
+    return Bins(edges=tuple(edges))
 
 
 def _run(expression: ibis.Table, origin: str, scratch: str | None) -> pa.Table:

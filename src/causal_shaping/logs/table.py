@@ -47,6 +47,9 @@ class LogTable:
         declared_states: the states in the order that tables shall have; None to read them off.
         declared_actions: the same for the actions.
         terminal: the states that are known to end an episode.
+        complete: no other states exist than those declared.
+        admissible: the actions that exist in a state; see `Space`.
+        reward_bins: the bins of rewards, None to find out.
         metadata: that of the file.
         checksum: that of the logs as they were written, None if it is not known.
         sound: whether the rows have been checked.
@@ -64,6 +67,9 @@ class LogTable:
     declared_states: Sequence[Label] | None = None
     declared_actions: Sequence[Label] | None = None
     terminal: Collection[Label] = ()
+    complete: bool = False
+    admissible: Mapping[Label, Collection[Label]] = field(default_factory=dict)
+    reward_bins: Bins | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     checksum: str | None = None
     sound: bool = False
@@ -100,6 +106,9 @@ class LogTable:
             bins=self.bins,
             terminal=set(labels) & set(self.terminal),
             missing=self.missing,
+            complete=self.complete,
+            admissible=self.admissible,
+            reward_bins=self.reward_bins,
         )
 
     def read(self) -> Logs:

@@ -423,7 +423,7 @@ class TabularCMDP:
             "reward_min": paid,
             "reward_max": paid,
         }
-        return Counts.combined(self.space, [source], [True], columns, population=True)
+        return Counts.combined(self.space, [source], columns, population=True)
 
     def _visits(self, decisions: FloatArray, horizon: int) -> Iterator[FloatArray]:
         """Yield P(S_h = s) for h = 0, 1, ..., without the episodes that have ended."""
