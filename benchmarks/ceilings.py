@@ -51,7 +51,7 @@ def made_up_counts(states, sources=SOURCES, shared=True, steps=1, seed=0):
         "reward_max": np.full(size * blocks, -0.1),
     }
     space = Space(range(states), range(ACTIONS))
-    return Counts(space, [f"s{i}" for i in range(sources)], [True] * sources, **columns)
+    return Counts(space, [f"s{i}" for i in range(sources)], **columns)
 
 
 def best_of(work, repeats=REPEATS):
@@ -78,7 +78,7 @@ def backup_of(evidence, threads):
     """Return a function that does one backup."""
     numba.set_num_threads(threads)
     states = len(evidence.counts.space.states)
-    layer = Layer(evidence.masses(), np.zeros(states, dtype=bool), CEILING)
+    layer = Layer(evidence.masses(), np.zeros((states, ACTIONS), dtype=bool), CEILING)
     following, q_values = np.append(made_up_values(states), 0.0), np.empty((states, ACTIONS))
     return lambda: layer.backup(following, q_values)
 

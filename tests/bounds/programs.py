@@ -79,10 +79,20 @@ def support_holds(model, betas, h=0):
     return True
 
 
-def interval_program(model, betas, s, x, gamma, following, discount, side):
-    """The linear program over outcome distributions of (s, x) under observed support; None if nobody tried x."""
+def action_support_holds(model, betas, h=0):
+    """Whether every outcome of an action that somebody tried in a state was seen to follow that action there."""
+    for s in np.flatnonzero(~model.terminal):
+        seen = {key for beta in betas for key in shown(model, beta, s, h)}
+        for x in {x for x, _ in seen}:
+            if not all((x, outcome) in seen for outcome in outcomes_of(model, s, x, h)):
+                return False
+    return True
+
+
+def interval_program(model, betas, s, x, gamma, following, discount, side, by_action=False):
+    """The linear program over outcome distributions of (s, x) under an observed support; None if nobody tried x."""
     sources = [shown(model, beta, s) for beta in betas]
-    allowed = {outcome for source in sources for _, outcome in source}
+    allowed = {outcome for source in sources for a, outcome in source if a == x or not by_action}
     low, high = dict.fromkeys(allowed, 0.0), dict.fromkeys(allowed, 1.0)
     tried = False
     for source in sources:

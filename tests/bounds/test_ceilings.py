@@ -41,7 +41,7 @@ def test_printed_it_says_what_it_assumes():
         "bad: given the outcome that an action would have, the odds of taking it differ",
         "by a factor of at most 3.",
         "random is unconfounded",
-        "was seen to follow it at least once, in some source",
+        "follows at least a share of 0.01 of the sources' pooled visits to it",
         "hold at once with a probability of 0.95 or more",
         "These logs help:",
     ):
@@ -128,7 +128,7 @@ def test_other_tools_can_open_the_file_and_its_order_does_not_matter(tmp_path):
     made = cs.value_ceilings(COUNTS, 20, -0.1)
     made.save(tmp_path / "phi.parquet")
     table = pq.read_table(tmp_path / "phi.parquet")
-    assert table.column_names == ["step", "x", "y", "value", "vacuous", "terminal"] + [
+    assert table.column_names == ["step", "x", "y", "value", "vacuous", "unrestricted", "terminal"] + [
         f"q_value of {action}" for action in EASY.actions
     ]
     row = table.to_pandas().query("step == 3 and x == 2 and y == 5").iloc[0]
@@ -188,14 +188,14 @@ def test_what_is_provably_suboptimal_is_suboptimal_and_leaves_an_action():
 
 
 def test_bounds_of_different_problems_are_not_compared():
-    ceilings = cs.value_ceilings(COUNTS, 20, -0.1)
+    ceilings = cs.value_ceilings(COUNTS, 20, -0.1, confidence=0.95)
     for options, message in (({"horizon": 19}, "horizon 20, the floors 19"), ({"discount": 0.9}, "discount")):
-        floors = cs.value_floors(COUNTS, **{"horizon": 20, "reward_min": -1.1, **options})
+        floors = cs.value_floors(COUNTS, **{"horizon": 20, "reward_min": -1.1, "confidence": 0.95, **options})
         with pytest.raises(CausalShapingError, match=message):
             cs.provably_suboptimal(ceilings, floors)
     other = COUNTS.to_space(wider(COUNTS.space))
     with pytest.raises(CausalShapingError, match="same states and actions"):
-        cs.provably_suboptimal(ceilings, cs.value_floors(other, 20, -1.1))
+        cs.provably_suboptimal(ceilings, cs.value_floors(other, 20, -1.1, confidence=0.95))
 
 
 def test_bounds_that_contradict_each_other_mask_nothing():
@@ -208,7 +208,7 @@ def test_bounds_that_contradict_each_other_mask_nothing():
     ceilings = cs.value_ceilings(paid(0.0), 1, 0.0, support="any")
     floors = cs.value_floors(paid(1.0), 1, 1.0, support="any")
     with pytest.raises(CausalShapingError, match="The ceiling of 'a' at step 0 lies below its floor"):
-        cs.provably_suboptimal(ceilings, floors)
+        cs.provably_suboptimal(ceilings, floors, plug_in=True)
 
 
 def test_several_counts_are_merged_and_bounds_cannot_be_changed():
@@ -232,7 +232,7 @@ def test_actions_that_look_alike_and_numbers_of_numpy_survive_a_file(tmp_path):
     space = cs.Space(["a", "end"], [1, "1"], terminal=["end"])
     columns = {name: [0] for name in ("source", "state", "action", "reward_sum", "reward_min", "reward_max")}
     columns |= {"step": None, "next_state": [1], "terminated": [True], "n": [1]}
-    counts = cs.Counts.combined(space, ["s"], [True], columns)
+    counts = cs.Counts.combined(space, ["s"], columns)
     made = cs.value_ceilings(counts, 2, 1.0, support="any", confidence=np.float32(0.5))
     made.save(tmp_path / "phi.parquet")
     assert cs.Ceilings.load(tmp_path / "phi.parquet").checksum == made.checksum
@@ -246,7 +246,7 @@ def test_a_file_without_a_column_is_refused(tmp_path):
         cs.Ceilings.load(path)
 
 
-NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COUNTS.COLUMNS} | {"step": None})
+NONE = cs.Counts.combined(COUNTS.space, ["s"], {name: [] for name in COUNTS.COLUMNS} | {"step": None})
 
 
 @pytest.mark.parametrize(
@@ -271,10 +271,15 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], [True], {name: [] for name in COU
         (COUNTS, {"confidence": math.nan}, "confidence is nan"),
         (COUNTS, {"discount": 1.1}, "discount is 1.1"),
         (COUNTS, {"discount": 0.0}, "discount is 0.0"),
-        (COUNTS, {"min_visits": -1}, "min_visits is -1"),
+        (COUNTS, {"rarest": 0.0, "confidence": 0.95}, "rarest is 0.0; it must be between 0 and 1, such as 0.01"),
+        (
+            COUNTS,
+            {"rarest": 0.01},
+            "rarest says how many visits show all outcomes with confidence: pass confidence=0.95",
+        ),
         (COUNTS, {"value_max": math.inf}, "value_max is inf; it must be a finite number"),
         (COUNTS, {"value_max": 0.0, "method": "paper"}, "no value_max"),
-        (COUNTS, {"min_visits": 5, "support": "any"}, "leave it out for any other"),
+        (COUNTS, {"rarest": 0.1, "confidence": 0.95, "support": "any"}, "leave it out for any other"),
         (COUNTS, {"confounding": "high"}, "confounding is 'high'; give a number"),
         (COUNTS, {"method": "magic"}, "method is 'magic'; use 'joint' or 'paper'"),
         ([], {}, "There are no counts"),
@@ -297,12 +302,20 @@ def test_a_floor_needs_a_true_lower_bound():
 def test_a_table_has_a_row_per_step_and_state(stationary):
     found = cs.value_ceilings(COUNTS, 20, -0.1, stationary=stationary)
     table = found.to_pandas()
-    names = ["x", "y", "value", "vacuous", "terminal", *(f"q_value of {action}" for action in EASY.actions)]
+    names = [
+        "x",
+        "y",
+        "value",
+        "vacuous",
+        "unrestricted",
+        "terminal",
+        *(f"q_value of {action}" for action in EASY.actions),
+    ]
     assert list(table.columns) == ([] if stationary else ["step"]) + names
     assert table["value"].tolist() == found.values.ravel().tolist()
     s = EASY.state_at(2, 5)
     row = table[(table["x"] == 2) & (table["y"] == 5)].iloc[-1]
-    assert row[names[5:]].tolist() == found.q_values[..., s, :].reshape(-1, 5)[-1].tolist()
+    assert row[names[6:]].tolist() == found.q_values[..., s, :].reshape(-1, 5)[-1].tolist()
     assert "Ceilings(" in found._repr_html_()
     assert str(found) == found.summary()
 
@@ -326,8 +339,8 @@ def test_options_are_keywords_in_the_same_order():
         compute: [name for name, one in inspect.signature(compute).parameters.items() if one.kind is one.KEYWORD_ONLY]
         for compute in (cs.value_ceilings, cs.value_floors, cs.sensitivity)
     }
-    order = ["method", "support", "confounding", "fixed", "confidence", "discount", "stationary", "min_visits"]
-    order += ["value_max", "progress"]
+    order = ["method", "support", "confounding", "fixed", "confidence", "discount", "stationary", "rarest"]
+    order += ["value_max", "plug_in", "progress"]
     for names in orders.values():
         assert names == [name for name in order if name in names]
     with pytest.raises(TypeError, match="positional"):

@@ -106,14 +106,14 @@ def test_the_union_runs_over_every_limit_that_could_be_asked_for():
                 limits += 1  # p(x | s)
                 for _ in ends:
                     limits += 3 * 64  # p(x, o | s) from below, p(o | s, x) from below and above, 64 rewards
-    pooled = sampling_of(cs.count(logs), 0.95, horizon=4)
+    pooled = sampling_of(cs.count(logs), 0.05, horizon=4)
     assert pooled.alpha * limits == pytest.approx(0.05)
     assert not pooled.exact
-    kept = sampling_of(cs.count(logs, step_indexed=True), 0.95, horizon=4)
+    kept = sampling_of(cs.count(logs, step_indexed=True), 0.05, horizon=4)
     assert kept.exact
     assert kept.alpha == pytest.approx(pooled.alpha / 4)
     unlike = cs.count(logs, max_rewards=0)
-    assert sampling_of(unlike, 0.95, horizon=4).alpha * 2 * 3 * 2 * (1 + 7 * len(ends)) == pytest.approx(0.05)
+    assert sampling_of(unlike, 0.05, horizon=4).alpha * 2 * 3 * 2 * (1 + 7 * len(ends)) == pytest.approx(0.05)
 
 
 # Ceilings of samples --------------------------------------------------------------------------------------
@@ -228,6 +228,6 @@ def test_masses_that_add_to_more_than_one_are_scaled():
         columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [1, 1]}
         columns |= {"terminated": [True, True], "n": [wins, 10 - wins]}
         columns |= {"reward_sum": [wins, 0.0], "reward_min": [1.0, 0.0], "reward_max": [1.0, 0.0]}
-        parts.append(cs.Counts.combined(space, [name], [True], columns))
+        parts.append(cs.Counts.combined(space, [name], columns))
     assert cs.value_ceilings(parts, 1, 1.0).values[0, 0] == pytest.approx(0.5)
     assert cs.value_floors(parts, 1, 0.0).values[0, 0] == pytest.approx(0.5)

@@ -62,7 +62,7 @@ def by_step(model, beta, source, horizon):
     pooled = model.observe(beta, source)
     columns = {name: np.tile(getattr(pooled, name), horizon) for name in pooled.COLUMNS if name != "step"}
     columns["step"] = np.repeat(np.arange(horizon), len(pooled))
-    return cs.Counts.combined(model.space, [source], [True], columns, population=True)
+    return cs.Counts.combined(model.space, [source], columns, population=True)
 
 
 FIGURES = {
@@ -275,7 +275,7 @@ def test_trap_8_plug_in_minima_are_biased():
             columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [1, 1]}
             columns |= {"terminated": [True, True], "n": [wins, 20 - wins]}
             columns |= {"reward_sum": [wins, 0.0], "reward_min": [1.0, 0.0], "reward_max": [1.0, 0.0]}
-            parts.append(cs.Counts.combined(model.space, [f"d{i}"], [True], columns))
+            parts.append(cs.Counts.combined(model.space, [f"d{i}"], columns))
         low.append(paper(parts, 1, 1.0).values[0, 0])
         safe.append(cs.value_ceilings(parts, 1, 1.0, confidence=0.95).values[0, 0])
     assert np.mean(low) < 0.5 - 0.1

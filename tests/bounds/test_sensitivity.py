@@ -26,7 +26,7 @@ def one_choice(share, good=0.8, bad=0.5):
     columns = {"source": [0] * 4, "step": None, "state": [0] * 4, "action": [0, 0, 1, 1], "next_state": [1] * 4}
     columns |= {"terminated": [True] * 4, "n": mass, "reward_sum": mass * reward}
     columns |= {"reward_min": reward, "reward_max": reward}
-    return cs.Counts.combined(space, ["trial"], [True], columns, population=True)
+    return cs.Counts.combined(space, ["trial"], columns, population=True)
 
 
 def breakdown(share, good=0.8, bad=0.5):

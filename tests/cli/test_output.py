@@ -71,7 +71,7 @@ def test_defaults_that_the_help_spells_out_are_those_of_the_library():
     seeds = next(item for item in commands["reproduce"].params if item.name == "seeds")
     assert f"(default: {SEEDS}, quick {QUICK.seeds})" in seeds.help
     assert defaults["inspect", "level"] == signature(cs.contradictions).parameters["level"].default
-    for name in ("support", "confidence", "discount", "min_visits", "value_max", "stationary", "method"):
+    for name in ("support", "confidence", "discount", "rarest", "value_max", "stationary", "method"):
         assert defaults["ceilings", name] == signature(cs.value_ceilings).parameters[name].default
     for name in ("action", "reward", "episode", "step", "first_step", "terminated", "truncated"):
         assert defaults["inspect", name] == signature(open_logs).parameters[name].default

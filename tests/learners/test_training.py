@@ -646,7 +646,14 @@ def test_counts_spare_a_model_most_of_what_ceilings_leave_to_try(ceilings, name)
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"confidence": 0.95}, {"support": "any"}, {"min_visits": 500}, {"confounding": {"safe": 3.0, "good": 3.0}}],
+    [
+        {},
+        {"confidence": 0.95},
+        {"support": "any"},
+        {"confidence": 0.95, "rarest": 0.005},
+        {"support": "observed-action"},
+        {"confounding": {"safe": 3.0, "good": 3.0}},
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("name", SHAPED)

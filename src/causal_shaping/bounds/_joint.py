@@ -5,6 +5,9 @@ With w(s, x) = max over the allowed outcomes of r + discount * Vbar_{h+1}(s'), t
     Qbar_h(s, x) = w - sum over o of  max_i L_i(o) * (w - r(o) - discount * Vbar_{h+1}(s'(o)))
     Vbar_h(s)    = max over all declared actions x of Qbar_h(s, x),    Vbar_H = 0,    Vbar = 0 after termination.
 
+Where anything is allowed, the best successor is also an unknown state of vacuous value, unless the space is complete:
+the agent can meet a state that no log holds.
+
 Where masses have upper limits, the free mass fills the outcomes from the best downwards, each up to its limit: the
 greedy solution of the linear program over all distributions between the limits.
 """
@@ -12,27 +15,33 @@ greedy solution of the linear program over all distributions between the limits.
 from __future__ import annotations
 
 import itertools
+import math
+import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
 
 from causal_shaping._compile import njit
 from causal_shaping._progress import Progress, no_progress
+from causal_shaping.bounds._compare import Excess, excess_masses
 from causal_shaping.bounds._masses import Evidence, Masses
 from causal_shaping.bounds._sweeps import Solution, fixed_point
-from causal_shaping.bounds.settings import Settings
-from causal_shaping.bounds.support import given_support, terminal_states, unrestricted_states
+from causal_shaping.bounds.settings import Settings, vacuous_values
+from causal_shaping.bounds.support import Given, given_support, terminal_states, unrestricted_cells
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.errors import ContradictionError
+from causal_shaping.errors import ArgumentError, ContradictionError
 
 ROUNDING = 1e-9
 """Masses of one (s, x) that contradict each other by more than this do so by more than rounding."""
 
 CONTRADICTION_LEVEL = 1e-3
 """The probability of calling sources contradictory that are not."""
+
+DOUBTFUL_LEVEL = 0.05
+"""Sources that look this unlikely to have watched one world void the guarantee."""
 
 MANY_OUTCOMES = 100_000
 """With fewer outcomes than this one thread is as fast as several."""
@@ -45,19 +54,22 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
     evidence = Evidence(counts, settings, side)
     terminal = terminal_states(counts)
     highest = np.inf if settings.value_max is None else settings.value_max
-    unrestricted = unrestricted_states(counts, settings.support)
+    unrestricted = unrestricted_cells(counts, settings)
     shape = (len(counts.space.states), len(counts.space.actions))
+
+    agreement = Agreement(counts, evidence)
 
     def layer(step: int | None) -> Layer:
         masses = evidence.masses(step)
-        _refuse_contradiction(evidence, masses, step)
-        return Layer(masses, unrestricted | (masses.visits < settings.min_visits), side)
+        agreement.check(masses, step)
+        return Layer(masses, unrestricted.at(step), side, unrestricted.by_action)
 
-    def backup(current: Layer, values: FloatArray) -> FloatArray:
+    def backup(current: Layer, values: FloatArray, unknown: float) -> FloatArray:
         following = np.append(side * values, 0.0)  # and after an end
-        # The best that could follow (the worst, for a floor): any state that is not terminal, or the end. This is what
-        # an action does that nobody tried, so that a state in which no source acted gets the vacuous value.
-        best = following[:-1][~terminal].max(initial=0.0)
+        # The best that could follow (the worst, for a floor): any state that is not terminal, an unknown one, or the
+        # end. This is what an action does that nobody tried, so that a state in which no source acted gets the vacuous
+        # value.
+        best = following[:-1][~terminal].max(initial=max(0.0, unknown))
         unproven: Any = best if allowed is None else allowed.best(following, best, shape)
         turned = np.full(shape, side * settings.reward_bound + discount * unproven)
         current.set_free_values(turned, everywhere=allowed is not None)
@@ -72,11 +84,25 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
             result[allowed.pair // shape[1]] = False
         return result
 
+    def anything_in(current: Layer) -> bool:
+        """Whether anything may follow some (s, x)."""
+        return bool((current.anything(shape, allowed) & ~terminal[:, None]).any())
+
+    # What an unknown state is worth at each step, and after the last: no more than an end if the space is complete.
+    unknown = np.append(side * vacuous_values(settings, side), 0.0)
+    matters, unrestrained = bool(unknown[0] > 0), False
+    if counts.space.complete:
+        unknown[:] = 0.0
     if settings.stationary:
         pooled = layer(None)
+        unrestrained = matters and anything_in(pooled)
+        if unrestrained:
+            _refuse_endless(unknown)
+        elif matters:
+            unknown[:] = 0.0
 
         def sweep(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-            q_values = backup(pooled, values)
+            q_values = backup(pooled, values, unknown[0])
             return q_values.max(axis=-1), q_values
 
         # From 0 sweeps approach the limit of ever longer horizons. From a known upper bound they fall, and never below
@@ -85,33 +111,74 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
         values, q_values, sweeps, contraction, remainder = fixed_point(sweep, start, counts.space.states, discount)
         values[~terminal] += side * remainder
         q_values[~terminal] += side * remainder
-        return Solution(values, q_values, vacuous_in(pooled), terminal, sweeps, contraction)
+        return Solution(
+            values,
+            q_values,
+            vacuous_in(pooled),
+            pooled.unrestricted_states,
+            terminal,
+            sweeps,
+            contraction,
+            no_other_states=unrestrained and counts.space.complete,
+            **agreement.found(),
+        )
 
     values, q_values = np.zeros((horizon + 1, shape[0])), np.empty((horizon, *shape))
-    vacuous = np.empty((horizon, shape[0]), dtype=bool)
+    vacuous, free = (np.empty((horizon, shape[0]), dtype=bool) for _ in range(2))
     every = layer(None) if counts.step is None else None
     for h in reversed(range(horizon)):
         current = every or layer(h)
-        q_values[h] = backup(current, values[h + 1])
+        q_values[h] = backup(current, values[h + 1], unknown[h + 1])
         values[h] = q_values[h].max(axis=-1)
-        vacuous[h] = vacuous_in(current)
+        vacuous[h], free[h] = vacuous_in(current), current.unrestricted_states
+        if matters and h < horizon - 1 and (h == horizon - 2 or not (unrestrained or every)):
+            unrestrained = anything_in(current)
         progress(horizon - h, horizon, "Bounding values")
-    return Solution(values[:-1], q_values, vacuous, terminal)
+    told = {"no_other_states": unrestrained and counts.space.complete, **agreement.found()}
+    return Solution(values[:-1], q_values, vacuous, free, terminal, **told)
+
+
+def _refuse_endless(unknown: FloatArray) -> None:
+    """Refuse an infinite-horizon bound in which an unknown state of endless value can follow."""
+    if math.isinf(unknown[0]):
+        raise ArgumentError(
+            "There is no infinite-horizon bound: the states were read off the logs, and one that no log holds may pay "
+            "for ever. Declare all states with states=, or pass a discount below 1 (discount=0.99), a known upper "
+            "bound on values (value_max=), or a horizon (stationary=False)."
+        )
 
 
 class Layer:
-    """The masses of one step or of all, made ready for the kernel; in `unrestricted` states free mass does anything."""
+    """The masses of one step or of all, made ready for the kernel.
 
-    def __init__(self, masses: Masses, unrestricted: BoolArray, side: float) -> None:
+    In `unrestricted` (s, x), bool [states, actions], free mass does anything. Elsewhere it does what was seen in the
+    state, `by_action` what was seen after the action.
+    """
+
+    def __init__(self, masses: Masses, unrestricted: BoolArray, side: float, by_action: bool = False) -> None:
+        self.by_action = by_action
         self.masses = masses._replace(rewards=side * masses.rewards)
         self.free_value = np.full(len(masses.state), -np.inf)
-        self.unrestricted = np.flatnonzero(unrestricted[masses.state])
+        self.unrestricted = np.flatnonzero(unrestricted[masses.state, masses.action])
+        self.unrestricted_states = np.zeros(len(masses.visits), dtype=bool)
+        self.unrestricted_states[masses.state[self.unrestricted]] = True
         outcomes = len(masses.lower)
         parts = numba.get_num_threads() if outcomes >= MANY_OUTCOMES else 1
         near = np.searchsorted(masses.first[1:], np.arange(1, parts) * (outcomes / parts))
         # Cut between states: all cells of a state are worked on together.
         edges = [0, *np.searchsorted(masses.state, masses.state[near]).tolist(), len(masses.state)]
         self.parts = list(itertools.pairwise(edges))
+
+    def anything(self, shape: tuple[int, int], allowed: Given | None) -> BoolArray:
+        """Return in which (s, x) some mass may do anything: bool [states, actions]."""
+        masses, result = self.masses, np.ones(shape, dtype=bool)
+        result[masses.state, masses.action] = False
+        free = np.arange(len(masses.state)) if allowed is not None else self.unrestricted
+        free = free[masses.total[free] < 1]
+        result[masses.state[free], masses.action[free]] = True
+        if allowed is not None:
+            result.ravel()[allowed.pair] = False
+        return result
 
     def set_free_values(self, unproven: FloatArray, everywhere: bool) -> None:
         """Set the value of free mass, from the best that could follow each (s, x)."""
@@ -120,7 +187,7 @@ class Layer:
 
     def backup(self, following: FloatArray, q_values: FloatArray) -> None:
         """Write the bound of one step for every cell; see `backup_state`."""
-        arguments = (self.masses, following, self.free_value, q_values)
+        arguments = (self.masses, following, self.free_value, self.by_action, q_values)
         if len(self.parts) == 1:
             _backup(*self.parts[0], *arguments)
             return
@@ -129,22 +196,79 @@ class Layer:
                 done.result()
 
 
-def _refuse_contradiction(evidence: Evidence, masses: Masses, step: int | None) -> None:
-    """Refuse intervals of mass that hold no distribution, beyond rounding and sampling error."""
-    if not (_conflict(masses) > ROUNDING).any():
-        return
-    counts = evidence.counts
-    if not counts.population:
-        masses = evidence.allowing_for_chance(CONTRADICTION_LEVEL).masses(step)
-    conflict = _conflict(masses)
-    cell = int(conflict.argmax())
-    if conflict[cell] > ROUNDING:
-        raise ContradictionError(
-            f"The sources contradict each other on what {counts.space.actions[masses.action[cell]]!r} does in "
-            f"{counts.space.states[masses.state[cell]]!r}{'' if step is None else f' at step {step}'}: no outcome "
-            f"distribution fits what they prove, by a mass of {conflict[cell]:.3g}. At least one is more confounded "
-            "than declared, or they did not watch the same world. Raise confounding, or leave a source out."
-        )
+class Agreement:
+    """Whether all sources can have watched one world, and what was scaled where they differ within sampling error.
+
+    At any confounding the masses that sources prove of one (s, x) add to at most 1. In a sample they may add to more by
+    chance (see `excess_masses`): they are scaled then, and counted; beyond chance they are refused. With finite
+    confounding, intervals of mass that hold no distribution are refused in the same way.
+    """
+
+    _excess: ClassVar[weakref.WeakKeyDictionary[Counts, Excess]] = weakref.WeakKeyDictionary()  # floors ask again
+
+    def __init__(self, counts: Counts, evidence: Evidence) -> None:
+        self.counts, self.evidence = counts, evidence
+        self.limited = any(map(math.isfinite, evidence.gammas))
+        self.scaled, self.largest_total, self.p_value = 0, 1.0, 1.0
+
+    def check(self, masses: Masses, step: int | None) -> None:
+        """Count what is scaled, and refuse what is contradictory; masses are those of a step or of all."""
+        over = masses.total > 1 + ROUNDING
+        self.scaled += int(over.sum())
+        self.largest_total = float(masses.total.max(initial=self.largest_total, where=over))
+        if len(self.counts.sources) > 1 and not self.counts.population and self.p_value == 1.0:
+            shares = masses if self.evidence.sampling is None else self.evidence.as_plug_in().masses(step)
+            if (shares.total > 1 + ROUNDING).any():
+                self._refuse_excess()
+        conflict = _conflict(masses)
+        if not (conflict > ROUNDING).any() or not (self.limited or self.counts.population):
+            return
+        if not self.counts.population:
+            masses = self.evidence.allowing_for_chance(CONTRADICTION_LEVEL).masses(step)
+            conflict = _conflict(masses)
+        cell = int(conflict.argmax())
+        if conflict[cell] > ROUNDING:
+            where = self._where(masses.state[cell], masses.action[cell], step)
+            confounded = "at least one is more confounded than declared, or " if self.limited else ""
+            raise ContradictionError(
+                f"The sources contradict each other on what {where}: no outcome distribution fits what they prove, by "
+                f"a mass of {conflict[cell]:.3g}. Either {confounded}they did not watch the same world, or a hidden "
+                "cause lasts over the episode. "
+                f"{'Raise confounding, or leave' if self.limited else 'Leave'} a source out."
+            )
+
+    def _refuse_excess(self) -> None:
+        """Refuse masses that add to more than 1 beyond chance; once for all steps."""
+        if self.counts not in self._excess:
+            self._excess[self.counts] = excess_masses(self.counts)
+        excess = self._excess[self.counts]
+        if not len(excess.p_value):
+            return
+        cell = int(excess.p_value.argmin())
+        self.p_value = min(float(excess.p_value[cell]), 1.0 - ROUNDING)
+        if self.p_value < CONTRADICTION_LEVEL:
+            step = int(excess.step[cell]) if self.counts.step_indexed else None
+            where = self._where(excess.state[cell], excess.action[cell], step)
+            raise ContradictionError(
+                f"The sources contradict each other on what {where}, whatever their confounding: they prove a mass of "
+                f"{excess.total[cell]:.4g}, more than 1 and more than chance allows (p = {self.p_value:.1g} over all "
+                "states and actions). Either they did not watch the same world, or a hidden cause lasts over the "
+                "episode. Leave a source out."
+            )
+
+    def _where(self, state: int, action: int, step: int | None) -> str:
+        space = self.counts.space
+        return f"{space.actions[action]!r} does in {space.states[state]!r}{'' if step is None else f' at step {step}'}"
+
+    def found(self) -> dict[str, Any]:
+        """Return what a solution says of it."""
+        caveats: tuple[str, ...] = ()
+        if self.p_value < DOUBTFUL_LEVEL:
+            caveats = (
+                f"the sources prove more mass than 1 of an action in a state, which chance hardly explains (p = "
+                f"{self.p_value:.1g}): they did not watch the same world, or a hidden cause lasts over the episode.",
+            )
+        return {"scaled": self.scaled, "largest_total": self.largest_total, "caveats": caveats}
 
 
 def _conflict(masses: Masses) -> FloatArray:
@@ -159,14 +283,14 @@ def _conflict(masses: Masses) -> FloatArray:
 
 
 @njit(nogil=True)
-def _backup(begin, end, masses, following, free_value, q_values):  # type: ignore[no-untyped-def]
+def _backup(begin, end, masses, following, free_value, by_action, q_values):  # type: ignore[no-untyped-def]
     """Write the bounds of cells begin .. end - 1 into `q_values` [states, actions]; see `backup_state`."""
     # Unpacked once: each use of a tuple counts references to all of its arrays.
     rewards, _, state, action, first, rest, after, reward, lower, upper, deficit, total = masses
     cell = begin
     while cell < end:
         s, last = state[cell], cell + 1
-        while last < end and state[last] == s:
+        while not by_action and last < end and state[last] == s:
             last += 1
         seen = backup_state(s, cell, last, action, first, after, reward, lower, deficit, rewards, following, q_values)
         for k in range(cell, last):
@@ -184,7 +308,7 @@ def _backup(begin, end, masses, following, free_value, q_values):  # type: ignor
 def backup_state(  # type: ignore[no-untyped-def]
     s, begin, end, action, first, after, reward, lower, deficit, rewards, following, out
 ):
-    """Write what proven mass earns, for cells begin .. end - 1 of one state, and return the best outcome seen there.
+    """Write what proven mass earns, for cells begin .. end - 1 of one state, and return the best outcome seen in them.
 
     Arrays as in `Masses`, but turned, so that the best is the largest: rewards and `following` are negated for a floor.
     `following` comes discounted, and ends with the value after an end. What is earned goes to `out[s, action]`.

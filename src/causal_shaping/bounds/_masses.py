@@ -10,6 +10,19 @@ and since all sources watch the same world, between max_i L_i(o) and min_i U_i(o
 Manski's p_i(x, o | s) and there is no upper one. A row whose outcome is unknown proves that x was taken; its outcome
 may have been anything, so it adds to no L, and a source with such rows sets no U there.
 
+**Rewards** are part of an outcome: as they are, or as the bin that they fall into. A bin has a *safe edge* e, for a
+ceiling the largest reward that it can hold (`reward_max` in the top one), for a floor the smallest. Let source i have
+the mean m_i(o) within the bin. Rewards under do(x) have a density against those that source i shows of at least
+L_i(o) / p_i(o), reward by reward, as the marginal sensitivity model limits the odds given the whole outcome; so of the
+mass M(o) of an outcome a part L_i(o) earns m_i(o) on average, the rest e at most, and
+
+    sum of rewards in o  <=  M(o) e - max_i L_i(o) (e - m_i(o)).
+
+The last term is the *deficit* of o. This is never looser than one mean reward for all bins together at the same
+masses: with w the value of free mass and v_i(b) that of what source i proves in bin b, the sum over b of
+max_i L_i(b) (w - v_i(b)) is at least that of any one source, and no edge exceeds `reward_max`, so that w is not larger
+either. With one source and Gamma = 1 the bound is the mean itself.
+
 With finite samples, shares are replaced by confidence limits on the side that widens the interval; see `sampling_of`.
 """
 
@@ -18,7 +31,6 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +39,7 @@ import numpy.typing as npt
 from causal_shaping._compile import njit
 from causal_shaping.bounds._limits import Sampling, lower_limit, upper_limit
 from causal_shaping.bounds.settings import Settings
+from causal_shaping.bounds.support import reward_keys
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.counts import MAX_REWARDS, Counts
 from causal_shaping.data.space import UNKNOWN, Bins
@@ -45,40 +58,49 @@ class Masses(NamedTuple):
     `first[k]` .. `first[k + 1]` - 1. `rest`, `upper` and `deficit` are empty if all of their entries have the default.
     """
 
-    rewards: FloatArray  # [distinct rewards], rising
+    rewards: FloatArray  # [distinct rewards, or bins], rising: the reward, or the safe edge of the bin
     visits: FloatArray  # [states], how often all sources together acted in a state
     state: IntArray  # [cells]
     action: IntArray  # [cells]
     first: LongArray  # [cells + 1]
     rest: FloatArray  # [cells], the most mass that all other outcomes can have together, by default 1
     after: IntArray  # [outcomes], the next state; the number of states if the episode ended
-    reward: npt.NDArray[Any]  # uint16 or wider [outcomes], a position in `rewards`; if continuous, of the extreme one
+    reward: npt.NDArray[Any]  # uint16 or wider [outcomes], a position in `rewards`
     lower: FloatArray  # [outcomes], max_i L_i
     upper: FloatArray  # [outcomes], min_i U_i, by default 1
-    deficit: FloatArray  # [outcomes], max_i L_i(o) |extreme - mean reward of i there|, by default 0
+    deficit: FloatArray  # [outcomes], max_i L_i(o) |safe edge - mean reward of i there|, by default 0
     total: FloatArray  # [cells], the sum of `lower`
 
 
-def sampling_of(counts: Counts, confidence: float, horizon: int, rewards: int = 0) -> Sampling:
-    """Return limits that all hold at once with the given confidence.
+def sampling_of(counts: Counts, error: float, horizon: int, rewards: int = 0) -> Sampling:
+    """Return limits of which any is wrong with a probability of `error` at most.
 
     The union bound runs over all limits that could ever be asked for, seen or not: per source, step, state and action
     one for p(x | s), and per outcome a lower one for p(x, o | s), a lower and an upper one for p(o | s, x), and, where
-    rewards are continuous, four more for mean rewards, two for a ceiling and two for a floor. Outcomes are a next
-    state, ended or not, or an end without a next state; times the discrete rewards, taken to be `MAX_REWARDS` or the
-    number of those seen, `rewards`. Every limit is wrong with probability at most (1 - confidence) divided by their
-    number.
+    rewards are in bins, four more for deficits, two for a ceiling and two for a floor. So the same limits serve both.
+    Outcomes are a next state, ended or not, or an end without a next state; times the bins, or the discrete rewards,
+    taken to be `MAX_REWARDS` or the number of those seen, `rewards`. Every limit is wrong with probability at most
+    `error` divided by their number.
 
     Counts by step have exact limits: given how often a step began in s, what follows is binomial. This takes the
     number of episodes as fixed beforehand. With steps pooled, how often s was visited depends on what followed
-    earlier visits, so limits are time-uniform; they hold for logs of any length, however it was chosen.
+    earlier visits, so limits are time-uniform; they hold for logs of any length, however it was chosen. Bins are taken
+    as chosen beforehand: edges that were found in the same logs make the limits approximate.
     """
     steps = horizon if counts.step_indexed else 1
-    states, actions = len(counts.space.states), len(counts.space.actions)
-    discrete = counts.discrete_rewards
-    outcomes = (2 * states + 1) * (max(MAX_REWARDS, rewards) if discrete else 1)
-    limits = len(counts.sources) * steps * states * actions * (1 + outcomes * (3 if discrete else 7))
-    return Sampling(alpha=(1 - confidence) / limits, exact=counts.step_indexed)
+    states, actions, bins = len(counts.space.states), len(counts.space.actions), counts.space.reward_bins
+    distinct, each = (max(MAX_REWARDS, rewards), 3) if bins is None else (len(bins.edges) + 1, 7)
+    outcomes = (2 * states + 1) * distinct
+    limits = len(counts.sources) * steps * states * actions * (1 + outcomes * each)
+    return Sampling(alpha=error / limits, exact=counts.step_indexed)
+
+
+def _edges(bins: Bins, extreme: float, side: float) -> tuple[FloatArray, FloatArray]:
+    """Return the safe edge of each bin, and its width: infinite where nobody knows the far edge, in an outer bin."""
+    cuts = np.array(bins.edges)
+    low, high = np.append(-np.inf, cuts), np.append(cuts, np.inf)
+    safe, far = (np.minimum(high, extreme), low) if side > 0 else (np.maximum(low, extreme), high)
+    return safe, np.maximum(side * (safe - far), 0.0)
 
 
 def _distinct_rewards(counts: Counts) -> FloatArray:
@@ -90,15 +112,14 @@ def _distinct_rewards(counts: Counts) -> FloatArray:
 def _harmonise_outcomes(counts: Counts, distinct: FloatArray, side: float) -> tuple[Counts, FloatArray]:
     """Return counts in which equal outcomes of different sources look equal, and their distinct rewards.
 
-    If the rewards of one source are continuous, those of all are. If one source does not record where its episodes end,
-    none does. And rewards that differ by rounding become one, the largest of them for a ceiling, else the smallest.
+    If one source does not record where its episodes end, none does. And rewards that differ by rounding become one, the
+    largest of them for a ceiling, else the smallest; those in bins stay as they are.
     """
-    discrete = counts.discrete_rewards
     changed: dict[str, Any] = {}
     if (counts.terminated & (counts.next_state == UNKNOWN)).any():
         changed["next_state"] = np.where(counts.terminated, UNKNOWN, counts.next_state)
     width = SAME_REWARD * np.abs(distinct).max(initial=0.0)
-    if (np.diff(distinct) <= width).any():
+    if counts.discrete_rewards and (np.diff(distinct) <= width).any():
         first = np.zeros(len(distinct), dtype=np.int64)  # of the group of each: none is wider than `width`
         for i in range(1, len(distinct)):
             first[i] = first[i - 1] if distinct[i] <= distinct[first[i - 1]] + width else i
@@ -107,16 +128,14 @@ def _harmonise_outcomes(counts: Counts, distinct: FloatArray, side: float) -> tu
         changed["reward_min"] = representative[np.searchsorted(distinct, counts.reward_min)]
         changed["reward_max"] = changed["reward_min"]
         distinct = np.unique(representative)
-    if not changed and discrete:
+    if not changed:
         return counts, distinct
     columns = {name: getattr(counts, name) for name in counts.COLUMNS} | changed
-    one = None if discrete else Bins(edges=(np.finfo(np.float64).max,))
-    space = replace(counts.space, reward_bins=one)
-    return Counts.combined(space, counts.sources, columns, population=counts.population), distinct
+    return Counts.combined(counts.space, counts.sources, columns, population=counts.population), distinct
 
 
 class _Entries(NamedTuple):
-    """The entries of one step, or of all pooled, source by source: columns of `Counts`, `reward` if it is discrete."""
+    """The entries of one step, or of all pooled, source by source: columns of `Counts`; `reward` as `reward_keys`."""
 
     state: IntArray
     action: IntArray
@@ -141,16 +160,19 @@ class Evidence:
     """What sources show, and how checked settings want it to be read."""
 
     def __init__(self, counts: Counts, settings: Settings, side: float) -> None:
-        extreme = self.extreme = settings.reward_bound
-        self.discrete = counts.discrete_rewards
-        distinct = _distinct_rewards(counts) if self.discrete else np.array([extreme])
-        sure = settings.confidence
-        self.sampling = None if sure is None else sampling_of(counts, sure, settings.horizon, len(distinct))
+        bins, self.side = counts.space.reward_bins, side
+        self.binned = bins is not None
+        # What distinguishes rewards (they themselves, or the numbers of the bins), what each counts as, and widths.
+        keys = _distinct_rewards(counts) if bins is None else np.arange(len(bins.edges) + 1.0)
+        self.sampling = None
+        if settings.confidence is not None:
+            self.sampling = sampling_of(counts, settings.limits_error, settings.horizon, len(keys))
         self.gammas = [settings.gamma(name) for name in counts.sources]
-        self.counts, self.rewards = _harmonise_outcomes(counts, distinct, side)
-        # The furthest that any reward seen lies from the extreme one.
-        seen = (counts.reward_min.min(initial=extreme), counts.reward_max.max(initial=extreme))
-        self.max_reward_gap = float(np.abs(extreme - np.array(seen)).max())
+        self.counts, self.keys = _harmonise_outcomes(counts, keys, side)
+        self.reward = reward_keys(self.counts)
+        self.rewards, self.widths = self.keys, np.zeros(len(keys))
+        if bins is not None:
+            self.rewards, self.widths = _edges(bins, settings.reward_bound, side)
 
     def allowing_for_chance(self, level: float) -> Evidence:
         """Return the same evidence, read with limits of which any is wrong with a probability of about `level`.
@@ -161,28 +183,44 @@ class Evidence:
         result.sampling = Sampling(alpha=level / (4 * len(self.counts)), exact=self.counts.step_indexed)
         return result
 
+    def as_plug_in(self) -> Evidence:
+        """Return the same evidence with shares as they are, at unlimited confounding."""
+        result = copy.copy(self)
+        result.sampling, result.gammas = None, [math.inf] * len(self.gammas)
+        return result
+
     def masses(self, step: int | None = None) -> Masses:
         """Return what the sources prove together of a step; of all steps for counts that pool them."""
         parts, entries = self._entries(step)
         capped, size = any(map(math.isfinite, self.gammas)), len(entries.n)
         upper, unseen, rest = (np.ones(size if capped else 0) for _ in range(3))
-        proven = _Proven(np.zeros(size), upper, unseen, rest, np.zeros(0 if self.discrete else size))
+        proven = _Proven(np.zeros(size), upper, unseen, rest, np.zeros(size if self.binned else 0))
         for here, gamma in zip(parts, self.gammas, strict=True):
             source = _Source(entries, here, gamma, self.sampling)
             n = entries.n[here]
             proven.lower[here] = source.at_least(n)
-            if not self.discrete and self.max_reward_gap > 0:
-                mean = entries.reward_sum[here] / n
-                share = np.clip(np.abs(self.extreme - mean) / self.max_reward_gap, 0.0, 1.0)
-                proven.deficit[here] = self.max_reward_gap * source.at_least(n * share, fractional=True)
+            if self.binned:
+                proven.deficit[here] = self._deficits(source, proven.lower[here], entries, here)
             if math.isfinite(gamma):
                 proven.upper[here], proven.unseen[here], proven.rest[here] = source.at_most(n)
         begin, end = (np.array([getattr(here, edge) for here in parts]) for edge in ("start", "stop"))
         visits = _visits(entries.state, entries.n, len(self.counts.space.states))
-        cells, outcomes = _merge(entries, proven, begin, end, self._room(visits, 0, 0, capped), False)
+        cells, outcomes = _merge(entries, proven, begin, end, self.keys, self._room(visits, 0, 0, capped), False)
         room = self._room(visits, cells, outcomes, capped)
-        _merge(entries, proven, begin, end, room, True)
+        _merge(entries, proven, begin, end, self.keys, room, True)
         return room._replace(total=np.add.reduceat(room.lower, room.first[:-1]) if cells else np.zeros(0))
+
+    def _deficits(self, source: _Source, lower: FloatArray, entries: _Entries, here: slice) -> FloatArray:
+        """Return L (e - m) of each entry, with e the safe edge of its bin and m the mean reward; a limit of it."""
+        n, reward = entries.n[here], entries.reward[here].astype(np.int64)
+        gap = np.maximum(self.side * (self.rewards[reward] - entries.reward_sum[here] / n), 0.0)
+        if self.sampling is None:
+            return np.asarray(lower * gap)
+        # Each visit is a trial that lies between 0 and 1: by how much of the bin's width its reward misses the edge.
+        # Of the outer bin that is not known.
+        width = np.where(np.isfinite(self.widths) & (self.widths > 0), self.widths, 0.0)[reward]
+        share = np.clip(np.divide(gap, width, out=np.zeros(len(gap)), where=width > 0), 0.0, 1.0)
+        return np.asarray(width * source.at_least(n * share, fractional=True))
 
     def _room(self, visits: FloatArray, cells: int, outcomes: int, capped: bool) -> Masses:
         """Return masses with arrays that `_merge` writes."""
@@ -197,15 +235,14 @@ class Evidence:
             reward=np.zeros(outcomes, dtype=np.min_scalar_type(max(256, len(self.rewards)))),
             lower=np.empty(outcomes),
             upper=np.empty(outcomes if capped else 0),
-            deficit=np.empty(0 if self.discrete else outcomes),
+            deficit=np.empty(outcomes if self.binned else 0),
             total=np.empty(0),
         )
 
     def _entries(self, step: int | None) -> tuple[list[slice], _Entries]:
         """Return where the entries of each source stand, and the entries."""
         counts, here = self.counts, parts_of(self.counts, step)
-        reward = counts.reward_min if self.discrete else np.zeros(0)
-        entries = _Entries(**{name: getattr(counts, name) for name in _Entries._fields[:-1]}, reward=reward)
+        entries = _Entries(**{name: getattr(counts, name) for name in _Entries._fields[:-1]}, reward=self.reward)
         if counts.step is None:
             return here, entries
         ends = np.cumsum([0, *(part.stop - part.start for part in here)]).tolist()
@@ -334,7 +371,7 @@ def _unseen(state: Any, action: Any, low: Any) -> Any:
 
 
 @njit(nogil=True)
-def _merge(entries: Any, proven: Any, begin: Any, end: Any, masses: Any, write: Any) -> Any:
+def _merge(entries: Any, proven: Any, begin: Any, end: Any, keys: Any, masses: Any, write: Any) -> Any:
     """Merge the sources' entries, each sorted by (s, x, outcome), into masses; return how many cells and outcomes.
 
     The entries of source i are `begin[i]` .. `end[i]` - 1. With `write` false nothing is written: a first run to learn
@@ -343,12 +380,10 @@ def _merge(entries: Any, proven: Any, begin: Any, end: Any, masses: Any, write: 
     # Unpacked once: inside loops every use of a tuple would count references to its arrays.
     state, action, next_state, terminated, _, _, reward = entries
     lower, upper, unseen, rest, deficit = proven
-    rewards, visits, to_state, to_action, to_first, to_rest, to_after, to_reward, to_lower, to_upper, to_deficit, _ = (
-        masses
-    )
+    _, visits, to_state, to_action, to_first, to_rest, to_after, to_reward, to_lower, to_upper, to_deficit, _ = masses
     sources, cells, outcomes = len(begin), 0, 0
     at, last = begin.copy(), begin.copy()  # where each source stands, and where its entries of the cell end
-    capped, discrete = len(upper) > 0, len(reward) > 0
+    capped, binned = len(upper) > 0, len(deficit) > 0
     while True:
         s, x = -1, -1
         for i in range(sources):
@@ -388,7 +423,7 @@ def _merge(entries: Any, proven: Any, begin: Any, end: Any, masses: Any, write: 
                     low = max(low, lower[entry])
                     if capped:
                         high = min(high, upper[entry])
-                    if not discrete:
+                    if binned:
                         short = max(short, deficit[entry])
                     at[i] += 1
                 elif capped and last[i] > begin[i] and state[last[i] - 1] == s and action[last[i] - 1] == x:
@@ -396,9 +431,8 @@ def _merge(entries: Any, proven: Any, begin: Any, end: Any, masses: Any, write: 
             if write:
                 to_after[outcomes] = len(visits) if terminated[best] else next_state[best]
                 to_lower[outcomes] = low
-                if discrete:
-                    to_reward[outcomes] = np.searchsorted(rewards, reward[best])
-                else:
+                to_reward[outcomes] = np.searchsorted(keys, reward[best])
+                if binned:
                     to_deficit[outcomes] = short
                 if capped:
                     to_upper[outcomes] = high
@@ -412,4 +446,4 @@ def _before(first: Any, second: Any, next_state: Any, terminated: Any, reward: A
         return next_state[first] < next_state[second]
     if terminated[first] != terminated[second]:
         return terminated[second]
-    return len(reward) > 0 and reward[first] < reward[second]
+    return reward[first] < reward[second]

@@ -111,7 +111,7 @@ def paper_ceilings(counts: Counts, settings: Settings) -> Solution:
     q_values[np.isinf(q_values)] = np.nan
     q_values[..., terminal, :] = 0.0
     caveats = _caveats(counts, reward_max, tried, acted, vacuous, below_zero, clip_reached)
-    solution = Solution(values, q_values, vacuous, terminal, caveats=caveats)
+    solution = Solution(values, q_values, vacuous, ~vacuous & ~terminal, terminal, caveats=caveats)
     return replace(solution, sweeps=sweeps, contraction=contraction) if settings.stationary else solution
 
 
@@ -137,6 +137,9 @@ def _caveats(
         "In some states no source acted: (H - h) b leaves out one of the rewards that they can have.": vacuous.any(),
         "A source entered states in which it never acted; inside its own pass they are worth 0.": (
             not ever[counts.source[follows], counts.next_state[follows]].all()
+        ),
+        "The states were read off the logs, and one that no log holds may be worth more; declare them with states=.": (
+            b > 0 and not counts.space.complete
         ),
         "Some outcomes are unknown; they were taken to be like the known ones.": not counts.outcome_known.all(),
     }

@@ -21,10 +21,14 @@ class Solution:
     values: FloatArray
     q_values: FloatArray
     vacuous: BoolArray
+    unrestricted: BoolArray
     terminal: BoolArray
     sweeps: int | None = None
     contraction: float | None = None
     caveats: tuple[str, ...] = ()
+    no_other_states: bool = False
+    scaled: int = 0
+    largest_total: float = 1.0
 
 
 def fixed_point(

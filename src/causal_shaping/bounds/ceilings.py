@@ -19,8 +19,8 @@ from causal_shaping.bounds._joint import joint_bounds
 from causal_shaping.bounds._published import paper_ceilings
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
 from causal_shaping.bounds.settings import Confounding, Settings, merge_counts
-from causal_shaping.bounds.support import Support, sources_without_terminations
-from causal_shaping.data.arrays import BoolArray
+from causal_shaping.bounds.support import OBSERVED, Support, sources_without_terminations
+from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ContradictionError
 
@@ -41,7 +41,7 @@ def value_ceilings(
     confidence: float | None = None,
     discount: float = 1.0,
     stationary: bool = False,
-    min_visits: float = 0.0,
+    rarest: float | None = None,
     value_max: float | None = None,
     progress: Progress = no_progress,
 ) -> Ceilings:
@@ -61,8 +61,8 @@ def value_ceilings(
     over every source x state x action x outcome (x step), seen or not, each limit with its share (1 - confidence) / K.
     The number K and what it counts: `bounds._masses.sampling_of`. Exact: counts by step (binomial limits, for a number
     of episodes that was fixed beforehand) and pooled counts (time-uniform limits, for logs of any length). Approximate:
-    mean rewards, where rewards are continuous, are limited as if no reward lay beyond those seen on the far side. Not
-    covered: the assumption behind `support`.
+    rewards in bins whose edges were found in the same logs. The assumption behind an observed `support` gets its share
+    of 1 - confidence and a number, `rarest`. More sources can loosen bounds with confidence: there are more limits.
 
     Args:
         counts: of one or several sources, or several counts to be merged.
@@ -70,8 +70,10 @@ def value_ceilings(
         reward_max: the most that a step can pay; an error if a source saw more ("paper" warns instead).
         method: "joint" or "paper".
         support: what unproven mass may do. "any": anything. "observed": what was seen to follow the state in any source
-            after any action; an action that nobody tried there may do anything. A table {state: successors} or a
-            function of state and action: go only to these, None standing for an end without a next state.
+            after any action; an action that nobody tried there may do anything. "observed-action": what was seen to
+            follow the state after that very action, in any source, a stronger assumption. A table
+            {state: successors} or a function of state and action: go only to these, None standing for an end without
+            a next state.
         confounding: Gamma from 1 (a randomised trial) to inf (the demonstrator may have seen anything), for all sources
             or by name; sources that a mapping leaves out have inf. A finite one also says that an outcome that the
             source never saw after x, though it took x, is impossible.
@@ -79,8 +81,10 @@ def value_ceilings(
         discount: the factor on future reward.
         stationary: the infinite-horizon bound, the limit of ever longer horizons; for "paper" with omega = (H - 1) b.
             Steps must be pooled, and `values` has no axis for the step.
-        min_visits: states that all sources together visited fewer times than this (at a step, for counts by step) get
-            `any` support.
+        rarest: with `confidence` and an observed support, the smallest share of the visits to a state (after an action,
+            for "observed-action"; at a step, for counts by step) that a possible outcome has; states with too few
+            visits to have shown such outcomes get `any`. None is 0.01. See `causal_shaping.bounds.support` for the
+            exact statement and its proof.
         value_max: a known upper bound on values (at any step, unless stationary), such as 0 where every reward is a
             cost. It limits what unproven mass can come to, step by step.
         progress: called after each step.
@@ -104,7 +108,7 @@ def value_ceilings(
         confidence=confidence,
         discount=discount,
         stationary=stationary,
-        min_visits=min_visits,
+        rarest=rarest,
         value_max=value_max,
     )
     return compute(Ceilings, merge_counts(counts), settings, progress)
@@ -120,7 +124,7 @@ def value_floors(
     confidence: float | None = None,
     discount: float = 1.0,
     stationary: bool = False,
-    min_visits: float = 0.0,
+    rarest: float | None = None,
     progress: Progress = no_progress,
 ) -> Floors:
     """Return lower bounds of the optimal interventional value: the mirror image of `value_ceilings`.
@@ -136,21 +140,55 @@ def value_floors(
         confidence=confidence,
         discount=discount,
         stationary=stationary,
-        min_visits=min_visits,
+        rarest=rarest,
     )
     return compute(Floors, merge_counts(counts), settings, progress)
 
 
-def provably_suboptimal(ceilings: Ceilings, floors: Floors) -> BoolArray:
+def provably_suboptimal(ceilings: Ceilings, floors: Floors, *, plug_in: bool = False) -> BoolArray:
     """Return which actions cannot be optimal: bool [steps, states, actions], in the order of the ceilings' space.
 
     An action whose ceiling lies below the floor of the state is worse than what some policy is sure to earn, under the
     assumptions of both bounds. In every state at least one action remains.
 
+    Plug-in bounds of a sample prove nothing: actions that are equally good look different by chance alone. Bounds with
+    a `confidence` hold all at once, and ceilings and floors of the same counts and settings rest on the same limits of
+    masses and the same visits: whatever one of them needs was counted once for both, so that the mask is wrong
+    anywhere with a probability of 1 - confidence at most.
+
+    Args:
+        ceilings: with a confidence, or from population counts.
+        floors: of the same counts.
+        plug_in: accept plug-in bounds of a sample, to study them; a warning says what the mask is worth.
+
     Raises:
-        ArgumentError: if the two bounds are not of the same problem.
+        ArgumentError: if the two bounds are not of the same problem, or are plug-in estimates.
         ContradictionError: if a ceiling lies below its floor.
     """
+    refuse_plug_in(plug_in, *(bounds.plug_in for bounds in (ceilings, floors)))
+    if ceilings.plug_in or floors.plug_in:
+        warnings.warn(
+            "This mask comes from plug-in bounds: sampling error is not allowed for, and a masked action may be best.",
+            AssumptionWarning,
+            stacklevel=2,
+        )
+    floor = refuse_crossing(ceilings, floors)
+    result = ceilings.q_values < (floor - _margin(floor))[..., None]
+    result[..., ceilings.terminal, :] = False
+    return result
+
+
+def refuse_plug_in(plug_in: bool, *estimated: bool) -> None:
+    """Refuse to conclude from plug-in bounds of a sample that actions are suboptimal, unless told to."""
+    if any(estimated) and not plug_in:
+        raise ArgumentError(
+            "Plug-in bounds of a sample prove no action suboptimal: equally good ones look different by chance alone. "
+            "Pass confidence=0.95 for ceilings and floors, or plug_in=True to study plug-in estimates."
+        )
+
+
+def refuse_crossing(ceilings: Ceilings, floors: Floors) -> FloatArray:
+    """Refuse bounds of which a ceiling lies below its floor; return the floors in the order of the ceilings' space."""
     for name in ("horizon", "discount", "stationary"):
         ours, theirs = getattr(ceilings, name), getattr(floors, name)
         if ours != theirs:
@@ -159,18 +197,24 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors) -> BoolArray:
     if set(above.states) != set(below.states) or set(above.actions) != set(below.actions):
         raise ArgumentError("The ceilings and the floors are not of the same states and actions.")
     order, _ = below.positions(above)
-    floor = floors.values[..., order]
-    margin = BEYOND_ROUNDING * np.maximum(1.0, np.abs(floor))
-    result = ceilings.q_values < (floor - margin)[..., None]
-    result[..., ceilings.terminal, :] = False
-    nothing_left = result.all(axis=-1)
-    if nothing_left.any():
-        *step, state = np.argwhere(nothing_left)[0].tolist()
+    floor = np.asarray(floors.values[..., order])
+    crossed = (ceilings.values < floor - _margin(floor)) & ~ceilings.terminal
+    if crossed.any():
+        place = tuple(np.argwhere(crossed)[0].tolist())
+        chance = ceilings.plug_in or floors.plug_in
         raise ContradictionError(
-            f"The ceiling of {above.states[state]!r}{f' at step {step[0]}' if step else ''} lies below its "
-            "floor: the two were computed from different counts or assumptions that contradict each other."
+            f"The ceiling of {above.states[place[-1]]!r}{f' at step {place[0]}' if len(place) > 1 else ''} lies below "
+            f"its floor, {ceilings.values[place]:.4g} against {floor[place]:.4g}: no world fits both. "
+            + ("These are plug-in bounds, which cross by sampling error, too: pass confidence=0.95. " if chance else "")
+            + "If both are of the same counts and settings, then either a source is more confounded than declared, or "
+            "the sources did not watch the same world, or a hidden cause lasts over the episode."
         )
-    return result
+    return floor
+
+
+def _margin(floor: FloatArray) -> FloatArray:
+    """Return how far a ceiling must lie below a floor before anything is concluded from it."""
+    return np.asarray(BEYOND_ROUNDING * np.maximum(1.0, np.abs(floor)))
 
 
 def compute(
@@ -185,8 +229,8 @@ def compute(
     solution = joint_bounds(counts, settings, kind.SIDE, progress) if joint else paper_ceilings(counts, settings)
     caveats = solution.caveats
     if caveats:
-        why = " ".join(caveats)
-        warnings.warn(f"The paper's bound is not guaranteed here. {why}", AssumptionWarning, stacklevel=3)
+        why, which = " ".join(caveats), "This bound" if joint else "The paper's bound"
+        warnings.warn(f"{which} is not guaranteed here. {why[:1].upper()}{why[1:]}", AssumptionWarning, stacklevel=3)
     if settings.confidence is None and not counts.population:
         caveats = (*caveats, "a plug-in estimate, sampling error is not allowed for.")
     shown = "any" if not joint else support if isinstance(support, str) else "given"
@@ -219,12 +263,14 @@ def _refuse_reward_bound(kind: type[Bounds], counts: Counts, settings: Settings)
 
 
 def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
-    """Warn where support `observed` is doubtful."""
-    if settings.method != "joint" or settings.support != "observed":
+    """Warn where an observed support is doubtful."""
+    support = settings.support
+    if settings.method != "joint" or not isinstance(support, str) or support not in OBSERVED:
         return
     if len(counts.sources) == 1:
+        what = "a state" if support == "observed" else "an action in a state"
         warnings.warn(
-            f"Only {counts.sources[0]!r} is there to show what can follow a state. Support 'observed' takes all else "
+            f"Only {counts.sources[0]!r} is there to show what can follow {what}. Support {support!r} takes all else "
             "for impossible; with one source it is better to pass support='any'.",
             AssumptionWarning,
             stacklevel=4,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from causal_shaping.bounds.settings import CEILING, MOST_CONFOUNDING, TIE
+from causal_shaping.bounds.support import OBSERVED
 
 if TYPE_CHECKING:
     from causal_shaping.bounds.results import Bounds, Ceilings
@@ -23,9 +24,9 @@ HARDLY = 0.5
 def one_line(bounds: Bounds) -> str:
     """Return what bounds are in one line."""
     length = "infinite horizon" if bounds.stationary else f"{bounds.horizon} steps"
-    _, bounded, shown = _range(bounds)
     kind, names = type(bounds).__name__, ", ".join(bounds.sources)
-    return f"{kind}({length} by {bounds.method} from {names}: {bounded:,} states bounded, {shown})"
+    bounded = f"{bounds.states_bounded[0]:,} states bounded"
+    return f"{kind}({length} by {bounds.method} from {names}: {bounded}, {_range(bounds)})"
 
 
 def summary(bounds: Bounds) -> str:
@@ -35,15 +36,17 @@ def summary(bounds: Bounds) -> str:
     same = len(set(gammas.values())) == 1
     gamma = f"{next(iter(gammas.values())):g}" if same else ", ".join(f"{name} {g:g}" for name, g in gammas.items())
     sure = "population" if bounds.population else f"confidence {bounds.confidence}" if bounds.confidence else "plug-in"
-    vacuous, bounded, shown = _range(bounds)
+    shown = _range(bounds)
     if bounds.sweeps is not None:
         shown += f", after {bounds.sweeps} sweeps with contraction {bounds.contraction:.3f}"
+    tighter, weak, vacuous = bounds.states_bounded
     lines = [
         f"{type(bounds).__name__} {length} by {bounds.method} from {', '.join(bounds.sources)}: {shown}",
         f"support {bounds.support}, confounding {gamma}, {sure}, discount {bounds.discount:g}, "
         f"{'steps kept apart' if bounds.step_indexed else 'steps pooled'}",
-        f"{bounded:,} states bounded, {vacuous:,} fell back to the vacuous value, {bounds.terminal.sum():,} terminal"
-        + ("" if bounds.stationary else " (at the first step)"),
+        f"{tighter:,} states bounded better than without logs, {weak:,} no better though logged, {vacuous:,} in which "
+        f"no source acted, {bounds.terminal.sum():,} terminal" + ("" if bounds.stationary else " (at the first step)"),
+        *_exceptions(bounds),
         *(f"Not guaranteed: {caveat}" for caveat in bounds.caveats),
     ]
     if found := getattr(bounds, "verdict", None):
@@ -51,12 +54,31 @@ def summary(bounds: Bounds) -> str:
     return "\n".join([*lines, "", "This assumes:", *(f"- {sentence}" for sentence in bounds.assumptions)])
 
 
-def _range(bounds: Bounds) -> tuple[int, int, str]:
-    """Return how many states are vacuous and how many are bounded at the first step, and from where to where."""
+def _range(bounds: Bounds) -> str:
+    """Return from where to where the bounds of states in which a source acted go, at the first step."""
     values, _, vacuous = bounds.first_step
     bounded = values[~vacuous & ~bounds.terminal]
-    shown = f"from {bounded.min():.4g} to {bounded.max():.4g}" if len(bounded) else "nowhere bounded"
-    return int(vacuous.sum()), len(bounded), shown
+    return f"from {bounded.min():.4g} to {bounded.max():.4g}" if len(bounded) else "nowhere bounded"
+
+
+def _exceptions(bounds: Bounds) -> list[str]:
+    """Return where an observed support was not used, and what was scaled, a line each."""
+    result = []
+    which = ... if bounds.step_indexed or bounds.stationary else 0
+    acted = (~bounds.vacuous & ~bounds.terminal)[which]
+    free = bounds.unrestricted[which] & acted
+    each = ", counted at each step" if bounds.step_indexed else ""
+    if bounds.support in OBSERVED and free.any():
+        few = "" if bounds.rarest is None else f"visits are too few for a rarest share of {bounds.rarest:g}, or "
+        result.append(
+            f"In {free.sum():,} of {acted.sum():,} states{each} anything may follow, as {few}outcomes are unknown."
+        )
+    if bounds.scaled:
+        result.append(
+            f"Of {bounds.scaled:,} actions in states{each} the sources prove more mass than 1, at most "
+            f"{bounds.largest_total:.4g}; it was scaled to 1."
+        )
+    return result
 
 
 def assumptions(bounds: Bounds) -> list[str]:
@@ -64,7 +86,9 @@ def assumptions(bounds: Bounds) -> list[str]:
     ceiling = bounds.SIDE == CEILING
     result = [
         f"No step pays {'more' if ceiling else 'less'} than {bounds.reward_bound:g}.",
+        _other_actions(bounds),
         "All sources and the online world are the same world.",
+        "Episodes were not selected by their outcome (incident reports only would be).",
         "Hidden causes are drawn afresh each step. One that lasts over an episode, such as a patient's severity, "
         "breaks every bound of this kind.",
     ]
@@ -84,19 +108,15 @@ def assumptions(bounds: Bounds) -> list[str]:
         )
         unseen = "impossible" if bounds.confidence is None else "rare"
         result.append(f"{name}: what never followed an action that it took is {unseen} after that action (overlap).")
-    if bounds.support == "observed":
-        where = " at that step" if bounds.step_indexed else ""
-        result.append(
-            f"Whatever can follow a state{where}, after an action that some source tried there, was seen to follow it "
-            "at least once, in some source and in a row with a known outcome."
-        )
-        if bounds.min_visits:
-            result[-1] += f" States with fewer than {bounds.min_visits:g} visits are exempt."
+    if bounds.support in OBSERVED:
+        result.append(_observed(bounds))
     elif bounds.support == "given":
         result.append(
             "Nothing follows a state but the successors that were given; and in a state in which some source acted, "
             "episodes end only if an end was seen there."
         )
+    if bounds.no_other_states:
+        result.append(f"No other states exist than the {len(bounds.space.states):,} declared.")
     if bounds.inferred_terminal:
         result.append(
             f"A state that ended every episode that entered it always ends it ({bounds.inferred_terminal} "
@@ -107,13 +127,44 @@ def assumptions(bounds: Bounds) -> list[str]:
         if bounds.step_indexed:
             result.append("The number of episodes was fixed before they were logged.")
         if not bounds.discrete_rewards:
-            far = "below the lowest" if ceiling else "above the highest"
-            result.append(f"No reward lies {far} one seen: the limits of mean rewards rest on that.")
+            result.append(
+                "The bins of rewards were chosen without looking at these logs. If they are quantiles of the same "
+                "logs, the confidence is approximate."
+            )
         result.append(
             f"Given that, all {bounds.KIND} hold at once with a probability of {bounds.confidence:.4g} or more, over "
             "samples like this one."
         )
     return result
+
+
+def _other_actions(bounds: Bounds) -> str:
+    """Return that no other actions exist."""
+    number, few = len(bounds.space.actions), bool(bounds.space.admissible)
+    more = "; in a state, only its admissible ones do" if few else ""
+    return f"No other actions exist than the {number} declared or seen in the logs{more}."
+
+
+def _observed(bounds: Bounds) -> str:
+    """Return what an observed support assumes."""
+    where, by_action = " at that step" if bounds.step_indexed else "", bounds.support == "observed-action"
+    if bounds.rarest is not None:
+        what, visits = "a state, after an action that some source takes there,", "visits to it, all actions together"
+        if by_action:
+            what, visits = "an action in a state", "visits in which it was taken"
+        return (
+            f"Whatever can follow {what}{where} follows at least a share of {bounds.rarest:g} of the sources' pooled "
+            f"{visits}. Where visits are too few to have shown such outcomes, anything may follow."
+        )
+    if by_action:
+        return (
+            f"Whatever an action can do in a state{where} was seen to follow that action in that state at least once, "
+            "in some source and in a row with a known outcome; an action that nobody tried may do anything."
+        )
+    return (
+        f"Whatever can follow a state{where}, after an action that some source tried there, was seen to follow it "
+        "at least once, in some source and in a row with a known outcome."
+    )
 
 
 def verdict(ceilings: Ceilings) -> tuple[bool | None, str]:
@@ -154,6 +205,11 @@ def findings(found: Sensitivity) -> list[str]:
     known = found.breakdown[found.bounded & ~np.isnan(found.breakdown)]
     states = int(found.bounded.sum())
     result = []
+    if found.plug_in:
+        result.append(
+            "These are plug-in estimates: sampling error is not allowed for, and an action that is called suboptimal "
+            "here may be best. Use confidence=0.95."
+        )
     possible = [why is None for why in found.contradictions]
     if impossible := [f"{g:g}" for g, fine in zip(found.confounding, possible, strict=True) if not fine]:
         result.append(f"At a confounding of {', '.join(impossible)} the sources contradict each other.")

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.bounds import explanation
-from causal_shaping.bounds.settings import CEILING, FLOOR, Settings
+from causal_shaping.bounds.settings import CEILING, FLOOR, TIE, Settings, vacuous_values
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of, frozen
 from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
@@ -40,6 +40,8 @@ class Bounds(Settings, Result):
         q_values: float64 [..., states, actions], the bound of taking x once and acting optimally from then on; NaN
             where the paper's method skips an action.
         vacuous: bool like `values`, states in which no source acted (at that step): their bound is the vacuous value.
+        unrestricted: bool like `values`, states in which some action that a source tried may do anything: all of them
+            under support "any"; under an observed support those of which the logs show too little.
         terminal: bool [states], states that end an episode; their value is 0.
         sources: the sources' names.
         discrete_rewards: rewards were part of the outcome; otherwise they were continuous for some source.
@@ -50,6 +52,10 @@ class Bounds(Settings, Result):
         caveats: why the bounds are not guaranteed even if every assumption holds, in sentences.
         sweeps: how many sweeps an infinite-horizon bound took, None for any other.
         contraction: the factor by which such a sweep shrank the change, on average.
+        no_other_states: that no states exist but those declared was used: somewhere anything may follow, and an unknown
+            state would be worth more than all others.
+        scaled: of how many (s, x), at each step if the counts are, the sources prove more mass than 1; it was scaled.
+        largest_total: the most mass that they prove of one; 1 if it is nowhere more.
         counts_checksum: that of the counts.
     """
 
@@ -59,6 +65,7 @@ class Bounds(Settings, Result):
     values: FloatArray
     q_values: FloatArray
     vacuous: BoolArray
+    unrestricted: BoolArray
     terminal: BoolArray
     sources: tuple[str, ...]
     discrete_rewards: bool
@@ -69,12 +76,16 @@ class Bounds(Settings, Result):
     caveats: tuple[str, ...]
     sweeps: int | None
     contraction: float | None
+    no_other_states: bool
+    scaled: int
+    largest_total: float
     counts_checksum: str
 
     KIND: ClassVar[str]
     SIDE: ClassVar[float]
     ARRAYS: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"values": np.float64, "q_values": np.float64, "vacuous": np.bool_, "terminal": np.bool_}
+        dict.fromkeys(("values", "q_values"), np.float64)
+        | dict.fromkeys(("vacuous", "unrestricted", "terminal"), np.bool_)
     )
 
     def __post_init__(self) -> None:
@@ -89,6 +100,11 @@ class Bounds(Settings, Result):
         return not self.caveats
 
     @property
+    def plug_in(self) -> bool:
+        """Whether the bounds are estimates from a sample that do not allow for sampling error."""
+        return self.confidence is None and not self.population
+
+    @property
     def first_step(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The values, action values and vacuous states of the first step; of all steps if stationary."""
         arrays = (self.values, self.q_values, self.vacuous)
@@ -97,14 +113,21 @@ class Bounds(Settings, Result):
     @property
     def vacuous_values(self) -> FloatArray:
         """What can be said without any logs: float64 [steps], or a number if stationary."""
-        b, d = self.SIDE * self.reward_bound, self.discount
-        left = np.array(math.inf) if self.stationary else np.arange(self.horizon, 0, -1.0)
-        if b <= 0:  # one step, and then the end
-            result = self.SIDE * np.full(left.shape, b)
-        else:
-            with np.errstate(invalid="ignore"):
-                result = self.SIDE * b * (left if d == 1 else (1 - d**left) / (1 - d))
-        return result if self.value_max is None else np.minimum(result, self.value_max)
+        return vacuous_values(self, self.SIDE)
+
+    @property
+    def states_bounded(self) -> tuple[int, int, int]:
+        """How many states are bounded better than without logs, no better though logged, and not logged.
+
+        At the first step; those that are terminal are left out.
+        """
+        values, _, not_logged = self.first_step
+        vacuous = float(np.ravel(self.vacuous_values)[0])
+        logged = ~not_logged & ~self.terminal
+        better = logged & np.isfinite(values)
+        if math.isfinite(vacuous):
+            better &= self.SIDE * (vacuous - values) > TIE * max(1.0, abs(vacuous))
+        return int(better.sum()), int((logged & ~better).sum()), int((not_logged & ~self.terminal).sum())
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
@@ -128,11 +151,12 @@ class Bounds(Settings, Result):
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is known of each step and state, by name: arrays like `values`."""
         terminal = np.broadcast_to(self.terminal, self.values.shape)
-        columns = {"value": self.values, "vacuous": self.vacuous, "terminal": terminal}
+        columns = {"value": self.values, "vacuous": self.vacuous}
+        columns |= {"unrestricted": self.unrestricted, "terminal": terminal}
         return columns | {name: self.q_values[..., x] for x, name in enumerate(q_names(self.space))}
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row per step and state: its label, `value`, `vacuous`, `terminal`, and a column for each action."""
+        """Return a row per step and state: its label, `value`, three flags, and a column for each action."""
         return frame_by_state(self.space, self.columns())
 
     def to_json(self) -> str:
@@ -173,7 +197,8 @@ class Bounds(Settings, Result):
         names = (field.name for field in dataclasses.fields(cls) if field.name not in cls.ARRAYS)
         made = {name: held[name] for name in names}
         made |= {name: tuple(held[name]) for name in ("sources", "caveats")}
-        made |= {"space": space, "values": columns["value"], "vacuous": columns["vacuous"]}
+        made |= {"space": space, "values": columns["value"]}
+        made |= {name: columns[name] for name in ("vacuous", "unrestricted")}
         made["confounding"] = {name: float(gamma) for name, gamma in held["confounding"].items()}
         made["terminal"] = columns["terminal"].reshape(-1, len(space.states))[0]
         made["q_values"] = np.stack([columns[name] for name in q_names(space)], axis=-1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import explanation
-from causal_shaping.bounds.ceilings import compute, provably_suboptimal
+from causal_shaping.bounds.ceilings import compute, provably_suboptimal, refuse_crossing, refuse_plug_in
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, check_sources, merge_counts
 from causal_shaping.bounds.support import Support
@@ -28,7 +29,7 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
-from causal_shaping.errors import ArgumentError, ContradictionError, DataError
+from causal_shaping.errors import ArgumentError, AssumptionWarning, ContradictionError, DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +56,7 @@ class Sensitivity(Result):
         best_action: int32 [states], the best by the ceilings at the smallest possible Gamma.
         breakdown: float64 [states], the largest Gamma at which the best action is singled out; NaN if there is none.
         bounded: bool [states], states in which some source acted.
+        plug_in: the bounds are plug-in estimates: what is called provably suboptimal may be so by chance.
     """
 
     space: Space
@@ -67,6 +69,7 @@ class Sensitivity(Result):
     best_action: IntArray
     breakdown: FloatArray
     bounded: BoolArray
+    plug_in: bool = False
 
     KIND: ClassVar[str] = "sensitivity"
     ARRAYS: ClassVar[Mapping[str, Any]] = MappingProxyType(
@@ -84,7 +87,7 @@ class Sensitivity(Result):
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of everything that it holds."""
-        about = json_text([self.space.to_json(), self.confounding, self.contradictions])
+        about = json_text([self.space.to_json(), self.confounding, self.contradictions, self.plug_in])
         return checksum_of(about, [getattr(self, name) for name in self.ARRAYS])
 
     def rows(self) -> list[dict[str, Any]]:
@@ -135,7 +138,8 @@ class Sensitivity(Result):
         names = ("state", "best_action", "breakdown", "ceilings", "floors")
         rows = zip(self.bounded, *columns, strict=True)
         states = [dict(zip(names, row, strict=True)) for bounded, *row in rows if bounded]
-        return json_text({"confounding": self.rows(), "findings": self.findings(), "states": states})
+        about = {"plug_in": self.plug_in, "confounding": self.rows(), "findings": self.findings()}
+        return json_text(about | {"states": states})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a row per Gamma and state: to a Parquet file, which `load` reads, or to a CSV table."""
@@ -155,6 +159,7 @@ class Sensitivity(Result):
             "suboptimal": [str(share) for share in self.suboptimal],
             "contradictions": self.contradictions,
             "best_action": self.best_action.tolist(),
+            "plug_in": self.plug_in,
         }
         container.save(path, self.KIND, table, metadata, space=self.space, checksum=self.checksum)
 
@@ -191,12 +196,17 @@ class Sensitivity(Result):
             best_action=np.array(held["best_action"], dtype=np.int32),
             breakdown=column("breakdown")[0],
             bounded=column("bounded")[0],
+            plug_in=held["plug_in"],
         )
 
     def __repr__(self) -> str:
         known = int((~np.isnan(self.breakdown[self.bounded])).sum())
         gammas = ", ".join(f"{gamma:g}" for gamma in self.confounding)
-        return f"Sensitivity(confounding {gammas}: best action singled out in {known} of {self.bounded.sum()} states)"
+        kind = ", plug-in" if self.plug_in else ""
+        return (
+            f"Sensitivity(confounding {gammas}{kind}: best action singled out in {known} of {self.bounded.sum()} "
+            "states)"
+        )
 
 
 def sensitivity(
@@ -210,8 +220,9 @@ def sensitivity(
     fixed: Mapping[str, float] | None = None,
     confidence: float | None = None,
     discount: float = 1.0,
-    min_visits: float = 0.0,
+    rarest: float | None = None,
     value_max: float | None = None,
+    plug_in: bool = False,
     progress: Progress = no_progress,
 ) -> Sensitivity:
     """Return how ceilings, floors and provably suboptimal actions move with Gamma.
@@ -224,10 +235,12 @@ def sensitivity(
         support: see `value_ceilings`.
         confounding: the Gammas to look at, each for all sources alike.
         fixed: sources whose Gamma is known, by name; they keep it.
-        confidence: the probability that all bounds of one Gamma hold at once; None for plug-in estimates.
+        confidence: the probability that all bounds of one Gamma hold at once, such as 0.95; needed unless the counts
+            are those of a population.
         discount: see `value_ceilings`.
-        min_visits: see `value_ceilings`.
+        rarest: see `value_ceilings`.
         value_max: a known upper bound on values, for the ceilings.
+        plug_in: accept plug-in estimates instead of a confidence, to study them; the result is marked.
         progress: called after each Gamma, those of the search for the breakdown among them; how many they are in all
             becomes known during the search.
 
@@ -235,7 +248,7 @@ def sensitivity(
         >>> from causal_shaping import count, load_world
         >>> world = load_world("lavacross-easy")
         >>> counts = count([world.collect(name, 20_000) for name in world.demonstrators])
-        >>> sensitivity(counts, 20, -0.1, -1.1, confounding=(5, float("inf")))
+        >>> sensitivity(counts, 20, -0.1, -1.1, confounding=(5, float("inf")), confidence=0.95)
         Sensitivity(confounding 5, inf: best action singled out in ... of 43 states)
     """
     held = merge_counts(counts)
@@ -243,8 +256,10 @@ def sensitivity(
     if not gammas:
         raise ArgumentError("Sensitivity needs at least one Gamma.")
     check_sources("fixed", fixed or {}, held)
+    estimated = confidence is None and not held.population
+    refuse_plug_in(plug_in, estimated)
     options: dict[str, Any] = {"horizon": horizon, "support": support, "confidence": confidence, "discount": discount}
-    options["min_visits"] = min_visits
+    options["rarest"] = rarest
     done = 0
 
     def bounds(gamma: float, left: int) -> tuple[Ceilings, Floors]:
@@ -253,7 +268,9 @@ def sensitivity(
         above = Settings(reward_bound=reward_max, confounding=given, value_max=value_max, **options)
         below = Settings(reward_bound=reward_min, confounding=given, **options)
         try:
-            return compute(Ceilings, held, above, doubts=False), compute(Floors, held, below, doubts=False)
+            pair = compute(Ceilings, held, above, doubts=False), compute(Floors, held, below, doubts=False)
+            refuse_crossing(*pair)
+            return pair
         finally:
             done += 1
             progress(done, done + left, f"Bounding values at a confounding of {gamma:.4g}")
@@ -271,11 +288,15 @@ def sensitivity(
     q_values = lowest.q_values[0]
     others = q_values < q_values.max(axis=-1, keepdims=True) - TIE
 
+    def mask(above: Ceilings, below: Floors) -> BoolArray:
+        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # the result is marked instead
+            return provably_suboptimal(above, below, plug_in=True)
+
     def singles_out(worse: BoolArray) -> BoolArray:
         return np.asarray((worse[0] | ~others).all(axis=-1) & others.any(axis=-1))
 
     nothing, none = np.full(len(others), np.nan), np.zeros(len(others), dtype=bool)
-    masks = {gamma: provably_suboptimal(*pair) for gamma, pair in found.items()}
+    masks = {gamma: mask(*pair) for gamma, pair in found.items()}
     tested = {gamma: singles_out(worse) for gamma, worse in masks.items()}
     return Sensitivity(
         space=held.space,
@@ -286,8 +307,9 @@ def sensitivity(
         singled_out=np.array([tested.get(g, none) for g in gammas]),
         contradictions=tuple(why.get(g) for g in gammas),
         best_action=q_values.argmax(axis=-1).astype(np.int32),
-        breakdown=_breakdown(tested, lambda gamma, left: singles_out(provably_suboptimal(*bounds(gamma, left)))),
+        breakdown=_breakdown(tested, lambda gamma, left: singles_out(mask(*bounds(gamma, left)))),
         bounded=~lowest.vacuous[0] & ~lowest.terminal,
+        plug_in=estimated,
     )
 
 

@@ -11,8 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
+import numpy as np
+
 from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer, check_probability
-from causal_shaping.bounds.support import Support
+from causal_shaping.bounds.support import OBSERVED, RAREST, SUPPORT_SHARE, Support
+from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.errors import ArgumentError, DataError
 
@@ -37,12 +40,14 @@ class Settings:
         horizon: the number of steps.
         reward_bound: the largest possible reward, for floors the smallest.
         method: "joint" or "paper".
-        support: which outcomes are possible; in a result "any", "observed", or "given" for a user's own.
+        support: which outcomes are possible; in a result "any", "observed", "observed-action", or "given" for a
+            user's own.
         confounding: Gamma of all sources, or by name; in checked settings always by name.
         confidence: the probability that all bounds hold at once; None for a plug-in estimate, or population counts.
         discount: the factor on future reward.
         stationary: an infinite-horizon bound, without an axis for the step.
-        min_visits: states with fewer visits get `any` support.
+        rarest: the smallest share of the visits to a cell that an outcome can have, which decides where an observed
+            support has seen enough; in checked settings None unless it is used. See `bounds.support`.
         value_max: a known upper bound on values; None if there is none.
     """
 
@@ -54,7 +59,7 @@ class Settings:
     confidence: float | None = None
     discount: float = 1.0
     stationary: bool = False
-    min_visits: float = 0.0
+    rarest: float | None = None
     value_max: float | None = None
 
     def checked(self, counts: Counts) -> Self:
@@ -63,18 +68,13 @@ class Settings:
         check_integer("horizon", self.horizon, least=1)
         check_discount(self.discount)
         gammas = _confounding_by_source(counts, self.confounding)
-        if not self.min_visits >= 0:
-            raise ArgumentError(f"min_visits is {self.min_visits}; it must be 0 or more.")
-        if self.min_visits and self.support != "observed":
-            raise ArgumentError(
-                "min_visits says where support 'observed' is not to be trusted; leave it out for any other."
-            )
         if self.value_max is not None:
             check_finite("value_max", self.value_max)
         if self.confidence is not None:
             check_probability("confidence", self.confidence)
             if counts.population:
                 raise ArgumentError("Population counts are exact: there is no sampling error to be confident about.")
+        rarest = self._checked_rarest()
         unlimited = self.confidence is None and self.value_max is None and set(gammas.values()) == {math.inf}
         if self.method == "paper" and not unlimited:
             raise ArgumentError(
@@ -92,15 +92,54 @@ class Settings:
                     "or more, or pool the steps."
                 )
         plain: dict[str, Any] = {"horizon": int(self.horizon), "stationary": bool(self.stationary)}
-        for name in ("reward_bound", "confidence", "discount", "min_visits", "value_max"):
+        for name in ("reward_bound", "confidence", "discount", "value_max"):
             value = getattr(self, name)
             plain[name] = None if value is None else float(value)
-        return replace(self, confounding=gammas, **plain)
+        return replace(self, confounding=gammas, rarest=rarest, **plain)
+
+    def _checked_rarest(self) -> float | None:
+        """Return the share that the rarest outcome has at least, None if nothing depends on it."""
+        used = isinstance(self.support, str) and self.support in OBSERVED
+        if self.rarest is None:
+            return RAREST if used and self.confidence is not None else None
+        check_probability("rarest", self.rarest, "0.01")
+        if not used:
+            raise ArgumentError(
+                "rarest says when visits have shown all that an observed support allows; leave it out for any other."
+            )
+        if self.confidence is None:
+            raise ArgumentError(
+                "rarest says how many visits show all outcomes with confidence: pass confidence=0.95, too, or leave "
+                "rarest out."
+            )
+        return float(self.rarest)
+
+    @property
+    def support_error(self) -> float:
+        """The probability, in checked settings, that visits have not shown all that they should have."""
+        return 0.0 if self.confidence is None or self.rarest is None else SUPPORT_SHARE * (1 - self.confidence)
+
+    @property
+    def limits_error(self) -> float:
+        """The probability, in checked settings, that some limit of a mass is wrong."""
+        return 0.0 if self.confidence is None else 1 - self.confidence - self.support_error
 
     def gamma(self, source: str) -> float:
         """Return the confounding of a source, once the settings are checked."""
         assert isinstance(self.confounding, Mapping)
         return self.confounding[source]
+
+
+def vacuous_values(settings: Settings, side: float) -> FloatArray:
+    """Return what can be said of values without any logs: float64 [steps], or a number if stationary."""
+    b, d = side * settings.reward_bound, settings.discount
+    left = np.array(math.inf) if settings.stationary else np.arange(settings.horizon, 0, -1.0)
+    if b <= 0:  # one step, and then the end
+        result = side * np.full(left.shape, b)
+    else:
+        with np.errstate(invalid="ignore"):
+            result = side * b * (left if d == 1 else (1 - d**left) / (1 - d))
+    return np.asarray(result if settings.value_max is None else np.minimum(result, settings.value_max))
 
 
 def _confounding_by_source(counts: Counts, confounding: Confounding) -> dict[str, float]:

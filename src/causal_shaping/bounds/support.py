@@ -2,16 +2,43 @@
 
 - `any`: anything. No assumption beyond the largest reward.
 - `observed`: what was seen to follow the state in any source, after any action. An action that nobody tried in a
-  state may do anything; so may every action in a state with few visits, and in one in which a source without
-  terminations stopped.
+  state may do anything; so may every action in a state with too few visits (below), and in one in which a source
+  without terminations stopped.
+- `observed-action`: what was seen to follow the state after that very action, in any source. The exceptions are those
+  of `observed`, but for each state and action.
 - a table or function of one's own: the states that can follow.
+
+**With confidence** both observed supports say what they assume in a number, `rarest`. Call a *cell* a state under
+`observed`, a state and action under `observed-action` (at one step, for counts by step), and let source i have visited
+it n_i times with a known outcome, n times in all. A visit of source i leads to outcome o (next state, end, reward) with
+a probability p_i(o). Assumed of every outcome o that can follow the cell after an action that some source takes there:
+
+    sum over i of n_i p_i(o) >= rarest * n,
+
+a share of at least `rarest` of the sources' pooled visits, mixed as these logs mix the sources. *Then all cells with*
+
+    n >= ln(cells / (rarest * alpha)) / -ln(1 - rarest)
+
+*visits have shown every such outcome, all at once, with probability 1 - alpha.* Proof. Take the visits to a cell one by
+one, in the order in which they happened. Hidden causes are drawn afresh, so that given the past a visit of source i
+misses o with probability 1 - p_i(o), and the product of 1 / (1 - p_i(o)) over the visits so far, times the indicator
+that o was not seen, is a martingale that starts at 1. By Markov's inequality, whatever ended the logs,
+
+    P( o unseen, and prod over i of (1 - p_i(o))^n_i <= eps ) <= eps.
+
+The product is at most (1 - sum_i n_i p_i(o) / n)^n, as a geometric mean is at most an arithmetic one, and so at most
+(1 - rarest)^n where the assumption holds; with enough visits that is eps = rarest * alpha / cells. The shares of all
+outcomes add to 1, so that at most 1 / rarest of them have a share of `rarest`, and the union over outcomes and cells
+is wrong with probability alpha at most. Cells with fewer visits get `any`. Here alpha is `SUPPORT_SHARE` of
+1 - confidence; the limits of masses get the rest.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -21,13 +48,31 @@ from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.errors import ArgumentError
 
-SUPPORTS = ("any", "observed")
+if TYPE_CHECKING:
+    from causal_shaping.bounds.settings import Settings
+
+SUPPORTS = ("any", "observed", "observed-action")
+OBSERVED = SUPPORTS[1:]
+"""What unproven mass may do was seen to happen."""
+
+RAREST = 0.01
+"""By default no outcome is rarer than this, as a share of the visits to a cell."""
+
+SUPPORT_SHARE = 0.2
+"""The part of 1 - confidence that goes to outcomes that no visit has shown."""
+
 Successors: TypeAlias = Iterable[Label | None]
 Support: TypeAlias = str | Mapping[Label, Successors | None] | Callable[[Label, Label], Successors | None]
 """What a user may pass: a name; or, by state, the labels of all states that can follow it, None among them for an end
 without a next state; or a function of state and action that returns them. States that a table leaves out, and None in
 place of successors, allow anything. An episode may also end in a successor in which an end was seen, or in which no
 source acted."""
+
+
+def reward_keys(counts: Counts) -> FloatArray:
+    """Return what of an entry's reward is part of its outcome: the reward itself, or its bin: float64 [entries]."""
+    bins = counts.space.reward_bins
+    return counts.reward_min if bins is None else bins(counts.reward_min).astype(np.float64)
 
 
 def terminal_states(counts: Counts) -> BoolArray:
@@ -55,34 +100,69 @@ def sources_without_terminations(counts: Counts) -> list[int]:
     return [i for i in sources if (unknown & (counts.source == i)).any() and not (ended & (counts.source == i)).any()]
 
 
-def unrestricted_states(counts: Counts, support: Support) -> BoolArray:
-    """Return in which states anything is allowed to follow: bool [states].
+def visits_needed(rarest: float, cells: int, alpha: float) -> float:
+    """Return how many visits to a cell show all of its outcomes, in all cells at once with probability 1 - alpha.
 
-    All of them under `any`. Under `observed`, those in which a source without terminations stopped, and those in which
-    a step with an unknown outcome paid what no step with a known one did: that outcome was never seen.
+    Examples:
+        >>> round(visits_needed(0.01, cells=49, alpha=0.01)), round(visits_needed(0.05, cells=49, alpha=0.01))
+        (1304, 224)
     """
-    result = np.full(len(counts.space.states), support == "any")
-    if support == "observed":
-        stopped = ~counts.outcome_known & np.isin(counts.source, sources_without_terminations(counts))
-        result[counts.state[stopped]] = True
-        result[counts.state[_paid_otherwise(counts)]] = True
-    return result
+    return math.log(cells / (rarest * alpha)) / -math.log1p(-rarest)
 
 
-def _paid_otherwise(counts: Counts) -> BoolArray:
-    """Return which entries with an unknown outcome paid what no known outcome of their state did: bool [entries]."""
+class Unrestricted:
+    """In which (s, x) anything is allowed to follow, though some source tried x in s.
+
+    All of them under `any`. Under `observed`, those of states in which a source without terminations stopped, in which
+    a step with an unknown outcome paid what no step with a known one did (that outcome was never seen), and in which
+    `rarest` asks for more visits. Under `observed-action` the same for each (s, x). Under a support of one's own, none.
+    """
+
+    def __init__(self, counts: Counts, support: Support, needed: float | None) -> None:
+        """Args: the counts, the support, and how many visits a cell needs, None if any number will do."""
+        states, actions = self.shape = len(counts.space.states), len(counts.space.actions)
+        self.counts, self.needed, self.by_action = counts, needed, support == "observed-action"
+        self.cell: IntArray | LongArray = counts.state
+        if self.by_action:
+            self.cell = counts.state.astype(np.int64) * actions + counts.action
+        self.always = np.full(states * actions if self.by_action else states, support == "any")
+        if support in OBSERVED:
+            stopped = ~counts.outcome_known & np.isin(counts.source, sources_without_terminations(counts))
+            self.always[self.cell[stopped]] = True
+            self.always[self.cell[_paid_otherwise(counts, self.cell)]] = True
+
+    def at(self, step: int | None = None) -> BoolArray:
+        """Return where anything is allowed at a step, or at all: bool [states, actions]."""
+        result = self.always
+        if self.needed is not None:
+            here = self.counts.outcome_known
+            if self.counts.step is not None:
+                here &= self.counts.step == step
+            visits = np.bincount(self.cell[here], self.counts.n[here], minlength=len(result))
+            result = result | (visits < self.needed)
+        return np.broadcast_to(result.reshape(self.shape[0], -1), self.shape)
+
+
+def unrestricted_cells(counts: Counts, settings: Settings) -> Unrestricted:
+    """Return in which (s, x) anything is allowed to follow, with settings checked for these counts."""
+    needed = None
+    if settings.rarest is not None:
+        cells = len(counts.space.states) * (settings.horizon if counts.step_indexed else 1)
+        cells *= len(counts.space.actions) if settings.support == "observed-action" else 1
+        needed = visits_needed(settings.rarest, cells, settings.support_error)
+    return Unrestricted(counts, settings.support, needed)
+
+
+def _paid_otherwise(counts: Counts, cell: IntArray | LongArray) -> BoolArray:
+    """Return which entries with an unknown outcome paid what no known outcome of their cell did: bool [entries]."""
     known = counts.outcome_known
-    result, doubtful = np.zeros(len(counts), dtype=bool), np.zeros(len(counts.space.states), dtype=bool)
-    doubtful[counts.state[~known]] = True
-    unknown = np.flatnonzero(~known)
-    known = known & doubtful[counts.state]  # most counts know all, and may hold millions of entries
-    paid = set(zip(counts.state[known].tolist(), counts.reward_min[known].tolist(), strict=True))
-    lowest, highest = (np.full(len(counts.space.states), value) for value in (np.inf, -np.inf))
-    np.minimum.at(lowest, counts.state[known], counts.reward_min[known])
-    np.maximum.at(highest, counts.state[known], counts.reward_max[known])
-    for i in unknown:
-        s, low, high = int(counts.state[i]), float(counts.reward_min[i]), float(counts.reward_max[i])
-        result[i] = (s, low) not in paid if counts.discrete_rewards else low < lowest[s] or high > highest[s]
+    result = ~known
+    if known.all():  # most counts know all, and may hold millions of entries
+        return result
+    known &= np.isin(cell, np.unique(cell[~known]))
+    distinct, reward = np.unique(reward_keys(counts), return_inverse=True)
+    paid = cell.astype(np.int64) * len(distinct) + reward
+    result &= ~np.isin(paid, paid[known])
     return result
 
 

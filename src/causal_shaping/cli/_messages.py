@@ -15,7 +15,7 @@ from collections.abc import Sequence
 OPTIONS = (
     "action", "actions", "bins", "coins", "confidence", "confounding", "counted_in", "counts", "demonstrator",
     "discount", "episode", "episodes", "first_step", "fixed", "horizon", "html", "learner", "level", "memory_limit",
-    "method", "min_visits", "missing", "next_state", "potential", "reward", "reward_max", "reward_min", "seed", "seeds",
+    "method", "missing", "next_state", "potential", "rarest", "reward", "reward_max", "reward_min", "seed", "seeds",
     "skip_bad_episodes", "smallest_cell", "state", "stationary", "step", "step_indexed", "steps", "support",
     "terminated", "truncated", "value_max", "wind", "workers",
 )

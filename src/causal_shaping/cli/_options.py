@@ -45,7 +45,11 @@ AsJson = Annotated[bool, flag("--json", "Print JSON instead of tables.", OUTPUT)
 Steps = Annotated[int, option("How many steps an episode has.", "STEPS", "--horizon")]
 RewardMax = Annotated[float, option("The most that a step can pay.", "NUMBER")]
 Support = Annotated[
-    str, bound_option("What may follow a state: what was observed to follow it, or any state.", "observed|any")
+    str,
+    bound_option(
+        "What may follow a state: what was observed to follow it, or to follow it after that action, or any state.",
+        "observed|observed-action|any",
+    ),
 ]
 Confidence = Annotated[
     float | None,
@@ -54,12 +58,19 @@ Confidence = Annotated[
     ),
 ]
 Discount = Annotated[float, bound_option("The factor on future reward.", "NUMBER")]
-MinVisits = Annotated[int, bound_option("In states with fewer visits, any state may follow.", "N")]
+Rarest = Annotated[
+    float | None,
+    bound_option(
+        "With --confidence: the smallest share of the visits that a possible outcome has. Where visits are too few to "
+        "have shown such outcomes, any state may follow.  (default: 0.01)",
+        "SHARE",
+    ),
+]
 ValueMax = Annotated[float | None, bound_option("A known upper bound on values.  (default: none)", "NUMBER")]
 StepIndexed = Annotated[
     bool, flag("--step-indexed", "Count each step of an episode by itself: the world may change over time.", BOUNDS)
 ]
-SUPPORTS = ("observed", "any")
+SUPPORTS = ("observed", "observed-action", "any")
 
 
 def check_files(

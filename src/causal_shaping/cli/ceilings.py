@@ -30,7 +30,9 @@ def ceilings(
     reward_min: Annotated[
         float | None,
         option(
-            "The least that a step can pay: adds floors and sensitivity to the page.", "NUMBER", panel=shared.OUTPUT
+            "The least that a step can pay: adds floors to the page, and with --confidence sensitivity.",
+            "NUMBER",
+            panel=shared.OUTPUT,
         ),
     ] = None,
     smallest_cell: shared.SmallestCell = None,
@@ -48,7 +50,7 @@ def ceilings(
     stationary: Annotated[
         bool, flag("--stationary", "The infinite-horizon bound instead of one per step.", shared.BOUNDS)
     ] = False,
-    min_visits: shared.MinVisits = 0,
+    rarest: shared.Rarest = None,
     value_max: shared.ValueMax = None,
     step_indexed: shared.StepIndexed = False,
     method: Annotated[str, bound_option("The joint bound, or the one that the paper prints.", "joint|paper")] = "joint",
@@ -59,6 +61,7 @@ def ceilings(
     --confounding trial=1 --confidence 0.95 -o phi.parquet
     """
     from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
+    from causal_shaping.bounds.ceilings import refuse_crossing
     from causal_shaping.diagnose import inspect as inspect_logs
     from causal_shaping.io.files import write_table
     from causal_shaping.plot import save_picture
@@ -70,7 +73,7 @@ def ceilings(
         if given is not None and html is None:
             raise ArgumentError(f"{name} is for a page: give --html page.html, too.")
     gammas = read_gammas(confounding)
-    options: Any = {"support": support, "confidence": confidence, "discount": discount, "min_visits": min_visits}
+    options: Any = {"support": support, "confidence": confidence, "discount": discount, "rarest": rarest}
     bound: Any = {"confounding": gammas, "stationary": stationary, **options}
     with progress_bar() as progress:
         counts, tables = logs.count(progress, step_indexed)
@@ -79,6 +82,8 @@ def ceilings(
                 counts, horizon, reward_max, method=method, value_max=value_max, progress=progress, **bound
             )
             floors = None if reward_min is None else value_floors(counts, horizon, reward_min, **bound)
+            if floors is not None and method == "joint":
+                refuse_crossing(found, floors)
         if output is not None and output.suffix.lower() == ".csv":
             write_table(output, found.to_pandas())
         elif output is not None:
@@ -91,7 +96,7 @@ def ceilings(
             save_picture(found, png, world=world_of(found.space, [table.metadata for table in tables]))
         if html is not None:
             analysis = None
-            if reward_min is not None and not stationary:
+            if reward_min is not None and confidence is not None and not stationary:
                 known = {"fixed": gammas if isinstance(gammas, dict) else {}, "value_max": value_max, **options}
                 analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
             inspection = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress)

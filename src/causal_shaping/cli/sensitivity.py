@@ -30,7 +30,7 @@ def sensitivity(
     support: shared.Support = "observed",
     confidence: shared.Confidence = None,
     discount: shared.Discount = 1.0,
-    min_visits: shared.MinVisits = 0,
+    rarest: shared.Rarest = None,
     value_max: shared.ValueMax = None,
     step_indexed: shared.StepIndexed = False,
 ) -> None:
@@ -51,7 +51,7 @@ def sensitivity(
     if fixed is not None and not known:
         raise ArgumentError(f"--fixed is {fixed!r}; write it as NAME=GAMMA, such as random=1.")
     options: Any = {"confounding": gammas, "fixed": known, "support": support, "confidence": confidence}
-    options |= {"discount": discount, "min_visits": min_visits, "value_max": value_max}
+    options |= {"discount": discount, "rarest": rarest, "value_max": value_max}
     with progress_bar() as progress:
         counts, _ = logs.count(progress, step_indexed)
         found = sensitivity_of(counts, horizon, reward_max, reward_min, progress=progress, **options)

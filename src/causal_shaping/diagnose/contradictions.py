@@ -17,13 +17,13 @@ import numpy.typing as npt
 from scipy.special import chdtrc
 
 from causal_shaping._checks import check_probability
+from causal_shaping.bounds._compare import known_next_state
 from causal_shaping.bounds._limits import lower_limit, upper_limit
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import ResultSequence
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.data.words import state_text
-from causal_shaping.diagnose.coverage import known_next_state
 from causal_shaping.diagnose.small_cells import SmallCells
 from causal_shaping.errors import ArgumentError
 

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from causal_shaping._checks import check_integer
+from causal_shaping.bounds._compare import known_next_state
 from causal_shaping.data.arrays import BoolArray, FloatArray, groups
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import ResultSequence, state_parts, text_table
@@ -202,9 +202,3 @@ def seen_once(counts: Counts) -> tuple[FloatArray, FloatArray]:
     states = len(counts.space.states)
     once = np.bincount(state, n == 1, minlength=states).astype(np.float64)
     return once, np.bincount(state, n, minlength=states).astype(np.float64)
-
-
-def known_next_state(counts: Counts) -> npt.NDArray[np.int32]:
-    """Return the next state of each entry; unknown for all that ended, if a source does not log where episodes end."""
-    unlogged = (counts.terminated & (counts.next_state == UNKNOWN)).any()
-    return np.where(counts.terminated, UNKNOWN, counts.next_state) if unlogged else counts.next_state

@@ -151,7 +151,7 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
     q_values, values, visits = learned
     paid, successors, times = counted
     discount, _, initial, clip, bonus, _, _ = constants
-    known, begin, end, masses, unrestricted, reward_max = proven
+    known, begin, end, masses, unrestricted, by_action, reward_max, unknown = proven
     rewards, _, _, action, first, _, after, reward, lower, _, deficit, total = masses
     layers, states, actions = q_values.shape
     for _sweep in range(1 if step_indexed else PLANNING_SWEEPS):
@@ -161,7 +161,7 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
             here, following = q_values[layer], discount * values[below]
             most = np.inf  # what an action can be worth of which the logs show nothing
             if known:
-                highest = 0.0
+                highest = max(0.0, unknown)
                 for s in range(states):
                     if not terminal[s]:
                         highest = max(highest, values[below, s])
@@ -171,13 +171,16 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
                     continue
                 for x in range(actions):
                     here[s, x] = most
-                if known:
+                cell = begin[s] if known else 0
+                while known and cell < end[s]:
+                    last = cell + 1 if by_action else end[s]
                     seen = backup_state(
-                        s, begin[s], end[s], action, first, after, reward, lower, deficit, rewards, following, here
+                        s, cell, last, action, first, after, reward, lower, deficit, rewards, following, here
                     )
-                    w = most if unrestricted[s] else seen
-                    for k in range(begin[s], end[s]):
+                    for k in range(cell, last):
+                        w = most if unrestricted[k] else seen
                         here[s, action[k]] = add_free_mass(here[s, action[k]], total[k], w)
+                    cell = last
                 tried = recommending and visits[layer, s].max() > 0
                 for x in range(actions):
                     n = visits[layer, s, x]

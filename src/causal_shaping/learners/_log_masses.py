@@ -16,7 +16,7 @@ import numpy as np
 
 from causal_shaping.bounds._masses import Evidence, Masses
 from causal_shaping.bounds.results import Ceilings
-from causal_shaping.bounds.support import unrestricted_states
+from causal_shaping.bounds.support import unrestricted_cells
 from causal_shaping.data.arrays import BoolArray, LongArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import Space
@@ -30,8 +30,10 @@ class LogMasses(NamedTuple):
     begin: LongArray  # [states], where the cells of each state begin
     end: LongArray  # [states], where they end
     masses: Masses
-    unrestricted: BoolArray  # [states], whether free mass may do anything there, not only what was seen to follow
+    unrestricted: BoolArray  # [cells], whether free mass may do anything there, not only what was seen to follow
+    by_action: bool  # whether what was seen to follow means after the action, or after the state
     reward_max: float
+    unknown: float  # the value of a state that no log holds; never more than an end if there is none
 
 
 def no_log_masses() -> LogMasses:
@@ -39,7 +41,7 @@ def no_log_masses() -> LogMasses:
     none, cells = np.zeros(0), np.zeros(0, dtype=np.int32)
     cell = np.zeros(0, dtype=np.int64)
     masses = Masses(none, none, cells, cells, cell, none, cells, np.zeros(0, np.uint16), none, none, none, none)
-    return LogMasses(False, cell, cell, masses, np.zeros(0, dtype=np.bool_), 0.0)
+    return LogMasses(False, cell, cell, masses, np.zeros(0, dtype=np.bool_), False, 0.0, 0.0)
 
 
 def log_masses(counts: Counts, ceilings: Ceilings, space: Space) -> LogMasses:
@@ -54,9 +56,10 @@ def log_masses(counts: Counts, ceilings: Ceilings, space: Space) -> LogMasses:
         raise ArgumentError("The counts are not those that the ceilings were computed from. Merge all sources first.")
     if ceilings.method != "joint" or ceilings.support == "given" or counts.step is not None:
         raise ArgumentError(
-            "To plan with counts, pool their steps, and compute ceilings by method='joint' with support 'observed' or "
-            "'any'."
+            "To plan with counts, pool their steps, and compute ceilings by method='joint' with support 'observed', "
+            "'observed-action' or 'any'."
         )
+    unrestricted = unrestricted_cells(counts, ceilings)
     masses = Evidence(counts, ceilings, ceilings.SIDE).masses()
     states, actions = counts.space.positions(space)
     if len(states) != len(counts.space.states):
@@ -74,6 +77,8 @@ def log_masses(counts: Counts, ceilings: Ceilings, space: Space) -> LogMasses:
             rest=np.zeros(0),
             upper=np.zeros(0),
         ),
-        unrestricted=(unrestricted_states(counts, ceilings.support) | (masses.visits < ceilings.min_visits))[states],
+        unrestricted=unrestricted.at()[masses.state, masses.action],
+        by_action=unrestricted.by_action,
         reward_max=ceilings.reward_bound,
+        unknown=0.0 if counts.space.complete or space.complete else float(np.max(ceilings.vacuous_values)),
     )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from causal_shaping.bounds.ceilings import refuse_crossing
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
 from causal_shaping.bounds.sensitivity import Sensitivity
 from causal_shaping.data.result import state_parts
@@ -54,6 +55,8 @@ def render_ceilings(
                 f"The {type(other).__name__} on a page must be of the same states and actions as its ceilings. Compute "
                 "both from the same counts."
             )
+    if floors is not None and ceilings.method == "joint":
+        refuse_crossing(ceilings, floors)
     if inspection is not None and smallest_cell is not None:
         inspection = inspection.without_small_cells(smallest_cell)
     title = f"What the logs of {' and '.join(ceilings.sources)} prove"

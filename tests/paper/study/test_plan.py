@@ -94,7 +94,7 @@ def test_settings_change_with_what_is_run(monkeypatch):
     assert Plan(seeds=3, only={"seed": ["1"]}).settings() == before
     assert Plan(quick=True).settings() != before
     assert Plan(counted_in="episodes").settings() != before
-    for name, other in (("BUDGETS", {**BUDGETS, "windy-empty": 1}), ("MIN_VISITS", 3), ("VALUE_MAX", 1.0)):
+    for name, other in (("BUDGETS", {**BUDGETS, "windy-empty": 1}), ("RAREST", 0.3), ("VALUE_MAX", 1.0)):
         with monkeypatch.context() as patched:
             patched.setattr(plans, name, other)
             assert Plan().settings() != before

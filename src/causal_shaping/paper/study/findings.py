@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from causal_shaping.paper.study.plan import BASELINE, CONFIDENCE, METHODS, MIN_VISITS, PRINTED, RECOMMENDED, WORLDS
+from causal_shaping.paper.study.plan import BASELINE, CONFIDENCE, METHODS, PRINTED, RAREST, RECOMMENDED, WORLDS
 from causal_shaping.paper.study.run import Results
 from causal_shaping.paper.study.tables import AIM, relative_regret
 from causal_shaping.worlds.world import COINS
@@ -252,7 +252,7 @@ def _violated(results: Results) -> tuple[str, str] | None:
     for name, words in (
         ("paper", "The published bound"),
         ("joint", "The plug-in joint ceiling"),
-        ("joint-sure", f"With confidence and at least {MIN_VISITS} visits for its support, it"),
+        ("joint-sure", f"With confidence, and no outcome rarer than {RAREST:.0%} of a state's visits, it"),
     ):
         rows = [row for row in results.potentials if row["name"] == name]
         if rows:

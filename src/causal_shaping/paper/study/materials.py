@@ -23,8 +23,8 @@ from causal_shaping.paper.study.plan import (
     BCQ_THRESHOLDS,
     CONFIDENCE,
     LIFTED_TO,
-    MIN_VISITS,
     PAPER_BOUND,
+    RAREST,
     VALUE_MAX,
 )
 from causal_shaping.worlds import World
@@ -106,7 +106,7 @@ class Materials:
         options: dict[str, dict[str, Any]] = {
             "joint": {},
             "joint-any": {"support": "any"},
-            "joint-sure": {"confidence": CONFIDENCE, "min_visits": MIN_VISITS},
+            "joint-sure": {"confidence": CONFIDENCE, "rarest": RAREST},
             "joint-capped": capped,
             "joint-trial": {"confounding": self._unconfounded},
             "joint-capped-trial": {"confounding": self._unconfounded, **capped},

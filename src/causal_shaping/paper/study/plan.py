@@ -34,7 +34,7 @@ LOG_STEPS = 100_000
 SEEDS, FEWER_SEEDS = 20, 10
 """The number of seeds, from 0; BCQ, which is slow, and the ablation, which is large, run only the first ones."""
 
-CONFIDENCE, MIN_VISITS = 0.95, 100
+CONFIDENCE, RAREST = 0.95, 0.01
 """The settings of ceilings with confidence; states with fewer visits may have outcomes that were not observed."""
 
 COUNTED_IN = ("steps", "episodes")
@@ -317,7 +317,7 @@ class Plan:
     def _constants(self) -> list[Any]:
         """Return every constant that results depend on; titles are left out."""
         methods = [(m.name, m.potential, m.learner, dict(m.changes), m.worlds) for m in METHODS.values()]
-        bounds = [PAPER_BOUND, VALUE_MAX, CONFIDENCE, MIN_VISITS, BCQ_THRESHOLDS, LIFTED_TO]
+        bounds = [PAPER_BOUND, VALUE_MAX, CONFIDENCE, RAREST, BCQ_THRESHOLDS, LIFTED_TO]
         training = [(p.name, p.default) for p in signature(train_bcq).parameters.values() if p.name != "progress"]
         return [methods, dict(PRESETS), BUDGETS, LOG_STEPS, QUICK, CHECKPOINTS, bounds, training]
 
