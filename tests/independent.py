@@ -348,10 +348,8 @@ def random_world(rng, features):
         next_state[..., -1], ends[..., -1] = NOWHERE, True
         noise = 0.75 * noise
         noise[..., -1] += 0.25
-    if "continuous rewards" in features:
-        reward = rng.normal(size=shape)
-    else:
-        reward = rng.integers(-10, 11, size=shape) / 10  # tenths are not exact in binary
+    tenths = rng.integers(-10, 11, size=shape) / 10  # not exact in binary
+    reward = rng.normal(size=shape) if "continuous rewards" in features else tenths
     if rng.random() < 0.7:  # what was avoided may be worth having, or be terrible, and may last
         reward[:, ~hidden] *= 0.2
         reward[:, hidden] += rng.choice([-1.0, 1.0])

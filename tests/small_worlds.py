@@ -1,7 +1,7 @@
 """Six small worlds that are not the paper's, with rare outcomes: where limits at a confidence are put to the test.
 
-Each is written as what an action does in a state, [(chance, next state, reward), ...]. One uniform hidden number decides
-what all actions would do, so a demonstrator who sees it knows what each would bring.
+Each is written as what an action does in a state, [(chance, next state, reward), ...]. One hidden number, uniform on 0 to
+1, decides what all actions would do, so a demonstrator who sees it knows what each would bring.
 """
 
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ def ward():
         "home": {},
         "dead": {},
     }
-    return _made(tables(effects, 4, {"well": 0.5, "ill": 0.5}), 4, 1_500)
+    return _made(tables(effects, 4, {"well": 0.5, "ill": 0.5}), 4, 150)
 
 
 def lottery():
@@ -114,7 +114,7 @@ def lottery():
             "save": [(0.9, "table", 0.05), (0.1, "lobby", 0.0)],
         },
     }
-    return _made(tables(effects, 5, {"lobby": 0.6, "table": 0.4}), 5, 400)
+    return _made(tables(effects, 5, {"lobby": 0.6, "table": 0.4}), 5, 150)
 
 
 def machine():
@@ -189,7 +189,7 @@ def season():
         "lost": {"wait": [(1.0, "lost", -0.1)]},
     }
     world = tables([early, late, late], 3, {"field": 0.6, "grown": 0.3, "lost": 0.1})
-    return _made(world, 3, 1_500, step_indexed=True)
+    return _made(world, 3, 400, step_indexed=True)
 
 
 WORLDS = {"ward": ward, "lottery": lottery, "machine": machine, "road": road, "shop": shop, "season": season}

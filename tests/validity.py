@@ -28,10 +28,11 @@ from independent import (
     true_gamma,
     vacuous,
 )
-
 from small_worlds import WORLDS
 
 import causal_shaping as cs
+
+CONFIDENCE = 0.95
 
 TOLERANCE = 1e-9
 """How far a bound may lie on the wrong side, relative to the largest value, before it is a failure."""
@@ -85,10 +86,8 @@ def random_case(seed):
         for name, gamma in gammas.items()
         if math.isfinite(gamma) and rng.random() < 0.8
     }
-    supports = {"any": "any"}
-    for name in ("observed", "observed-action"):
-        if support_holds(world, shown, name, step_indexed, edges):
-            supports[name] = name
+    true = [name for name in ("observed", "observed-action") if support_holds(world, shown, name, step_indexed, edges)]
+    supports = {name: name for name in ("any", *true)}
     if complete and not step_indexed:
         supports["given"] = _true_successors(world)
     assumptions = {name: {"support": support} for name, support in supports.items()}
@@ -207,8 +206,8 @@ def tallied(seeds):
 def covered(name, samples, first_seed=0):
     """Return how often ceilings, floors and masks of samples of a small world hold, all of them at once.
 
-    Of the sources "blind" is declared as what it is, unconfounded. `distance` is the mean of the first step's ceilings
-    less V*.
+    Under `observed`, `rarest` lies below the share of the world's rarest outcome, or is the default. `distance` is the
+    mean of the first step's ceilings less V*.
     """
     small = WORLDS[name]()
     world = small.world
@@ -217,13 +216,18 @@ def covered(name, samples, first_seed=0):
     best, best_q = best[..., alive], best_q[..., alive, :]
     low, high = world.reward_range
     rarest = 0.8 * rarest_share(world, small.demonstrators, small.episodes, small.step_indexed, small.edges)
-    shared = {"confounding": {"blind": 1.0}, "discount": world.discount, "stationary": world.stationary}
+    shared = {"discount": world.discount, "stationary": world.stationary}
+    limited, blind = {"confidence": CONFIDENCE}, {"confounding": {"blind": 1.0}}
     settings = {
-        "any": {"support": "any", "confidence": 0.95},
-        "observed, rarest below the truth": {"support": "observed", "confidence": 0.95, "rarest": rarest},
-        "observed, default": {"support": "observed", "confidence": 0.95},
+        "any": {"support": "any", **limited},
+        "any, blind source declared": {"support": "any", **limited, **blind},
+        "observed": {"support": "observed", **limited, "rarest": rarest},
+        "observed, blind source declared": {"support": "observed", **limited, **blind, "rarest": rarest},
+        "observed, default rarest": {"support": "observed", **limited},
         "plug-in any": {"support": "any"},
+        "plug-in any, blind source declared": {"support": "any", **blind},
         "plug-in observed": {"support": "observed"},
+        "plug-in observed, blind source declared": {"support": "observed", **blind},
     }
     found = {key: {"ceilings": 0, "floors": 0, "masks": 0, "distance": 0.0} for key in settings}
     for seed in range(first_seed, first_seed + samples):

@@ -24,7 +24,7 @@ import causal_shaping as cs
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=20)
+few = settings(max_examples=40)
 
 
 class Drawn:
@@ -87,9 +87,7 @@ def assert_looser(loose, tight):
 def test_rewards_times_64_give_bounds_times_64_bit_for_bit(seed, episodes, support, confident):
     drawn = Drawn(seed, episodes=episodes)
     assume(not (confident and episodes is None))
-    scaled = {
-        name: {(*row[:-1], 64 * row[-1]): n for row, n in held.items()} for name, held in drawn.shown.items()
-    }
+    scaled = {name: {(*row[:-1], 64 * row[-1]): n for row, n in held.items()} for name, held in drawn.shown.items()}
     edges = None if drawn.edges is None else tuple(64 * edge for edge in drawn.edges)
     options = {"support": support, "confidence": 0.9 if confident else None}
     for ours, theirs in zip(
@@ -113,9 +111,7 @@ def test_an_offset_of_rewards_shifts_bounds_by_the_steps_left(seed, offset, supp
     betas = [random_chances(rng, 1, n_states, n_noises, n_actions, zeros=0.0) for _ in range(2)]
     betas[0][:] = 1 / n_actions
     shown = {f"d{i}": rows(world, Demonstrator(beta, 3, nothing)) for i, beta in enumerate(betas)}
-    moved = {
-        name: {(*row[:-1], row[-1] + offset): n for row, n in held.items()} for name, held in shown.items()
-    }
+    moved = {name: {(*row[:-1], row[-1] + offset): n for row, n in held.items()} for name, held in shown.items()}
     drawn = Drawn(seed)
     drawn.world = world  # all that `both` needs of it
     options = {"support": support, "confounding": {"d0": gamma}}
@@ -179,7 +175,9 @@ def test_support_loosens_from_observed_action_to_observed_to_any(seed, episodes,
 def test_more_confounding_never_tightens(seed, support):
     drawn = Drawn(seed)
     true = drawn.gammas()
-    chain = [both(drawn, support=support, confounding={k: f * g for k, g in true.items()}) for f in (math.inf, 3.0, 1.0)]
+    chain = [
+        both(drawn, support=support, confounding={k: f * g for k, g in true.items()}) for f in (math.inf, 3.0, 1.0)
+    ]
     for loose, tight in itertools.pairwise(chain):
         assert_looser(loose, tight)
 
@@ -227,7 +225,10 @@ def test_confidence_never_tightens(seed, support):
 def test_more_admissible_actions_never_lower_a_ceiling(seed, support):
     drawn = Drawn(seed)
     wider = dataclasses.replace(drawn.world, admissible=np.ones_like(drawn.world.admissible))
-    few_actions, all_actions = both(drawn, support=support)[0], both(drawn, drawn.counts(world=wider), support=support)[0]
+    few_actions, all_actions = (
+        both(drawn, support=support)[0],
+        both(drawn, drawn.counts(world=wider), support=support)[0],
+    )
     assert (all_actions.values >= few_actions.values - 1e-9).all()
 
 
