@@ -1,7 +1,7 @@
 """Six small worlds that are not the paper's, with rare outcomes: where limits at a confidence are put to the test.
 
-Each is written as what an action does in a state, [(chance, next state, reward), ...]. One hidden number, uniform on 0 to
-1, decides what all actions would do, so a demonstrator who sees it knows what each would bring.
+Each is written as what an action does in a state, [(chance, next state, reward), ...]. One hidden number, uniform on 0
+to 1, decides what all actions would do, so a demonstrator who sees it knows what each would bring.
 """
 
 from dataclasses import dataclass

@@ -175,7 +175,8 @@ def test_point_07_a_state_with_few_visits_falls_back_to_any_and_the_summary_says
     anything = cs.value_ceilings(counts, 1, 100.0, support="any", confidence=0.95)
     observed = cs.value_ceilings(counts, 1, 100.0, support="observed", confidence=0.95)
     assert observed.values[0, 0] >= 0.9 * anything.values[0, 0]
-    assert observed.fell_back == 1
+    assert observed.unrestricted[0, 0]
+    assert "In 1 of 1 states anything may follow" in observed.summary()
 
 
 # 9: selected episodes --------------------------------------------------------------------------------------------

@@ -121,7 +121,10 @@ def test_an_offset_of_rewards_shifts_bounds_by_the_steps_left(seed, offset, supp
         both(drawn, counts[0], **options), both(drawn, counts[1], offset=offset, **options), strict=True
     ):
         np.testing.assert_allclose(ours.values + offset * left[:, None], theirs.values, atol=1e-9)
-    masks = [cs.provably_suboptimal(*both(drawn, held, offset=o, **options)) for held, o in zip(counts, (0.0, offset))]
+    masks = [
+        cs.provably_suboptimal(*both(drawn, held, offset=o, **options))
+        for held, o in zip(counts, (0, offset), strict=True)
+    ]
     np.testing.assert_array_equal(*masks)
 
 
