@@ -143,7 +143,7 @@ def counted(logs, step_indexed=False):
         columns = {name: getattr(one, name) for name in ("state", "action", "next_state", "terminated")}
         columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), one.reward)
         columns |= {"source": np.zeros(len(one)), "n": np.ones(len(one)), "step": one.step if step_indexed else None}
-        parts.append(cs.Counts.combined(one.space, [one.source], [True], columns))
+        parts.append(cs.Counts.combined(one.space, [one.source], columns))
     return parts[0].merge(*parts[1:])
 
 

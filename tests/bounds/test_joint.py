@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from models import KINDS, cmdps, demonstrators
 from programs import (
     action_support_holds,
@@ -276,23 +276,6 @@ def test_unconfounded_sources_that_try_everything_give_the_optimum(data, model, 
         np.testing.assert_allclose(bounds.q_values, best.q_values, atol=1e-9)
 
 
-@given(st.data(), small, several, st.booleans())
-@settings(max_examples=100)
-def test_rewards_that_are_not_told_apart_give_a_valid_bound(data, model, sources, finite):
-    betas = [data.draw(demonstrators(model)) for _ in range(sources)]
-    parts = observed(model, betas)
-    counts = parts[0].merge(*parts[1:], max_rewards=1)
-    assume(not any(counts.discrete_rewards))
-    gammas = {f"d{i}": true_gamma(model, beta) for i, beta in enumerate(betas)} if finite else math.inf
-    supports = ["any"] + ["observed"] * support_holds(model, betas)
-    for support in supports:
-        pair = bounds_of(model, counts, support=support, confounding=gammas)
-        assert_between(model, model.optimum(HORIZON), *pair)
-        apart = bounds_of(model, parts, support=support, confounding=gammas)
-        assert (pair[0].values >= apart[0].values - 1e-9).all()
-        assert (pair[1].values <= apart[1].values + 1e-9).all()
-
-
 # The worlds -------------------------------------------------------------------------------------------
 
 
@@ -380,7 +363,7 @@ def test_logs_that_never_tell_an_end_give_valid_bounds(data, model, sources):
         columns = {name: getattr(counts, name) for name in counts.COLUMNS}
         columns["next_state"] = np.where(counts.terminated, -1, counts.next_state)
         columns["terminated"] = np.zeros(len(counts), dtype=bool)
-        return cs.Counts.combined(counts.space, counts.sources, counts.discrete_rewards, columns, population=True)
+        return cs.Counts.combined(counts.space, counts.sources, columns, population=True)
 
     space = cs.Space(model.states, model.actions)  # nothing is declared to be terminal
     counts = [without_flags(one).to_space(space) for one in observed(model, betas)]
@@ -409,7 +392,7 @@ def test_ends_that_are_told_only_in_part_give_valid_bounds_where_rewards_give_th
         columns["reward_sum"] = np.where(told, 1.0 * counts.n, counts.reward_sum)  # told ends pay 1
         for name in ("reward_min", "reward_max"):
             columns[name] = np.where(told, 1.0, columns[name])
-        return cs.Counts.combined(counts.space, counts.sources, counts.discrete_rewards, columns, population=True)
+        return cs.Counts.combined(counts.space, counts.sources, columns, population=True)
 
     told_pay = np.where(flagged[model.next_state] & ~model.terminal[:, None, None], 1.0, reward)
     model = cs.TabularCMDP(model.next_state, told_pay, model.noise, model.terminal, model.start)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,7 +105,8 @@ def test_states_with_too_few_visits_allow_anything_and_are_counted():
         assert free.q_values[0, 0, 1] > 1.0
         assert not tied.unrestricted[0, 0]
         assert free.unrestricted[0, 0]
-        assert "In 1 of 1 states anything may follow, as visits are too few" in free.summary()
+        each = ", counted at each step" if step_indexed else ""
+        assert f"In 1 of 1 states{each} anything may follow, as visits are too few" in free.summary()
         by_action = {"confidence": 0.95, "support": "observed-action"}
         few = cs.value_ceilings(both, 5, 1.0, rarest=0.5, **by_action)  # 14 visits with `go`, 4 with `stay`
         assert few.q_values[0, 0, 0] == 0.0
@@ -133,3 +135,159 @@ def test_confidence_assumes_the_default_unless_told_otherwise():
     assert cs.value_ceilings(counts, 20, -0.1, confidence=0.95).rarest == RAREST
     assert cs.value_ceilings(counts, 20, -0.1).rarest is None
     assert cs.value_ceilings(counts, 20, -0.1, confidence=0.95, support="any").rarest is None
+
+
+# States that no log holds ---------------------------------------------------------------------------------
+
+
+def kept_from(secret, steps=20):
+    """A model in which `risk` may lead to a state that pays 1 a step, and a demonstrator who never lets it happen."""
+    model = cs.TabularCMDP(
+        next_state=[[[0, 0], [0, 1]], [[1, 1], [1, 1]]],
+        reward=[[[0.5, 0.5], [0.5, 0.5]], [[secret, secret], [secret, secret]]],
+        noise=[[0.1, 0.9], [0.5, 0.5]],
+        terminal=[False, False],
+        start=[1.0, 0.0],
+    )
+    careful = np.zeros((2, 2, 2))
+    careful[0, 0, 1] = careful[0, 1, 0] = careful[1, :, 0] = 1.0  # takes the risk only when nothing comes of it
+    world = cs.World("kept", "Kept", model, steps, ("calm", "storm"), {"d0": careful})
+    logs = world.collect("d0", 4_000)
+    assert set(logs.state.tolist()) == {0}
+    return model, logs
+
+
+def read_off(logs):
+    """The counts of a file, in which only the states that occur can be known."""
+    space = cs.Space([0], logs.space.actions, complete=False)
+    return cs.count(replace(logs, space=space))
+
+
+def test_a_ceiling_allows_for_a_state_that_no_log_holds():
+    model, logs = kept_from(1.0)
+    best = model.optimum(20).values[0, 0]
+    assert best > 18
+    for options in ({}, {"confidence": 0.95}):
+        found = cs.value_ceilings(read_off(logs), 20, 1.0, support="any", **options)
+        assert found.values[0, 0] >= best
+        assert (found.values <= found.vacuous_values[:, None] + 1e-9).all()
+        assert not any("No other states" in sentence for sentence in found.assumptions)
+    declared = cs.value_ceilings(cs.count(replace(logs, space=cs.Space([0], model.actions))), 20, 1.0, support="any")
+    assert declared.values[0, 0] < best  # false, and said so
+    assert "No other states exist than the 1 declared." in declared.assumptions
+    assert declared.no_other_states
+
+
+def test_a_floor_allows_for_a_state_that_no_log_holds():
+    model, logs = kept_from(-1.0)
+    worst = model.evaluate(np.array([1, 0]), horizon=20).values[0, 0]  # who takes the risk loses for ever
+    floors = cs.value_floors(read_off(logs), 20, -1.0, support="any")
+    assert floors.q_values[0, 0, 1] <= worst + 1e-9
+
+
+def test_untried_actions_and_states_below_rarest_allow_for_unknown_states_too():
+    space = cs.Space(["a"], ["go", "jump"], complete=False)
+    logs = cs.Logs(space, "d0", [0, 0], [0, 1], [0, 0], [0, 0], [0.0, 0.0], [0, 0], [False, False], [False, True])
+    untried = cs.value_ceilings(cs.count(logs), 20, 1.0)
+    assert untried.q_values[0, 0].tolist() == [19.0, 20.0]  # nobody jumped
+    few = cs.value_ceilings(cs.count(logs), 20, 1.0, confidence=0.95)
+    assert few.unrestricted[0, 0]
+    assert few.q_values[0, 0, 0] > 18
+    assert cs.value_ceilings(cs.count(logs), 20, 0.0).values.max() == 0.0  # where costs are all, the end is best
+
+
+def test_without_a_horizon_an_unknown_state_needs_a_discount_or_a_highest_value():
+    _, logs = kept_from(1.0)
+    counts, options = read_off(logs), {"support": "any", "stationary": True}
+    with pytest.raises(cs.ArgumentError, match=r"one that no log holds may pay for ever\. Declare all states"):
+        cs.value_ceilings(counts, 20, 1.0, **options)
+    assert cs.value_ceilings(counts, 20, 1.0, discount=0.9, **options).values[0] > 9
+    assert cs.value_ceilings(counts, 20, 1.0, value_max=30.0, **options).values[0] == pytest.approx(30.0)
+    used = cs.value_ceilings(counts, 20, 1.0, stationary=True, discount=0.9)
+    assert used.values[0] < 10  # observed: both actions were tried, so that no unknown state follows
+
+
+def test_a_support_of_ones_own_allows_for_unknown_states_where_it_is_silent():
+    space = cs.Space(["a", "b"], ["go"], complete=False)
+    logs = cs.Logs(space, "d0", [0, 1], [0, 0], [0, 1], [0, 0], [0.0, 0.0], [0, 1], [False] * 2, [True] * 2)
+    found = cs.value_ceilings(cs.count(logs), 5, 1.0, support={"a": ["a"]}, confounding={"d0": math.inf})
+    assert found.q_values[0, :, 0].tolist() == [0.0, 0.0]  # all is proven
+    halves = cs.Logs(space, "d1", [0], [0], [0], [0], [0.0], [-1], [False], [True])
+    found = cs.value_ceilings(cs.count(halves), 5, 1.0, support={"a": ["a"]})
+    assert found.values[0, 1] == 5.0
+
+
+def test_the_paper_says_that_states_were_read_off():
+    _, logs = kept_from(1.0)
+    with pytest.warns(cs.AssumptionWarning, match="The states were read off the logs"):
+        found = cs.value_ceilings(read_off(logs), 20, 1.0, method="paper")
+    assert not found.guaranteed
+
+
+# Actions that do not exist --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("support", ["any", "observed"])
+def test_what_is_not_admissible_has_no_value_and_is_no_choice(support):
+    """The optimum of a model whose forbidden actions are made hopeless lies between the bounds without them."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        allowed = rng.random((3, 3)) < 0.6
+        allowed[np.arange(3), rng.integers(3, size=3)] = True
+        model = cs.TabularCMDP(
+            next_state=rng.integers(0, 3, (3, 3, 4)),
+            reward=rng.choice([0.0, 0.5, 1.0], (3, 3, 4)),
+            noise=rng.dirichlet(np.ones(4), 3),
+            terminal=[False] * 3,
+            start=[1.0, 0.0, 0.0],
+        )
+        hopeless = cs.TabularCMDP(
+            model.next_state,
+            np.where(allowed[..., None], model.reward, -100.0),
+            model.noise,
+            model.terminal,
+            model.start,
+        )
+        best = hopeless.optimum(3)
+        betas = [rng.dirichlet(np.ones(3), (3, 4)) * allowed[:, None] for _ in range(2)]
+        betas = [beta / beta.sum(axis=-1, keepdims=True) for beta in betas]
+        space = model.space.restricted(allowed)
+        counts = [model.observe(beta, f"d{i}").to_space(space) for i, beta in enumerate(betas)]
+        ceilings = cs.value_ceilings(counts, 3, 1.0, support=support)
+        floors = cs.value_floors(counts, 3, 0.0, support=support)
+        for found in (ceilings, floors):
+            assert (np.isnan(found.q_values) == ~allowed).all()
+            assert np.array_equal(found.values, np.nanmax(found.q_values, axis=-1))
+        assert (ceilings.values >= best.values - 1e-9).all()
+        assert (floors.values <= best.values + 1e-9).all()
+        mask = cs.provably_suboptimal(ceilings, floors)
+        assert not mask[:, ~allowed].any()
+        assert (best.gaps()[mask] > 0).all()
+        assert (mask | ~allowed).all(axis=-1).sum() == 0
+    assert any("only its admissible ones" in sentence for sentence in ceilings.assumptions)
+    shares = cs.sensitivity(counts, 3, 1.0, 0.0, support=support, confounding=(math.inf,))
+    assert shares.suboptimal[0] == pytest.approx(mask[:, allowed].mean())
+    assert allowed[np.arange(3), shares.best_action].all()
+
+
+def test_forbidding_actions_never_loosens_a_ceiling():
+    world = cs.load_world("lavacross-easy")
+    free = cs.value_ceilings(population(world), 20, -0.1)
+    tried = np.zeros((len(world.states), len(world.actions)), dtype=bool)
+    for part in population(world):
+        tried[part.state, part.action] = True
+    tried[~tried.any(axis=1)] = True
+    space = world.space.restricted(tried)
+    limited = cs.value_ceilings([part.to_space(space) for part in population(world)], 20, -0.1)
+    assert (limited.values <= free.values + 1e-12).all()
+
+
+def test_inadmissible_actions_survive_a_file(tmp_path):
+    space = cs.Space(["a", "end"], ["go", "no"], terminal=["end"], admissible={"a": ["go"]})
+    counts = cs.count(cs.Logs(space, "d0", [0], [0], [0], [0], [0.0], [1], [True], [False]))
+    made = cs.value_ceilings(counts, 2, 1.0, support="any")
+    made.save(tmp_path / "phi.parquet")
+    read = cs.Ceilings.load(tmp_path / "phi.parquet")
+    assert read.checksum == made.checksum
+    assert np.isnan(read.q_values[0, 0, 1])
+    assert read.space.admissible == space.admissible

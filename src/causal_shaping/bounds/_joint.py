@@ -27,7 +27,7 @@ from causal_shaping._compile import njit
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds._compare import Excess, excess_masses
 from causal_shaping.bounds._masses import Evidence, Masses
-from causal_shaping.bounds._sweeps import Solution, fixed_point
+from causal_shaping.bounds._sweeps import Solution, best_of, fixed_point
 from causal_shaping.bounds.settings import Settings, vacuous_values
 from causal_shaping.bounds.support import Given, given_support, terminal_states, unrestricted_cells
 from causal_shaping.data.arrays import BoolArray, FloatArray
@@ -55,8 +55,7 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
     terminal = terminal_states(counts)
     highest = np.inf if settings.value_max is None else settings.value_max
     unrestricted = unrestricted_cells(counts, settings)
-    shape = (len(counts.space.states), len(counts.space.actions))
-
+    admissible, shape = counts.space.is_admissible, counts.space.is_admissible.shape
     agreement = Agreement(counts, evidence)
 
     def layer(step: int | None) -> Layer:
@@ -75,6 +74,8 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
         current.set_free_values(turned, everywhere=allowed is not None)
         current.backup(discount * following, turned)
         q_values = np.minimum(side * turned, highest)
+        if counts.space.admissible:
+            q_values[~admissible] = np.nan
         q_values[terminal] = 0.0
         return q_values
 
@@ -86,7 +87,7 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
 
     def anything_in(current: Layer) -> bool:
         """Whether anything may follow some (s, x)."""
-        return bool((current.anything(shape, allowed) & ~terminal[:, None]).any())
+        return bool((current.anything(shape, allowed) & admissible & ~terminal[:, None]).any())
 
     # What an unknown state is worth at each step, and after the last: no more than an end if the space is complete.
     unknown = np.append(side * vacuous_values(settings, side), 0.0)
@@ -103,7 +104,7 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
 
         def sweep(values: FloatArray) -> tuple[FloatArray, FloatArray]:
             q_values = backup(pooled, values, unknown[0])
-            return q_values.max(axis=-1), q_values
+            return best_of(q_values), q_values
 
         # From 0 sweeps approach the limit of ever longer horizons. From a known upper bound they fall, and never below
         # the optimum: a sweep of values above it stays above it.
@@ -129,7 +130,7 @@ def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Prog
     for h in reversed(range(horizon)):
         current = every or layer(h)
         q_values[h] = backup(current, values[h + 1], unknown[h + 1])
-        values[h] = q_values[h].max(axis=-1)
+        values[h] = best_of(q_values[h])
         vacuous[h], free[h] = vacuous_in(current), current.unrestricted_states
         if matters and h < horizon - 1 and (h == horizon - 2 or not (unrestrained or every)):
             unrestrained = anything_in(current)

@@ -18,10 +18,13 @@ mass M(o) of an outcome a part L_i(o) earns m_i(o) on average, the rest e at mos
 
     sum of rewards in o  <=  M(o) e - max_i L_i(o) (e - m_i(o)).
 
-The last term is the *deficit* of o. This is never looser than one mean reward for all bins together at the same
-masses: with w the value of free mass and v_i(b) that of what source i proves in bin b, the sum over b of
-max_i L_i(b) (w - v_i(b)) is at least that of any one source, and no edge exceeds `reward_max`, so that w is not larger
-either. With one source and Gamma = 1 the bound is the mean itself.
+The last term is the *deficit* of o. With one source and Gamma = 1 the bound is the mean itself. And finer bins never
+loosen it: with w >= E the value of free mass, E the edge of a bin and e_b those of its parts, what the whole bin takes
+off w, max_i L_i (w - E) + max_j L_j (E - m_j), is at most the sum over its parts of
+
+    max_i L_i(b) (w - E) + max_i L_i(b) (E - e_b) + max_j L_j(b) (e_b - m_j(b)),
+
+which is what the parts take off it. So it is never looser than one mean reward for all outcomes with the same end.
 
 With finite samples, shares are replaced by confidence limits on the side that widens the interval; see `sampling_of`.
 """

@@ -120,7 +120,7 @@ def _caveats(
 ) -> tuple[str, ...]:
     """Return why the bound is not guaranteed."""
     highest, ends = counts.reward_max.max(), bool(counts.terminated.any())
-    untried = acted[..., None] & ~tried
+    untried = acted[..., None] & ~tried & counts.space.is_admissible
     skipped = int(untried.sum() if counts.step_indexed or untried.ndim == 3 else untried[:, 0].sum())
     follows = (counts.next_state >= 0) & ~counts.terminated
     ever = np.asarray(acted if acted.ndim == 2 else acted.any(axis=1))

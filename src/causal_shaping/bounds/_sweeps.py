@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ModelError
@@ -29,6 +31,11 @@ class Solution:
     no_other_states: bool = False
     scaled: int = 0
     largest_total: float = 1.0
+
+
+def best_of(q_values: FloatArray) -> FloatArray:
+    """Return the value of the best action; NaN stands for one that does not exist: float64 [..., states]."""
+    return np.asarray(np.fmax.reduce(q_values, axis=-1))
 
 
 def fixed_point(

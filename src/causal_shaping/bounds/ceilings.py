@@ -149,7 +149,7 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors, *, plug_in: bool = F
     """Return which actions cannot be optimal: bool [steps, states, actions], in the order of the ceilings' space.
 
     An action whose ceiling lies below the floor of the state is worse than what some policy is sure to earn, under the
-    assumptions of both bounds. In every state at least one action remains.
+    assumptions of both bounds. In every state at least one action remains; one that is not admissible is not masked.
 
     Plug-in bounds of a sample prove nothing: actions that are equally good look different by chance alone. Bounds with
     a `confidence` hold all at once, and ceilings and floors of the same counts and settings rest on the same limits of
@@ -166,13 +166,13 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors, *, plug_in: bool = F
         ContradictionError: if a ceiling lies below its floor.
     """
     refuse_plug_in(plug_in, *(bounds.plug_in for bounds in (ceilings, floors)))
+    floor = refuse_crossing(ceilings, floors)
     if ceilings.plug_in or floors.plug_in:
         warnings.warn(
             "This mask comes from plug-in bounds: sampling error is not allowed for, and a masked action may be best.",
             AssumptionWarning,
             stacklevel=2,
         )
-    floor = refuse_crossing(ceilings, floors)
     result = ceilings.q_values < (floor - _margin(floor))[..., None]
     result[..., ceilings.terminal, :] = False
     return result
@@ -229,8 +229,8 @@ def compute(
     solution = joint_bounds(counts, settings, kind.SIDE, progress) if joint else paper_ceilings(counts, settings)
     caveats = solution.caveats
     if caveats:
-        why, which = " ".join(caveats), "This bound" if joint else "The paper's bound"
-        warnings.warn(f"{which} is not guaranteed here. {why[:1].upper()}{why[1:]}", AssumptionWarning, stacklevel=3)
+        which = "Not guaranteed:" if joint else "The paper's bound is not guaranteed here."
+        warnings.warn(f"{which} {' '.join(caveats)}", AssumptionWarning, stacklevel=3)
     if settings.confidence is None and not counts.population:
         caveats = (*caveats, "a plug-in estimate, sampling error is not allowed for.")
     shown = "any" if not joint else support if isinstance(support, str) else "given"

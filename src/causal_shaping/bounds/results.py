@@ -38,7 +38,7 @@ class Bounds(Settings, Result):
         space: the states and actions.
         values: float64 [steps, states], h = 0 the first step; [states] if stationary.
         q_values: float64 [..., states, actions], the bound of taking x once and acting optimally from then on; NaN
-            where the paper's method skips an action.
+            for an action that is not admissible in a state, and where the paper's method skips one.
         vacuous: bool like `values`, states in which no source acted (at that step): their bound is the vacuous value.
         unrestricted: bool like `values`, states in which some action that a source tried may do anything: all of them
             under support "any"; under an observed support those of which the logs show too little.

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import explanation
+from causal_shaping.bounds._sweeps import best_of
 from causal_shaping.bounds.ceilings import compute, provably_suboptimal, refuse_crossing, refuse_plug_in
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, check_sources, merge_counts
@@ -50,7 +51,7 @@ class Sensitivity(Result):
         confounding: the Gammas, rising.
         ceilings: float64 [gammas, states]; NaN where the sources contradict each other.
         floors: float64 [gammas, states].
-        suboptimal: float64 [gammas], the share of (step, state, action) that is provably suboptimal.
+        suboptimal: float64 [gammas], the share of (step, state, admissible action) that is provably suboptimal.
         singled_out: bool [gammas, states], whether all actions but the best (and its equals) are provably suboptimal.
         contradictions: per Gamma, why it is impossible; None if it is possible.
         best_action: int32 [states], the best by the ceilings at the smallest possible Gamma.
@@ -286,7 +287,8 @@ def sensitivity(
         raise ContradictionError(f"No confounding that was asked for is possible. {why[gammas[-1]]}")
     lowest = found[min(found)][0]
     q_values = lowest.q_values[0]
-    others = q_values < q_values.max(axis=-1, keepdims=True) - TIE
+    others = q_values < best_of(q_values)[:, None] - TIE
+    exist = held.space.is_admissible & ~lowest.terminal[:, None]
 
     def mask(above: Ceilings, below: Floors) -> BoolArray:
         with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # the result is marked instead
@@ -303,10 +305,10 @@ def sensitivity(
         confounding=tuple(gammas),
         ceilings=np.array([found[g][0].values[0] if g in found else nothing for g in gammas]),
         floors=np.array([found[g][1].values[0] if g in found else nothing for g in gammas]),
-        suboptimal=np.array([masks[g][:, ~lowest.terminal].mean() if g in found else np.nan for g in gammas]),
+        suboptimal=np.array([masks[g][:, exist].mean() if g in found else np.nan for g in gammas]),
         singled_out=np.array([tested.get(g, none) for g in gammas]),
         contradictions=tuple(why.get(g) for g in gammas),
-        best_action=q_values.argmax(axis=-1).astype(np.int32),
+        best_action=np.nanargmax(q_values, axis=-1).astype(np.int32),
         breakdown=_breakdown(tested, lambda gamma, left: singles_out(mask(*bounds(gamma, left)))),
         bounded=~lowest.vacuous[0] & ~lowest.terminal,
         plug_in=estimated,

@@ -1,0 +1,77 @@
+"""Conclusions from ceilings and floors together: only where they are proven, and never from bounds that cross."""
+
+import math
+
+import numpy as np
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.bounds.ceilings import refuse_crossing
+from causal_shaping.errors import ContradictionError
+
+pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")
+
+
+def equal_actions(seed, actions=12, rows=60):
+    """Rows of one state in which every action pays 0 or 1 with equal chances, at random."""
+    rng = np.random.default_rng(seed)
+    space = cs.Space(["s", "end"], range(actions), terminal=["end"])
+    zeros = np.zeros(rows, dtype=int)
+    chosen, paid = rng.integers(actions, size=rows), rng.integers(2, size=rows).astype(float)
+    return cs.count(
+        cs.Logs(space, "d0", np.arange(rows), zeros, zeros, chosen, paid, zeros + 1, zeros == 0, zeros == 1)
+    )
+
+
+def bounds(counts, **options):
+    options = {"confounding": 1.0, **options}
+    return cs.value_ceilings(counts, 1, 1.0, **options), cs.value_floors(counts, 1, 0.0, **options)
+
+
+def test_plug_in_bounds_mask_no_action():
+    """60 rows of 12 equal actions, Gamma = 1: plug-in estimates would mask all but one of them."""
+    counts = equal_actions(0)
+    with pytest.raises(cs.ArgumentError, match=r"prove no action suboptimal.*Pass confidence=0.95"):
+        cs.provably_suboptimal(*bounds(counts))
+    with pytest.raises(cs.ArgumentError, match=r"Pass confidence=0\.95"):
+        cs.sensitivity(counts, 1, 1.0, 0.0)
+    with pytest.warns(cs.AssumptionWarning, match="a masked action may be best"):
+        mask = cs.provably_suboptimal(*bounds(counts), plug_in=True)
+    assert mask[0, 0].sum() >= 9
+    with pytest.raises(cs.ArgumentError, match="prove no action suboptimal"):  # one of the two is enough
+        cs.provably_suboptimal(bounds(counts)[0], bounds(counts, confidence=0.95)[1])
+
+
+def test_a_mask_with_confidence_is_hardly_ever_wrong():
+    wrong = sum(cs.provably_suboptimal(*bounds(equal_actions(s), confidence=0.95)).any() for s in range(40))
+    assert wrong <= 2
+
+
+def test_a_sensitivity_of_plug_in_estimates_is_marked(tmp_path):
+    found = cs.sensitivity(equal_actions(0), 1, 1.0, 0.0, confounding=(1, math.inf), plug_in=True)
+    assert found.plug_in
+    assert "These are plug-in estimates" in found.summary()
+    assert '"plug_in": true' in found.to_json()
+    assert "plug-in" in repr(found)
+    found.save(tmp_path / "gamma.parquet")
+    assert cs.Sensitivity.load(tmp_path / "gamma.parquet").plug_in
+    assert not cs.sensitivity(equal_actions(0), 1, 1.0, 0.0, confounding=(1,), confidence=0.95).plug_in
+
+
+def paid(reward):
+    space = cs.Space(["a", "end"], ["go"])
+    return cs.count(cs.Logs(space, "s", [0], [0], [0], [0], [reward], [1], [True], [False]))
+
+
+def test_a_floor_above_its_ceiling_is_a_contradiction_wherever_both_are_shown(tmp_path):
+    ceilings = cs.value_ceilings(paid(0.0), 1, 0.0, support="any")
+    floors = cs.value_floors(paid(1.0), 1, 1.0, support="any")
+    for conclude in (
+        lambda: refuse_crossing(ceilings, floors),
+        lambda: cs.provably_suboptimal(ceilings, floors, plug_in=True),
+        lambda: ceilings.save_html(tmp_path / "page.html", floors=floors),
+    ):
+        with pytest.raises(ContradictionError, match="of 'a' at step 0 lies below its floor, 0 against 1") as error:
+            conclude()
+        for why in ("sampling error", "more confounded than declared", "the same world", "lasts over the episode"):
+            assert why in str(error.value)
