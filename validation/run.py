@@ -193,14 +193,14 @@ CHECKS = {
         lambda parts: all(part["violated"] <= (1 - CONFIDENCE) * part["samples"] for part in parts.values()),
     ),
     "validity": Check(
-        "Ceilings, floors and masks of 10,000 random worlds hold wherever their assumptions are true, at population level.",
+        "Bounds and masks of 10,000 random worlds, at population level, hold wherever their assumptions are true.",
         1,
         validity_parts,
         run_validity,
         lambda parts: not any(part["worlds with a failure"] for part in parts.values()),
     ),
     "coverage": Check(
-        f"Limits at {CONFIDENCE:g} hold at once in that share of 400 samples of six small worlds with rare outcomes.",
+        f"Limits at {CONFIDENCE:g} hold at once in that share of 400 samples of small worlds with rare outcomes.",
         1,
         small_worlds,
         run_coverage,
