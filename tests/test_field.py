@@ -1,4 +1,4 @@
-"""What failed outside the paper's worlds, point by point as it was reported; the numbers are those of the report.
+"""What failed outside the paper's worlds, point by point as it was reported.
 
 The other points have their tests where their code is tested.
 """
@@ -147,27 +147,10 @@ def test_point_06_masses_above_one_within_sampling_error_are_scaled_and_counted(
 
 
 def test_point_07_limits_hold_where_rare_outcomes_were_not_seen_yet():
-    """A prize of 100 in 1% of draws, 100 visits and confidence 0.95: no prize was seen in 37% of the samples."""
-    rng, held = np.random.default_rng(0), 0
-    for _ in range(40):
-        prizes = int(rng.binomial(200, 0.01))
-        taken = int(rng.binomial(prizes, 0.5))
-        logs = [
-            logged(name, [row for row in rows if row[0]])
-            for name, rows in (
-                ("d0", [(taken, "a", "go", 100.0, "end", True), (100 - taken, "a", "go", 0.0, "end", True)]),
-                (
-                    "d1",
-                    [
-                        (prizes - taken, "a", "go", 100.0, "end", True),
-                        (100 + taken - prizes, "a", "go", 0.0, "end", True),
-                    ],
-                ),
-            )
-        ]
-        found = cs.value_ceilings(cs.count(logs), 1, 100.0, support="observed", confidence=0.95)
-        held += bool(found.values[0, found.space.state_position("a")] >= 1.0)
-    assert held >= 38
+    """A prize of 100 in 1% of draws is not seen in 200 visits with a chance of 13%: too often for confidence 0.95."""
+    counts = cs.count([logged(name, [(100, "a", "go", 0.0, "end", True)]) for name in ("d0", "d1")])
+    found = cs.value_ceilings(counts, 1, 100.0, support="observed", confidence=0.95)
+    assert found.values[0, found.space.state_position("a")] >= 0.01 * 100
 
 
 def test_point_07_a_state_with_few_visits_falls_back_to_any_and_the_summary_says_so():

@@ -112,7 +112,7 @@ def _true_successors(world):
     return successors
 
 
-def judged(case):
+def judged(case, value_max=None):
     """Return a verdict for each set of assumptions."""
     world, counts = case.world, case.counts
     best, best_q = optimum(world)
@@ -130,7 +130,7 @@ def judged(case):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cs.AssumptionWarning)
-                above = cs.value_ceilings(counts, world.horizon, case.high, **options)
+                above = cs.value_ceilings(counts, world.horizon, case.high, value_max=value_max, **options)
                 below = cs.value_floors(counts, world.horizon, case.low, **options)
                 masked = cs.provably_suboptimal(above, below)
         except cs.CausalShapingError as error:

@@ -1,5 +1,7 @@
 """Bounds hold in worlds whose truth comes from independent code; `make validate` runs 10,000 of them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from independent import TrueWorld, optimum, random_features, random_world, rows, sampled_rows, true_gamma
@@ -10,7 +12,7 @@ import causal_shaping as cs
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 
-FAILED_ONCE = (18, 63, 131, 137, 366, 421, 466)
+FAILED_ONCE = (18, 63, 131, 137, 366)
 """Worlds with a state that no log holds, in which a bound failed while only logged states counted as successors."""
 
 
@@ -27,6 +29,17 @@ def test_limits_hold_in_small_worlds_with_rare_outcomes(name):
     for key in (key for key in found if "plug-in" not in key and "default" not in key):
         assert found[key]["ceilings"] == found[key]["floors"] == found[key]["masks"] == 1, key
         assert found[key]["distance"] >= 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_known_upper_bound_of_values_keeps_ceilings_valid(seed):
+    """Of all states, hidden ones among them, at every step."""
+    case = random_case(seed)
+    best, _ = optimum(case.world)
+    highest = float(best[..., case.world.alive].max())
+    assumptions = {"any": {"support": "any"}}
+    for verdict in judged(dataclasses.replace(case, assumptions=assumptions), value_max=highest):
+        assert not verdict.failures, verdict
 
 
 # The truth itself ------------------------------------------------------------------------------------------------
@@ -47,8 +60,7 @@ def as_model(world: TrueWorld):
 
 
 def test_the_truth_is_that_of_the_library_where_that_has_one():
-    """Two independent solvers agree, where every action exists and nothing ends by an outcome alone."""
-    compared = 0
+    """Two independent solvers agree where every action exists."""
     for seed in range(60):
         rng = np.random.default_rng(seed)
         world = random_world(rng, random_features(rng) - {"inadmissible actions", "stationary", "discount"})
@@ -56,24 +68,19 @@ def test_the_truth_is_that_of_the_library_where_that_has_one():
         theirs = as_model(world).optimum(world.horizon)
         np.testing.assert_allclose(theirs.values[:, :-1][:, world.alive], values[:, world.alive], atol=1e-12)
         np.testing.assert_allclose(theirs.q_values[:, :-1][:, world.alive], q_values[:, world.alive], atol=1e-12)
-        compared += 1
-    assert compared == 60
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_samples_converge_to_the_masses(name):
     small = WORLDS[name]()
     for source, demonstrator in small.demonstrators.items():
-        n = 20_000
-        masses, sample = rows(small.world, demonstrator), sampled_rows(small.world, demonstrator, n, rng(0))
+        n = 2_000
+        masses = rows(small.world, demonstrator)
+        sample = sampled_rows(small.world, demonstrator, n, np.random.default_rng(0))
         assert set(sample) <= set(masses)
         for row, mass in masses.items():
             spread = np.sqrt(mass * n) + 3
             assert abs(sample.get(row, 0) - mass * n) < 5 * spread, (source, row)
-
-
-def rng(seed):
-    return np.random.default_rng(seed)
 
 
 def test_only_the_blind_demonstrator_is_unconfounded():
