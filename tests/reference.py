@@ -27,7 +27,7 @@ def counted(logs, step_indexed=False):
 def by_label(counts):
     """Return the entries of counts with rewards in the key in the same form."""
     states, actions = counts.space.states, counts.space.actions
-    assert all(counts.discrete_rewards)
+    assert counts.discrete_rewards
     result = {}
     for i in range(len(counts)):
         after = counts.next_state[i]

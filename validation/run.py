@@ -148,6 +148,150 @@ def covers(figures: Figures) -> bool:
     )
 
 
+# Episodes --------------------------------------------------------------------------------------------------------
+
+EPISODE_HORIZONS, EPISODE_WORLDS = 5, 400
+EPISODE_SAMPLES, EPISODES = 400, (30, 300)
+
+
+def _persistent() -> Any:
+    """Return the tests' worlds with hidden causes that last, and their search over histories."""
+    sys.path.insert(0, str(HERE.parent / "tests"))
+    import persistent
+
+    return persistent
+
+
+def run_episodes(part: str) -> Figures:
+    """Return how many ceilings lie below the optimum over histories, in population; and what the ordinary ones do."""
+    import numpy as np
+
+    import causal_shaping as cs
+    from causal_shaping.bounds.episodes import EpisodeSettings, bound_episodes
+
+    horizon = int(part.split()[-1])
+    failed = ordinary_failed = contradicted = first_states = 0
+    worst, closed = -np.inf, dict[int, list[float]]()
+    for seed in range(EPISODE_WORLDS):
+        rng = np.random.default_rng([horizon, seed])
+        world = _persistent().random_world(rng, horizon, largest=3 if horizon < EPISODE_HORIZONS else 2)
+        logs, masses = zip(*(world.population(i) for i in range(len(world.demonstrators))), strict=True)
+        bound, best = float(world.reward.max()), np.array([world.optimum(s) for s in range(world.shape[0])])
+        found = bound_episodes(logs, EpisodeSettings(horizon, bound, discount=world.discount), masses)
+        mean = float((world.start.sum(axis=0) * best).sum())
+        below = np.append(best - found.values[0], mean - found.mean)
+        failed += bool((below > 1e-9).any())
+        worst, first_states = max(worst, float(below.max())), first_states + len(best)
+        gap = found.vacuous_values[-1] - best
+        shares = (found.vacuous_values[-1] - found.values[0])[gap > 1e-9] / gap[gap > 1e-9]
+        closed.setdefault(int(world.shape[1]), []).extend(shares.tolist())
+        try:
+            ordinary = cs.value_ceilings(world.counts(), horizon, bound, support="any", discount=world.discount)
+            ordinary_failed += bool((ordinary.values[0] < best - 1e-9).any())
+        except cs.ContradictionError:
+            contradicted += 1
+    return {
+        "worlds": EPISODE_WORLDS,
+        "first_states": first_states,
+        "failed": failed,
+        "nearest_to_failure": worst,
+        "ordinary_failed": ordinary_failed,
+        "ordinary_contradiction": contradicted,
+        "share_of_vacuous_gap_closed": float(np.mean([share for shares in closed.values() for share in shares])),
+        "share_closed_by_actions": {actions: float(np.mean(shares)) for actions, shares in sorted(closed.items())},
+    }
+
+
+def episode_confidence_parts() -> list[str]:
+    """Return small worlds, with how many episodes a source has."""
+    worlds = ["drugs 2", "drugs 4", *(f"random {horizon} {seed}" for horizon in (1, 2, 3) for seed in (1, 2))]
+    return [f"{world}, {episodes} episodes" for world in worlds for episodes in EPISODES]
+
+
+def run_episode_confidence(part: str) -> Figures:
+    """Return how often all ceilings hold at once, with the least reward given and chosen by the logs."""
+    import numpy as np
+
+    from causal_shaping.bounds.episodes import EpisodeSettings, bound_episodes
+
+    (kind, *numbers), episodes = part.split(",")[0].split(), int(part.split()[-2])
+    horizon = int(numbers[0])
+    if kind == "drugs":
+        world = _persistent().drug_world(horizon, cure=0.6, preferred=0.7)
+    else:
+        world = _persistent().random_world(np.random.default_rng([17, *map(int, numbers)]), horizon)
+    best = np.array([world.optimum(s) for s in range(world.shape[0])])
+    mean, bound = float((world.start.sum(axis=0) * best).sum()), float(world.reward.max())
+    figures: Figures = {"samples": EPISODE_SAMPLES}
+    plain = EpisodeSettings(horizon, bound, discount=world.discount)
+    given = plain._replace(confidence=CONFIDENCE, reward_min=float(world.reward.min()))
+    ways = {"plug_in": plain, "given": given, "chosen": given._replace(reward_min=None)}
+    for name, settings in ways.items():
+        failed, above, vacuous = 0, 0.0, 0.0
+        for seed in range(EPISODE_SAMPLES):
+            rng = np.random.default_rng([seed, episodes])
+            logs = [world.sample(i, episodes, rng) for i in range(len(world.demonstrators))]
+            found = bound_episodes(logs, settings)
+            failed += bool((found.values[0] < best - 1e-9).any() or found.mean < mean - 1e-9)
+            above += (found.mean - mean) / EPISODE_SAMPLES
+            vacuous = found.vacuous_values[-1] - mean
+        figures[name] = {"failed": failed, "mean_above_optimum": above, "vacuous_above_optimum": vacuous}
+    return figures
+
+
+# The agent's own data -------------------------------------------------------------------------------------------
+
+AGENT_ROUNDS, AGENT_STEPS = 10, 1_000
+
+
+def agent_parts() -> list[str]:
+    """Return the learners."""
+    return ["ucbvi", "q-ucb-shaping-tight"]
+
+
+def run_agent(learner: str) -> Figures:
+    """Return what ceilings are worth that count what the agent saw as a source without confounding, round by round.
+
+    Each sample is another random world with a demonstrator who sees its noise. The agent learns under the ceilings,
+    which are computed anew after each round; `plug_in` are those without confidence, of the same counts.
+    """
+    import numpy as np
+
+    import causal_shaping as cs
+    from causal_shaping.worlds import World
+
+    states, actions, noises, horizon = 5, 3, 3, 6
+    violated, plug_in = np.zeros(AGENT_ROUNDS + 1), np.zeros(AGENT_ROUNDS + 1)
+    distance = np.zeros(AGENT_ROUNDS + 1)
+    for seed in range(SAMPLES):
+        rng = np.random.default_rng(seed)
+        next_state = rng.integers(0, states, size=(states, actions, noises))
+        reward = rng.integers(-2, 5, size=(states, actions, noises)) / 4
+        next_state[-1], reward[-1] = states - 1, 0.0
+        noise, beta = rng.dirichlet(np.ones(noises), states), rng.dirichlet(np.full(actions, 0.3), (states, noises))
+        ends = np.arange(states) == states - 1
+        model = cs.TabularCMDP(next_state, reward, noise, ends, np.append(np.full(states - 1, 1 / (states - 1)), 0.0))
+        world = World("random", "Random", model, horizon, ("a", "b", "c"), {"demonstrator": beta})
+        best, counts = model.optimum(horizon).values, cs.count(world.collect("demonstrator", LOG_STEPS, seed))
+        for i in range(AGENT_ROUNDS + 1):
+            options = {"support": "any", "confounding": {"agent": 1.0} if i else {}}
+            found = cs.value_ceilings(counts, horizon, 1.0, confidence=CONFIDENCE, **options)
+            estimate = cs.value_ceilings(counts, horizon, 1.0, **options)
+            violated[i] += bool((found.values < best - 1e-9).any())
+            plug_in[i] += bool((estimate.values < best - 1e-9).any())
+            distance[i] += (found.values - best)[0, :-1].mean() / SAMPLES
+            if i < AGENT_ROUNDS:
+                own = {"steps": AGENT_STEPS, "seed": 1_000 * seed + i, "step_indexed": True, "record": True}
+                logs = cs.train(world, found, learner=learner, **own).logs
+                counts = counts.merge(cs.count(logs))
+    return {
+        "samples": SAMPLES,
+        "violated": violated.tolist(),
+        "violated_plug_in": plug_in.tolist(),
+        "mean_distance": distance.round(4).tolist(),
+    }
+
+
 # Study -----------------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +349,35 @@ CHECKS = {
         small_worlds,
         run_coverage,
         lambda parts: all(map(covers, parts.values())),
+    ),
+    "episodes": Check(
+        "No episode ceiling lies below the optimum over histories in 2,000 worlds with hidden causes that last.",
+        1,
+        lambda: [f"horizon {horizon}" for horizon in range(1, EPISODE_HORIZONS + 1)],
+        run_episodes,
+        lambda parts: not any(part["failed"] for part in parts.values()),
+    ),
+    "episode-confidence": Check(
+        f"Episode ceilings with confidence {CONFIDENCE:g} fail in at most {1 - CONFIDENCE:.0%} of samples.",
+        1,
+        episode_confidence_parts,
+        run_episode_confidence,
+        lambda parts: all(
+            part[way]["failed"] <= (1 - CONFIDENCE) * part["samples"]
+            for part in parts.values()
+            for way in ("given", "chosen")
+        ),
+    ),
+    "agent": Check(
+        f"With the agent as one more source, ceilings with confidence {CONFIDENCE:g} stay as valid, and tighten.",
+        1,
+        agent_parts,
+        run_agent,
+        lambda parts: all(
+            max(part["violated"]) <= (1 - CONFIDENCE) * part["samples"]
+            and part["mean_distance"][-1] < 0.8 * part["mean_distance"][0]
+            for part in parts.values()
+        ),
     ),
     "study": Check(
         "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",

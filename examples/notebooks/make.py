@@ -178,7 +178,7 @@ leads = world.model.transitions()[s, x]
 
 Gamma ranges from 1, no confounding, to infinity, no limit. Sources that contradict each other rule out small Gammas.
 %%
-settings = {"horizon": 20, "reward_max": -0.1, "reward_min": -1.1}
+settings = {"horizon": 20, "reward_max": -0.1, "reward_min": -1.1, "confidence": 0.95}
 found = cs.sensitivity(counts, confounding=(1, 2, 5, 10, float("inf")), **settings)
 print(*found.findings(), sep="\\n")
 found.plot();

@@ -2,8 +2,10 @@
 
 from causal_shaping.bounds import (
     Ceilings as Ceilings,
+    EpisodeCeilings as EpisodeCeilings,
     Floors as Floors,
     Sensitivity as Sensitivity,
+    episode_ceilings as episode_ceilings,
     provably_suboptimal as provably_suboptimal,
     sensitivity as sensitivity,
     value_ceilings as value_ceilings,
@@ -14,11 +16,16 @@ from causal_shaping.diagnose import (
     Contradiction as Contradiction,
     Contradictions as Contradictions,
     Coverage as Coverage,
+    ExcessMass as ExcessMass,
     Inspection as Inspection,
+    PersistenceTest as PersistenceTest,
     SourceCoverage as SourceCoverage,
     contradictions as contradictions,
     coverage as coverage,
     inspect as inspect,
+    persistence_test as persistence_test,
+    rarest_seen as rarest_seen,
+    unseen_limit as unseen_limit,
     unseen_mass as unseen_mass,
 )
 from causal_shaping.errors import (

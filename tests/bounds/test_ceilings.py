@@ -27,7 +27,7 @@ def test_a_ceiling_says_what_it_is_in_three_lines():
         "support observed, confounding good inf, bad inf, random 1, confidence 0.95, discount 1, steps pooled",
         "41 states bounded better than without logs, 2 no better though logged, 0 in which no source acted, 6 "
         "terminal (at the first step)",
-        "In 33 of 43 states anything may follow, as visits are too few for a rarest share of 0.01, or outcomes are "
+        "In 31 of 43 states anything may follow, as visits are too few for a rarest share of 0.01, or outcomes are "
         "unknown.",
     ]
 

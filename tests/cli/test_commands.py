@@ -215,11 +215,15 @@ def test_states_that_lie_on_no_grid_are_drawn_as_bars(run, tmp_path):
 
 def test_sensitivity_in_a_table_a_figure_and_json(run, easy, tmp_path):
     logs = (easy / "bad.parquet", easy / "random.parquet")
-    options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "1,5,inf")
+    options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "1,5,inf", "--confidence", "0.95")
     files = ("-o", tmp_path / "gamma.csv", "--png", tmp_path / "gamma.png")
     code, out, _ = run("sensitivity", *logs, *options, *files)
     assert code == 0
     assert "At a confounding of 1 the sources contradict each other." in out
+    code, _, err = run("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1")
+    assert code == 2
+    assert "Pass --confidence 0.95 for ceilings and floors" in " ".join(err.split())
+    assert "plug_in" not in err
     assert "single out a best action" in " ".join(out.split())
     assert (tmp_path / "gamma.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "gamma.csv").read_text().count("\n") == 1 + 3 * 49
@@ -227,6 +231,25 @@ def test_sensitivity_in_a_table_a_figure_and_json(run, easy, tmp_path):
     found = json.loads(out)
     assert [row["confounding"] for row in found["confounding"]] == [1.0, 5.0, "inf"]
     assert found["confounding"][2]["ceiling"] >= found["confounding"][1]["ceiling"]
+
+
+def test_episode_ceilings_in_words_a_table_a_figure_and_json(run, easy, tmp_path):
+    logs = (easy / "bad.parquet", easy / "random.parquet")
+    options = ("--horizon", "3", "--reward-max", "0.1", "--confidence", "0.95", "--reward-min", "-1.1")
+    files = ("-o", tmp_path / "episodes.parquet", "--png", tmp_path / "episodes.png")
+    code, out, _ = run("episode-ceilings", *logs, *options, *files)
+    assert code == 0
+    assert "Episode ceilings of 3 steps from bad, random" in out
+    assert "--reward-min was chosen without looking at these logs." in out
+    assert "No potential" in out
+    assert (tmp_path / "episodes.png").read_bytes().startswith(b"\x89PNG")
+    assert cs.EpisodeCeilings.load(tmp_path / "episodes.parquet").confidence == 0.95
+    code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--fixed-length", "--json")
+    assert code == 2  # episodes end before
+    code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--json")
+    found = json.loads(out)
+    assert found["reward_edges"] == [-0.5]
+    assert [row["horizon"] for row in found["horizons"]] == [1, 2, 3]
 
 
 def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
@@ -268,6 +291,7 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("ceilings", "a.parquet", "--horizon", "few", "--reward-max", "0"), "'--horizon'"),
         (("ceilings", "a.parquet", *BOUNDED, "--png", "no/x.png"), "the folder no does not exist"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--png", "x.gif"), "must end in"),
+        (("episode-ceilings", "a.parquet", *BOUNDED, "--reward-bins", "a"), "write 3 for quantiles"),
         (("train", "lavacross-easy", "-o", "runs", "--png", "x.gif"), "must end in"),
         (("train", "FrozenLake-v1", "-o", "runs", "--png", "x.png"), "the optimum of FrozenLake-v1 is not known"),
         (("train", "FrozenLake-v1", "-o", "runs", "--coins", "once"), "--coins and --wind are for worlds"),
@@ -426,7 +450,18 @@ def test_the_three_jobs_run_as_they_stand_each_in_a_process_of_its_own(tmp_path)
         assert (ran.returncode, ran.stderr) == (0, "")
 
 
-COMMANDS = ("worlds", "collect", "inspect", "ceilings", "sensitivity", "train", "theory", "reproduce", "diagram")
+COMMANDS = (
+    "worlds",
+    "collect",
+    "inspect",
+    "ceilings",
+    "episode-ceilings",
+    "sensitivity",
+    "train",
+    "theory",
+    "reproduce",
+    "diagram",
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

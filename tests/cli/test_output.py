@@ -207,7 +207,9 @@ def test_the_paper_s_commands_name_their_extra(tmp_path, arguments):
 
 def test_findings_speak_in_options(run, easy):
     logs = (easy / "bad.parquet", easy / "random.parquet")
-    code, out, err = run("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1", "--confounding", "1.2,inf")
+    code, out, err = run(
+        "sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1", "--confounding", "1.2,inf", "--confidence", "0.95"
+    )
     assert code in (0, 2)
     assert "confidence=" not in out + err
 

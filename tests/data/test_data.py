@@ -1,12 +1,14 @@
 """Space, Logs and Counts: what they accept, what they refuse, and in which words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from causal_shaping import Bins, Counts, Logs, Space, count, load_world, read_logs
 from causal_shaping.data.space import UNKNOWN
-from causal_shaping.errors import DataError, UnknownNameError
+from causal_shaping.errors import ArgumentError, DataError, UnknownNameError
 
 SPACE = Space(states=["a", "b", "end"], actions=["left", "right"])
 
@@ -192,10 +194,12 @@ ENTRIES = {
     "reward_min": [0.1, 1.0, 0.0],
     "reward_max": [0.1, 1.0, 0.5],
 }
+BINS = Bins(edges=(0.6,))
 
 
-def counts(discrete=(True, False), population=False, **changes):
-    return Counts(SPACE, ("a", "b"), discrete, **{**ENTRIES, **changes}, population=population)
+def counts(bins=BINS, population=False, **changes):
+    space = replace(SPACE, reward_bins=bins)
+    return Counts(space, ("a", "b"), **{**ENTRIES, **changes}, population=population)
 
 
 @given(st.permutations(range(3)))
@@ -219,8 +223,8 @@ def test_the_order_of_entries_does_not_matter(order):
         ({"next_state": [1, 2**32 + 1, 1]}, "column next_state must hold int32"),
         ({"reward_sum": [0.3, np.inf, 0.5]}, "reward_sum must be finite"),
         ({"reward_sum": [0.9, 1.0, 0.5]}, "mean reward lies outside"),
-        ({"discrete": (True, True)}, "entry 2.*reward_min is not reward_max"),
-        ({"discrete": (True,)}, "1 flags for 2 sources"),
+        ({"bins": None}, "entry 2.*reward_min is not reward_max"),
+        ({"bins": Bins(edges=(0.4,))}, "entry 2.*reward_min and reward_max lie in different bins"),
         ({"action": [0, 0, 1], "next_state": [1, 1, 1], "terminated": [False] * 3, "reward_min": [0.1, 0.1, 0.0],
           "reward_max": [0.1, 0.1, 0.5], "reward_sum": [0.3, 0.1, 0.5]}, "entry 1.*same outcome stands in two"),
     ],
@@ -230,12 +234,16 @@ def test_bad_counts_are_refused_with_their_place(changes, message):
         counts(**changes)
 
 
-def test_entries_that_differ_in_the_reward_alone_stay_apart_only_where_it_is_in_the_key():
+def test_entries_that_differ_in_the_reward_alone_stay_apart_unless_one_bin_holds_both():
     two = {"source": [0, 0], "state": [0, 0], "action": [0, 0], "next_state": [1, 1], "terminated": [False, False]}
     two |= {"n": [1, 1], "reward_sum": [0.1, 0.2], "reward_min": [0.1, 0.2], "reward_max": [0.1, 0.2]}
-    assert len(counts(**two)) == 2
+    exact = counts(bins=None, **two)
+    assert len(exact) == len(counts(bins=Bins(edges=(0.15,)), **two)) == 2
     with pytest.raises(DataError, match="same outcome stands in two entries"):
-        counts(discrete=(False, False), **two)
+        counts(**two)
+    (binned,) = exact.with_reward_bins(BINS).to_pandas().itertuples()
+    assert (binned.n, binned.reward_min, binned.reward_max) == (2, 0.1, 0.2)
+    assert binned.reward_sum == pytest.approx(0.3)
 
 
 def test_only_population_counts_may_hold_fractions():
@@ -244,9 +252,9 @@ def test_only_population_counts_may_hold_fractions():
 
 def test_sources_need_distinct_names():
     with pytest.raises(DataError, match="distinct, non-empty source names"):
-        Counts(SPACE, ("a", "a"), (True, False), **ENTRIES)
+        Counts(SPACE, ("a", "a"), **ENTRIES)
     with pytest.raises(DataError, match="sources is the string 'ab'"):
-        Counts(SPACE, "ab", (True, False), **ENTRIES)
+        Counts(SPACE, "ab", **ENTRIES)
 
 
 def test_counts_cannot_be_written_to():
@@ -337,3 +345,69 @@ def test_a_state_column_that_is_called_like_a_count_survives(tmp_path):
     again = Counts.load(tmp_path / "counts.parquet")
     assert (again.checksum, again.n.tolist()) == (held.checksum, [1.0])
     assert held.to_pandas()[["n", "_n"]].values.tolist() == [["a", 1.0]]
+
+
+def test_a_space_is_complete_only_if_a_declared_list_holds_all_states():
+    declared, seen = Space(["a", "b"], ["go"]), Space(["a"], ["go"], complete=False)
+    assert declared.complete
+    assert declared.merge(seen).complete
+    assert seen.merge(declared).complete
+    stranger = Space(["c"], ["go"], complete=False)
+    assert not declared.merge(stranger).complete
+    assert not declared.merge(Space(["c"], ["go"])).complete  # two lists that contradict each other
+    assert not Space.from_json(seen.to_json()).complete
+    assert Space.from_json(declared.to_json()).complete
+    everything = Space(["c", "b", "a"], ["go"])
+    for merged in (declared.merge(stranger).merge(everything), declared.merge(stranger.merge(everything))):
+        assert merged.complete
+
+
+def test_admissible_actions_may_be_given_in_several_ways():
+    space = Space([0, 1, 2], ["stay", "go"], terminal=[2])
+    wanted = {0: frozenset({"stay"})}
+    mask = np.array([[1, 0], [1, 1], [0, 0]])
+
+    class Environment:
+        def action_mask(self, state):
+            return mask[state].astype(np.int8)
+
+    class Wrapped:
+        unwrapped = Environment()
+
+    for said in ({0: ["stay"]}, {0: ["stay"], 1: ["go", "stay"]}, mask, mask.astype(bool), Wrapped()):
+        assert space.restricted(said).admissible == wanted
+    assert space.restricted(lambda s, x: s != 0 or x == "stay").admissible == wanted
+    held = space.restricted(mask)
+    assert held.is_admissible.tolist() == [[True, False], [True, True], [True, True]]
+    assert Space.from_json(held.to_json()) == held
+    assert held.merge(space).admissible == space.merge(held).admissible == wanted
+
+
+def test_impossible_admissible_actions_are_refused():
+    space = Space([0, 1], ["stay", "go"])
+    with pytest.raises(DataError, match="No action is admissible in 1"):
+        space.restricted({1: []})
+    with pytest.raises(UnknownNameError, match="There is no action 'fly'"):
+        space.restricted({1: ["fly"]})
+    with pytest.raises(DataError, match="the string 'go'"):
+        space.restricted({1: "go"})
+    with pytest.raises(ArgumentError, match=r"mask of shape \(2, 2\).*of shape \(3,\)"):
+        space.restricted(np.ones(3, dtype=bool))
+    with pytest.raises(DataError, match="different actions are admissible in 1"):
+        space.restricted({1: ["go"]}).merge(space.restricted({1: ["stay"]}))
+    with pytest.raises(DataError, match="Source 'a' took 'right' in 'a', where it is not admissible"):
+        Counts(replace(SPACE, reward_bins=BINS).restricted({"a": ["left"]}), ("a", "b"), **ENTRIES)
+
+
+def test_exact_rewards_merge_into_bins_and_other_bins_are_refused():
+    one = {"source": [0], "state": [0], "action": [0], "next_state": [1], "terminated": [False], "step": None, "n": [2]}
+
+    def paid(reward, bins=None):
+        held = {name: [reward] for name in ("reward_min", "reward_max")}
+        return Counts(replace(SPACE, reward_bins=bins), ("a",), **one, **held, reward_sum=[2 * reward])
+
+    merged = paid(0.1).merge(paid(0.5, BINS), paid(0.2))
+    assert (len(merged), merged.n.tolist(), merged.space.reward_bins) == (1, [6], BINS)
+    assert (merged.reward_min[0], merged.reward_max[0], merged.reward_sum[0]) == (0.1, 0.5, pytest.approx(1.6))
+    with pytest.raises(DataError, match=r"different bins.*reward_bins=first.space.reward_bins"):
+        paid(0.1, BINS).merge(paid(0.1, Bins(edges=(0.3,))))

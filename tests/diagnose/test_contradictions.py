@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +12,26 @@ from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
 
 import causal_shaping as cs
-from causal_shaping.diagnose.contradictions import _p_value, reconciling
+from causal_shaping.bounds._compare import Tables, excess_masses, smallest_confounding
+from causal_shaping.bounds._homogeneity import Pairs, Samples, _bound_by_columns, _hypergeometric, permutation_p_values
+from causal_shaping.bounds._limits import lower_limit
 from causal_shaping.errors import ArgumentError
+
+
+def p_value(table, deals, enough=0.0, seed=0):
+    """The p-value of one 2 x k table."""
+    first, second = (np.flatnonzero(row) for row in table)
+    samples = Samples(np.concatenate([first, second]), np.concatenate([table[0][first], table[1][second]]))
+    edges = np.array([[0], [len(first)], [len(first)], [len(first) + len(second)]])
+    return permutation_p_values(samples, Pairs(*edges), np.random.default_rng(seed), deals, enough)[0]
+
+
+def reconciling(table, visits):
+    """The smallest confounding of one table; None if there is none."""
+    columns = np.zeros(table.shape[1], dtype=np.int64)
+    tables = Tables(np.array([0]), columns, columns, table, np.array(visits)[:, None])
+    (gamma,) = smallest_confounding(tables)
+    return None if np.isnan(gamma) else gamma
 
 
 def collected(name, steps=100_000, seed=0, only=None):
@@ -33,7 +52,8 @@ def test_bad_and_random_contradict_each_other_where_bad_waits_for_calm():
     assert {(item.state, item.action) for item in found} == {((x, 1), "right") for x in (1, 2, 3, 4)}
     text = str(next(item for item in found if item.state == (3, 1)))
     assert text.startswith("bad and random disagree on what right does in (3, 1): it leads to (4, 1) in 9")
-    assert "At least one of them is confounded there; a confounding of" in text
+    assert "At least one of them is confounded there (a confounding of" in text
+    assert "or they did not watch the same world, or a hidden cause lasts over the episode." in text
 
 
 def test_counts_that_keep_steps_apart_are_compared_step_by_step():
@@ -50,7 +70,7 @@ def test_counts_that_keep_steps_apart_are_compared_step_by_step():
         paid = {name: [0.0] * 4 for name in ("reward_sum", "reward_min", "reward_max")}
         space = cs.Space(["a", "b", "c"], ["go"])
         arrays = {name: np.array(values) for name, values in (columns | paid).items()}
-        return cs.Counts.combined(space, list(times), [True, True], arrays)
+        return cs.Counts.combined(space, list(times), arrays)
 
     assert list(cs.contradictions(counts(swapped=False))) == []
     found = cs.contradictions(counts(swapped=True))
@@ -124,7 +144,7 @@ def test_outcomes_that_differ_in_the_reward_alone_are_named_by_it():
 
 def test_huge_counts_are_compared_all_the_same():
     table = np.array([[4e9, 1e9], [3.9e9, 1.1e9]])
-    assert _p_value(table, np.random.default_rng(0), deals=1000) < 1e-12
+    assert p_value(table, deals=1000) < 1e-12
 
 
 tables = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(any), min_size=2, max_size=2).map(
@@ -149,9 +169,75 @@ def test_small_tables_get_an_exact_p_value(table):
             whole += ways
             extreme += ways * (statistic(deal) >= statistic(table[0]) - 1e-9)
     exact = extreme / whole
-    found = _p_value(table, np.random.default_rng(0), deals=20_000)
-    if found <= 0.05 or exact <= 0.01:  # else the approximation is reported, which cannot lead to a rejection
-        assert found == pytest.approx(exact, rel=0.35, abs=0.002)
+    assert p_value(table, deals=20_000) == pytest.approx(exact, rel=1e-5)  # two outcomes: no deals are needed
+
+
+def exact_p_value(table):
+    """Against enumeration of all deals of the outcomes to the two sources."""
+    totals, first = table.sum(axis=0).astype(int), int(table[0].sum())
+    share = first / totals.sum()
+
+    def statistic(row):
+        return sum((r - t * share) ** 2 / (t * share * (1 - share)) for r, t in zip(row, totals, strict=True))
+
+    least = statistic(table[0]) - 1e-9
+    extreme = whole = 0
+    for deal in itertools.product(*(range(t + 1) for t in totals[:-1])):
+        rest = first - sum(deal)
+        if 0 <= rest <= totals[-1]:
+            ways = math.prod(math.comb(t, d) for t, d in zip(totals, (*deal, rest), strict=True))
+            whole += ways
+            extreme += ways * (statistic((*deal, rest)) >= least)
+    return extreme / whole
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [[10, 2, 0], [3, 4, 9]],  # 4e-4
+        [[20, 1, 0], [3, 4, 19]],  # 1e-9: never reached by dealing
+        [[15, 0, 1, 0], [2, 4, 9, 6]],  # 3e-7
+        [[5, 0, 0], [0, 20, 20]],  # 8e-7, with the chi-squared approximation at 2e-10
+        [[1, 0, 0], [0, 30, 30]],  # 1 / 61, at a statistic of 61
+        [[4, 3, 5], [6, 7, 4]],
+    ],
+)
+def test_small_p_values_are_those_of_the_permutation_test(table):
+    table = np.array(table, dtype=float)
+    exact, share = exact_p_value(table), table[0].sum() / table.sum()
+    found = [p_value(table, deals=10**9, seed=seed) for seed in range(40)]
+    # An estimate with three standard errors on top, or the share of twenty in as many deals as that took.
+    assert 0.85 * exact <= np.mean(found) <= 1.7 * exact
+    assert np.mean(np.array(found) < 0.8 * exact) <= (0.2 if exact > 0.02 else 0)
+    assert p_value(table, deals=10**9) == p_value(table, deals=10**9)
+    assert p_value(table[::-1], deals=10**9) == pytest.approx(np.mean(found), rel=0.6)
+    statistic = sum(
+        (table[0] - mean) @ ((table[0] - mean) / mean / (1 - share)) for mean in [table.sum(axis=0) * share]
+    )
+    assert _bound_by_columns(table.sum(axis=0), table[0].sum(), table.sum(), statistic) >= exact * (1 - 1e-9)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_hypergeometric_draws_have_the_right_mean_and_spread(seed):
+    rng = np.random.default_rng(seed)
+    good, bad = rng.integers(1, 400, 2).tolist()
+    drawn = int(rng.integers(1, good + bad))
+    draws = np.array([_hypergeometric(float(good), float(bad), float(drawn), rng) for _ in range(400)])
+    share, size = good / (good + bad), good + bad
+    spread = math.sqrt(drawn * share * (1 - share) * (size - drawn) / max(1, size - 1))
+    assert abs(draws.mean() - drawn * share) <= 5 * spread / 20 + 1e-12
+    assert max(0, drawn - bad) <= draws.min() <= draws.max() <= min(good, drawn)
+    assert draws.std() == pytest.approx(spread, rel=0.35, abs=0.1)
+
+
+def test_large_tables_are_tested_too():
+    """Too many rows for a convolution: by deals, or by the bound if the difference is large."""
+    rng = np.random.default_rng(0)
+    alike = np.stack([rng.multinomial(n, [0.3, 0.3, 0.4]) for n in (40_000, 60_000)]).astype(float)
+    assert 0.001 < p_value(alike, deals=10**9) <= 1
+    apart = np.stack([rng.multinomial(40_000, law) for law in ([0.3, 0.3, 0.4], [0.35, 0.28, 0.37])]).astype(float)
+    assert p_value(apart, deals=10**9) < 1e-9
 
 
 @given(st.floats(0, 300), st.integers(1, 40))
@@ -162,7 +248,7 @@ def test_tail_probabilities_are_those_of_the_chi_squared_distribution(statistic,
 
 def test_a_strong_difference_gets_a_tiny_p_value():
     table = np.array([[400.0, 5.0], [10.0, 300.0]])
-    assert _p_value(table, np.random.default_rng(0), deals=1000) < 1e-12
+    assert p_value(table, deals=1000) < 1e-12
     assert fisher_exact(table).pvalue < 1e-12
 
 
@@ -226,3 +312,210 @@ def test_what_could_not_be_compared_is_counted():
     assert found.shared == both
     assert 0 < found.compared < both
     assert f"{found.compared} of {both} state-actions that two sources took were compared" in found.summary()
+
+
+# Rewards, sources and steps ------------------------------------------------------------------------------------------
+
+
+def made_up(sources, states=("a", "b", "c"), actions=("x", "y"), step=None, scale=1.0):
+    """Counts of (source, state, action, next state or -1 for an end, reward, n)."""
+    source, state, action, after, reward, n = (np.array(column) for column in zip(*sources, strict=True))
+    names, source = np.unique(source, return_inverse=True)
+    columns = {
+        "source": source,
+        "step": step,
+        "state": state,
+        "action": action,
+        "next_state": after,
+        "terminated": after == -1,
+        "n": n,
+        "reward_sum": scale * reward * n,
+        "reward_min": scale * reward,
+        "reward_max": scale * reward,
+    }
+    return cs.Counts.combined(cs.Space(states, actions), names.tolist(), columns)
+
+
+def test_a_difference_in_continuous_rewards_is_a_contradiction():
+    """As in LaLonde's data: earnings after the same action, 4,555 on average in one source and 14,847 in the other."""
+    rng = np.random.default_rng(0)
+    logs = []
+    for source, mean, n in (("trial", 4555.0, 260), ("survey", 14847.0, 16_000)):
+        reward = np.where(rng.random(n) < 0.3, 0.0, rng.exponential(mean / 0.7, n))
+        zeros, no = np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
+        space = cs.Space(["person"], ["control"])
+        logs.append(cs.Logs(space, source, range(n), zeros, zeros, zeros, reward, zeros - 1, ~no, no))
+    counts = cs.count(logs)
+    assert not counts.discrete_rewards
+    (found,) = cs.contradictions(counts)
+    assert "it ends with a reward" in str(found)
+    assert found.p_value < 1e-4
+    assert found.confounding > 100  # the action is always taken
+    assert "or they did not watch the same world, or a hidden cause lasts over the episode" in str(found)
+
+
+@pytest.mark.parametrize("scale", [-3.0, 1e6])
+def test_the_scale_of_rewards_changes_nothing(scale):
+    rows = [("p", 0, 0, 1, 0.1, 90), ("p", 0, 0, 1, 0.3, 10), ("q", 0, 0, 1, 0.1, 20), ("q", 0, 0, 1, 0.3, 80)]
+    (one,), (other,) = cs.contradictions(made_up(rows)), cs.contradictions(made_up(rows, scale=scale))
+    assert (one.p_value, one.confounding, one.visits) == (other.p_value, other.confounding, other.visits)
+
+
+def test_rewards_that_differ_by_rounding_are_equal():
+    single = float(np.float32(0.1))
+    rows = [("p", 0, 0, 1, 0.1, 500), ("q", 0, 0, 1, single, 500)]
+    assert len(cs.contradictions(made_up(rows))) == 0
+    assert len(excess_masses(made_up(rows)).total) == 0
+
+
+def random_rows(rng, sources, states=4, actions=3, steps=None, most=60):
+    rows, step = [], []
+    for h in range(steps or 1):
+        for name in sources:
+            for s in range(states):
+                for x in range(actions):
+                    law = rng.dirichlet(np.ones(states + 1))
+                    for after, n in enumerate(rng.multinomial(rng.integers(0, most) ** 2 // most, law)):
+                        if n:
+                            rows.append((name, s, x, after - 1, float(after % 2), int(n)))
+                            step.append(h)
+    return rows, np.array(step) if steps else None
+
+
+def test_the_order_of_sources_changes_nothing_but_their_order():
+    rng = np.random.default_rng(3)
+    rows, _ = random_rows(rng, ("a", "b", "c"))
+    swapped = [({"a": "c", "b": "b", "c": "a"}[row[0]], *row[1:]) for row in rows]
+    one, two = (cs.contradictions(made_up(held, range(4), range(3))) for held in (rows, swapped))
+    name = {"a": "c", "b": "b", "c": "a"}
+    pairs = {(frozenset((item.first, item.second)), item.state, item.action) for item in one}
+    others = {(frozenset((name[item.first], name[item.second])), item.state, item.action) for item in two}
+    assert pairs
+    assert pairs == others
+    assert sorted(item.confounding or 0 for item in one) == pytest.approx(sorted(item.confounding or 0 for item in two))
+
+
+def test_many_sources_are_compared_in_pairs_that_share_a_cell():
+    """300 sources, each in two states of its own and one that all share."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(300):
+        for s in (0, 1 + 2 * i, 2 + 2 * i):
+            right = rng.binomial(60, 0.5 if i else 1.0)
+            rows += [(f"{i:03}", s, 0, after, 0.0, n) for after, n in ((1, right), (2, 60 - right)) if n]
+    found = cs.contradictions(made_up(rows, range(601), ["x"]))
+    assert found.shared == found.compared == 300 * 299 // 2
+    assert all(item.first == "000" for item in found)
+    assert len(found) > 20
+
+
+def test_progress_is_told_while_sources_are_compared():
+    told = []
+    cs.contradictions(collected("lavacross-easy", 3000), progress=lambda *call: told.append(call))
+    shares = [done / total for done, total, _ in told]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert {what for *_, what in told} == {"Comparing sources", "Adding up masses"}
+
+
+# Masses above 1 ------------------------------------------------------------------------------------------------------
+
+
+def survey_and_trial(rng=None, employed=0.646):
+    """As in LaLonde's data: 16,177 people of whom 1.1% were treated, and a trial of 445, 58% of them controls."""
+    rows = []
+    for source, people, share, law in (("survey", 16_177, 0.989, 0.86), ("trial", 445, 0.58, employed)):
+        shares = np.array([share * law, share * (1 - law), (1 - share) * 0.75, (1 - share) * 0.25])
+        n = np.round(people * shares) if rng is None else rng.multinomial(people, shares)
+        rows += [(source, 0, i // 2, -1, float(i % 2 == 0), n[i]) for i in range(4) if n[i]]
+    return made_up(rows, ["person"], ["control", "treated"])
+
+
+def test_masses_above_one_say_that_the_sources_did_not_watch_one_world():
+    found = cs.contradictions(survey_and_trial())
+    (item,) = found.excess
+    assert (item.state, item.action, item.step) == ("person", "control", None)
+    assert item.total == pytest.approx(0.989 * 0.86 + 0.58 * 0.354, abs=0.002)
+    assert item.p_value < 0.05
+    assert found.findings()[0].startswith(
+        "The sources prove more mass than there is, even with unlimited confounding, for control in person (1.06, p ="
+    )
+    assert "they did not watch the same world, or a hidden cause lasts over the episode" in found.findings()[0]
+    hidden = replace(found, smallest_cell=11)
+    assert "1.06" not in hidden.findings()[0]
+    assert hidden.excess_as_plain()[0]["total"] is None
+
+
+def brute_force(counts, level):
+    """Cells whose lower limits at a corrected level add up to more than 1, in plain loops."""
+    step = [0] * len(counts) if counts.step is None else counts.step.tolist()
+    visits, cells = defaultdict(float), defaultdict(dict)
+    columns = (counts.source, counts.state, counts.action, counts.next_state, counts.reward_min, counts.n)
+    for h, i, s, x, after, reward, n in zip(step, *(column.tolist() for column in columns), strict=True):
+        visits[h, s, i] += n
+        cells[h, s, x][i, (after, reward)] = n
+    sources = defaultdict(set)
+    for h, s, i in visits:
+        sources[h, s].add(i)
+    tests = len(counts.space.actions) * sum(len(held) >= 2 for held in sources.values())
+    possible = (2 * len(counts.space.states) + 1) * 64
+    result = set()
+    for (h, s, x), held in cells.items():
+        weight = {i: visits[h, s, i] ** -0.5 for i in sources[h, s]}
+        masses, limits = defaultdict(float), defaultdict(float)
+        for (i, outcome), n in held.items():
+            others = {o for j, o in held if j != i}
+            share = 0.9 / len(others) if outcome in others else 0.1 / possible
+            alpha = level / tests * share * weight[i] / sum(weight.values())
+            limits[outcome] = max(limits[outcome], lower_limit(n, visits[h, s, i], alpha))
+            masses[outcome] = max(masses[outcome], n / visits[h, s, i])
+        if sum(limits.values()) > 1:
+            result.add((h, s, x, round(sum(masses.values()), 9)))
+    return result
+
+
+@pytest.mark.parametrize("steps", [None, 2])
+def test_excess_masses_are_those_of_a_plain_computation(steps):
+    rng = np.random.default_rng(1)
+    rows, step = random_rows(rng, ("a", "b", "c"), states=4, actions=2, steps=steps, most=1000)
+    counts = made_up(rows, range(4), range(2), step=step)
+    found = excess_masses(counts)
+    assert (np.diff(found.total) <= 0).all()
+    for level in (1e-6, 1e-3, 0.05, 0.9):
+        sure = found.p_value <= level
+        columns = (found.step, found.state, found.action, found.total.round(9))
+        assert set(zip(*(column[sure].tolist() for column in columns), strict=True)) == brute_force(counts, level)
+    assert (found.p_value < 1).any()
+    if steps:
+        one = excess_masses(counts, step=1)
+        assert one.total.tolist() == found.total[found.step == 1].tolist()
+        assert one.p_value.tolist() == found.p_value[found.step == 1].tolist()
+
+
+def test_the_excess_test_keeps_its_level_and_has_power():
+    """At the edge of one world, masses of exactly 1; and for a trial like LaLonde's, of four times the size."""
+    rng = np.random.default_rng(0)
+    edge = 1 - (1 - 0.989 * 0.86) / 0.58
+    false = [(excess_masses(survey_and_trial(rng, edge)).p_value <= 0.05).any() for _ in range(300)]
+    assert np.mean(false) <= 0.05
+    right = [(excess_masses(survey_and_trial(rng)).p_value <= 0.05).any() for _ in range(100)]
+    assert np.mean(right) > 0.4
+    right = [(excess_masses(survey_and_trial(rng, 0.5)).p_value <= 0.001).any() for _ in range(30)]
+    assert np.mean(right) == 1
+
+
+@pytest.mark.parametrize("name", ["lavacross-easy", "walking-robot"])
+def test_sources_of_one_world_have_no_excess_of_mass(name):
+    world = cs.load_world(name)
+    for seed in range(10):
+        for by_step in (False, True):
+            logs = [world.collect(d, 5000, seed) for d in world.demonstrators]
+            assert (excess_masses(cs.count(logs, step_indexed=by_step)).p_value > 0.05).all()
+
+
+def test_unknown_outcomes_add_to_no_mass():
+    rows = [("p", 0, 0, 1, 0.0, 400), ("q", 0, 0, 2, 0.0, 400)]
+    assert excess_masses(made_up(rows)).total.tolist() == [2.0]
+    counts = made_up(rows)
+    unknown = replace(counts, next_state=np.where(counts.source == 1, -1, counts.next_state))
+    assert excess_masses(unknown).total.tolist() == []

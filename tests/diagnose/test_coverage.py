@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import causal_shaping as cs
+from causal_shaping.diagnose.coverage import BETS
 
 
 def test_coverage_counts_states_visits_and_untried_actions():
@@ -76,3 +77,62 @@ def test_coverage_is_a_sequence_a_table_and_words():
     assert str(found).splitlines()[0] == "Coverage"
     assert found.to_pandas().groupby("source").size().to_dict() == {item.source: item.states for item in found}
     assert json.loads(found.to_json())[1]["steps"] == 2000
+
+
+def one_state(*outcomes):
+    """Counts of one state that was followed by each of some outcomes a number of times."""
+    space = cs.Space(["s", *(f"o{i}" for i in range(len(outcomes)))], ["go"])
+    after = np.repeat(np.arange(len(outcomes)) + 1, outcomes)
+    n = len(after)
+    zeros = [0] * n
+    return cs.count(cs.Logs(space, "s", range(n), zeros, zeros, zeros, [0.0] * n, after, [False] * n, [True] * n))
+
+
+def second_part_by_simulation(outcomes, theta, rho, c, rng, times):
+    """The e-value of `unseen_limit`, as a mean over random second parts."""
+    total = 0.0
+    for _ in range(times):
+        kept = rng.binomial(outcomes, rho)
+        total += (1 - c) ** (kept == outcomes).sum() / (1 - c * theta) ** kept.sum()
+    return total / times
+
+
+def test_the_limit_of_unseen_mass_is_where_the_mean_over_second_parts_reaches_its_level():
+    rng = np.random.default_rng(0)
+    outcomes = np.array([6, 4, 2, 1, 1])
+    theta = cs.unseen_limit(one_state(*outcomes))[0]
+    means = [second_part_by_simulation(outcomes, theta, rho, c, rng, 40_000) for rho, c in BETS]
+    assert np.mean(means) == pytest.approx(1 / 0.05, rel=0.1)
+
+
+@pytest.mark.parametrize("law", [[0.97, 0.02, 0.01], [0.05] * 20, [0.5, *[0.005] * 100], [0.9, *[0.01] * 10]])
+def test_limits_of_unseen_mass_hold(law):
+    """At 95%, in 300 repetitions each: fewer than 15 + 2 sigma failures. And what is excluded is hardly ever missed."""
+    rng, law = np.random.default_rng(1), np.array(law)
+    failures = missed = 0
+    for _ in range(300):
+        n = rng.multinomial(200, law)
+        counts = one_state(*n[n > 0])
+        limit, share = cs.unseen_limit(counts)[0], cs.rarest_seen(counts)[0]
+        failures += law[n == 0].sum() > limit
+        missed += bool((law[n == 0] > share).any())
+        assert limit >= cs.unseen_mass(counts)[0]
+    assert failures <= 22
+    assert missed <= 22
+
+
+def test_limits_are_useful():
+    """1,000 visits that showed two outcomes often: 4.5 visits' worth; with ten outcomes seen once, twice their 1%."""
+    assert cs.unseen_limit(one_state(500, 500))[0] == pytest.approx(0.0045, abs=2e-4)
+    assert cs.unseen_limit(one_state(495, 495, *[1] * 10))[0] == pytest.approx(0.021, abs=1e-3)
+    assert cs.unseen_limit(one_state(1))[0] == pytest.approx(1.0)
+    share = cs.rarest_seen(one_state(500, 500))[0]
+    assert (1 - share) ** 1000 / share == pytest.approx(0.05, rel=1e-4)
+    assert np.isnan(cs.unseen_limit(one_state(5))[1])
+    assert np.isnan(cs.rarest_seen(one_state(5))[1])
+
+
+def test_actions_that_do_not_exist_are_not_called_untried():
+    space = cs.Space(["s", "t"], ["go", "stay"], admissible={"s": ["go"]})
+    logs = cs.Logs(space, "s", [0], [0], [0], [0], [0.0], [1], [False], [True])
+    assert cs.coverage(cs.count(logs))[0].untried_actions == ()

@@ -70,7 +70,10 @@ def test_logs_can_be_files_and_frames_and_progress_tells_what_is_done(logs, foun
     table = cs.open_logs(tmp_path / "random.csv", source="random", state=["x", "y"])
     again = cs.inspect([tmp_path / "bad.parquet", table], progress=lambda *call: told.append(call))
     assert again.findings() == found.findings()
-    assert [(done, total) for done, total, _ in told] == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [(done, total) for done, total, _ in told[:4]] == [(0, 5), (1, 5), (2, 5), (3, 5)]
+    assert [done for done, *_ in told] == sorted(done for done, *_ in told)
+    assert len(told) > 5  # also while sources are compared
+    assert told[-1][:2] == (5, 5)
     assert told[0][2].startswith("Checking ")
     assert again.metadata[0]["world"] == "lavacross-easy"
     one = cs.inspect(tmp_path / "bad.parquet")
@@ -202,3 +205,35 @@ def test_what_was_left_out_is_told_and_hidden(tmp_path):
         found = cs.inspect(cs.open_logs(frame, source="three"), skip_bad_episodes=True, smallest_cell=11)
     (dropped,) = json.loads(found.to_json())["dropped"].values()
     assert dropped["episodes"] == dropped["rows"] == "fewer than 11"
+
+
+def test_no_support_is_called_believable_and_limits_stand_beside_estimates():
+    """Two sources that miss an outcome of 2.5%: the estimate is 0, and what the visits exclude is said."""
+    rng = np.random.default_rng(0)
+    n = 100
+    frame = pd.DataFrame({"episode": np.arange(n), "step": 0, "state": "a", "action": "go", "reward": 0.0})
+    frame["next_state"], frame["terminated"], frame["truncated"] = rng.choice(["a", "b"], n), False, True
+    found = cs.inspect([cs.open_logs(frame, source="p"), cs.open_logs(frame, source="q")])
+    (text,) = (sentence for sentence in found.findings() if "never seen" in sentence)
+    assert "believable" not in text
+    assert text.startswith("An estimated 0.00% of what follows a state was never seen (Good-Turing; mean over states)")
+    assert "at most 2.3% in a (limits at 95%" in text
+    assert "Every outcome with a share above 3.6% would have been seen in half of the states" in text
+    assert "Rarer ones may be missing: observed support assumes that none are." in text
+    hidden = cs.inspect([cs.open_logs(frame, source="p"), cs.open_logs(frame, source="q")], smallest_cell=11)
+    (text,) = (sentence for sentence in hidden.findings() if "never seen" in sentence)
+    assert "at most" not in text
+    assert "above 4.0% would have been seen" in text
+
+
+@pytest.mark.parametrize(("unknown", "first"), [(900, True), (5, False)])
+def test_unknown_ends_come_first_where_they_are_many(unknown, first):
+    n = 1000
+    frame = pd.DataFrame({"episode": np.arange(n), "step": 0, "state": "a", "action": "go", "reward": 0.0})
+    frame["next_state"] = "a"
+    frame["truncated"], frame["terminated"] = frame.episode >= unknown, False
+    frame.loc[n - 1, ["truncated", "terminated"]] = False, True
+    found = cs.inspect(cs.open_logs(frame, source="ward")).findings()
+    expected = f"ward: {unknown} of 1,000 episodes stop with neither flag set; their last outcome is unknown"
+    assert found[0 if first else -2].startswith(expected)
+    assert "Name the columns" in found[0 if first else -2]

@@ -115,39 +115,57 @@ def chain(rewards, source="s"):
 @settings(max_examples=50)
 def test_rewards_are_in_the_key_exactly_where_they_take_few_values(parts, limit):
     counts = [cs.count(chain(part), max_rewards=limit) for part in parts]
-    merged = counts[0].merge(*counts[1:], max_rewards=limit)
+    many = [len(set(part)) > limit for part in parts]
+    assert [not part.discrete_rewards for part in counts] == many
+    bins = next((part.space.reward_bins for part in counts if not part.discrete_rewards), None)
+    if bins is not None:  # quantiles differ from part to part
+        counts = [cs.count(chain(part), reward_bins=bins) for part in parts]
+    merged = counts[0].merge(*counts[1:])
     together = [reward for part in parts for reward in part]
-    assert merged.discrete_rewards == (len(set(together)) <= limit,)
+    assert merged.discrete_rewards == (not any(many))
     assert merged.n.sum() == len(together)
     assert (merged.reward_min.min(), merged.reward_max.max()) == (min(together), max(together))
     # A sum of n doubles in any order is off by at most n * 2^-53 of the sum of their sizes, to first order.
     bound = 2 * len(together) * 2**-53 * sum(map(abs, together)) + 1e-300
     assert abs(merged.reward_sum.sum() - float(np.sum(np.array(together, dtype=np.longdouble)))) <= bound
     if len(parts) > 1:
-        regrouped = counts[0].merge(counts[1].merge(*counts[2:], max_rewards=limit), max_rewards=limit)
-        assert regrouped.discrete_rewards == merged.discrete_rewards
+        regrouped = counts[0].merge(counts[1].merge(*counts[2:]))
+        assert regrouped.space == merged.space
         np.testing.assert_array_equal(regrouped.n, merged.n)
         np.testing.assert_allclose(regrouped.reward_sum, merged.reward_sum, atol=bound)
 
 
-def test_continuous_rewards_are_aggregated(tmp_path):
+def test_rewards_of_many_values_go_into_bins_of_equal_mass(tmp_path):
     values = np.random.default_rng(0).normal(size=500) / 10
     logs = chain(values)
     logs.save(tmp_path / "a.parquet")
     for counts in (cs.count(logs), cs.count(tmp_path / "a.parquet")):
-        assert counts.discrete_rewards == (False,)
-        assert len(counts) == 1
-        assert counts.n.tolist() == [500]
-        assert counts.reward_sum[0] == pytest.approx(values.sum(), abs=1e-12)
-        assert (counts.reward_min[0], counts.reward_max[0]) == (values.min(), values.max())
+        assert not counts.discrete_rewards
+        assert len(counts) == 32
+        assert 13 <= counts.n.min() <= counts.n.max() <= 18
+        assert counts.n.sum() == 500
+        where = np.searchsorted(counts.space.reward_bins.edges, values, side="right")
+        for i in range(32):
+            inside = values[where == i]
+            assert counts.reward_sum[i] == pytest.approx(inside.sum(), abs=1e-12)
+            assert (counts.n[i], counts.reward_min[i], counts.reward_max[i]) == (
+                len(inside),
+                inside.min(),
+                inside.max(),
+            )
 
 
 def test_few_rewards_at_first_and_many_later_are_aggregated_exactly(monkeypatch):
     monkeypatch.setattr("causal_shaping.logs.counting.SAMPLE_ROWS", 10)
     values = [0.1] * 50 + [i / 10 for i in range(100)]
     counts = cs.count(chain(values))
-    assert counts.discrete_rewards == (False,)
-    assert (counts.n.tolist(), counts.reward_max.tolist()) == ([150], [9.9])
+    assert not counts.discrete_rewards
+    assert (counts.n.sum(), counts.reward_min.min(), counts.reward_max.max()) == (150, 0.0, 9.9)
+    monkeypatch.undo()
+    again = cs.count(chain(values))
+    for name in cs.Counts.COLUMNS:
+        if name != "step":
+            np.testing.assert_allclose(getattr(again, name), getattr(counts, name), rtol=1e-14)
 
 
 @pytest.mark.parametrize(("name", "coins"), KINDS)
@@ -195,7 +213,7 @@ def test_counts_survive_a_file(tmp_path, logs):
         counts.save(tmp_path / "counts.parquet")
         again = cs.Counts.load(tmp_path / "counts.parquet")
         assert (again.space, again.sources, again.population) == (counts.space, counts.sources, counts.population)
-        assert again.discrete_rewards == counts.discrete_rewards == ((True,) if population else (True, False))
+        assert again.discrete_rewards == counts.discrete_rewards == population
         for name in cs.Counts.COLUMNS:
             np.testing.assert_array_equal(getattr(again, name), getattr(counts, name))
 
@@ -215,13 +233,54 @@ def test_several_sources_in_one_file(tmp_path):
         cs.count(cs.open_logs(tmp_path / "both.parquet", source="ugly", **XY))
 
 
-def test_each_source_of_a_table_decides_on_its_own_rewards(tmp_path):
+def test_all_sources_share_the_bins_of_rewards(tmp_path):
     few, many = chain([0.1, 0.2] * 50, "few"), chain(np.random.default_rng(0).normal(size=100), "many")
     table = pa.concat_tables([logs_table(few), logs_table(many)]).unify_dictionaries()
     pq.write_table(table, tmp_path / "both.parquet")
     counts = cs.count(tmp_path / "both.parquet")
-    assert dict(zip(counts.sources, counts.discrete_rewards, strict=True)) == {"few": True, "many": False}
-    assert counts.n.sum() == 200
+    apart = cs.count([few, many])
+    for held in (counts, apart):
+        assert not held.discrete_rewards
+        assert np.bincount(held.source, held.n).tolist() == [100, 100]
+        assert len(held.n[held.source == 0]) <= 2
+    assert counts.space.reward_bins == apart.space.reward_bins
+    given = cs.count([few, many], reward_bins=cs.Bins(edges=(0.15,)))
+    assert [list(given.n[given.source == i]) for i in (0,)] == [[50, 50]]
+
+
+def test_states_are_complete_only_if_somebody_declared_them(tmp_path):
+    world = cs.load_world("lavacross-easy")
+    logs = world.collect("good", 300)
+    logs.save(tmp_path / "ours.parquet")
+    logs.save(tmp_path / "plain.csv")
+    assert cs.count(logs).space.complete
+    assert cs.count(tmp_path / "ours.parquet").space.complete
+    opened = cs.open_logs(tmp_path / "plain.csv", **XY)
+    assert not cs.count(opened).space.complete
+    assert not cs.count(opened, actions=world.actions).space.complete
+    declared = cs.count(cs.open_logs(tmp_path / "plain.csv", states=world.states, **XY))
+    assert declared.space.complete
+    assert cs.count(opened, states=world.states).space.complete
+    assert cs.count(opened, complete=True).space.complete
+    assert cs.count([logs, cs.open_logs(tmp_path / "plain.csv", source="other", **XY)]).space.complete
+    read = cs.read_logs(tmp_path / "plain.csv", **XY)
+    read.save(tmp_path / "again.parquet")
+    assert not cs.count(tmp_path / "again.parquet").space.complete
+
+
+def test_admissible_actions_are_part_of_the_space_and_of_its_file(tmp_path, logs):
+    taken = {}
+    for s, x in zip(logs.state, logs.action, strict=True):
+        taken.setdefault(logs.space.states[s], set()).add(logs.space.actions[x])
+    counts = cs.count(logs, admissible=taken)
+    mask = counts.space.is_admissible
+    assert mask[logs.state, logs.action].all()
+    assert mask.sum() < mask.size
+    counts.save(tmp_path / "counts.parquet")
+    assert cs.Counts.load(tmp_path / "counts.parquet").space == counts.space
+    state, actions = next((state, held) for state, held in taken.items() if len(held) > 1)
+    with pytest.raises(CausalShapingError, match="where it is not admissible"):
+        cs.count(logs, admissible=taken | {state: list(actions)[1:]})
 
 
 def test_logs_may_come_one_by_one(logs):

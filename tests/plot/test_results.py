@@ -39,9 +39,11 @@ def results(world, tmp_path_factory):
         "Counts": counts,
         "Bounds": ceilings,
         "Potential": ceilings.potential(),
-        "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf)),
+        "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf), confidence=0.95),
+        "EpisodeCeilings": cs.episode_ceilings(world.collect("random", 2_000), 3, 0.1),
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
+        "PersistenceTest": found.persistence,
         "Inspection": found,
         "Run": cs.train(world, learner="q-ucb-shaping", steps=500),
         "Seeds": cs.train_seeds(

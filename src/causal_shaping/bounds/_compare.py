@@ -1,22 +1,44 @@
 """Whether sources fit together: comparisons of what they show after the same action in the same state.
 
+- `disagreements`: the (s, x) after which two sources show outcomes that differ by more than chance.
+- `smallest_confounding`: the smallest Gamma at which two sources can both be right.
 - `excess_masses`: the (s, x) of which sources prove more mass than there is, whatever their confounding.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
+from scipy.special import betaincinv, chdtrc
 
+from causal_shaping._compile import njit
+from causal_shaping._progress import Progress, no_progress
+from causal_shaping.bounds._homogeneity import Pairs, Samples, pearson, permutation_p_values
+from causal_shaping.bounds._limits import lower_limit, upper_limit
 from causal_shaping.bounds._masses import SAME_REWARD
-from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, groups
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, groups
 from causal_shaping.data.counts import MAX_REWARDS, Counts
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import ArgumentError
+
+CANDIDATE = 0.05
+"""Approximate p-values above this are kept; below, they are replaced by those of a permutation test."""
+
+DEALS = 4
+"""A permutation test has this many times the deals that the smallest p-value of interest needs."""
+
+SURE = 1e-3
+"""A bound of a p-value that is smaller than what would be reported by this factor needs no improvement."""
+
+BATCH, FEW = 200_000, 500
+"""How many pairs are compared, and how many permutation tests made, between two calls of `progress`."""
+
+MOST_CONFOUNDING = 1e6
+"""Confounding beyond this is called infinite."""
 
 EXCLUSIVE = 0.1
 """The part of a source's share of alpha that is kept for outcomes which no other source saw."""
@@ -25,20 +47,39 @@ SMALLEST = 1e-100
 """P-values of excess masses below this are not distinguished."""
 
 
+ROUNDING = 1e-12
+"""Masses that add up to no more than 1 plus this add up to 1."""
+
+
 class Entries(NamedTuple):
-    """How often an outcome followed (s, x) in a source, ordered by cell, outcome and source.
+    """How often an outcome followed (s, x) in a source, ordered by cell, source and outcome.
 
     A cell is an (s, x), at one step if the counts are step-indexed. Outcomes that look different only because sources
     are logged differently are one.
     """
 
     cell: LongArray  # (step * states + state) * actions + action
-    outcome: LongArray  # next state, end and reward in one number
     source: IntArray
+    outcome: LongArray  # next state, end and reward in one number
     n: FloatArray
-    known: npt.NDArray[np.bool_]  # whether the outcome is known
+    known: BoolArray  # whether the outcome is known
     visits: FloatArray  # how often the source was in s, at that step
     first: LongArray  # position in the counts of an entry with this outcome
+
+
+class Disagreements(NamedTuple):
+    """The (s, x) after which two sources show outcomes that differ by more than chance, the surest first."""
+
+    first: LongArray  # a source, by position
+    second: LongArray  # the other
+    step: LongArray  # 0 if steps are pooled
+    state: LongArray
+    action: LongArray
+    p_value: FloatArray  # corrected for all comparisons (Holm)
+    compared: int  # how many (pair of sources, [step,] s, x) were compared
+    shared: int  # how many both sources of a pair took
+    entries: Entries
+    pairs: Pairs  # where in the entries what the two show stands
 
 
 class Excess(NamedTuple):
@@ -58,12 +99,12 @@ def compared_entries(counts: Counts) -> Entries:
     place = step * states + counts.state
     cell = place * actions + counts.action
     outcome = outcome_codes(counts)
-    order, first = groups([cell, outcome, counts.source])
+    order, first = groups([cell, counts.source, outcome])
     kept = order[first]
     n = np.add.reduceat(counts.n[order], first) if len(first) else counts.n
     _, of_visit = np.unique(counts.source * (place.max(initial=0) + 1) + place, return_inverse=True)
     visits = np.bincount(of_visit, weights=counts.n)[of_visit[kept]].astype(np.float64)
-    return Entries(cell[kept], outcome[kept], counts.source[kept], n, counts.outcome_known[kept], visits, kept)
+    return Entries(cell[kept], counts.source[kept], outcome[kept], n, counts.outcome_known[kept], visits, kept)
 
 
 def outcome_codes(counts: Counts) -> LongArray:
@@ -76,7 +117,7 @@ def outcome_codes(counts: Counts) -> LongArray:
 def _reward_codes(counts: Counts) -> LongArray:
     """Return a number per entry for its reward; rewards that differ by rounding have the same."""
     if counts.space.reward_bins is not None:
-        return counts.space.reward_bins(counts.reward_min)
+        return np.asarray(counts.space.reward_bins(counts.reward_min), dtype=np.int64)
     distinct, position = np.unique(counts.reward_min, return_inverse=True)
     width = SAME_REWARD * np.abs(distinct).max(initial=0.0)
     group, begin = np.zeros(len(distinct), dtype=np.int64), 0
@@ -91,6 +132,162 @@ def known_next_state(counts: Counts) -> IntArray:
     """Return the next state of each entry; unknown for all that ended, if a source does not log where episodes end."""
     unlogged = (counts.terminated & (counts.next_state == UNKNOWN)).any()
     return np.where(counts.terminated, UNKNOWN, counts.next_state) if unlogged else counts.next_state
+
+
+def disagreements(
+    counts: Counts, level: float = 0.05, seed: int = 0, progress: Progress = no_progress
+) -> Disagreements:
+    """Return where two sources show different outcomes after the same action in the same state.
+
+    Per pair of sources and (s, x) that both took, Pearson's test of homogeneity; p-values by `_homogeneity`, corrected
+    by Holm's method, so that the chance of any false report is at most `level`. A (s, x) with unknown outcomes of
+    either source is left out: whether an outcome is known can depend on what it was. Takes time in proportion to the
+    number of such pairs.
+
+    Args:
+        counts: of a sample.
+        level: the chance of any false report.
+        seed: of the permutations.
+        progress: told how many pairs are compared.
+    """
+    if counts.population:
+        raise ArgumentError("The test is for samples; population counts can be compared as they are.")
+    entries = compared_entries(counts)
+    samples, pairs, shared, compared = _candidates(entries, max(CANDIDATE, level), progress)
+    rng, deals = np.random.default_rng(seed), math.ceil(DEALS * compared / level)
+    p_value = np.ones(len(pairs.begin))
+    for begin in range(0, len(p_value), FEW):
+        progress(0.5 + 0.5 * begin / len(p_value), 1.0, "Comparing sources")
+        here = slice(begin, begin + FEW)
+        part = Pairs(*(column[here] for column in pairs))
+        p_value[here] = permutation_p_values(samples, part, rng, deals, SURE * level / compared)
+    order = np.argsort(p_value, kind="stable")
+    corrected = np.minimum(1.0, p_value[order] * (compared - np.arange(len(order))))
+    corrected = np.maximum.accumulate(corrected)
+    found = order[corrected <= level]
+    pairs = Pairs(*(column[found] for column in pairs))
+    step, state, action = unravelled(counts, entries.cell[pairs.begin])
+    first, second = (entries.source[begin].astype(np.int64) for begin in (pairs.begin, pairs.other_begin))
+    progress(1.0, 1.0, "Comparing sources")
+    return Disagreements(first, second, step, state, action, corrected[: len(found)], compared, shared, entries, pairs)
+
+
+def _candidates(entries: Entries, level: float, progress: Progress) -> tuple[Samples, Pairs, int, int]:
+    """Return the pairs whose approximate p-value is `level` or less, how many there are, and how many were compared."""
+    samples = Samples(entries.outcome, entries.n)
+    begin = np.flatnonzero(_begins(entries.cell, entries.source))  # of what one source shows after one (s, x)
+    end = np.append(begin[1:], len(entries.n))
+    known = np.logical_and.reduceat(entries.known, begin) if len(begin) else np.zeros(0, dtype=bool)
+    first = np.append(np.flatnonzero(_begins(entries.cell[begin])), len(begin))  # of each cell
+    cumulative = np.cumsum(np.diff(first) * (np.diff(first) - 1) // 2)
+    shared, compared = int(cumulative[-1]) if len(cumulative) else 0, 0
+    ends = np.searchsorted(cumulative, np.arange(BATCH, shared, BATCH)) + 1
+    parts = []
+    for a, b in itertools.pairwise(np.unique([0, *ends.tolist(), len(cumulative)]).tolist()):
+        progress(0.5 * cumulative[b - 1] / max(1, shared), 1.0, "Comparing sources")
+        one, two = _pairs_within(first[a : b + 1])
+        both = known[one] & known[two]
+        one, two = one[both], two[both]
+        compared += len(one)
+        pairs = Pairs(begin[one], end[one], begin[two], end[two])
+        statistic, columns = pearson(samples, pairs)
+        unlikely = (columns > 1) & (chdtrc(np.maximum(columns - 1, 1), statistic) <= level)
+        parts.append([column[unlikely] for column in pairs])
+    chosen = Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) if parts else Pairs(*[begin] * 4)
+    return samples, chosen, shared, compared
+
+
+@njit(nogil=True)
+def _pairs_within(first: Any) -> Any:
+    """Return all pairs of positions within each range; range i is `first[i]` .. `first[i + 1]` - 1."""
+    size = 0
+    for i in range(len(first) - 1):
+        size += (first[i + 1] - first[i]) * (first[i + 1] - first[i] - 1) // 2
+    one, two = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    at = 0
+    for i in range(len(first) - 1):
+        for a in range(first[i], first[i + 1]):
+            for b in range(a + 1, first[i + 1]):
+                one[at], two[at] = a, b
+                at += 1
+    return one, two
+
+
+class Tables(NamedTuple):
+    """Tables of two sources, their columns one after another."""
+
+    begin: LongArray  # [tables], where the columns of each begin
+    table: LongArray  # [columns], which table
+    first: LongArray  # [columns], an entry of the counts with this outcome
+    n: FloatArray  # [2, columns], how often the outcome followed in each of the two sources
+    visits: FloatArray  # [2, tables], how often each was in the state
+
+
+def tables_of(found: Disagreements) -> Tables:
+    """Return the outcomes that disagreeing sources show."""
+    entries, pairs = found.entries, found.pairs
+    lengths = np.stack([pairs.end - pairs.begin, pairs.other_end - pairs.other_begin])
+    row = np.repeat([0, 1], lengths.sum(axis=1))
+    table = np.concatenate([np.repeat(np.arange(len(pairs.begin)), length) for length in lengths])
+    entry = np.concatenate([_ranges(pairs.begin, pairs.end), _ranges(pairs.other_begin, pairs.other_end)])
+    order, begin = groups([table, entries.outcome[entry]])
+    column = np.empty(len(order), dtype=np.int64)
+    column[order] = np.cumsum(_begins(table[order], entries.outcome[entry[order]])) - 1
+    n = np.zeros((2, len(begin)))
+    n[row, column] = entries.n[entry]
+    of_column = table[order][begin]
+    visits = np.stack([entries.visits[pairs.begin], entries.visits[pairs.other_begin]])
+    return Tables(np.flatnonzero(_begins(of_column)), of_column, entries.first[entry[order][begin]], n, visits)
+
+
+def _ranges(begin: LongArray, end: LongArray) -> LongArray:
+    """Return the positions in ranges, one range after another."""
+    length = end - begin
+    return np.asarray(np.arange(length.sum()) + np.repeat(begin - np.append(0, np.cumsum(length)[:-1]), length))
+
+
+def smallest_confounding(tables: Tables, confidence: float = 0.95) -> FloatArray:
+    """Return, per table, the smallest Gamma at which two sources can both be right about one (s, x).
+
+    Under Gamma, do(x) gives outcome o a mass between L = p(o | x) (p(x) + (1 - p(x)) / Gamma) and
+    U = p(o | x) (p(x) + (1 - p(x)) Gamma), for each source. The sources agree if some distribution lies within all of
+    these. Probabilities are replaced by simultaneous exact binomial limits, so that chance alone does not separate the
+    sources; an outcome that neither saw is allowed for. Inf if only unlimited confounding will do, NaN if not even
+    that.
+
+    Args:
+        tables: what the sources show.
+        confidence: of all limits of a table together.
+    """
+    begin, table, _, n, visits = tables
+    taken = np.add.reduceat(n, begin, axis=1)
+    outcomes = np.diff(np.append(begin, len(table))) + 1  # and one that nobody saw
+    alpha = (1 - confidence) / (4 * outcomes + 2)
+    low, high = (limit(n, taken[:, table], alpha[table]) for limit in (lower_limit, upper_limit))
+    unseen = upper_limit(np.zeros_like(taken), taken, alpha)
+    propensity = lower_limit(taken, visits, alpha)
+
+    def agree(gamma: FloatArray) -> BoolArray:
+        least = propensity + (1 - propensity) / gamma
+        with np.errstate(invalid="ignore"):  # a propensity of 1 and a Gamma of inf
+            most = propensity + np.where(np.isinf(gamma), np.inf, (1 - propensity) * gamma)
+        floor = (low * least[:, table]).max(axis=0)
+        ceiling = np.minimum(1.0, high * most[:, table]).min(axis=0)
+        rest = np.minimum(1.0, unseen * most).min(axis=0)
+        least_mass, most_mass = np.add.reduceat(floor, begin), np.add.reduceat(ceiling, begin) + rest
+        fits: BoolArray = np.logical_and.reduceat(floor <= ceiling, begin)
+        return np.asarray(fits & (least_mass <= 1) & (most_mass >= 1))
+
+    below, above = np.zeros(len(begin)), np.full(len(begin), math.log(MOST_CONFOUNDING))
+    for _ in range(40):
+        middle = (below + above) / 2
+        reached = agree(np.exp(middle))
+        below, above = np.where(reached, below, middle), np.where(reached, middle, above)
+    result: FloatArray = np.exp(above)
+    result[agree(np.ones(len(begin)))] = 1.0
+    beyond = ~agree(np.full(len(begin), MOST_CONFOUNDING))
+    result[beyond] = np.where(agree(np.full(len(begin), np.inf)), np.inf, np.nan)[beyond]
+    return result
 
 
 def excess_masses(counts: Counts, step: int | None = None) -> Excess:
@@ -110,9 +307,9 @@ def excess_masses(counts: Counts, step: int | None = None) -> Excess:
     outcomes that they saw, and 10% equally among all outcomes that the space allows. Both lists are fixed before source
     i is looked at, so by the union bound all limits hold at once with probability 1 - alpha. While they hold, and the
     sources watch one world, they add up to at most 1. Hence the probability that the p-value is alpha or less is at
-    most alpha. Each is multiplied by the number of cells: those (step,) s in which two sources acted, times actions,
-    also a number that does not depend on what was done there. So the probability of any corrected p-value of alpha or
-    less is at most alpha.
+    most alpha. Each is multiplied by the number of cells: those (step,) s in which two sources acted, times admissible
+    actions, also a number that does not depend on what was done there. So the probability of any corrected p-value of
+    alpha or less is at most alpha.
 
     Rows with an unknown outcome add to no mass. With steps pooled, how often s was visited can depend on what followed
     earlier visits; it is taken as given, so that p-values are approximate there.
@@ -130,7 +327,7 @@ def excess_masses(counts: Counts, step: int | None = None) -> Excess:
     visiting, at = np.unique(of_place * len(counts.sources) + entries.source, return_index=True)
     weight = np.bincount(visiting // len(counts.sources), entries.visits[at] ** -0.5, minlength=len(place))
     sources = np.bincount(visiting // len(counts.sources), minlength=len(place))
-    tests = max(1, int((sources >= 2).sum()) * actions)
+    tests = max(1, int(counts.space.is_admissible.sum(axis=1)[place % states][sources >= 2].sum()))
     cell, total, kept = _totals_above_one(entries)
     chosen = np.searchsorted(cell, entries.cell[kept])
     visits = entries.visits[kept]
@@ -151,18 +348,25 @@ def unravelled(counts: Counts, cell: LongArray) -> tuple[LongArray, LongArray, L
 
 
 def _totals_above_one(entries: Entries) -> tuple[LongArray, FloatArray, LongArray]:
-    """Return the cells whose proven masses add up to more than 1, their totals, and where their entries stand."""
-    known = np.flatnonzero(entries.known)
-    if not len(known):
-        return np.zeros(0, dtype=np.int64), np.zeros(0), known
-    cell, outcome = entries.cell[known], entries.outcome[known]
-    total = _sum_of_maxima(cell, outcome, entries.n[known] / entries.visits[known])
-    found = cell[_begins(cell)]
-    above = total > 1 + 1e-12  # more than rounding
-    return found[above], total[above], known[np.isin(cell, found[above])]
+    """Return the cells whose proven masses add up to more than 1, their totals, and where their entries stand.
+
+    Entries are in the order of cell and outcome.
+    """
+    begin = np.flatnonzero(_begins(entries.cell))
+    mass = np.where(entries.known, entries.n / entries.visits, 0.0)
+    most = np.add.reduceat(mass, begin) if len(begin) else np.zeros(0)  # a limit: sums instead of maxima
+    possible = np.repeat(most > 1 + ROUNDING, np.diff(np.append(begin, len(mass))))
+    kept = np.flatnonzero(possible & entries.known)
+    kept = kept[np.lexsort((entries.outcome[kept], entries.cell[kept]))]
+    if not len(kept):
+        return np.zeros(0, dtype=np.int64), np.zeros(0), kept
+    cell = entries.cell[kept]
+    total = _sum_of_maxima(cell, entries.outcome[kept], mass[kept])
+    above = total > 1 + ROUNDING
+    return cell[_begins(cell)][above], total[above], kept[above[np.cumsum(_begins(cell)) - 1]]
 
 
-def _begins(*key: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
+def _begins(*key: npt.NDArray[np.integer[Any]]) -> BoolArray:
     """Whether a group of equal keys begins at an entry; entries are ordered by the key."""
     result = np.zeros(len(key[0]), dtype=bool)
     result[:1] = True
@@ -186,8 +390,8 @@ def _shares_of_alpha(counts: Counts, entries: Entries, kept: LongArray) -> Float
     _, of_own = np.unique(of_cell * len(counts.sources) + source, return_inverse=True)
     own = np.bincount(of_own, exclusive)[of_own]
     seen_by_others = np.bincount(of_cell, new_outcome)[of_cell] - own
-    rewards = len(np.unique(_reward_codes(counts)))
-    possible = (2 * len(counts.space.states) + 1) * max(MAX_REWARDS, rewards)
+    rewards = max(MAX_REWARDS, int(_reward_codes(counts).max(initial=0)) + 1)
+    possible = (2 * len(counts.space.states) + 1) * rewards
     return np.where(exclusive, EXCLUSIVE / possible, (1 - EXCLUSIVE) / np.maximum(seen_by_others, 1))
 
 
@@ -200,12 +404,12 @@ class _Candidates(NamedTuple):
     visits: FloatArray
     share: FloatArray  # of a cell's alpha
 
-    def exceed(self, log_alpha: FloatArray) -> npt.NDArray[np.bool_]:
+    def exceed(self, log_alpha: FloatArray) -> BoolArray:
         """Whether the lower limits of each cell, given its alpha, add up to more than 1."""
         limits = betaincinv(self.n, self.visits - self.n + 1, np.exp(log_alpha)[self.chosen] * self.share)
         return _sum_of_maxima(self.chosen, self.outcome, limits) > 1
 
-    def of(self, which: npt.NDArray[np.bool_]) -> _Candidates:
+    def of(self, which: BoolArray) -> _Candidates:
         """Return those of some cells."""
         here = which[self.chosen]
         chosen = np.cumsum(which)[self.chosen[here]] - 1

@@ -38,7 +38,7 @@ class Sampling(NamedTuple):
     exact: bool  # for a number of trials fixed beforehand; otherwise time-uniform
 
 
-def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: bool = True) -> FloatArray:
+def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: npt.ArrayLike, exact: bool = True) -> FloatArray:
     """Return lower limits of the probability of events that happened `count` times in n trials.
 
     Examples:
@@ -48,10 +48,10 @@ def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: boo
     count, n = np.asarray(count, dtype=np.float64), np.asarray(n, dtype=np.float64)
     if exact:
         return np.where(count > 0, betaincinv(np.maximum(count, 1), n - count + 1, alpha), 0.0)[()]
-    return np.asarray(_uniform_lower(count, n, -math.log(alpha)))[()]
+    return np.asarray(_uniform_lower(count, n, -np.log(alpha)))[()]
 
 
-def upper_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: float, exact: bool = True) -> FloatArray:
+def upper_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: npt.ArrayLike, exact: bool = True) -> FloatArray:
     """Return upper limits: what happens is limited from above as what does not happen is from below."""
     return 1.0 - lower_limit(np.asarray(n) - np.asarray(count), n, alpha, exact)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from causal_shaping._checks import check_finite
 from causal_shaping._progress import Progress, no_progress
+from causal_shaping.bounds._compare import disagreements
 from causal_shaping.bounds._joint import joint_bounds
 from causal_shaping.bounds._published import paper_ceilings
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
@@ -275,6 +276,18 @@ def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
             AssumptionWarning,
             stacklevel=4,
         )
+    if support == "observed-action" and len(counts.sources) > 1 and not counts.population:
+        found = disagreements(counts)
+        if len(found.state):
+            action, state = counts.space.actions[found.action[0]], counts.space.states[found.state[0]]
+            warnings.warn(
+                f"Sources show different outcomes after the same action in {len(found.state):,} cases, of {action!r} "
+                f"in {state!r} among them: some take an action only when it will do certain things. Support "
+                "'observed-action' holds only if all else that it can do was seen in some source; support='observed' "
+                "assumes less.",
+                AssumptionWarning,
+                stacklevel=4,
+            )
     if endless := sources_without_terminations(counts):
         stopped = counts.n[~counts.outcome_known & np.isin(counts.source, endless)].sum()
         warnings.warn(

@@ -13,7 +13,18 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from causal_shaping._leave import leave_quietly
-from causal_shaping.cli import ceilings, collect, diagram, inspect, reproduce, sensitivity, theory, train, worlds
+from causal_shaping.cli import (
+    ceilings,
+    collect,
+    diagram,
+    episode_ceilings,
+    inspect,
+    reproduce,
+    sensitivity,
+    theory,
+    train,
+    worlds,
+)
 from causal_shaping.cli._options import flag
 from causal_shaping.cli._terminal import complain
 from causal_shaping.errors import CausalShapingError
@@ -80,6 +91,7 @@ for _command in (
     collect.collect,
     inspect.inspect,
     ceilings.ceilings,
+    episode_ceilings.episode_ceilings,
     sensitivity.sensitivity,
     train.train,
     theory.theory,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from causal_shaping._progress import Progress
+from causal_shaping.cli._admissible import AdmissibleActions, read_admissible
 from causal_shaping.cli._options import COLUMNS, flag, option
 from causal_shaping.cli._terminal import spoken_warnings
 from causal_shaping.errors import ArgumentError
@@ -30,6 +31,14 @@ class LogArguments:
     bins: dict[str, Bins]  # quantiles are those of the first log, so that all are cut alike
     columns: dict[str, Any]  # see `open_logs`
     skip_bad_episodes: bool
+    admissible_file: Path | None = None
+    complete: bool = False
+
+    def admissible(self, tables: list[LogTable]) -> AdmissibleActions | None:
+        """Return which actions exist in which state, None if all do."""
+        if self.admissible_file is None:
+            return None
+        return read_admissible(self.admissible_file, tables[0].columns, self.columns["action"])
 
     def open(self, progress: Progress) -> list[LogTable]:
         """Open and check each log."""
@@ -59,7 +68,11 @@ class LogArguments:
 
         tables = self.open(progress)
         progress(0, 1, "Counting")
-        return count(tables, step_indexed=step_indexed), tables
+        admissible = self.admissible(tables)
+        counts = count(tables, step_indexed=step_indexed, admissible=admissible, complete=self.complete)
+        if admissible is not None:
+            admissible.check(counts.space)
+        return counts, tables
 
 
 def _open(text: str, **columns: Any) -> LogTable:
@@ -109,6 +122,18 @@ def _log_arguments(
     actions: Annotated[
         str | None, _column("All actions, also those that nobody tried.  (default: those in the logs)", "ACTION,...")
     ] = None,
+    admissible: Annotated[
+        Path | None,
+        _column(
+            "Actions that exist in a state, where not all do: a row for each, with the columns of state and action "
+            "(.csv, .parquet). States that do not occur admit all.",
+            "FILE",
+        ),
+    ] = None,
+    complete: Annotated[
+        bool,
+        flag("--complete", "No other states exist than those in the logs.  (default: some may)", COLUMNS),
+    ] = False,
     bins: Annotated[
         str | None,
         _column(
@@ -140,7 +165,7 @@ def _log_arguments(
     }
     if missing is not None:
         columns["missing"] = missing
-    return LogArguments(logs, read_bins(bins), columns, skip_bad_episodes)
+    return LogArguments(logs, read_bins(bins), columns, skip_bad_episodes, admissible, complete)
 
 
 def takes_logs(command: Callable[..., None]) -> Callable[..., None]:

@@ -13,17 +13,18 @@ from collections.abc import Sequence
 
 # fmt: off
 OPTIONS = (
-    "action", "actions", "bins", "coins", "confidence", "confounding", "counted_in", "counts", "demonstrator",
-    "discount", "episode", "episodes", "first_step", "fixed", "horizon", "html", "learner", "level", "memory_limit",
-    "method", "missing", "next_state", "potential", "rarest", "reward", "reward_max", "reward_min", "seed", "seeds",
-    "skip_bad_episodes", "smallest_cell", "state", "stationary", "step", "step_indexed", "steps", "support",
-    "terminated", "truncated", "value_max", "wind", "workers",
+    "action", "actions", "admissible", "bins", "coins", "confidence", "confounding", "counted_in", "counts",
+    "demonstrator", "discount", "episode", "episodes", "first_step", "fixed", "fixed_length", "horizon", "html",
+    "ignore_rewards", "learner", "level", "memory_limit", "method", "missing", "next_state", "potential", "rarest",
+    "reward", "reward_bins", "reward_max", "reward_min", "seed", "seeds", "skip_bad_episodes", "smallest_cell",
+    "state", "stationary", "step", "step_indexed", "steps", "support", "terminated", "truncated", "value_max",
+    "wind", "workers",
 )
 """Arguments in Python that an option of the same name sets."""
 
 ONLY_PYTHON = (
-    "bonus", "clip", "edges", "floors", "initial", "label", "model_based", "observation", "quantiles", "random",
-    "rate_offset", "shaped", "source", "states", "terminal", "time_limit",
+    "bonus", "clip", "edges", "floors", "initial", "label", "model_based", "observation", "plug_in", "quantiles",
+    "random", "rate_offset", "record", "shaped", "source", "states", "terminal", "time_limit",
 )
 """Arguments that no command can set: what a message says of them is left out."""
 # fmt: on

@@ -99,7 +99,8 @@ def ceilings(
             if reward_min is not None and confidence is not None and not stationary:
                 known = {"fixed": gammas if isinstance(gammas, dict) else {}, "value_max": value_max, **options}
                 analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
-            inspection = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress)
+            admissible = logs.admissible(tables)
+            inspection = inspect_logs(tables, admissible=admissible, smallest_cell=smallest_cell, progress=progress)
             progress(1, 1, f"Writing {html}")
             found.save_html(
                 html, floors=floors, sensitivity=analysis, inspection=inspection, smallest_cell=smallest_cell

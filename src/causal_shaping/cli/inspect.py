@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from causal_shaping._checks import check_probability
 from causal_shaping.cli._logs import LogArguments, takes_logs
@@ -33,7 +33,12 @@ def inspect(
     check_files(output, png, html)
     check_probability("--level", level, "0.05")
     with progress_bar() as progress:
-        found = inspect_logs(logs.open(progress), level=level, smallest_cell=smallest_cell, progress=progress)
+        tables = logs.open(progress)
+        admissible = logs.admissible(tables)
+        options: Any = {"level": level, "smallest_cell": smallest_cell, "admissible": admissible}
+        found = inspect_logs(tables, progress=progress, **options)
+        if admissible is not None:
+            admissible.check(found.counts.space)
         if output is not None:
             write_table(output, found.to_pandas())
         if png is not None:

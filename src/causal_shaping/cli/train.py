@@ -47,6 +47,14 @@ def train(
         int | None,
         option("Steps after which an episode is cut off.  (default: the world's, or the environment's)", "STEPS"),
     ] = None,
+    admissible: Annotated[
+        Path | None,
+        option(
+            "Actions that exist in a state of an environment, where not all do: a row for each (.csv, .parquet).  "
+            "(default: those of the potential)",
+            "FILE",
+        ),
+    ] = None,
     coins: Coins = STANDING,
     wind: Wind = None,
     no_compare: Annotated[
@@ -72,7 +80,9 @@ def train(
     loaded = _world_or_environment(world, coins, horizon, wind)
     if png is not None and not hasattr(loaded, "model") and not hasattr(loaded.unwrapped, "world"):
         raise ArgumentError(f"--png draws regret, but the optimum of {world} is not known.")
-    phi = None if potential is None else load_ceilings_or_potential(potential)
+    phi: Any = None if potential is None else load_ceilings_or_potential(potential)
+    if admissible is not None:
+        phi = _restricted(loaded, phi, admissible)
     held = None if counts is None else Counts.load(counts)
     chosen = learner or recommended_learner(phi, held)
     given = {f"{potential.name} ({chosen})" if potential else f"{ZERO} ({chosen})": (phi, chosen, held, output)}
@@ -117,6 +127,22 @@ def _world_or_environment(name: str, coins: str, horizon: int | None, wind: str 
             package = name.partition("/")[0].lower() if "/" in name else "package"
             hint = f" If a package registers it, name that, too, as in {package}:{name}"
         raise ArgumentError(f"Gymnasium cannot make {name!r}: {str(error).rstrip('.')}.{hint}") from error
+
+
+def _restricted(loaded: Any, phi: Any, path: Path) -> Any:
+    """Return the potential, or one of zero, with the actions that exist in an environment's states as a file tells."""
+    from dataclasses import replace
+
+    from causal_shaping.cli._admissible import read_admissible
+    from causal_shaping.data.potential import Potential
+    from causal_shaping.learners._problem import Problem
+
+    if hasattr(loaded, "model") or hasattr(loaded.unwrapped, "space"):
+        raise ArgumentError("--admissible is for Gymnasium environments that do not say it; a world knows its actions.")
+    found = phi if phi is not None else Potential.zero(Problem(loaded, None, 1).space)
+    told = read_admissible(path, found.space.columns, "action")
+    told.check(found.space)
+    return replace(found, space=found.space.restricted(told))
 
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:

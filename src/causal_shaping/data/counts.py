@@ -214,9 +214,14 @@ class Counts(Table, Result):
         )
         why = "reward_min is not reward_max" if bins is None else "reward_min and reward_max lie in different bins"
         self._refuse(low != high, why, self.reward_max)
-        if self.space.admissible:
-            excluded = ~self.space.is_admissible[self.state, self.action]
-            self._refuse(excluded, "the action is not admissible in this state", self.action)
+        excluded = ~self.space.is_admissible[self.state, self.action] if self.space.admissible else np.zeros(1, bool)
+        if excluded.any():
+            entry = int(excluded.argmax())
+            source, state = self.sources[self.source[entry]], self.space.states[self.state[entry]]
+            raise DataError(
+                f"Source {source!r} took {self.space.actions[self.action[entry]]!r} in {state!r}, where it is not "
+                "admissible. Correct the admissible actions, or the logs."
+            )
         repeats = np.ones(len(self), dtype=bool)
         repeats[:1] = False
         for name in self.KEY:

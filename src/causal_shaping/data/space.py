@@ -231,7 +231,8 @@ class Space:
         Args:
             admissible: the actions that exist, by state; a function of state and action that says whether it does; a
                 mask [states, actions] in the order of the space; or an environment that has such a mask, as
-                `action_masks` or `admissible`, or a method `action_mask(state)`.
+                `action_masks` or `admissible`, a method `action_mask(state)`, in its `dynamics` the
+                `admissible_actions` of each state, as ICU-Sepsis has, or a space, as worlds have.
         """
         held: Any = getattr(admissible, "unwrapped", admissible)  # an environment, inside its wrappers
         masks = next((getattr(held, name) for name in ("action_masks", "admissible") if hasattr(held, name)), None)
@@ -241,6 +242,12 @@ class Space:
             masks = np.array([held.action_mask(state) for state in self.states])
         elif callable(held) and masks is None:
             masks = np.array([[bool(held(state, action)) for action in self.actions] for state in self.states])
+        dynamics = getattr(held, "dynamics", None)
+        if isinstance(dynamics, Mapping) and "admissible_actions" in dynamics:
+            held = {state: dynamics["admissible_actions"][state] for state in self.states}
+        own = getattr(held, "space", None)
+        if isinstance(own, Space):
+            held = {state: own.admissible[state] for state in self.states if state in own.admissible}
         if isinstance(held, Mapping):
             return replace(self, admissible=held)
         mask = np.asarray(held if masks is None else masks)

@@ -1,17 +1,23 @@
-"""What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, and all of it at once."""
+"""What logs are worth, before anything is bounded: coverage, unseen outcomes, contradictions, lasting causes."""
 
-from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, contradictions
-from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, unseen_mass
+from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, ExcessMass, contradictions
+from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, rarest_seen, unseen_limit, unseen_mass
 from causal_shaping.diagnose.inspection import Inspection, inspect
+from causal_shaping.diagnose.persistence import PersistenceTest, persistence_test
 
 __all__ = [
     "Contradiction",
     "Contradictions",
     "Coverage",
+    "ExcessMass",
     "Inspection",
+    "PersistenceTest",
     "SourceCoverage",
     "contradictions",
     "coverage",
     "inspect",
+    "persistence_test",
+    "rarest_seen",
+    "unseen_limit",
     "unseen_mass",
 ]

@@ -1,20 +1,23 @@
 """Which states and actions the sources show, and how believable it is that every possible outcome was seen.
 
 - `coverage`: per source, what it shows of the space and how much mass it can prove.
-- `unseen_mass`: per state, how much of what follows was probably never seen.
+- `unseen_mass`: per state, an estimate of how much of what follows was never seen.
+- `unseen_limit`: an upper limit of it.
+- `rarest_seen`: per state, the share above which every outcome would have been seen.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causal_shaping._checks import check_integer
-from causal_shaping.bounds._compare import known_next_state
-from causal_shaping.data.arrays import BoolArray, FloatArray, groups
+from causal_shaping._checks import check_integer, check_probability
+from causal_shaping.bounds._compare import outcome_codes
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, groups
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import ResultSequence, state_parts, text_table
 from causal_shaping.data.space import UNKNOWN, Label
@@ -26,6 +29,12 @@ if TYPE_CHECKING:
 
 FEW_VISITS = 10
 """Fewer visits to a state than this are called few."""
+
+BETS = ((0.9, 1.0), (0.6, 0.9), (0.5, 0.6), (0.8, 0.4))
+"""The pairs of rho and c that the limit of unseen mass averages over: good for few and for many rare outcomes."""
+
+BISECTIONS = 30
+"""How often an interval of limits is halved."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +164,7 @@ def coverage(counts: Counts, *, few_visits: int = FEW_VISITS) -> Coverage:
         acted = visits > 0
         entered = np.zeros(len(acted), dtype=bool)
         entered[counts.next_state[(counts.source == i) & (counts.next_state != UNKNOWN)]] = True
-        untried = np.argwhere(acted[:, None] & (taken == 0)).tolist()
+        untried = np.argwhere(acted[:, None] & (taken == 0) & counts.space.is_admissible).tolist()
         covered = SourceCoverage(
             source=source,
             steps=int(visits.sum()),
@@ -181,24 +190,95 @@ def _labels(counts: Counts, which: BoolArray) -> tuple[Label, ...]:
 
 
 def unseen_mass(counts: Counts) -> FloatArray:
-    """Return, per state, how much of what follows it was probably never seen: float64 [states].
+    """Return an estimate, per state, of how much of what follows it was never seen: float64 [states].
 
     The Good-Turing estimate: the share of steps whose outcome was seen just once, all sources and actions together.
-    NaN where no outcome is known. `observed` support assumes that this mass is zero.
+    NaN where no outcome is known. An estimate of 0 does not mean that nothing is missing; `unseen_limit` is an upper
+    limit. `observed` support assumes that this mass is zero.
     """
     once, total = seen_once(counts)
     return np.where(total > 0, once / np.maximum(total, 1), np.nan)
 
 
+def unseen_limit(counts: Counts, *, confidence: float = 0.95) -> FloatArray:
+    """Return an upper limit, per state, of how much of what follows it was never seen: float64 [states].
+
+    All limits hold at once with probability `confidence`, if the visits to a state are independent draws from one
+    distribution, the mixture of the sources' in proportion to their visits. NaN where no outcome is known.
+
+    *Proof.* Let n visits come in a random order, and M_t be the probability of what t visits have not shown yet. The
+    next visit shows something new with probability M_t, and M_t never rises. Keep each visit for a second part with
+    probability rho, let it have m visits, N of which show what was not seen before. If M_n >= theta, each of them did
+    so with probability theta or more, so for 0 < c <= 1
+
+        E[ (1 - c)^N / (1 - c theta)^m  1{M_n >= theta} ]  <=  1.
+
+    The mean of this over all ways to choose the second part is known: with n_o visits that showed outcome o,
+
+        product over o of  (1 - rho + rho / (1 - c theta))^n_o  -  c (rho / (1 - c theta))^n_o,
+
+    and so is a mean over several rho and c. By Markov's inequality M_n >= theta, while that mean reaches 1 / alpha, has
+    a probability of at most alpha. The limit is the smallest such theta; alpha is (1 - confidence) / (number of states
+    with a known outcome).
+    """
+    check_probability("confidence", confidence, example="0.95")
+    n, state = _outcomes_of_states(counts)
+    begin = np.flatnonzero(np.diff(state, prepend=-1))
+    result = np.full(len(counts.space.states), np.nan)
+    if not len(begin):
+        return result
+    place = np.repeat(np.arange(len(begin)), np.diff(np.append(begin, len(n))))
+    wanted = math.log(len(begin) / (1 - confidence))
+    below, above = np.zeros(len(begin)), np.ones(len(begin))
+    for _ in range(BISECTIONS):
+        theta = (below + above) / 2
+        parts = []
+        for rho, c in BETS:
+            kept = rho / (1 - c * theta)
+            whole = 1 - rho + kept
+            of_outcome = n * np.log(whole)[place] + np.log1p(-c * (kept / whole)[place] ** n)
+            parts.append(np.add.reduceat(of_outcome, begin))
+        reached = np.logaddexp.reduce(parts, axis=0) - math.log(len(BETS)) >= wanted
+        below, above = np.where(reached, below, theta), np.where(reached, theta, above)
+    result[state[begin]] = above
+    return result
+
+
+def rarest_seen(counts: Counts, *, confidence: float = 0.95) -> FloatArray:
+    """Return, per state, the share above which every outcome would have been seen: float64 [states].
+
+    An outcome that follows a share q of the sources' pooled visits to s, all actions together, is missed by n
+    independent visits with probability (1 - q)^n at most; there are at most 1 / q outcomes of such a share. So none
+    above x was missed in any of the states, with probability `confidence`, if (1 - x)^n / x is at most
+    (1 - confidence) / (number of states with a known outcome). NaN where no outcome is known. This is what the
+    argument `rarest` of `value_ceilings` is about: `observed` support needs that everything that can follow is more
+    frequent than that.
+    """
+    check_probability("confidence", confidence, example="0.95")
+    _, n = seen_once(counts)
+    wanted = math.log((1 - confidence) / max(1, int((n > 0).sum())))
+    below, above = np.zeros(len(n)), np.ones(len(n))
+    for _ in range(BISECTIONS):
+        share = (below + above) / 2
+        reached = n * np.log1p(-share) - np.log(share) <= wanted
+        below, above = np.where(reached, below, share), np.where(reached, share, above)
+    return np.where(n > 0, above, np.nan)
+
+
 def seen_once(counts: Counts) -> tuple[FloatArray, FloatArray]:
     """Return, per state, how many outcomes were seen just once, and how many steps have a known outcome."""
-    if counts.population:
-        raise ArgumentError("Population counts hold every outcome: there is nothing unseen to estimate.")
-    known = counts.outcome_known
-    rewards = counts.reward_min if counts.discrete_rewards else np.zeros(len(counts))
-    key = [column[known] for column in (counts.state, known_next_state(counts), counts.terminated, rewards)]
-    order, first = groups(key)
-    n, state = np.add.reduceat(counts.n[known][order], first), key[0][order][first]
+    n, state = _outcomes_of_states(counts)
     states = len(counts.space.states)
     once = np.bincount(state, n == 1, minlength=states).astype(np.float64)
     return once, np.bincount(state, n, minlength=states).astype(np.float64)
+
+
+def _outcomes_of_states(counts: Counts) -> tuple[FloatArray, IntArray]:
+    """Return how often each known outcome followed a state, and the states, rising."""
+    if counts.population:
+        raise ArgumentError("Population counts hold every outcome: there is nothing unseen to estimate.")
+    known = counts.outcome_known
+    of_entry = counts.state[known]
+    order, first = groups([of_entry, outcome_codes(counts)[known]])
+    n = np.add.reduceat(counts.n[known][order], first) if len(first) else np.zeros(0)
+    return n, of_entry[order][first]

@@ -20,9 +20,19 @@ from causal_shaping.bounds.support import sources_without_terminations
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, frame_by_state, json_text, text_table
+from causal_shaping.data.space import Admissible
 from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.contradictions import LEVEL, Contradictions, contradictions
-from causal_shaping.diagnose.coverage import FEW_VISITS, Coverage, coverage, seen_once, unseen_mass
+from causal_shaping.diagnose.coverage import (
+    FEW_VISITS,
+    Coverage,
+    coverage,
+    rarest_seen,
+    seen_once,
+    unseen_limit,
+    unseen_mass,
+)
+from causal_shaping.diagnose.persistence import PersistenceTest, persistence_test
 from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, count, opened_logs
@@ -32,8 +42,11 @@ from causal_shaping.logs.table import Dropped
 if TYPE_CHECKING:
     import pandas as pd
 
-BELIEVABLE = 0.01
-"""Unseen outcome mass up to this is called small."""
+MANY_UNKNOWN = 0.01
+"""If more than this share of a source's episodes have an unknown end, that comes first."""
+
+TESTED_EPISODES = 5_000
+"""So many episodes of a source are tested for hidden causes that last."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +58,7 @@ class Inspection(Result):
         episodes: what the episodes of each source look like.
         coverage: which states and actions each source shows.
         contradictions: where two sources cannot both be unconfounded.
+        persistence: whether what follows an action depends on the episode's past.
         dropped: what was left out, by the name of the log.
         metadata: what the logs say of their origin, one for each log.
         smallest_cell: counts below are hidden, see `SmallCells`; None shows all.
@@ -54,18 +68,33 @@ class Inspection(Result):
     episodes: tuple[Summary, ...]
     coverage: Coverage
     contradictions: Contradictions
+    persistence: PersistenceTest
     dropped: Mapping[str, Dropped]
     metadata: tuple[Mapping[str, str], ...] = ()
     smallest_cell: int | None = None
 
     @cached_property
     def unseen(self) -> FloatArray:
-        """How much of what follows a state was probably never seen, see `unseen_mass`: float64 [states]."""
+        """An estimate of how much of what follows a state was never seen, see `unseen_mass`: float64 [states]."""
         return unseen_mass(self.counts)
 
     @cached_property
+    def unseen_limit(self) -> FloatArray:
+        """An upper limit of it at 95%, see `unseen_limit`: float64 [states]; NaN where small cells are hidden."""
+        limit = unseen_limit(self.counts)
+        return limit if self.smallest_cell is None else np.full_like(limit, np.nan)
+
+    @cached_property
+    def rarest_seen(self) -> FloatArray:
+        """The share above which every outcome would have been seen, see `rarest_seen`; NaN for hidden visits."""
+        share = rarest_seen(self.counts)
+        if self.smallest_cell is None:
+            return share
+        return np.where(np.isnan(self.unseen_shown), np.nan, np.ceil(100 * share) / 100)  # digits would tell the visits
+
+    @cached_property
     def unseen_shown(self) -> FloatArray:
-        """The same; where small cells are hidden, an upper limit that hides them, and NaN for hidden visits."""
+        """The estimate; where small cells are hidden, a larger one that hides them, and NaN for hidden visits."""
         if self.smallest_cell is None:
             return self.unseen
         once, total = seen_once(self.counts)
@@ -84,6 +113,7 @@ class Inspection(Result):
             self,
             coverage=replace(covered, smallest_cell=smallest_cell),
             contradictions=replace(self.contradictions, smallest_cell=smallest_cell),
+            persistence=replace(self.persistence, smallest_cell=smallest_cell),
             smallest_cell=smallest_cell,
         )
 
@@ -136,30 +166,51 @@ class Inspection(Result):
                 result.append(
                     f"{item.source} acted in {len(item.few_visits)} states fewer than {self.coverage.limit} times."
                 )
-        return [*result, self._unseen(), *self._unknown_ends(), *self.contradictions.findings()]
+        ends = self._unknown_ends()
+        first, later = (ends, []) if self._many_unknown_ends else ([], ends)
+        result = [*first, *result, self._unseen(), *later, *self.persistence.findings()]
+        return [*result, *self.contradictions.findings()]
+
+    @property
+    def _many_unknown_ends(self) -> bool:
+        """Whether unknown ends concern many episodes; any where small cells are hidden, as the order would tell."""
+        most = MANY_UNKNOWN if self.smallest_cell is None else 0.0
+        return any(item.unknown > most * item.episodes for item in self.episodes)
 
     def _unseen(self) -> str:
         if not self.counts.outcome_known.any():
             return "No row tells what followed it: nothing can be bounded. Are next states or flags missing?"
-        worst = int(np.nanargmax(self.unseen))
-        shown = self.unseen_shown[worst]
-        most = WITHHELD if np.isnan(shown) else f"{'' if self.smallest_cell is None else 'at most '}{shown:.1%}"
-        verdict = "believable" if self.unseen[worst] <= BELIEVABLE else "doubtful where this is high"
-        mean = float(np.nanmean(self.unseen))
-        share = f"About {mean:.2%}" if self.smallest_cell is None else f"At most {math.ceil(100 * mean)}%"
-        return (
-            f"{share} of what follows a state was probably never seen (worst: "
-            f"{most} in {state_text(self.counts.space, worst)}). That every possible outcome was seen at least once is "
-            f"{verdict}."
-        )
+        mean, space = float(np.nanmean(self.unseen)), self.counts.space
+        if self.smallest_cell is None:
+            worst = int(np.nanargmax(self.unseen_limit))
+            half, most = _percent(np.nanmedian(self.unseen_limit)), _percent(self.unseen_limit[worst])
+            text = (
+                f"An estimated {mean:.2%} of what follows a state was never seen (Good-Turing; mean over states); at "
+                f"most {half} in half of the states, and at most {most} in {state_text(space, worst)} (limits at 95%, "
+                "for all states together)."
+            )
+        else:
+            text = f"An estimated {math.ceil(100 * mean)}% or less of what follows a state was never seen."
+        shares = self.rarest_seen[~np.isnan(self.rarest_seen)]
+        if len(shares):
+            half, most = _percent(np.median(shares)), _percent(shares.max())
+            which = "every state" if self.smallest_cell is None else "every state whose visits are shown"
+            text += (
+                f" Every outcome with a share above {half} would have been seen in half of the states, above {most} in "
+                f"{which} (at 95%). Rarer ones may be missing: observed support assumes that none are."
+            )
+        return text
 
     def _unknown_ends(self) -> list[str]:
         cells = SmallCells(self.smallest_cell)
         result = [
-            f"{item.source}: {shown} episodes stop with neither flag set; their last outcome is unknown."
+            f"{item.source}: {shown} of {cells.count(item.episodes)} episodes stop with neither flag set; their last "
+            "outcome is unknown, and may have been anything."
             for item in self.episodes
             if (shown := cells.parts(self._ends(item))[2]) != "0"
         ]
+        if result:
+            result[-1] += " Name the columns that say whether an episode terminated or was truncated, or log them."
         if without := [self.counts.sources[i] for i in sources_without_terminations(self.counts)]:
             result.append(
                 f"No episode of {', '.join(without)} is known to have ended: wherever one stops, anything may have "
@@ -173,9 +224,9 @@ class Inspection(Result):
         return f"{text_table(self.HEADS, self.rows(), 'Episodes')}\n\n{self.coverage.summary()}\n\n{findings}"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the coverage, a row per source and state, with the unseen outcome mass of the state."""
+        """Return the coverage, a row per source and state, with the state's unseen outcome mass and its limit."""
         space = self.counts.space
-        masses = frame_by_state(space, {"unseen_mass": self.unseen_shown})
+        masses = frame_by_state(space, {"unseen_mass": self.unseen_shown, "unseen_limit": self.unseen_limit})
         return self.coverage.to_pandas().merge(masses, on=list(space.columns), how="left")
 
     def to_json(self) -> str:
@@ -190,8 +241,8 @@ class Inspection(Result):
                 for item, covered in zip(self.episodes, self.coverage.as_plain(), strict=True)
             ],
             "unseen_outcome_mass": [
-                {"state": state, "mass": mass}
-                for state, mass in zip(states, self.unseen_shown.tolist(), strict=True)
+                {"state": state, "mass": mass, "limit": limit}
+                for state, mass, limit in zip(states, self.unseen_shown, self.unseen_limit, strict=True)
                 if not np.isnan(mass)
             ],
             "dropped": {
@@ -203,6 +254,8 @@ class Inspection(Result):
                 for origin, item in self.dropped.items()
             },
             "contradictions": self.contradictions.as_plain(),
+            "excess_masses": self.contradictions.excess_as_plain(),
+            "persistence": self.persistence.as_plain(),
             "findings": self.findings(),
         }
         return json_text(plain)
@@ -230,11 +283,17 @@ class Inspection(Result):
         return f"Inspection({names}: {states} states, {len(self.contradictions)} contradictions)"
 
 
+def _percent(share: float) -> str:
+    """Return a limit for people, rounded up."""
+    return f"{math.ceil(1000 * share - 1e-9) / 1000:.1%}"
+
+
 def inspect(
     logs: Item | Sequence[Item],
     *,
     states: Iterable[Any] | None = None,
     actions: Iterable[Any] | None = None,
+    admissible: Admissible | None = None,
     missing: str | None = None,
     skip_bad_episodes: bool = False,
     memory_limit: str | None = None,
@@ -242,20 +301,25 @@ def inspect(
     smallest_cell: int | None = None,
     progress: Progress = no_progress,
 ) -> Inspection:
-    """Return what logs are worth: what they cover, what each source can prove, and where sources contradict each other.
+    """Return what logs are worth: what they cover, what each source can prove, and where they cannot be trusted.
+
+    Sources are compared with each other (`contradictions`), and outcomes with the pasts of their episodes
+    (`persistence_test`, on a sample of the episodes).
 
     Args:
         logs: what `count` takes: files, data frames, tables, `Logs`, or what `open_logs` returned; each a source of
             its own.
         states: see `count`.
         actions: see `count`.
+        admissible: see `count`.
         missing: see `count`.
         skip_bad_episodes: see `count`.
         memory_limit: see `count`.
-        level: the chance of any false contradiction.
+        level: the chance of any false contradiction; and that of a rejection by the persistence test where no hidden
+            cause lasts.
         smallest_cell: show no count of rows, visits or episodes from 1 to one below this, such as 11; nor what would
             give one away. See `SmallCells`.
-        progress: called after each log, and before sources are compared.
+        progress: called after each log, and while sources are compared.
 
     Examples:
         >>> from causal_shaping import load_world
@@ -265,22 +329,29 @@ def inspect(
     """
     SmallCells(smallest_cell)
     tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
-    total = len(tables) + 2
+    total = len(tables) + 3
     summaries: dict[str, Summary] = {}
     for done, table in enumerate(tables):
         progress(done, total, f"Checking {table.origin}")
         tables[done] = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         summaries |= {summary.source: summary for summary in summarise(tables[done])}
-    progress(total - 2, total, "Counting")
-    counts = count(tables, states=states, actions=actions)
-    progress(total - 1, total, "Comparing sources")
+    progress(total - 3, total, "Counting")
+    counts = count(tables, states=states, actions=actions, admissible=admissible)
+
+    def compared(done: float, whole: float, what: str) -> None:
+        progress(total - 2 + done / whole, total, what)
+
+    found_contradictions = contradictions(counts, level=level, progress=compared)
+    progress(total - 1, total, "Testing whether hidden causes last")
+    persistence = persistence_test(tables, episodes=TESTED_EPISODES, level=level)
     found = Inspection(
         counts=counts,
         episodes=tuple(summaries[source] for source in counts.sources),
         coverage=coverage(counts),
-        contradictions=contradictions(counts, level=level),
+        contradictions=found_contradictions,
+        persistence=persistence,
         dropped={table.origin: table.dropped for table in tables if table.dropped is not None},
         metadata=tuple(table.metadata for table in tables),
     )
-    progress(total, total, "Comparing sources")
+    progress(total, total, "Testing whether hidden causes last")
     return found.without_small_cells(smallest_cell)

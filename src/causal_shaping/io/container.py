@@ -33,6 +33,7 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "ceilings": (4, 4),
     "floors": (4, 4),
     "sensitivity": (2, 2),
+    "episode ceilings": (1, 1),
     "run": (2, 3),
     "learned table": (2, 3),
     "training run": (1, 1),

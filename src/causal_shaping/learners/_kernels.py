@@ -9,7 +9,7 @@ import numpy as np
 
 from causal_shaping._compile import njit
 from causal_shaping.bounds._joint import add_free_mass, backup_state
-from causal_shaping.data.arrays import FloatArray, IntArray, LongArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.worlds.simulate import pick
 
@@ -91,6 +91,22 @@ class Track(NamedTuple):
     episode_end: LongArray
     returns: FloatArray
     policies: IntArray
+
+
+class Rows(NamedTuple):
+    """What a run keeps of each step if it is recorded, changed in place; otherwise there is room for none."""
+
+    state: IntArray
+    action: IntArray
+    reward: FloatArray
+    next_state: IntArray
+    terminated: BoolArray
+
+
+def room_for(rows: int) -> Rows:
+    """Return arrays that so many steps can be written to."""
+    state, action, next_state = (np.zeros(rows, dtype=np.int32) for _ in range(3))
+    return Rows(state, action, np.zeros(rows), next_state, np.zeros(rows, dtype=np.bool_))
 
 
 _shaped_reward, _is_final = njit()(shaped_reward), njit()(is_final)
@@ -206,13 +222,15 @@ def plan(learned, counted, proven, terminal, step_indexed, constants, recommendi
 
 
 @njit(nogil=True)
-def run_tables(rng, tables, setting, course, learned, counted, proven):  # type: ignore[no-untyped-def]
+def run_tables(rng, tables, setting, course, learned, counted, proven, rows):  # type: ignore[no-untyped-def]
     """Learn in the tables of a world; s, x, u: state, action, hidden noise."""
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
     (q_values, _, visits), (steps, most_episodes, checkpoints, gaps) = learned, course
     next_state, rewards, noise, terminal, start = tables
     constants, _, horizon, bootstrap, step_indexed, model_based = setting
     layers, states, _ = q_values.shape
+    row_state, row_action, row_reward, row_next, row_terminated = rows
+    recording = len(row_state) > 0
     regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
     policies = np.zeros((len(checkpoints), layers, states), dtype=np.int32)
     episodes, saved, h, earned = 0, 0, 0, 0.0
@@ -226,6 +244,9 @@ def run_tables(rng, tables, setting, course, learned, counted, proven):  # type:
         h += 1
         terminated, truncated = terminal[after], h == horizon
         step = Step(layer, below, s, x, reward, after, _is_final(terminated, truncated, bootstrap))
+        if recording:
+            row_state[done - 1], row_action[done - 1], row_reward[done - 1] = s, x, reward
+            row_next[done - 1], row_terminated[done - 1] = after, terminated
         if model_based:
             record(counted, visits, step)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -10,11 +10,19 @@ import numpy as np
 
 from causal_shaping._checks import check_integer
 from causal_shaping.bounds.results import Ceilings
-from causal_shaping.data.arrays import FloatArray
+from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import Space
-from causal_shaping.errors import ArgumentError, ModelError
-from causal_shaping.shaping._shaper import require_discrete, time_limit_of, wrappers_of
+from causal_shaping.errors import ArgumentError, DataError, ModelError
+from causal_shaping.shaping._actions import (
+    admitted,
+    compare_admissible,
+    match_actions,
+    refuse_excluded,
+    require_discrete,
+    space_of,
+)
+from causal_shaping.shaping._shaper import time_limit_of, wrappers_of
 from causal_shaping.shaping.wrappers import ShapeReward
 from causal_shaping.worlds import World
 
@@ -28,6 +36,7 @@ class Problem:
         env: the environment; None for a world.
         space: the states and actions.
         actions: the environment's number of each action of the space.
+        admissible: bool [states, actions], the actions that exist, as far as the space and the environment told.
         horizon: the number of steps after which an episode is truncated.
     """
 
@@ -37,21 +46,29 @@ class Problem:
         self.name, self.world = name_of(world), world_of(world)
         self.env: gym.Env[Any, Any] | None = None if isinstance(world, World) else world
         own = self.world.space if self.world is not None else None
-        self.first = 0
+        self.first = self._first_action = 0
         if self.env is not None:
             require_discrete(self.env.action_space, (gym.spaces.Discrete,))
             if any(isinstance(one, ShapeReward) for one in wrappers_of(self.env)):
                 raise ArgumentError("The learner shapes the reward itself: pass the environment without ShapeReward.")
-            held = getattr(self.env.unwrapped, "space", None)
-            own = held if isinstance(held, Space) else None
+            own = space_of(self.env)
             if own is not None and not isinstance(self.env.observation_space, gym.spaces.Discrete):
                 raise ArgumentError(
                     f"The observations of {self.name} are not its states. Make it with observation='state'."
                 )
             self.first = int(getattr(self.env.observation_space, "start", 0))
+            self._first_action = _numbers(self.env.action_space).start
         # The observations of an environment that has a space are numbers of states; those of any other are labels.
         self.numbered = own is not None
         self.space: Space = own if own is not None else self._labelled(potential)
+        if potential is not None:
+            numbers = range(len(self.space.actions)) if self.env is None else _numbers(self.env.action_space)
+            match_actions(potential.space, own, numbers, claims=bool(potential.assumptions))
+            if own is not None and potential.assumptions:
+                compare_admissible(potential.space, own)
+        self._claims = bool(potential is not None and potential.assumptions)
+        self.admissible: BoolArray = self.space.is_admissible.copy()
+        self._asked: set[int] = set()
         self.actions = range(len(self.space.actions)) if self.env is None else self._actions(self.env.action_space)
         own_limit = world.horizon if isinstance(world, World) else time_limit_of(world)
         limit = own_limit if horizon is None else horizon
@@ -91,11 +108,36 @@ class Problem:
             pass  # there is no optimum
         return np.full(shape, np.nan)
 
-    def position(self, observation: Any) -> int:
-        """Return the number of a state that was met."""
+    def excluded(self, s: int, info: Mapping[str, Any]) -> BoolArray | None:
+        """Return which actions an environment does not admit in a state; None if it has told before, or does not."""
+        if s in self._asked:
+            return None
+        self._asked.add(s)
+        numbered = admitted(info, len(self.actions))
+        if numbered is None:
+            return None
+        mask = numbered[np.array(self.actions) - self._first_action]
+        if self._claims and not self.numbered:
+            refuse_excluded(self.space, s, mask, self.space.actions)
+        self.admissible[s] &= mask
+        return np.asarray(~self.admissible[s])
+
+    def find(self, observation: Any) -> int:
+        """Return the number of a state, `UNSEEN` if the learner does not know it."""
         if self.numbered:
             return int(observation) - self.first
-        place = self.space.find(self.space.label(observation))
+        return self.space.find(self.space.label(observation))
+
+    def ended(self, observation: Any) -> int:
+        """Return the number of a state that an episode ended in: nobody acts there, and it may have no label."""
+        try:
+            return self.find(observation)
+        except DataError:
+            return UNSEEN
+
+    def position(self, observation: Any) -> int:
+        """Return the number of a state that was met."""
+        place = self.find(observation)
         if place == UNSEEN:
             raise ArgumentError(f"{self.name} shows {observation!r}, which is not one of the learner's states.")
         return place

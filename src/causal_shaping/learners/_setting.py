@@ -33,7 +33,7 @@ def prepare(
     if not isinstance(floors, (Floors, type(None))):
         raise ArgumentError("floors must come from value_floors.")
     phi = potential.potential(step_indexed=step_indexed) if isinstance(potential, Ceilings) else potential
-    layers, actions, terminal = horizon if step_indexed else 1, len(space.actions), space.is_terminal
+    layers, terminal = horizon if step_indexed else 1, space.is_terminal
     table = np.zeros((layers + 1, len(space.states)))
     if phi is not None:
         if phi.step_indexed and not step_indexed:
@@ -46,6 +46,7 @@ def prepare(
         table[:, terminal] = 0.0
     initial = _initial(rule, table, ceilings, space, horizon)
     initial[:, terminal] = 0.0
+    initial = np.where(space.is_admissible, initial, -np.inf)  # so that it is never the best
     if rule.prune and ceilings is not None and floors is not None:
         initial = np.where(_pruned(ceilings, floors, space, step_indexed), -np.inf, initial)
     values = initial.max(axis=-1)
@@ -53,7 +54,7 @@ def prepare(
     if isinstance(rule.bonus, float):
         bonus = rule.bonus
     else:
-        iota = math.log(max(int((~terminal).sum()) * actions * steps / rule.p, 1.0))
+        iota = math.log(max(int(space.is_admissible[~terminal].sum()) * steps / rule.p, 1.0))
         bonus = rule.c * _scale(rule.bonus, table, ceilings, floors, horizon) * math.sqrt(horizon * iota)
     constants = Constants(
         discount=1.0 if phi is None else phi.discount,
@@ -97,7 +98,7 @@ def _initial(rule: Rule, table: FloatArray, ceilings: Ceilings | None, space: Sp
     q_values = ceilings.q_values[None] if ceilings.stationary else ceilings.q_values[:layers]
     states, names = ceilings.space.positions(space)
     moved = q_values[:, states][:, :, names]
-    if np.isnan(moved).any():
+    if np.isnan(moved[:, space.is_admissible]).any():
         raise ArgumentError("The ceilings skip actions (method='paper'); compute them with method='joint'.")
     return np.broadcast_to(moved - (table[:layers, :, None] if rule.shaped else 0.0), shape).copy()
 

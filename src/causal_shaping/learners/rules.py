@@ -146,8 +146,14 @@ def resolve(learner: str | Rule, **changes: Any) -> Rule:
             raise ArgumentError(f"There is no learner {learner!r}. Learners are {', '.join(PRESETS)}.")
         learner = PRESETS[learner]
     if unknown := set(changes) - {field.name for field in fields(Rule)}:
+        if "label" in unknown:
+            raise ArgumentError(
+                "A learner takes no label=: the observations of its environment must be states. Make them so, with "
+                "gymnasium.wrappers.TransformObservation, or train an agent of your own in ShapeReward, which takes it."
+            )
         raise ArgumentError(
-            f"A rule has no {', '.join(sorted(unknown))}. It has {', '.join(f.name for f in fields(Rule))}."
+            f"There is no argument {', '.join(sorted(unknown))}, and no constant of a rule has that name. A rule has "
+            f"{', '.join(f.name for f in fields(Rule))}."
         )
     return replace(learner, **changes) if changes else learner
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of, frozen
+from causal_shaping.data.logs import Logs
 from causal_shaping.data.result import Result
 from causal_shaping.data.space import Space
 from causal_shaping.io.container import Contents, load, save
@@ -45,7 +46,7 @@ class Run(Result):
         episode_end: int64 [episodes], the steps taken when each episode ended; the last one may be cut by the budget.
         returns: float64 [episodes], unshaped and undiscounted.
         q_values: float64 [states, actions], or [steps, states, actions] with step index; under shaping of the shaped
-            reward.
+            reward. NaN for actions that are not admissible.
         values: float64 like `q_values` without actions.
         visits: int64 like `q_values`.
         checkpoints: int64 [checkpoints], the numbers of steps after which the policy was kept.
@@ -53,6 +54,8 @@ class Run(Result):
         recommended: int32 [states] or [steps, states], the actions to take once learning is over: for a model-based
             rule those of the plan without bonus, in which untried actions do not count where others were tried; else
             the same as `policy`.
+        logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
+            run: `run.logs.save(path)`.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Run(Result):
     checkpoints: LongArray
     policies: IntArray
     recommended: IntArray
+    logs: Logs | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _ARRAYS.items():
@@ -89,7 +93,8 @@ class Run(Result):
     @property
     def policy(self) -> IntArray:
         """The best actions at the end, the lowest number among equals: int32 [states] or [steps, states]."""
-        return np.asarray(np.argmax(self.q_values, axis=-1), dtype=np.int32)
+        known = np.where(np.isnan(self.q_values), -np.inf, self.q_values)
+        return np.asarray(np.argmax(known, axis=-1), dtype=np.int32)
 
     @property
     def mean_return(self) -> float:

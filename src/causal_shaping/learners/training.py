@@ -17,10 +17,11 @@ import numpy as np
 from causal_shaping._checks import check_integer
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.data.counts import Counts
+from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners import _kernels as kernels
-from causal_shaping.learners._kernels import Counted, Course, Learned, Setting, Step, Track
+from causal_shaping.learners._kernels import Counted, Course, Learned, Rows, Setting, Step, Track
 from causal_shaping.learners._log_masses import LogMasses, log_masses, no_log_masses
 from causal_shaping.learners._problem import Problem
 from causal_shaping.learners._setting import prepare
@@ -47,10 +48,15 @@ def train(
     checkpoints: Iterable[int] = (),
     episodes: int | None = None,
     horizon: int | None = None,
+    record: bool = False,
     compiled: bool = True,
     **changes: Any,
 ) -> Run:
     """Train a learner online and return what it learned and what it cost.
+
+    It never takes an action that is not admissible: by the space of the world or the potential, or by what an
+    environment tells in `info["action_mask"]`. Ceilings must count all actions of the world or environment, or that is
+    an error.
 
     Args:
         world: a world, learned in compiled code, or a Gymnasium environment with discrete actions, whose observations
@@ -67,6 +73,8 @@ def train(
         checkpoints: numbers of steps after which to keep the policy; those that are not reached are left out.
         episodes: stop after this many episodes, if that comes before the budget of steps is used up.
         horizon: the number of steps of an episode; by default the world's.
+        record: keep what the agent does as `run.logs`, one more source for `counts.merge(count(run.logs))`. It does not
+            see the hidden noise: its confounding is 1; see `ShapeReward.logs` for what to mind.
         compiled: learn a world in compiled code; False steps through its environment, with equal results (extra
             `worlds`).
         changes: constants of the rule to change, such as c=2.0; see `Rule`.
@@ -88,13 +96,14 @@ def train(
     gaps = problem.gaps(layers, step_indexed, constants.discount)
     course = Course(steps, most_episodes, kept[kept <= steps], gaps)
     learned, counted = _tables(setting, problem)
+    rows = kernels.room_for(steps if record else 0)
     if isinstance(world, World) and compiled:
         if world.model.steps is not None:
             raise ArgumentError("Learners need a world whose tables are the same at each step.")
         rng = np.random.default_rng(seed)
-        track = kernels.run_tables(rng, tables_of(world.model), setting, course, learned, counted, proven)
+        track = kernels.run_tables(rng, tables_of(world.model), setting, course, learned, counted, proven, rows)
     else:
-        track = _play(problem, setting, course, seed, learned, counted, proven)
+        track = _play(problem, setting, course, seed, learned, counted, proven, rows)
     _warn_of_clip(setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
     recommended = learned.q_values.copy()
     if setting.model_based:
@@ -114,12 +123,30 @@ def train(
         step_regret=np.cumsum(track.regret),
         episode_end=track.episode_end,
         returns=track.returns,
-        q_values=learned.q_values[first],
+        q_values=np.where(problem.admissible, learned.q_values, np.nan)[first],
         values=learned.values[:layers, :states][first],
         visits=learned.visits[first],
         checkpoints=reached,
         policies=track.policies[: len(reached), first],
         recommended=recommended.argmax(axis=-1)[first],
+        logs=_logs(problem, rows, track, {"learner": name, "seed": str(seed)}) if record else None,
+    )
+
+
+def _logs(problem: Problem, rows: Rows, track: Track, metadata: dict[str, str]) -> Logs:
+    """Return the steps of a run as logs; the last row of an episode that did not terminate is truncated."""
+    row, end = np.arange(len(track.regret)), track.episode_end
+    episode = np.searchsorted(end, row, side="right")
+    held: Any = {name: column[: len(row)] for name, column in rows._asdict().items()}
+    last = np.isin(row, end - 1)
+    return Logs(
+        problem.space,
+        "agent",
+        episode=episode,
+        step=row - np.append(0, end)[episode],
+        truncated=last & ~held["terminated"],
+        metadata={"world": problem.name, **metadata},
+        **held,
     )
 
 
@@ -166,7 +193,14 @@ def _warn_of_clip(setting: Setting, earned: float) -> None:
 
 
 def _play(
-    problem: Problem, setting: Setting, course: Course, seed: int, learned: Learned, counted: Counted, proven: LogMasses
+    problem: Problem,
+    setting: Setting,
+    course: Course,
+    seed: int,
+    learned: Learned,
+    counted: Counted,
+    proven: LogMasses,
+    rows: Rows,
 ) -> Track:
     """Learn step by step in an environment, by the same rule."""
     env: Any = problem.env
@@ -178,18 +212,26 @@ def _play(
     (q_values, _, visits), constants, terminal = learned, setting.constants, problem.space.is_terminal
     regret, ends, returns = np.empty(course.steps), [], []
     policies = np.zeros((len(course.checkpoints), *q_values.shape[:2]), dtype=np.int32)
-    observation, _ = env.reset(seed=seed)
+    observation, info = env.reset(seed=seed)
     s, h, earned, saved = problem.position(observation), 0, 0.0, 0
     for done in range(1, course.steps + 1):
         layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
+        excluded = problem.excluded(s, info)
+        if excluded is not None:
+            q_values[:, s, excluded] = constants.initial[:, s, excluded] = -np.inf
         x = int(kernels.greedy(q_values[layer, s], visits[layer, s], constants.cap_at_initial))
         regret[done - 1] = course.gaps[layer, s, x]
-        observation, reward, terminated, cut, _ = env.step(problem.actions[x])
+        observation, reward, terminated, cut, info = env.step(problem.actions[x])
         h += 1
         terminated, truncated = bool(terminated), bool(cut) or h == setting.horizon
         after = s if terminated else problem.position(observation)
         final = is_final(terminated, truncated, setting.bootstrap)
         taken = Step(layer, below, s, x, float(reward), after, final)
+        if len(rows.state):
+            reached = problem.ended(observation) if terminated else after
+            columns: Any = zip(rows, (s, x, float(reward), reached, terminated), strict=True)
+            for column, value in columns:
+                column[done - 1] = value
         if not setting.model_based:
             kernels.update(learned, taken, constants)
         elif not kernels.record(counted, visits, taken):
@@ -209,7 +251,7 @@ def _play(
             if len(ends) == course.episodes:
                 break
             if done < course.steps:
-                observation, _ = env.reset()
+                observation, info = env.reset()
                 s = problem.position(observation)
             h, earned = 0, 0.0
         else:

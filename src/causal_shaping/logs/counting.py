@@ -44,6 +44,7 @@ def count(
     actions: Iterable[Any] | None = None,
     step_indexed: bool = False,
     terminal: Iterable[Any] | None = None,
+    complete: bool = False,
     admissible: Admissible | None = None,
     missing: str | None = None,
     max_rewards: int = MAX_REWARDS,
@@ -67,6 +68,7 @@ def count(
         actions: all actions, tried or not; by default those that the logs declare or show.
         step_indexed: count each step of an episode on its own.
         terminal: the states that end every episode; by default those that the logs declare.
+        complete: no other states exist than those that the logs declare or show.
         admissible: the actions that exist in each state, where not all do: a mapping {state: actions}, in which a state
             that is left out admits all; a function of state and action; a mask; or an environment. See
             `Space.restricted`.
@@ -109,7 +111,7 @@ def count(
     counts = parts[0].merge(*parts[1:])
     if bins is None and any(len(np.unique(part.reward_min)) > max_rewards for part in parts):
         counts = counts.with_reward_bins(_reward_edges(tables, Bins(quantiles=REWARD_BINS)))
-    if states is None and actions is None and terminal is None and admissible is None:
+    if all(given is None for given in (states, actions, terminal, admissible)) and complete <= counts.space.complete:
         return counts
     space = counts.space
     held = space.states if states is None else tuple(states)
@@ -119,7 +121,7 @@ def count(
         states=held,
         actions=space.actions if actions is None else tuple(actions),
         terminal=frozenset(ends),
-        complete=space.complete or states is not None,
+        complete=complete or space.complete or states is not None,
         admissible=space.admissible if states is None and actions is None else {},
     )
     return counts.to_space(space if admissible is None else space.restricted(admissible))

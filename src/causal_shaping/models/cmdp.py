@@ -23,7 +23,7 @@ from scipy.sparse.linalg import spsolve
 from causal_shaping._checks import check_discount, check_integer
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.space import Label, Space
+from causal_shaping.data.space import Admissible, Label, Space
 from causal_shaping.errors import DataError, ModelError
 from causal_shaping.models.sweeps import VALUE_TOLERANCE, repeat
 
@@ -43,7 +43,7 @@ class Values:
 
     Attributes:
         values: float64 [states] or [steps, states].
-        q_values: float64 [states, actions] or [steps, states, actions].
+        q_values: float64 [states, actions] or [steps, states, actions]; NaN for actions that are not admissible.
     """
 
     values: FloatArray
@@ -51,7 +51,8 @@ class Values:
 
     def greedy(self) -> IntArray:
         """Return the best action of each state, the lowest number among equals: int32 [(steps,) states]."""
-        return np.asarray(np.argmax(np.round(self.q_values, TIE_DECIMALS), axis=-1), dtype=np.int32)
+        known = np.where(np.isnan(self.q_values), -np.inf, self.q_values)
+        return np.asarray(np.argmax(np.round(known, TIE_DECIMALS), axis=-1), dtype=np.int32)
 
     def gaps(self) -> FloatArray:
         """Return Delta(s, x) = V(s) - Q(s, x), what choosing x once costs: float64 like `q_values`."""
@@ -80,6 +81,8 @@ class TabularCMDP:
         states: labels; 0, 1, ... by default.
         actions: names; 0, 1, ... by default.
         columns: the log columns that make a state label, see `Space`.
+        admissible: the actions that exist in each state, where not all do, in any of the forms that `count` takes. No
+            policy and no demonstrator may take any other; what the tables hold for them means nothing.
 
     Examples:
         >>> model = TabularCMDP(  # a coin is tossed; guess it to be paid
@@ -107,6 +110,8 @@ class TabularCMDP:
         states: Iterable[Any] | None = None,
         actions: Iterable[Any] | None = None,
         columns: Sequence[str] = (),
+        *,
+        admissible: Admissible | None = None,
     ) -> None:
         vars(self).update(
             next_state=_table("next_state", next_state, np.int32),
@@ -125,10 +130,19 @@ class TabularCMDP:
                 f"The tables hold {n_states} states and {n_actions} actions, but {len(space.states)} state and "
                 f"{len(space.actions)} action labels were given."
             )
-        object.__setattr__(self, "space", space)
+        object.__setattr__(self, "space", space if admissible is None else space.restricted(admissible))
         self._check_probabilities("noise", self.noise)
         self._check_probabilities("start", self.start)
         self._check_transitions()
+
+    @property
+    def _admissible(self) -> BoolArray:
+        """Whether an action exists in a state: bool [states, actions]."""
+        return self.space.is_admissible
+
+    def _known(self, q_values: FloatArray, outside: float = -np.inf) -> FloatArray:
+        """Return action values in which an action that is not admissible has the value `outside`."""
+        return np.where(self._admissible, q_values, outside) if self.space.admissible else q_values
 
     @property
     def states(self) -> tuple[Label, ...]:
@@ -178,7 +192,7 @@ class TabularCMDP:
     @cached_property
     def reward_range(self) -> tuple[float, float]:
         """The smallest and the largest reward that a step can pay, noise of positive probability only."""
-        possible = (self.noise[..., None, :] > 0) & ~self.terminal[:, None, None]
+        possible = (self.noise[..., None, :] > 0) & (self._admissible & ~self.terminal[:, None])[..., None]
         rewards = self.reward[np.broadcast_to(possible, self.reward.shape)]
         return (float(rewards.min()), float(rewards.max())) if rewards.size else (0.0, 0.0)
 
@@ -244,19 +258,19 @@ class TabularCMDP:
         """
         check_discount(discount)
         if horizon is not None:
-            return self._backward(horizon, discount, lambda q, _: q.max(axis=-1))
+            return self._backward(horizon, discount, lambda q, _: self._known(q).max(axis=-1))
         self._need_stationary("optimum")
         if discount < 1:
             return self._improve(self._backup(np.zeros(len(self.terminal)), 0, discount), discount)
 
         def sweep(values: FloatArray) -> tuple[FloatArray, FloatArray]:
             q_values = self._backup(values, 0, discount)
-            return q_values.max(axis=-1), q_values
+            return self._known(q_values).max(axis=-1), q_values
 
         halfway = repeat(sweep, np.zeros(len(self.terminal)), MOST_SWEEPS // 2)
         found = halfway if halfway.stable else repeat(sweep, halfway.values, MOST_SWEEPS // 2)
         if found.stable:
-            return _values(found.values, found.q_values)
+            return self._values(found.values, found.q_values)
         # Slow, or no limit at all? The limit solves the optimality equation exactly, and the sweeps approach it.
         try:
             exact = self._improve(found.q_values, discount)
@@ -275,16 +289,16 @@ class TabularCMDP:
 
     def _improve(self, q_values: FloatArray, discount: float) -> Values:
         """Return the values of the best stationary policy by policy iteration, starting greedily."""
-        policy = q_values.argmax(axis=-1)
+        policy = self._known(q_values).argmax(axis=-1)
         every = np.arange(len(policy))
         while True:
             values = self._endless_values(np.eye(len(self.actions))[policy], discount)
-            q_values = self._backup(values, 0, discount)
+            q_values = self._known(self._backup(values, 0, discount))
             # Only a true improvement changes the policy, so that rounding cannot make it go round in circles.
             slack = VALUE_TOLERANCE * max(1.0, np.abs(values).max()) / max(1.0 - discount, 1e-4)
             better = q_values.max(axis=-1) > q_values[every, policy] + slack
             if not better.any():
-                return _values(q_values.max(axis=-1), q_values)
+                return self._values(q_values.max(axis=-1), q_values)
             policy = np.where(better, q_values.argmax(axis=-1), policy)
 
     def evaluate(self, policy: npt.ArrayLike, horizon: int | None = None, discount: float = 1.0) -> Values:
@@ -302,7 +316,7 @@ class TabularCMDP:
             return self._backward(horizon, discount, lambda q, h: (q * (pi if pi.ndim == 2 else pi[h])).sum(axis=-1))
         self._need_stationary("evaluate")
         values = self._endless_values(pi, discount)
-        return _values(values, self._backup(values, 0, discount))
+        return self._values(values, self._backup(values, 0, discount))
 
     def occupancy(self, policy: npt.ArrayLike, horizon: int | None = None, discount: float = 1.0) -> FloatArray:
         """Return how often an episode takes each action in each state, from the start, under a policy.
@@ -330,6 +344,9 @@ class TabularCMDP:
         """Return Delta_h(s, x) = V*_h(s) - Q*_h(s, x) of the optimum: float64 [(steps,) states, actions]."""
         return self.optimum(horizon, discount).gaps()
 
+    def _values(self, values: FloatArray, q_values: FloatArray) -> Values:
+        return Values(frozen(values, np.float64), frozen(self._known(q_values, np.nan), np.float64))
+
     def _backup(self, values: FloatArray, h: int, discount: float) -> FloatArray:
         next_state, reward, noise = self._tables(h)
         return np.asarray(np.einsum("su,sxu->sx", noise, reward + discount * values[next_state]))
@@ -341,7 +358,7 @@ class TabularCMDP:
         for h in reversed(range(horizon)):
             q_values[h] = self._backup(values[h + 1], h, discount)
             values[h] = choose(q_values[h], h)
-        return _values(values[:-1], q_values)
+        return self._values(values[:-1], q_values)
 
     def _chain(self, pi: FloatArray) -> tuple[csr_array, FloatArray]:
         """Return the Markov chain of a stationary policy: transition matrix and mean reward."""
@@ -485,16 +502,16 @@ class TabularCMDP:
             wanted = f"{list(shape)}" + ("" if horizon is None else f" or {[horizon, *shape]}")
             raise ModelError(f"{name} has shape {table.shape}; it must be {wanted}.")
         self._check_probabilities(name, table)
+        if self.space.admissible:
+            excluded = ~(self._admissible | self.terminal[:, None])
+            why = "the action is not admissible in this state"
+            _refuse(name, table, (table > 0) & (excluded if len(shape) == 2 else excluded[:, None]), why)
         return table
 
     def __repr__(self) -> str:
         *_, states, actions, noises = self.next_state.shape
         kind = "stationary" if self.steps is None else f"{self.steps} steps"
         return f"TabularCMDP({states} states, {actions} actions, {noises} noises, {kind})"
-
-
-def _values(values: FloatArray, q_values: FloatArray) -> Values:
-    return Values(frozen(values, np.float64), frozen(q_values, np.float64))
 
 
 def _table(name: str, values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

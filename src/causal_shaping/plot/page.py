@@ -126,11 +126,11 @@ def _coverage_by_state(found: Inspection) -> Content:
     for item, taken, visits in zip(found.coverage, found.coverage.taken, found.coverage.visits, strict=True):
         for s in np.flatnonzero(taken.sum(axis=1)).tolist():
             unseen = found.unseen_shown[s]
-            limit = "" if found.smallest_cell is None or unseen == 0 else "at most "
+            less = "" if found.smallest_cell is None or unseen == 0 else " or less"
             share = WITHHELD if isinstance(visits[s], str) else cells.share(0, taken[s].max(), taken[s].sum())
             row = [item.source, *_state_cells(space, s), _count(visits[s])]
             row += [f"{(taken[s] > 0).sum()} of {len(space.actions)}", share]
-            rows.append([*row, (WITHHELD if np.isnan(unseen) else f"{limit}{unseen:.1%}", unseen)])
+            rows.append([*row, (WITHHELD if np.isnan(unseen) else f"{unseen:.1%}{less}", unseen)])
     heads = ["source", *space.columns, "visits", "actions tried", "most frequent action", "never seen (estimate)"]
     return _table(heads, rows)
 

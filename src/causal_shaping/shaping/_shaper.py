@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -13,12 +13,19 @@ from gymnasium.vector.utils import iterate
 from causal_shaping._checks import check_choice, check_discount
 from causal_shaping.data.arrays import BoolArray, LongArray
 from causal_shaping.data.potential import UNSEEN, Potential
-from causal_shaping.data.space import Space
+from causal_shaping.data.space import Label as StateLabel, Space, plain
 from causal_shaping.errors import ArgumentError, ShapingWarning
+from causal_shaping.shaping._actions import (
+    Numbers,
+    admitted,
+    compare_admissible,
+    match_actions,
+    refuse_excluded,
+    space_of,
+)
 from causal_shaping.shaping.formula import TIME_LIMITS
 
 Label = Callable[[Any], Any]
-DISCRETE = (gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
 
 
 class Shaper:
@@ -27,6 +34,7 @@ class Shaper:
     def __init__(
         self,
         env: Any,
+        actions: gym.Space[Any],
         observations: gym.Space[Any],
         potential: Potential,
         time_limit: str,
@@ -48,17 +56,24 @@ class Shaper:
                 f"The potential has {potential.horizon} steps, but an episode lasts up to {limit}. Compute it for that "
                 "horizon, or use one without steps: ceilings.potential(step_indexed=False)."
             )
+        self.numbers, own = Numbers(actions), space_of(env)
+        self.actions = match_actions(potential.space, own, self.numbers.all, claims=bool(potential.assumptions))
+        # What an environment says of its actions is compared where the potential claims that some are not admissible.
+        self.restricted = bool(potential.assumptions and potential.space.admissible and self.actions is not None)
+        self._compared = {UNSEEN}
+        if self.restricted and own is not None:
+            compare_admissible(potential.space, own)
         self._label, self._warned = label, False
-        self._by_number = self._numbers(env, observations) if label is None else None
+        self._by_number = self._numbers(own, observations) if label is None else None
+        self._own_states = () if own is None or self._by_number is None else own.states
         # Plain lists: an environment steps one by one, and NumPy takes longer for one number than a list.
         self._number_list = None if self._by_number is None else self._by_number.tolist()
         self._start = int(getattr(observations, "start", 0))
         self._rows = potential.rows()
 
-    def _numbers(self, env: Any, observations: gym.Space[Any]) -> LongArray | None:
-        """Return the positions of observations 0, 1, ... of an environment that has a `space`; None for any other."""
-        space = getattr(env.unwrapped, "space", None)
-        if isinstance(space, Space):
+    def _numbers(self, space: Space | None, observations: gym.Space[Any]) -> LongArray | None:
+        """Return the positions of observations 0, 1, ... of an environment that has a space; None for any other."""
+        if space is not None:
             if isinstance(observations, gym.spaces.Discrete):
                 return self.potential.match(space, stacklevel=5)
             raise ArgumentError(
@@ -68,11 +83,22 @@ class Shaper:
         columns = self.potential.space.columns
         fits = isinstance(observations, (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete))
         if not fits or int(np.prod(observations.shape or ())) != len(columns):
+            several = isinstance(observations, (gym.spaces.Tuple, gym.spaces.Text))
+            example = "such as lambda seen: potential.space.label([seen[name] for name in potential.space.columns])"
             raise ArgumentError(
-                f"Observations of {observations} cannot be states made of {', '.join(columns)}. Pass label=, a "
-                "function from an observation to a state's label."
+                f"Observations of {observations} cannot be states made of {', '.join(columns)}. Pass "
+                f"label={'potential.space.label' if several else ''}, a function from an observation to a state's label"
+                f"{', ' + example if isinstance(observations, gym.spaces.Dict) else ''}."
             )
         return None
+
+    def label(self, observation: Any) -> StateLabel:
+        """Return the label of an observation, whether the potential knows it or not."""
+        if self._own_states:
+            return self._own_states[int(observation) - self._start]
+        if self._label is not None:
+            return plain(self._label(observation))
+        return self.potential.space.label(observation)
 
     def position(self, observation: Any) -> int:
         """Return the position of an observation in the potential."""
@@ -104,6 +130,15 @@ class Shaper:
         each = zip(iterate(space, observations), needed, strict=True)
         return np.array([self.met(one) if known else self.position(one) for one, known in each], dtype=np.int64)
 
+    def compare(self, position: int, info: Mapping[str, Any]) -> None:
+        """Compare the actions that an environment admits in a state with those of the space, once for each state."""
+        if position not in self._compared:
+            assert self.actions is not None
+            self._compared.add(position)
+            mask = admitted(info, len(self.actions))
+            if mask is not None:
+                refuse_excluded(self.potential.space, position, mask, self.actions)
+
     def phi(self, position: int, h: int) -> float:
         """Return the potential of one state; 0 beyond the horizon."""
         value = self._rows[min(h, len(self._rows) - 1)][position]
@@ -127,12 +162,3 @@ def time_limit_of(env: Any) -> int | None:
     limits = [getattr(env.unwrapped, "horizon", None), None if env.spec is None else env.spec.max_episode_steps]
     limits += [one._max_episode_steps for one in wrappers_of(env) if isinstance(one, gym.wrappers.TimeLimit)]
     return min((int(limit) for limit in limits if isinstance(limit, (int, np.integer))), default=None)
-
-
-def require_discrete(actions: gym.Space[Any], kinds: tuple[type, ...] = DISCRETE) -> None:
-    """Refuse continuous actions."""
-    if not isinstance(actions, kinds):
-        raise ArgumentError(
-            f"The actions are {actions}, but only discrete actions are supported. Cut continuous ones into bins, each "
-            "with a number: gymnasium.wrappers.TransformAction makes an environment that takes those numbers."
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from causal_shaping.data.potential import UNSEEN
 from causal_shaping.errors import ArgumentError
+from causal_shaping.shaping._actions import admitted
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.shaping.wrappers import GivenPotential, ShapeReward
 
@@ -71,14 +73,14 @@ def check_potential(
     ended = cut = steps = unseen = met = 0
     largest = 0.0
     for episode in range(episodes):
-        observation, _ = played.reset(seed=seed if episode == 0 else None)
+        observation, info = played.reset(seed=seed if episode == 0 else None)
         position = shaper.position(observation)
         first = shaper.phi(position, 0)
         met, unseen = met + 1, unseen + (position == UNSEEN)
         difference, size, factor, h = 0.0, abs(first), 1.0, 0
         terminated = truncated = False
         while not (terminated or truncated) and h < most_steps:
-            observation, reward, terminated, truncated, info = played.step(_sampled(env.action_space, rng))
+            observation, reward, terminated, truncated, info = played.step(_sampled(env.action_space, rng, info))
             if "unshaped_reward" not in info:
                 raise ArgumentError("With shaped=True, info must hold 'unshaped_reward', the reward before shaping.")
             difference += factor * (float(reward) - info["unshaped_reward"])
@@ -100,7 +102,11 @@ def check_potential(
     return PotentialCheck(episodes, steps, ended, cut, unseen / met if met else 0.0, largest)
 
 
-def _sampled(actions: gym.Space[Any], rng: np.random.Generator) -> Any:
+def _sampled(actions: gym.Space[Any], rng: np.random.Generator, info: Mapping[str, Any]) -> Any:
+    """Return an action at random, one that the environment admits if it tells."""
     if isinstance(actions, gym.spaces.Discrete):
+        mask = admitted(info, int(actions.n))
+        if mask is not None and mask.any():
+            return int(actions.start + rng.choice(np.flatnonzero(mask)))
         return int(actions.start + rng.integers(actions.n))
     return actions.sample()

@@ -13,11 +13,15 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import iterate
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
-from causal_shaping.data.potential import Potential
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.errors import ArgumentError
-from causal_shaping.shaping._shaper import Label, Shaper, require_discrete, wrappers_of
+from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
+from causal_shaping.shaping._recording import Recording
+from causal_shaping.shaping._shaper import Label, Shaper, wrappers_of
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.shaping.potentials import as_potential
 
@@ -29,15 +33,28 @@ class _Shaping(RecordConstructorArgs):
     """What both wrappers share: their arguments, recorded for the spec, and what they are asked for."""
 
     _shaper: Shaper
+    _recording: Recording | None
 
-    def _set_up(self, env: Any, actions: Any, observations: Any, potential: GivenPotential, **options: Any) -> None:
-        """Record the arguments and match the potential with an environment; `options` are those of `Shaper`."""
+    def _set_up(
+        self,
+        env: Any,
+        actions: Any,
+        observations: Any,
+        potential: GivenPotential,
+        record: int,
+        **options: Any,
+    ) -> None:
+        """Keep the arguments and match the potential with an environment; `options` are those of `Shaper`.
+
+        `record` is the number of environments to record, 0 for none.
+        """
         require_discrete(actions)
         found = as_potential(potential)
         in_file = isinstance(potential, (str, os.PathLike))
         recorded = os.fspath(potential) if in_file else json.loads(found.to_json())  # type: ignore[arg-type]
-        RecordConstructorArgs.__init__(self, potential=recorded, **options, _disable_deepcopy=True)
-        self._shaper = Shaper(env, observations, found, **options)
+        RecordConstructorArgs.__init__(self, potential=recorded, **options, record=bool(record), _disable_deepcopy=True)
+        self._shaper = Shaper(env, actions, observations, found, **options)
+        self._recording = Recording(self._shaper, record) if record else None
 
     @property
     def potential(self) -> Potential:
@@ -48,6 +65,42 @@ class _Shaping(RecordConstructorArgs):
     def discount(self) -> float:
         """The discount of the shaping."""
         return self._shaper.discount
+
+    def logs(self, source: str = "agent") -> Logs:
+        """Return what the agent did so far, with unshaped rewards, as logs of one more source (needs `record=True`).
+
+        An agent that sees no more than the state draws its actions without the hidden noise, however it learns: its
+        logs are unconfounded, `confounding={"agent": 1.0}`. Merged with the counts of the demonstrators, they tighten
+        the ceilings while it learns. Three things to mind:
+
+        - Pass `confidence=`, and leave steps pooled. After a few visits a share is no bound, and an agent that is told
+          so would not look again; the limits of pooled counts hold although what it saw decides what it tries.
+        - An agent that sees more than the state, such as the numbers behind bins or an image, may act on what the
+          state leaves out: then it is a source like any other, with a confounding of more than 1.
+        - A state that the potential does not know is added to the space of the logs.
+
+        Args:
+            source: the name of the source.
+
+        Examples:
+            >>> import gymnasium as gym
+            >>> import causal_shaping as cs
+            >>> world = cs.load_world("lavacross-easy")
+            >>> counts = cs.count([world.collect(name, 20_000) for name in ("good", "random")])
+            >>> phi = cs.value_ceilings(counts, 20, 0.1, confidence=0.95).potential()
+            >>> env = cs.ShapeReward(gym.make("causal_shaping/LavaCrossEasy-v0"), phi, record=True)
+            >>> _ = env.action_space.seed(0), env.reset(seed=0)
+            >>> for _ in range(1000):  # an agent of your own
+            ...     *_, terminated, truncated, _ = env.step(env.action_space.sample())
+            ...     if terminated or truncated:
+            ...         _ = env.reset()
+            >>> more = counts.merge(cs.count(env.logs()))
+            >>> cs.value_ceilings(more, 20, 0.1, confidence=0.95, confounding={"agent": 1.0}).sources
+            ('good', 'random', 'agent')
+        """
+        if self._recording is None:
+            raise ArgumentError("Nothing was recorded: make the wrapper with record=True.")
+        return self._recording.logs(source)
 
 
 class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
@@ -66,6 +119,11 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         discount: the agent's; by default the potential's.
         label: a function from an observation to a state's label, one of `potential.space.states`: for a binned column
             the number of the bin, which `potential.space.bins[column]` gives.
+        record: keep what the agent does, about 22 bytes a step; `logs` returns it as one more source.
+
+    Raises:
+        ArgumentError: if the potential comes from ceilings, and the environment has an action that they do not count;
+            in a step, if its `info["action_mask"]` admits one that the potential's space excludes there.
 
     Examples:
         >>> import gymnasium as gym
@@ -87,13 +145,14 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         time_limit: str = "bootstrap",
         discount: float | None = None,
         label: Label | None = None,
+        record: bool = False,
     ) -> None:
         if isinstance(env, VectorEnv):
             raise ArgumentError("This is a vector of environments: use VectorShapeReward.")
         if any(isinstance(one, gym.wrappers.Autoreset) for one in wrappers_of(env)):
             raise ArgumentError("Shape the reward inside gymnasium.wrappers.Autoreset: it hides where episodes end.")
         options = {"time_limit": time_limit, "discount": discount, "label": label}
-        self._set_up(env, env.action_space, env.observation_space, potential, **options)
+        self._set_up(env, env.action_space, env.observation_space, potential, int(record), **options)
         gym.Wrapper.__init__(self, env)
         self._before: float | None = None
         self._h = 0
@@ -103,21 +162,33 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._h, self._returns = 0, (0.0, 0.0)
-        self._before = self._shaper.phi(self._shaper.met(observation), 0)
+        position = self._shaper.met(observation)
+        self._before = self._shaper.phi(position, 0)
+        if self._shaper.restricted:
+            self._shaper.compare(position, info)
+        if self._recording is not None:
+            self._recording.begin(observation, position=position)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act, and get the shaped reward."""
+        if self._recording is not None:
+            self._recording.refuse_inadmissible(action)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if self._before is None:
             raise ArgumentError("The episode has not begun: call reset() before the first step.")
         self._h += 1
-        shaper, after = self._shaper, 0.0
+        shaper, after, position = self._shaper, 0.0, UNSEEN
         if not is_final(terminated, truncated, shaper.bootstrap):
-            after = shaper.phi(shaper.met(observation), self._h)
+            position = shaper.met(observation)
+            after = shaper.phi(position, self._h)
+            if shaper.restricted and not truncated:
+                shaper.compare(position, info)
         shaping = shaped_reward(0.0, shaper.discount, self._before, after)
         shaped = float(reward) + shaping
         self._before = after
+        if self._recording is not None:
+            self._recording.add(action, float(reward), observation, terminated, truncated, position=position)
         self._returns = (self._returns[0] + float(reward), self._returns[1] + shaped)
         info = {**info, "unshaped_reward": float(reward), "shaping": shaping}
         if terminated or truncated:
@@ -140,6 +211,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         time_limit: str = "bootstrap",
         discount: float | None = None,
         label: Label | None = None,
+        record: bool = False,
     ) -> None:
         if not isinstance(env, VectorEnv):
             raise ArgumentError("This is one environment: use ShapeReward.")
@@ -147,7 +219,8 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         makers = getattr(env.unwrapped, "env_fns", None)  # of environments that live in other processes
         one = inside[0] if inside else makers[0]() if makers else env
         options = {"time_limit": time_limit, "discount": discount, "label": label}
-        self._set_up(one, env.single_action_space, env.single_observation_space, potential, **options)
+        spaces = (env.single_action_space, env.single_observation_space)
+        self._set_up(one, *spaces, potential, env.num_envs if record else 0, **options)
         if makers and not inside:
             one.close()
         VectorWrapper.__init__(self, env)
@@ -172,6 +245,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             mask = np.asarray(options["reset_mask"], dtype=bool).copy()
         observations, info = self.env.reset(seed=seed, options=options)
         self._begin(mask, observations)
+        self._compare(mask, observations, info)
         return observations, info
 
     def _phi(self, which: BoolArray, positions: LongArray, h: Any) -> FloatArray:
@@ -185,9 +259,28 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             self._h = np.where(which, 0, self._h)
             self._returns = np.where(which, 0.0, self._returns)
             self._ended = self._ended & ~which
+            self._record_beginnings(which, observations)
+
+    def _compare(self, which: BoolArray, observations: Any, info: Mapping[str, Any]) -> None:
+        """Compare the actions that environments admit with those of the space."""
+        told = [name for name in (MASK, ADMISSIBLE) if name in info]
+        if self._shaper.restricted and told:
+            positions = self._shaper.all_met(observations, self.observation_space, np.zeros_like(which))
+            for i in np.flatnonzero(which):
+                self._shaper.compare(positions[i], {name: info[name][i] for name in told})
+
+    def _record_beginnings(self, which: BoolArray, observations: Any) -> None:
+        if self._recording is not None and which.any():
+            for i, one in enumerate(iterate(self.observation_space, observations)):
+                if which[i]:
+                    self._recording.begin(one, i)
 
     def step(self, actions: Any) -> tuple[Any, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """Act, and get the shaped rewards."""
+        if self._recording is not None:
+            for j, action in enumerate(iterate(self.action_space, actions)):
+                if not (self._ended[j] and self._mode == AutoresetMode.NEXT_STEP):
+                    self._recording.refuse_inadmissible(action, j)
         observations, rewards, terminated, truncated, info = self.env.step(actions)
         shaper, over = self._shaper, terminated | truncated
         needed = ~is_final(terminated, truncated, shaper.bootstrap)
@@ -204,10 +297,18 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         shaped = rewards + shaping
         self._returns = np.where(fresh, 0.0, self._returns + np.stack([rewards, shaped]))
         self._before, self._ended = after, over
+        if self._recording is not None:
+            seen = list(iterate(self.observation_space, observations))
+            for j, action in enumerate(iterate(self.action_space, actions)):
+                if not fresh[j]:
+                    found = info["final_obs"][j] if replaced[j] else seen[j]
+                    self._recording.add(action, float(rewards[j]), found, terminated[j], truncated[j], j)
+            self._record_beginnings(fresh, observations)
         info = {**info, "unshaped_reward": np.array(rewards, dtype=np.float64), "shaping": shaping}
         if over.any():
             info |= {"unshaped_return": self._returns[0].copy(), "_unshaped_return": over.copy()}
             info |= {"shaped_return": self._returns[1].copy(), "_shaped_return": over.copy()}
         if self._mode == AutoresetMode.SAME_STEP:
             self._begin(over, observations)
+        self._compare(~over | replaced, observations, info)
         return observations, shaped, terminated, truncated, info

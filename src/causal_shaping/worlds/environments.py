@@ -57,6 +57,8 @@ class Coin(Ball):
 class WorldEnv(MiniGridEnv):
     """A world to act in.
 
+    Where not all actions are admissible, `info["action_mask"]` says which are, and any other is an error.
+
     Args:
         world: the world, or its name for `load_world`.
         observation: "state" for the state's number, "image" for MiniGrid's encoding of the complete grid,
@@ -173,6 +175,11 @@ class WorldEnv(MiniGridEnv):
         number = check_integer("action", action)
         if number >= len(self.world.actions):
             raise ArgumentError(f"There is no action {number}. Actions are 0 .. {len(self.world.actions) - 1}.")
+        if self.space.admissible and not self.space.is_admissible[self.state, number]:
+            raise ArgumentError(
+                f"Action {self.world.actions[number]!r} is not admissible in state {self.label()!r}. "
+                "Choose among those that info['action_mask'] marks."
+            )
         noise = self._draw_noise(self.np_random) if self._noise is None else self._noise
         self._noise = None
         self.step_count += 1
@@ -206,7 +213,10 @@ class WorldEnv(MiniGridEnv):
 
     def _info(self) -> dict[str, Any]:
         noise = self.noise if self.reveal_noise else None
-        return {} if noise is None else {"noise": self.world.noises[noise]}
+        info: dict[str, Any] = {} if noise is None else {"noise": self.world.noises[noise]}
+        if self.space.admissible:  # as Gymnasium's own environments tell it, for action_space.sample(mask)
+            info["action_mask"] = self.space.is_admissible[self.state].astype(np.int8)
+        return info
 
     # Pictures
 

@@ -53,6 +53,11 @@ class World:
     grid: GridMap | None = None
     coins: str = "standing"
 
+    def __post_init__(self) -> None:
+        if self.space.admissible:
+            for beta in self.demonstrators.values():
+                self.model.check_demonstrator(beta)
+
     @property
     def space(self) -> Space:
         """The states and actions."""
