@@ -208,5 +208,11 @@ def commute():
     return _made(tables(effects, 3, {"home": 0.6, "work": 0.4}), 3, 500, jitter=0.5)
 
 
-WORLDS = {"ward": ward, "lottery": lottery, "machine": machine, "road": road, "shop": shop, "season": season}
-WORLDS["commute"] = commute
+def raffle():
+    """One draw at one of four booths, with prizes of 0.2% to 2.5%: most samples lack some prize."""
+    shares = {"red": 0.002, "blue": 0.005, "green": 0.01, "white": 0.025}
+    effects = {booth: {"draw": [(p, END, 10.0), (0.5, END, 0.01), (0.5 - p, END, 0.0)]} for booth, p in shares.items()}
+    return _made(tables(effects, 1, dict(zip(shares, (0.4, 0.3, 0.2, 0.1), strict=True))), 1, 300)
+
+
+WORLDS = {made.__name__: made for made in (ward, lottery, machine, road, shop, season, commute, raffle)}
