@@ -177,31 +177,30 @@ def rows(world, demonstrator):
     return dict(found)
 
 
-def drawn(rng, chances):
-    """One position for each row of chances."""
-    return (rng.random(len(chances))[:, None] > np.cumsum(chances, axis=1)[:, :-1]).sum(1)
-
-
 def sampled_rows(world, demonstrator, episodes, rng, jitter=0.0):
-    """What so many episodes show: {(h, s, x, next state, terminated, reward): n}, rewards off by up to `jitter`."""
+    """What so many episodes show: {(h, s, x, next state, terminated, reward): n}, rewards off by up to `jitter`.
+
+    Episodes are independent, so what follows those that are in one state at one step is one multinomial draw.
+    """
     found = defaultdict(int)
-    state = rng.choice(len(world.start), size=episodes, p=world.start)
+    here = rng.multinomial(episodes, world.start)
     for h in range(demonstrator.length):
-        t = world.at(h)
-        u = drawn(rng, world.noise[t][state])
-        x = drawn(rng, demonstrator.decide(h)[state, u])
-        where = (t, state, x, u)
-        after, ended, reward = world.next_state[where], world.ends[where], world.reward[where]
-        if jitter:
-            reward = reward + rng.uniform(-jitter, jitter, len(reward))
-        lost = rng.random(len(state)) < demonstrator.missing[state, x, u]
-        table = np.stack([state, x, np.where(lost, NOWHERE, after), ended & ~lost, reward], axis=1)
-        for row, n in zip(*np.unique(table, axis=0, return_counts=True), strict=True):
-            s, action, to, end, paid = row
-            found[h, int(s), int(action), int(to), bool(end), float(paid)] += int(n)
-        state = after[~ended]
-        if not len(state):
-            break
+        following = np.zeros_like(here)
+        for s in np.flatnonzero(here):
+            chances = world.noise[world.at(h), s][:, None] * demonstrator.decide(h)[s]
+            times = rng.multinomial(here[s], chances.ravel() / chances.sum()).reshape(chances.shape)
+            for u, x in np.argwhere(times):
+                after, ended, reward = world.outcome(h, s, x, u)
+                if not ended:
+                    following[after] += times[u, x]
+                lost = rng.binomial(times[u, x], demonstrator.missing[s, x, u])
+                for n, outcome in ((times[u, x] - lost, (after, ended)), (lost, (NOWHERE, False))):
+                    if jitter:
+                        for moved in reward + rng.uniform(-jitter, jitter, n):
+                            found[h, int(s), int(x), *outcome, float(moved)] += 1
+                    elif n:
+                        found[h, int(s), int(x), *outcome, reward] += int(n)
+        here = following
     return dict(found)
 
 

@@ -215,4 +215,4 @@ def raffle():
     return _made(tables(effects, 1, dict(zip(shares, (0.4, 0.3, 0.2, 0.1), strict=True))), 1, 300)
 
 
-WORLDS = {made.__name__: made for made in (ward, lottery, machine, road, shop, season, commute, raffle)}
+WORLDS = {made.__name__: made for made in (raffle, shop, season, commute, road, lottery, ward, machine)}

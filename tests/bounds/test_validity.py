@@ -85,6 +85,8 @@ def test_samples_converge_to_the_masses(name):
 
 def test_only_the_blind_demonstrator_is_unconfounded():
     for name, made in WORLDS.items():
+        if name == "raffle":  # which leaves nothing to choose
+            continue
         small = made()
         gammas = {who: true_gamma(small.world, d, small.step_indexed) for who, d in small.demonstrators.items()}
         assert gammas["blind"] == pytest.approx(1.0), name
