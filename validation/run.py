@@ -135,6 +135,57 @@ def level_holds(parts: Mapping[str, Figures]) -> bool:
     return all(figures["rejected"] <= most for part, figures in parts.items() if part.startswith("level"))
 
 
+# Validity --------------------------------------------------------------------------------------------------------
+
+PART = 500
+
+
+def use_test_helpers() -> None:
+    """Let the independent truth be imported, which the suite uses too."""
+    tests = str(HERE.parent / "tests")
+    if tests not in sys.path:
+        sys.path.insert(0, tests)
+
+
+def validity_parts() -> list[str]:
+    """Return the seeds of 10,000 random worlds, in parts."""
+    return [f"{first}-{first + PART - 1}" for first in range(0, 10_000, PART)]
+
+
+def run_validity(part: str) -> Figures:
+    """Return how often bounds or masks of random worlds were wrong, where their assumptions were true."""
+    use_test_helpers()
+    from validity import tallied
+
+    first, last = map(int, part.split("-"))
+    return dict(tallied(range(first, last + 1)))
+
+
+def small_worlds() -> list[str]:
+    """Return the small worlds with rare outcomes."""
+    use_test_helpers()
+    from small_worlds import WORLDS
+
+    return list(WORLDS)
+
+
+def run_coverage(world: str) -> Figures:
+    """Return how often all limits held at once in 400 samples of a small world, and how far they were."""
+    use_test_helpers()
+    from validity import covered
+
+    return dict(covered(world, samples=400))
+
+
+def covers(figures: Figures) -> bool:
+    """Whether limits whose assumptions were true held in 95% of the samples; the default of `rarest` is no promise."""
+    return all(
+        min(found["ceilings"], found["floors"], found["masks"]) >= CONFIDENCE
+        for name, found in figures["settings"].items()
+        if "plug-in" not in name and "default" not in name
+    )
+
+
 # Episodes --------------------------------------------------------------------------------------------------------
 
 EPISODE_HORIZONS, EPISODE_WORLDS = 5, 400
@@ -421,6 +472,20 @@ CHECKS = {
         persistence_parts,
         run_persistence,
         level_holds,
+    ),
+    "validity": Check(
+        "Bounds and masks of 10,000 random worlds, at population level, hold wherever their assumptions are true.",
+        1,
+        validity_parts,
+        run_validity,
+        lambda parts: not any(part["worlds with a failure"] for part in parts.values()),
+    ),
+    "coverage": Check(
+        f"Limits at {CONFIDENCE:g} hold at once in that share of 400 samples of small worlds with rare outcomes.",
+        1,
+        small_worlds,
+        run_coverage,
+        lambda parts: all(map(covers, parts.values())),
     ),
     "episodes": Check(
         "No episode ceiling lies below the optimum over histories in 2,000 worlds with hidden causes that last.",
