@@ -100,7 +100,7 @@ def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(run, 
     words = " ".join(out.split())
     assert "bad and trial disagree on what right does in (3, 1): it leads to (4, 1) in 9" in words
     assert "20,000" in out
-    assert "That every possible outcome was seen" in words
+    assert "Rarer ones may be missing" in words
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -281,12 +281,16 @@ def test_episode_ceilings_in_words_a_table_a_figure_and_json(run, easy, tmp_path
     code, out, _ = run("episode-ceilings", *logs, *options, *files)
     assert code == 0
     assert "Episode ceilings of 3 steps from bad, random" in out
-    assert "--reward-min was chosen without looking at these logs." in out
+    assert "Chosen without looking at these logs: --reward-min." in out
     assert "No potential" in out
     assert (tmp_path / "episodes.png").read_bytes().startswith(b"\x89PNG")
     assert cs.EpisodeCeilings.load(tmp_path / "episodes.parquet").confidence == 0.95
     code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--fixed-length", "--json")
     assert code == 2  # episodes end before
+    (tmp_path / "admissible.csv").write_text("x,y,action\n1,1,down\n")
+    code, _, err = run("episode-ceilings", *logs, *options, "--admissible", tmp_path / "admissible.csv")
+    assert code == 2
+    assert "is not admissible in (1, 1)" in err
     code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--json")
     found = json.loads(out)
     assert found["reward_edges"] == [-0.5]
@@ -515,3 +519,23 @@ def test_every_command_has_an_example_in_its_help(run, command):
 def test_every_command_is_known(run):
     _, out, _ = run("--help")
     assert all(command in out for command in COMMANDS)
+
+
+def test_ceilings_say_when_the_logs_are_longer_and_when_their_ends_are_unknown(run, tmp_path):
+    rows = [
+        f"{episode},{step},{step % 3},{(episode + step) % 2},1,{str(step == 3 and episode < 20).lower()}"
+        for episode in range(100)
+        for step in range(4)
+    ]
+    header = "episode,step,state,action,reward,terminated"
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows]) + "\n")
+    asked = ("ceilings", tmp_path / "a.csv", "--reward-max", 1, "--support", "any", "--horizon")
+    code, _, err = run(*asked, 3)
+    assert code == 0
+    assert "warning: --horizon is 3, but a holds episodes of up to 4 steps." in err
+    assert "pass --horizon 4" in err
+    assert "80 of 100 episodes of a stop with neither flag set" in err
+    assert "Many steps do not tell what followed them: 20.0% of a" in err
+    code, _, err = run(*asked, 4)
+    assert code == 0
+    assert "--horizon" not in err

@@ -188,7 +188,7 @@ def _candidates(entries: Entries, level: float, progress: Progress) -> tuple[Sam
     ends = np.searchsorted(cumulative, np.arange(BATCH, shared, BATCH)) + 1
     parts = []
     for a, b in itertools.pairwise(np.unique([0, *ends.tolist(), len(cumulative)]).tolist()):
-        progress(0.5 * cumulative[b - 1] / max(1, shared), 1.0, "Comparing sources")
+        progress(0.5 * a / len(cumulative), 1.0, "Comparing sources")
         one, two = _pairs_within(first[a : b + 1])
         both = known[one] & known[two]
         one, two = one[both], two[both]

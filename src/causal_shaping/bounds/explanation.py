@@ -11,14 +11,8 @@ from causal_shaping.bounds.settings import CEILING, MOST_CONFOUNDING, TIE
 from causal_shaping.bounds.support import OBSERVED
 
 if TYPE_CHECKING:
-    from causal_shaping.bounds.results import Bounds, Ceilings
+    from causal_shaping.bounds.results import Bounds
     from causal_shaping.bounds.sensitivity import Sensitivity
-
-FLAT = 0.1
-"""A ceiling whose spread over states is a smaller share of its distance to zero than this is called flat."""
-
-HARDLY = 0.5
-"""A ceiling that takes a smaller share than this off the vacuous bound is called weak."""
 
 
 def one_line(bounds: Bounds) -> str:
@@ -165,27 +159,6 @@ def _observed(bounds: Bounds) -> str:
         f"Whatever can follow a state{where}, after an action that some source tried there, was seen to follow it "
         "at least once, in some source and in a row with a known outcome."
     )
-
-
-def verdict(ceilings: Ceilings) -> tuple[bool | None, str]:
-    """Return whether ceilings make a useful potential, None if that is doubtful, and why."""
-    values, _, fell_back = ceilings.first_step
-    vacuous = float(np.ravel(ceilings.vacuous_values)[0])
-    shown = values[~fell_back & ~ceilings.terminal]
-    if not len(shown):
-        return False, "These logs do not help here, use phi = 0: no state is bounded better than without logs."
-    level, spread = float(shown.mean()), float(shown.std())
-    facts = f"the ceiling is {level:.3g} on average (vacuous: {vacuous:.3g}), and spreads by {spread:.3g} over states"
-    if spread < FLAT * abs(level) or spread == 0:
-        return False, f"These logs do not help here, use phi = 0: {facts}, which is nearly flat."
-    if vacuous > 0 and math.isfinite(vacuous) and vacuous - level < HARDLY * vacuous:
-        return False, f"These logs do not help here, use phi = 0: {facts}. Most of that is known without logs."
-    if abs(level) < spread:
-        return None, (
-            f"It is doubtful whether these logs help: {facts}; zero lies well within it and is as good a guess. "
-            "Compare with phi = 0."
-        )
-    return True, f"These logs help: {facts}."
 
 
 def sensitivity_summary(found: Sensitivity) -> str:

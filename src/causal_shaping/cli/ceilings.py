@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, file_option, flag, option, read_gammas
 from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, AssumptionWarning
+
+if TYPE_CHECKING:
+    from causal_shaping.logs.summary import Summary
+
+MANY_UNKNOWN = 0.01
+"""More episodes with an unknown end than this, as a share of a source's, are worth a note."""
 
 
 @takes_logs
@@ -65,6 +72,7 @@ def ceilings(
     from causal_shaping.bounds.ceilings import refuse_crossing
     from causal_shaping.diagnose import confounding_of, inspect as inspect_logs
     from causal_shaping.io.files import write_table
+    from causal_shaping.logs.summary import summarise
     from causal_shaping.plot import save_picture
 
     check_choice("--support", support, shared.SUPPORTS)
@@ -79,6 +87,7 @@ def ceilings(
     with progress_bar() as progress:
         counts, tables = logs.with_hidden(hidden).count(progress, step_indexed)
         with spoken_warnings():
+            _note_episodes([summary for table in tables for summary in summarise(table)], horizon, stationary)
             found = value_ceilings(
                 counts, horizon, reward_max, method=method, value_max=value_max, progress=progress, **bound
             )
@@ -114,3 +123,23 @@ def ceilings(
     if any(files.values()):
         say("")
     say_written(files)
+
+
+def _note_episodes(episodes: list[Summary], horizon: int, stationary: bool) -> None:
+    """Warn where logged episodes are longer than the horizon, and where many do not tell how they ended."""
+    for item in episodes:
+        if item.longest > horizon and not stationary:
+            warnings.warn(
+                f"--horizon is {horizon}, but {item.source} holds episodes of up to {item.longest} steps. The ceilings "
+                f"bound what {horizon} steps can earn; if your agent's episodes last as long as the logged ones, pass "
+                f"--horizon {item.longest}.",
+                AssumptionWarning,
+                stacklevel=2,
+            )
+        if item.unknown > MANY_UNKNOWN * item.episodes:
+            warnings.warn(
+                f"{item.unknown:,} of {item.episodes:,} episodes of {item.source} stop with neither flag set: what "
+                "followed their last step is unknown, and may have been anything.",
+                AssumptionWarning,
+                stacklevel=2,
+            )
