@@ -61,7 +61,8 @@ RAREST = 0.01
 Measured with a confidence of 0.95: in six states of which each pays 1 in a share of the visits, all ceilings held in
 at least 98% of 60 samples for shares from 0.5% on, whatever the number of visits; at 0.02 the worst was 88%, at 0.05
 it was 30%, without any such rule 0. In logs of 100,000 steps a source the paper's worlds lose nothing by it but for
-lavacross-easy (a distance of .066 instead of .022); at 0.005 three of the five lose about half or more of what `observed` gains.
+lavacross-easy (a distance of .066 instead of .022); at 0.005 three of the five lose about half or more of what
+`observed` gains.
 """
 
 SUPPORT_SHARE = 0.2
