@@ -61,6 +61,7 @@ def test_observed_action_warns_where_sources_contradict_each_other():
     cs.value_ceilings(alike, 20, -0.1, support="observed-action")  # nothing to warn of
 
 
+@pytest.mark.filterwarnings("ignore:Many steps do not tell")
 def test_unknown_outcomes_free_the_action_that_they_followed():
     """After `go` the log was cut and paid what no known step did; `stay` is known."""
     space = cs.Space(["a", "b", "end"], ["go", "stay"], terminal=["end"])
