@@ -169,7 +169,7 @@ def _backup(
     following: tuple[FloatArray, ...],
 ) -> list[FloatArray]:
     """Return one step of `_suggested`, from what follows it, the value after an end last."""
-    states, n = len(terminal), np.maximum(shown.n, np.finfo(float).tiny)
+    states, n = len(terminal), np.where(shown.n > 0, shown.n, 1.0)
     values, *errors = following
     centre = float(values[:-1].mean())
     centred = discount * (values - centre)
@@ -203,7 +203,7 @@ def _action_share(counts: Counts) -> float:
         own = counts.source == i
         pair = counts.state[own].astype(np.int64) * actions + counts.action[own]
         taken = np.bincount(pair, counts.n[own], minlength=len(counts.space.states) * actions).reshape(-1, actions)
-        shares.append(float(taken.max(axis=1).sum() / max(taken.sum(), np.finfo(float).tiny)))
+        shares.append(float(taken.max(axis=1).sum() / (taken.sum() or 1.0)))
     return max(shares)
 
 
