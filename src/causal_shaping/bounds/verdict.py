@@ -186,9 +186,11 @@ def _backup(
     usual = value[bounded & acted].mean() if (bounded & acted).any() else ceiling.mean()
     value = np.where(acted, value, np.minimum(usual, ceiling))
     value[terminal] = 0.0
-    # The variance of a row's target. With few rows it is uncertain itself: the mean of all (s, x) counts as one row.
-    spare = np.maximum(shown.n - 1, 0).sum()
-    typical = 0.0 if exact else squares.sum() / spare if spare else np.inf
+    # The variance of a row's target. With few rows it is uncertain itself: that of all (s, x) counts as one row more.
+    # Where no (s, x) has two rows, nothing tells it from differences between them.
+    spare, typical = np.maximum(shown.n - 1, 0).sum(), 0.0
+    if not exact and tried.any():
+        typical = squares.sum() / spare if spare else mean[shown.n > 0].var()
     row = np.where(acted & ~terminal, (squares[best] + typical) / n[best], 0.0)
     weights = shown.after[best].multiply(1 / n[best][:, None]).tocsr()
     weights.data **= 2
