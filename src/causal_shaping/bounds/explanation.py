@@ -192,8 +192,12 @@ def findings(found: Sensitivity) -> list[str]:
             "Some bounds tighten as confounding grows, which only sampling error can do: at small confounding the "
             "sources differ within it, and were scaled to agree. Use confidence=0.95."
         )
+    yardstick = (
+        "Compare these values of confounding with what leaving out a logged column amounts to: "
+        "confounding_of(..., hidden=['age'])."
+    )
     if not len(known):
-        return [*result, f"In none of {states} states do the logs single out a best action."]
+        return [*result, f"In none of {states} states do the logs single out a best action.", yardstick]
     result.append(
         f"In {len(known)} of {states} states the logs single out a best action, if confounding is small enough."
     )
@@ -209,4 +213,4 @@ def findings(found: Sensitivity) -> list[str]:
         "Hold at any finite confounding, which takes what never followed an action for impossible or rare: "
         f"{len(known) - len(finite) - np.isinf(known).sum()}; hold even without that: {np.isinf(known).sum()}."
     )
-    return result
+    return [*result, yardstick]

@@ -283,6 +283,7 @@ class Ceilings(Bounds):
         *,
         floors: Floors | None = None,
         sensitivity: Any = None,
+        hidden: Any = None,
         inspection: Any = None,
         smallest_cell: int | None = None,
     ) -> None:
@@ -292,12 +293,13 @@ class Ceilings(Bounds):
             path: the file, which ends in .html.
             floors: of the same counts, to stand beside the ceilings.
             sensitivity: what `sensitivity` found in the same counts.
+            hidden: what `confounding_of` found in the same logs.
             inspection: what `inspect` found in the same logs.
             smallest_cell: show no count of rows, visits or episodes from 1 to one below this; see `inspect`.
         """
         from causal_shaping.plot import save_page  # the stage to the right: a method people look for
 
-        parts = {"floors": floors, "sensitivity": sensitivity, "inspection": inspection}
+        parts = {"floors": floors, "sensitivity": sensitivity, "hidden": hidden, "inspection": inspection}
         save_page(self, path, **parts, smallest_cell=smallest_cell)
 
 

@@ -60,6 +60,7 @@ def ceilings(
     rarest: shared.Rarest = None,
     value_max: shared.ValueMax = None,
     step_indexed: shared.StepIndexed = False,
+    hidden: shared.Hidden = None,
     method: Annotated[str, bound_option("The joint bound, or the one that the paper prints.", "joint|paper")] = "joint",
 ) -> None:
     """Bound the optimal value from above, whatever the demonstrators saw: a potential for reward shaping.
@@ -69,7 +70,7 @@ def ceilings(
     """
     from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
     from causal_shaping.bounds.ceilings import refuse_crossing
-    from causal_shaping.diagnose import inspect as inspect_logs
+    from causal_shaping.diagnose import confounding_of, inspect as inspect_logs
     from causal_shaping.io.files import write_table
     from causal_shaping.logs.summary import summarise
     from causal_shaping.plot import save_picture
@@ -77,14 +78,14 @@ def ceilings(
     check_choice("--support", support, shared.SUPPORTS)
     check_files(output, png, html)
     check_files(counts_file, endings=(".parquet",))
-    for name, given in (("--reward-min", reward_min), ("--smallest-cell", smallest_cell)):
+    for name, given in (("--reward-min", reward_min), ("--smallest-cell", smallest_cell), ("--hidden", hidden)):
         if given is not None and html is None:
             raise ArgumentError(f"{name} is for a page: give --html page.html, too.")
     gammas = read_gammas(confounding)
     options: Any = {"support": support, "confidence": confidence, "discount": discount, "rarest": rarest}
     bound: Any = {"confounding": gammas, "stationary": stationary, **options}
     with progress_bar() as progress:
-        counts, tables = logs.count(progress, step_indexed)
+        counts, tables = logs.with_hidden(hidden).count(progress, step_indexed)
         with spoken_warnings():
             _note_episodes([summary for table in tables for summary in summarise(table)], horizon, stationary)
             found = value_ceilings(
@@ -108,12 +109,12 @@ def ceilings(
             if reward_min is not None and confidence is not None and not stationary:
                 known = {"fixed": gammas if isinstance(gammas, dict) else {}, "value_max": value_max, **options}
                 analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
+            guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
             admissible = logs.admissible(tables)
             inspection = inspect_logs(tables, admissible=admissible, smallest_cell=smallest_cell, progress=progress)
             progress(1, 1, f"Writing {html}")
-            found.save_html(
-                html, floors=floors, sensitivity=analysis, inspection=inspection, smallest_cell=smallest_cell
-            )
+            parts: Any = {"floors": floors, "sensitivity": analysis, "hidden": guide, "inspection": inspection}
+            found.save_html(html, **parts, smallest_cell=smallest_cell)
     if as_json:
         print(found.to_json())
         return
