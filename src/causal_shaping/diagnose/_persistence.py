@@ -8,7 +8,7 @@ Everything that scores the past at step h is computed from rows of earlier steps
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -31,7 +31,7 @@ REFIT = 1.25
 """Components are fitted again when there are so many times as many steps: in all, work linear in the rows."""
 
 FEW_REWARDS = 16
-REWARD_BINS = 8
+REWARD_BINS = 4
 """A step with more than `FEW_REWARDS` rewards has them in so many bins of equal mass."""
 
 NUMBER_SPREAD = 0.5
@@ -70,19 +70,33 @@ class _Traces:
 
     Attributes:
         codes: the indicators of each row that are 1: int64 [kinds, rows].
-        size: how many indicators there are.
+        sizes: how many indicators there are of each kind.
         cell: int64 [rows].
         number: float64 [rows] or None, centred in the cell already; its weight is the last.
     """
 
     codes: LongArray
-    size: int
+    sizes: tuple[int, ...]
     cell: LongArray
     number: FloatArray | None = None
 
+    @classmethod
+    def of(cls, kinds: Sequence[LongArray], cell: LongArray, number: FloatArray | None = None) -> _Traces:
+        """Return the indicators of several kinds, each numbered from 0."""
+        sizes = tuple(int(kind.max(initial=-1)) + 1 for kind in kinds)
+        begins = np.cumsum([0, *sizes[:-1]])
+        return cls(np.stack(kinds) + begins[:, None], sizes, cell, number)
+
     @property
     def weights(self) -> int:
-        return self.size + (self.number is not None)
+        """How many weights there are."""
+        return sum(self.sizes) + (self.number is not None)
+
+    def random_weights(self, seed: tuple[int, ...], columns: int) -> FloatArray:
+        """Return weights to begin with [weights, columns]: those of an indicator are the same if others come later."""
+        sizes = (*self.sizes, 1) if self.number is not None else self.sizes
+        draws = [np.random.default_rng((*seed, i)).standard_normal((n, columns)) for i, n in enumerate(sizes)]
+        return np.concatenate(draws)
 
     def project(self, weights: FloatArray, rows: slice) -> FloatArray:
         """Return a number for each row."""
@@ -160,18 +174,19 @@ class Rows:
 
     @cached_property
     def outcomes(self) -> _Traces:
-        """What followed, by (state, action) and by action."""
-        kinds, size = _stacked(
-            codes(self.state, self.action, self.after, self.reward_code),
-            codes(self.action, self.after, self.reward_code),
+        """Where it led, by (state, action) and by action, and what was earned, by action."""
+        kinds = (
+            codes(self.state, self.action, self.after),
+            codes(self.action, self.after),
+            codes(self.action, self.reward_code),
         )
-        return _Traces(kinds, size, self.cell, self.reward_residual)
+        return _Traces.of(kinds, self.cell, self.reward_residual)
 
     @cached_property
     def actions(self) -> _Traces:
         """Which action was taken, by state and in any."""
-        kinds, size = _stacked(codes(self.state, self.action), codes(self.action))
-        return _Traces(kinds, size, codes(self.source, self.state, self.step))
+        kinds = codes(self.state, self.action), codes(self.action)
+        return _Traces.of(kinds, codes(self.source, self.state, self.step))
 
     # The past of a row shows a hidden cause in outcomes and actions; its own outcome is what is tested.
 
@@ -231,9 +246,8 @@ class _Components:
 
     def __init__(self, rows: Rows, seed: int) -> None:
         self.rows, self.fitted = rows, 0
-        sizes = [rows.outcomes.size, 1, rows.actions.size]
-        start = [np.random.default_rng((seed, 2, i)).standard_normal((n, COMPONENTS)) for i, n in enumerate(sizes)]
-        self.principal = np.concatenate(start)
+        starts = rows.outcomes.random_weights((seed, 2), COMPONENTS), rows.actions.random_weights((seed, 3), COMPONENTS)
+        self.principal = np.concatenate(starts)
         self.before = self.principal[:, :LEARNED].copy()
         self.now = np.zeros((rows.outcomes.weights, LEARNED))
 
@@ -269,8 +283,8 @@ class _Components:
 def _cells(rows: Rows, step: int, components: _Components) -> _Cells | None:
     """Return what can be compared at a step, None if there is nothing."""
     first, last = int(rows.begin[step]), int(rows.begin[step + 1])
-    cell, outcome = codes(rows.cell[first:last]), codes(rows.outcomes.codes[0, first:last])
-    pair = codes(cell, outcome)
+    cell = codes(rows.cell[first:last])
+    pair = codes(cell, rows.after[first:last], rows.reward_code[first:last])
     kinds = np.zeros(cell.max(initial=-1) + 1, dtype=np.int64)  # outcomes of each cell
     np.add.at(kinds, cell[np.unique(pair, return_index=True)[1]], 1)
     held = np.flatnonzero(kinds[cell] > 1)
@@ -374,13 +388,6 @@ def _scattered(values, codes, size):  # type: ignore[no-untyped-def]
         for i in range(rows):
             result[codes[k, i]] += values[i]
     return result
-
-
-def _stacked(*kinds: LongArray) -> tuple[LongArray, int]:
-    """Return kinds of indicators [kinds, rows] without a number in common, and how many indicators there are."""
-    sizes = [int(kind.max(initial=-1)) + 1 for kind in kinds]
-    ends = np.cumsum([0, *sizes])
-    return np.stack([kind + end for kind, end in zip(kinds, ends, strict=False)]), int(ends[-1])
 
 
 def _dot(one: FloatArray, other: FloatArray) -> float:

@@ -1,0 +1,359 @@
+"""The persistence test: it finds hidden causes that last, keeps its level where none do, and says what it means."""
+
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import causal_shaping as cs
+from causal_shaping.diagnose import _persistence as inner
+from causal_shaping.diagnose.persistence import MOST_ROWS
+from causal_shaping.errors import ArgumentError, DataError
+
+sys.path[:0] = [str(Path(__file__).parents[2] / "validation")]
+
+from persistence_worlds import drug_world, p_value, random_world, severity_world  # noqa: E402
+
+
+def frame(columns, **changes):
+    """A data frame of columns of a world; the last rows of episodes that go on are cut by a time limit."""
+    table = pd.DataFrame(columns | changes)
+    last = ~table.duplicated(["source", "episode"], keep="last")
+    table["truncated"] = last & ~table.terminated.astype(bool)
+    table["terminated"] = table.terminated.astype(bool)
+    table["source"] = [f"source {i}" for i in table.source]
+    return table
+
+
+def rows_of(columns):
+    held = dict(columns)
+    held["after"] = inner.codes(held.pop("next_state"), held.pop("terminated"))
+    return inner.Rows(**held)
+
+
+@pytest.fixture(scope="module")
+def drugs():
+    return frame(drug_world(np.random.default_rng(0), 600, 0.6))
+
+
+@pytest.fixture(scope="module")
+def tested(drugs):
+    return cs.persistence_test(drugs)
+
+
+def test_a_drug_that_stays_right_is_found_where_no_source_contradicts_another(drugs):
+    found = cs.inspect(drugs)
+    assert not found.contradictions.items
+    assert found.persistence.p_value < 0.01
+    assert found.persistence.rejected
+    (sentence,) = found.persistence.findings()
+    assert sentence in found.findings()
+    assert sentence in found.summary()
+    assert "confounded" not in sentence
+    for words in ("hidden cause may last", "not Markov", "changed while the log", "several demonstrators", "remembers"):
+        assert words in sentence
+    for words in ("episode ceilings", "part of the state", "split by demonstrator"):
+        assert words in sentence
+
+
+def test_a_drug_that_is_right_for_a_day_is_not_found():
+    found = cs.persistence_test(frame(drug_world(np.random.default_rng(0), 600, 0.6, lasts=False)))
+    assert not found.rejected
+    assert "That proves nothing" in found.summary()
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_severity_that_lasts_is_found(continuous):
+    columns = severity_world(np.random.default_rng(1), 600, 1.0)
+    if continuous:
+        columns["reward"] = columns["reward"] + np.random.default_rng(2).standard_normal(len(columns["reward"]))
+    assert p_value(columns, 99, 0) < 0.05
+    assert p_value(severity_world(np.random.default_rng(1), 600, 1.0, lasts=False), 99, 0) > 0.05
+
+
+def test_a_continuous_reward_alone_tells_what_lasts():
+    rng = np.random.default_rng(0)
+    episode, step = (part.ravel() for part in np.meshgrid(np.arange(200), np.arange(5)))
+    zero = np.zeros(len(episode), dtype=int)
+    columns = {
+        "source": zero,
+        "episode": episode,
+        "step": step,
+        "state": zero,
+        "action": rng.integers(2, size=len(zero)),
+    }
+    columns |= {"next_state": zero, "terminated": zero > 0, "reward": rng.standard_normal(len(zero))}
+    assert p_value(columns, 99, 0) > 0.05
+    columns["reward"] = columns["reward"] + 0.6 * rng.standard_normal(200)[episode]
+    assert p_value(columns, 99, 0) < 0.01
+
+
+def test_several_demonstrators_in_one_source_are_found_and_bounds_hold_all_the_same():
+    # One doctor gives a drug where it will help, the other where it will not; whether it will is drawn afresh.
+    rng = np.random.default_rng(0)
+    episode, step = (part.ravel() for part in np.meshgrid(np.arange(300), np.arange(4)))
+    helps = rng.integers(2, size=len(episode))
+    given_ = np.where(episode % 2, helps, 1 - helps)
+    zero = 0 * episode
+    columns = {"source": zero, "episode": episode, "step": step, "state": zero, "action": given_, "next_state": zero}
+    mixed = frame(columns | {"terminated": zero > 0, "reward": 1.0 * (helps * given_)})
+    assert cs.persistence_test(mixed).rejected
+    split = mixed.assign(source=np.where(mixed.episode % 2, "first", "second"))
+    assert not cs.persistence_test(split).rejected
+    assert cs.value_ceilings(cs.count(mixed, states=[0]), 4, 1.0, support="any").values[0, 0] >= 4 * 0.5
+
+
+@pytest.mark.parametrize("kind", ["deterministic", "blind", "confounded", "time-varying"])
+def test_the_level_holds_where_nothing_lasts(kind):
+    # validation/figures/persistence.json has 1,000 repetitions; here few, within 3 standard errors.
+    found = [p_value(random_world(np.random.default_rng(seed), kind, 60), 39, seed) for seed in range(40)]
+    assert sum(p <= 0.05 for p in found) <= 40 * 0.05 + 3 * np.sqrt(40 * 0.05 * 0.95)
+
+
+def test_given_the_past_all_arrangements_of_outcomes_give_a_valid_p_value():
+    """Every way to deal the last outcomes within cells is equally likely: p <= t must hold in a share t of them."""
+    rng = np.random.default_rng(3)
+    episodes = 12
+    first = {"state": np.zeros(episodes, dtype=int), "action": rng.integers(2, size=episodes)}
+    after = rng.integers(2, size=episodes)  # the state at the second step
+    cells = [np.flatnonzero(after == s) for s in range(2)]
+    deals = []
+    for parts in itertools.product(*(itertools.combinations(cell, len(cell) // 2) for cell in cells)):
+        helped = np.zeros(episodes)
+        helped[list(itertools.chain(*parts))] = 1.0
+        deals.append(helped)
+    found = []
+    for seed, helped in enumerate(deals):
+        columns = {
+            "source": np.zeros(2 * episodes, dtype=int),
+            "episode": np.tile(np.arange(episodes), 2),
+            "step": np.repeat([0, 1], episodes),
+            "state": np.append(first["state"], after),
+            "action": np.append(first["action"], 0 * after),
+            "next_state": np.append(after, 0 * after),
+            "terminated": np.zeros(2 * episodes, dtype=bool),
+            "reward": np.append(rng.integers(2, size=episodes) * 0.0 + after, helped),
+        }
+        found.append(p_value(columns, 99, seed))
+    assert len(found) >= 200
+    for level in (0.05, 0.1, 0.25, 0.5, 0.75):
+        assert np.mean(np.array(found) <= level) <= level + 2 * np.sqrt(level * (1 - level) / len(found))
+    assert min(found) < 0.1
+
+
+def test_no_step_looks_at_later_ones():
+    columns = severity_world(np.random.default_rng(4), 200, 1.0)
+    whole = list(inner.step_tests(rows_of(columns), 39, 0))
+    for last in (1, 2, 4):
+        early = {name: column[columns["step"] <= last] for name, column in columns.items()}
+        early["reward"] = early["reward"] / 2 + 3  # the range of rewards does not matter either
+        assert list(inner.step_tests(rows_of(early), 39, 0)) == whole[:last]
+
+
+def test_what_earlier_steps_teach_is_the_leading_part_of_the_covariance():
+    """Against dense matrices of all indicators."""
+    rows = rows_of(drug_world(np.random.default_rng(0), 300, 0.9))
+    known = slice(0, int(rows.begin[4]))
+    now, actions = (dense(traces, known) for traces in (rows.outcomes, rows.actions))
+    past = np.concatenate([now, actions], axis=1)
+    earlier = np.zeros_like(past)
+    for i in range(len(past)):
+        before = (rows.episode[known] == rows.episode[i]) & (rows.step[known] < rows.step[i])
+        earlier[i] = past[before].sum(axis=0)
+    covariance = now.T @ earlier
+    left, sizes, right = np.linalg.svd(covariance)
+    components = inner._Components(rows, 0)
+    components.fit(4)
+    for _ in range(30):
+        components._turn_principal(known)
+        components._turn_learned(known)
+    assert abs(components.before[:, 0] @ right[0]) > 0.999
+    np.testing.assert_allclose(components.now[:, 0], covariance @ components.before[:, 0], atol=1e-6 * sizes[0])
+    assert abs(components.now[:, 0] @ left[:, 0]) == pytest.approx(sizes[0], rel=1e-3)
+    totals = np.stack([past[rows.episode[known] == e].sum(axis=0) for e in range(rows.episodes)])
+    assert abs(components.principal[:, 0] @ np.linalg.svd(totals)[2][0]) > 0.99
+
+
+def dense(traces, known):
+    """Indicators [rows, weights] and the number, less their means in the cells."""
+    size = traces.codes[:, known].shape[1]
+    result = np.zeros((size, traces.weights))
+    for code in traces.codes[:, known]:
+        result[np.arange(size), code] = 1
+    for cell in np.unique(traces.cell[known]):
+        result[traces.cell[known] == cell] -= result[traces.cell[known] == cell].mean(axis=0)
+    if traces.number is not None:
+        result[:, -1] = traces.number[known]
+    return result
+
+
+def test_statistics_are_what_they_say():
+    rng = np.random.default_rng(0)
+    outcome = np.array([0, 1, 0, 2, 3, 3, 2])
+    cells = inner._Cells(
+        begin=np.array([0, 3, 7]),
+        outcome=outcome,
+        size=np.bincount(outcome).astype(float),
+        scores=rng.standard_normal((7, 2)),
+        now=rng.standard_normal((7, 3)),
+        before=rng.standard_normal((7, 3)),
+    )
+    drawn = inner._statistics(cells, 500, np.random.default_rng(1))
+    kinds = [sum(cells.scores[outcome == o, k].sum() ** 2 / (outcome == o).sum() for o in range(4)) for k in (0, 1)]
+    products = (cells.now * cells.before).sum(axis=0)
+    np.testing.assert_allclose(drawn[0], [*kinds, products[0], products[1:].sum()])
+    # The first cell has 6 orders, so the reward's covariance has 6 * 24 values, each as likely as the others.
+    every = {
+        round(cells.now[:, 0] @ cells.before[[*one, *other], 0], 9)
+        for one in itertools.permutations(range(3))
+        for other in itertools.permutations(range(3, 7))
+    }
+    assert {round(value, 9) for value in drawn[:, 2]} <= every
+    assert len({round(value, 9) for value in drawn[:, 2]}) > 0.9 * len(every)
+
+
+@settings(max_examples=5)
+@given(
+    scale=st.floats(0.01, 100),
+    offset=st.floats(-1000, 1000),
+    seed=st.integers(0, 10),
+    labels=st.permutations(range(5)),
+    continuous=st.booleans(),
+)
+def test_units_of_rewards_names_and_the_order_of_sources_do_not_matter(scale, offset, seed, labels, continuous):
+    rng = np.random.default_rng(seed)
+    columns = random_world(rng, "confounded", 40)
+    if not continuous:
+        columns["reward"] = np.round(columns["reward"])
+    plain = cs.persistence_test(frame(columns), permutations=39)
+    names = np.array([f"name {i}" for i in labels])
+    changed = {"state": names[columns["state"]], "next_state": names[columns["next_state"]]}
+    changed |= {"action": np.array(["c", "a", "b"])[columns["action"]], "reward": columns["reward"] * scale + offset}
+    other = frame(columns, **changed)
+    parts = [cs.open_logs(part, source=name) for name, part in other.groupby("source")]
+    again = cs.persistence_test(parts[::-1], permutations=39)
+    np.testing.assert_array_equal(again.p_values, plain.p_values)
+    assert again.p_value == plain.p_value
+    assert again.sources == plain.sources[::-1]
+
+
+def test_logs_can_be_files_frames_and_tables_and_sources_may_share_numbers_of_episodes(drugs, tested, tmp_path):
+    drugs.to_parquet(tmp_path / "drugs.parquet")
+    drugs.to_csv(tmp_path / "drugs.csv", index=False)
+    shared = drugs.assign(episode=drugs.episode % 300)
+    assert shared.groupby("episode").source.nunique().eq(2).all()
+    logs = [cs.read_logs(drugs, source=name) for name in ("source 0", "source 1")]
+    for other in (tmp_path / "drugs.parquet", tmp_path / "drugs.csv", shared, logs, cs.open_logs(drugs)):
+        again = cs.persistence_test(other)
+        np.testing.assert_array_equal(again.p_values, tested.p_values)
+        assert again.episodes == tested.episodes == {"source 0": 300, "source 1": 300}
+
+
+def test_a_sample_holds_whole_episodes_and_is_told(drugs):
+    one = cs.persistence_test(drugs, episodes=120, seed=3)
+    assert one.episodes == {"source 0": 120, "source 1": 120}
+    assert one.total_episodes == {"source 0": 300, "source 1": 300}
+    assert "random sample: 120 of 300 episodes of source 0, 120 of 300 episodes of source 1." in one.summary()
+    assert one.compared.max() <= 240
+    again = cs.persistence_test(drugs.sample(frac=1, random_state=0), episodes=120, seed=3)
+    np.testing.assert_array_equal(again.p_values, one.p_values)
+    assert cs.persistence_test(drugs, episodes=120, seed=4).p_values.tolist() != one.p_values.tolist()
+
+
+def test_long_episodes_are_fewer(monkeypatch, drugs):
+    assert MOST_ROWS >= 100_000
+    monkeypatch.setattr("causal_shaping.diagnose.persistence.MOST_ROWS", 1_000)
+    assert cs.persistence_test(drugs).episodes == {"source 0": 100, "source 1": 100}  # 5 steps each
+
+
+def test_rows_with_an_unknown_outcome_are_left_out_and_told(drugs, tested):
+    ends = drugs.step == drugs.step.max()
+    unknown = drugs.assign(truncated=False)
+    unknown["next_state"] = unknown.next_state.astype("Int64").mask(ends)
+    found = cs.persistence_test(unknown)
+    assert found.unknown == ends.sum() == 600
+    assert "600 rows without a known outcome were left out" in found.summary()
+    np.testing.assert_array_equal(found.steps, tested.steps[:-1])
+    np.testing.assert_array_equal(found.p_values, tested.p_values[:-1])
+    assert tested.unknown == 0
+
+
+def test_where_nothing_can_be_compared_it_says_so():
+    logs = pd.DataFrame({"episode": np.arange(20), "step": 0, "state": 0, "action": 0, "reward": 1.0, "next_state": 0})
+    one_step = cs.open_logs(logs.assign(terminated=True), source="ward")
+    walk = pd.concat([logs.assign(step=h, state=h, next_state=h + 1, terminated=h == 3) for h in range(4)])
+    for log in (one_step, cs.open_logs(walk, source="ward")):
+        found = cs.persistence_test(log)
+        assert found.p_value == 1.0
+        assert not found.rejected
+        assert not len(found.steps)
+        assert "cannot be tested" in found.summary()
+        assert found.to_pandas().empty
+
+
+def test_deterministic_demonstrators_can_be_tested():
+    """The same action in a state, always; the drug suits a patient or not, and the next day tells."""
+    rng = np.random.default_rng(0)
+    suits, state, rows = rng.integers(2, size=400), np.zeros(400, dtype=int), []
+    for step in range(4):
+        better = (rng.random(400) < np.where(suits, 0.8, 0.2)).astype(int)
+        rows.append(
+            pd.DataFrame({"episode": np.arange(400), "step": step, "state": state, "next_state": better, "reward": 0.0})
+        )
+        state = better
+    log = pd.concat(rows).assign(
+        action=lambda rows: rows.state, truncated=lambda rows: rows.step == 3, terminated=False
+    )
+    assert cs.persistence_test(cs.open_logs(log, source="ward")).rejected
+
+
+def test_small_cells_are_hidden(drugs):
+    few = drugs[drugs.episode % 300 < 8]
+    found = cs.inspect(few, smallest_cell=11).persistence
+    held = json.loads(found.to_json())
+    assert held["episodes"] == {"source 0": "fewer than 11", "source 1": "fewer than 11"}
+    assert held["unknown"] is None
+    assert all(row["compared"] is None for row in held["steps"])
+    assert "(8 " not in found.summary()
+    assert found.to_pandas().compared.isna().all()
+    unknown = cs.inspect(drugs.drop(columns=["terminated", "truncated", "next_state"]), smallest_cell=11)
+    assert "Rows without a known outcome were left out" in unknown.persistence.summary()
+
+
+def test_it_is_a_result(tested):
+    assert repr(tested) == "PersistenceTest(source 0, source 1: p < 0.0001 over 4 steps, rejected)"
+    assert str(tested) == tested.summary()
+    assert tested.summary().startswith("Persistence test of source 0 (300 episodes), source 1 (300 episodes): 4 steps")
+    table = tested.to_pandas()
+    assert table.step.tolist() == [1, 2, 3, 4]
+    np.testing.assert_array_equal(table.p_value, tested.p_values)
+    assert json.loads(tested.to_json())["rejected"] is True
+    assert "<table" in tested._repr_html_()
+    statistic = -2 * np.log(tested.p_values).sum()  # chi-squared of 8 degrees of freedom, in closed form
+    half = statistic / 2
+    assert tested.p_value == pytest.approx(np.exp(-half) * sum(half**i / np.prod(range(1, i + 1)) for i in range(4)))
+
+
+def test_progress_reaches_its_end(drugs):
+    told = []
+    cs.persistence_test(drugs, progress=lambda *call: told.append(call))
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert told[-1][0] == told[-1][1]
+
+
+def test_wrong_arguments_and_logs_are_refused(drugs):
+    with pytest.raises(ArgumentError, match="permutations is 5; it must be at least 19"):
+        cs.persistence_test(drugs, permutations=5)
+    with pytest.raises(ArgumentError, match="episodes is 1"):
+        cs.persistence_test(drugs, episodes=1)
+    with pytest.raises(ArgumentError, match="level is 0"):
+        cs.persistence_test(drugs, level=0)
+    with pytest.raises(ArgumentError, match="Two logs are called 'source 0'"):
+        cs.persistence_test([drugs, drugs])
+    with pytest.raises(DataError, match="the reward must be finite"):
+        cs.persistence_test(drugs.assign(reward=np.nan))
