@@ -175,3 +175,16 @@ def test_point_09_every_result_says_that_episodes_were_not_selected_by_their_out
         assert any("not selected by their outcome" in sentence for sentence in found.assumptions)
         assert "not selected by their outcome" in found.summary()
     assert any("not selected by their outcome" in sentence for sentence in results[0].potential().assumptions)
+
+
+# 11: vacuous, yet "bounded" --------------------------------------------------------------------------------------
+
+
+def test_point_11_states_with_the_vacuous_value_are_not_called_bounded():
+    """An action that nobody tried may pay the most at every step, so the logs say nothing of their states."""
+    rows = [(50, "a", "go", 0.0, "a", False), (50, "b", "go", 0.0, "a", False)]
+    counts = cs.count(logged("d0", rows), states=["a", "b"], actions=["go", "no"])
+    found = cs.value_ceilings(counts, 5, 1.0, support="any")
+    assert (found.values == found.vacuous_values[:, None]).all()
+    assert "0 states bounded" in repr(found)
+    assert "0 states bounded" in found.summary()
