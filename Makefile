@@ -35,6 +35,7 @@ bench: $(VENV)/.paper  ## measure speed: ratios, taken in one run
 	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/count.py
 	$(BIN)/python benchmarks/ceilings.py
+	$(BIN)/python benchmarks/contradictions.py
 	$(BIN)/python benchmarks/learners.py
 
 validate: $(VENV)/.test  ## run what is too long for the suite; resumes; ARGS='--help' says what there is

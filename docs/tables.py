@@ -45,6 +45,7 @@ def bounds_of(world, counts, population):
         "paper, valid b": published(counts, horizon, high),
         "joint, any": cs.value_ceilings(counts, horizon, high, support="any").values,
         "joint, observed": cs.value_ceilings(counts, horizon, high).values,
+        "joint, observed-action": cs.value_ceilings(counts, horizon, high, support="observed-action").values,
         sure: None,
         trial: None,
         "floor, observed": cs.value_floors(counts, horizon, low).values,

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -99,7 +100,7 @@ def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(run, 
     words = " ".join(out.split())
     assert "bad and trial disagree on what right does in (3, 1): it leads to (4, 1) in 9" in words
     assert "20,000" in out
-    assert "That every possible outcome was seen" in words
+    assert "Rarer ones may be missing" in words
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -233,6 +234,46 @@ def test_sensitivity_in_a_table_a_figure_and_json(run, easy, tmp_path):
     assert found["confounding"][2]["ceiling"] >= found["confounding"][1]["ceiling"]
 
 
+def test_sensitivity_without_confidence_says_how(run, easy):
+    options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "5,inf")
+    code, _, err = run("sensitivity", easy / "random.parquet", *options)
+    assert code == 2
+    assert "--confidence 0.95" in err
+    assert "--plug-in" in err
+
+
+def test_sensitivity_takes_a_known_bound_on_values(run, easy):
+    options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "inf", "--support", "any", "--plug-in", "--json")
+    ceilings = [
+        json.loads(run("sensitivity", easy / "random.parquet", *options, *more)[1])["confounding"][0]["ceiling"]
+        for more in ((), ("--value-max", "-0.3"))
+    ]
+    assert ceilings[1] < ceilings[0]
+
+
+def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(run, tmp_path):
+    rng = np.random.default_rng(0)
+    severe = rng.random(3000) < 0.5
+    rows = {"episode": range(3000), "step": 0, "state": 0, "terminated": True, "severe": severe}
+    rows["action"] = rng.random(3000) < np.where(severe, 0.8, 0.2)
+    rows["reward"] = -1.0 * (rng.random(3000) < np.where(severe, 0.5, 0.1))
+    pd.DataFrame(rows).to_csv(tmp_path / "ward.csv", index=False)
+    options = ("--horizon", "1", "--reward-max", "0", "--reward-min", "-1", "--confidence", "0.95")
+    code, out, _ = run("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "severe")
+    assert code == 0
+    assert out.index("leaving out severe amounts to a confounding of") < out.index("Means over 1 states")
+    assert "Compare these values of confounding" in out
+    _, out, _ = run("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "severe", "--json")
+    assert json.loads(out)["hidden"][0]["confounding"] > 1.5
+    page = tmp_path / "page.html"
+    code, _, _ = run("ceilings", tmp_path / "ward.csv", *options, "--hidden", "severe", "--html", page)
+    assert code == 0
+    assert "leaving out severe amounts to a confounding of" in page.read_text()
+    code, _, err = run("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "age")
+    assert code == 2
+    assert "has no column 'age'" in err
+
+
 def test_episode_ceilings_in_words_a_table_a_figure_and_json(run, easy, tmp_path):
     logs = (easy / "bad.parquet", easy / "random.parquet")
     options = ("--horizon", "3", "--reward-max", "0.1", "--confidence", "0.95", "--reward-min", "-1.1")
@@ -240,12 +281,16 @@ def test_episode_ceilings_in_words_a_table_a_figure_and_json(run, easy, tmp_path
     code, out, _ = run("episode-ceilings", *logs, *options, *files)
     assert code == 0
     assert "Episode ceilings of 3 steps from bad, random" in out
-    assert "--reward-min was chosen without looking at these logs." in out
+    assert "Chosen without looking at these logs: --reward-min." in out
     assert "No potential" in out
     assert (tmp_path / "episodes.png").read_bytes().startswith(b"\x89PNG")
     assert cs.EpisodeCeilings.load(tmp_path / "episodes.parquet").confidence == 0.95
     code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--fixed-length", "--json")
     assert code == 2  # episodes end before
+    (tmp_path / "admissible.csv").write_text("x,y,action\n1,1,down\n")
+    code, _, err = run("episode-ceilings", *logs, *options, "--admissible", tmp_path / "admissible.csv")
+    assert code == 2
+    assert "is not admissible in (1, 1)" in err
     code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--json")
     found = json.loads(out)
     assert found["reward_edges"] == [-0.5]
@@ -474,3 +519,23 @@ def test_every_command_has_an_example_in_its_help(run, command):
 def test_every_command_is_known(run):
     _, out, _ = run("--help")
     assert all(command in out for command in COMMANDS)
+
+
+def test_ceilings_say_when_the_logs_are_longer_and_when_their_ends_are_unknown(run, tmp_path):
+    rows = [
+        f"{episode},{step},{step % 3},{(episode + step) % 2},1,{str(step == 3 and episode < 20).lower()}"
+        for episode in range(100)
+        for step in range(4)
+    ]
+    header = "episode,step,state,action,reward,terminated"
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows]) + "\n")
+    asked = ("ceilings", tmp_path / "a.csv", "--reward-max", 1, "--support", "any", "--horizon")
+    code, _, err = run(*asked, 3)
+    assert code == 0
+    assert "warning: --horizon is 3, but a holds episodes of up to 4 steps." in err
+    assert "pass --horizon 4" in err
+    assert "80 of 100 episodes of a stop with neither flag set" in err
+    assert "Many steps do not tell what followed them: 20.0% of a" in err
+    code, _, err = run(*asked, 4)
+    assert code == 0
+    assert "--horizon" not in err

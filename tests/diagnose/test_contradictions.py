@@ -217,6 +217,26 @@ def test_small_p_values_are_those_of_the_permutation_test(table):
     assert _bound_by_columns(table.sum(axis=0), table[0].sum(), table.sum(), statistic) >= exact * (1 - 1e-9)
 
 
+def test_p_values_of_skewed_tables_keep_their_level():
+    """3,000 tables of one law each, with rare outcomes and sources of very different sizes."""
+    rng = np.random.default_rng(0)
+    outcome, n, edges = [], [], [0]
+    for _ in range(3000):
+        law = rng.dirichlet(np.full(6, 0.3))
+        for size in (rng.integers(1, 15), rng.integers(20, 400)):
+            row = rng.multinomial(size, law)
+            outcome += np.flatnonzero(row).tolist()
+            n += row[row > 0].tolist()
+            edges.append(len(n))
+    begin, end = np.array(edges[:-1]), np.array(edges[1:])
+    pairs = Pairs(begin[::2], end[::2], begin[1::2], end[1::2])
+    samples = Samples(np.array(outcome), np.array(n, dtype=float))
+    found = permutation_p_values(samples, pairs, rng, 10**9, 1e-9)
+    for level in (0.05, 0.01, 0.001):
+        assert (found <= level).sum() <= 3000 * level + 3 * math.sqrt(3000 * level)
+    assert (found <= 0.05).sum() > 30  # few columns make coarse p-values
+
+
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=40)
 def test_hypergeometric_draws_have_the_right_mean_and_spread(seed):

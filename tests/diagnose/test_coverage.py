@@ -81,20 +81,17 @@ def test_coverage_is_a_sequence_a_table_and_words():
 
 def one_state(*outcomes):
     """Counts of one state that was followed by each of some outcomes a number of times."""
-    space = cs.Space(["s", *(f"o{i}" for i in range(len(outcomes)))], ["go"])
-    after = np.repeat(np.arange(len(outcomes)) + 1, outcomes)
-    n = len(after)
-    zeros = [0] * n
-    return cs.count(cs.Logs(space, "s", range(n), zeros, zeros, zeros, [0.0] * n, after, [False] * n, [True] * n))
+    size = len(outcomes)
+    space = cs.Space(["s", *(f"o{i}" for i in range(size))], ["go"])
+    columns = dict.fromkeys(("source", "state", "action", "reward_sum", "reward_min", "reward_max"), [0] * size)
+    rest = {"step": None, "next_state": range(1, size + 1), "terminated": [False] * size, "n": outcomes}
+    return cs.Counts.combined(space, ["source"], columns | rest)
 
 
 def second_part_by_simulation(outcomes, theta, rho, c, rng, times):
     """The e-value of `unseen_limit`, as a mean over random second parts."""
-    total = 0.0
-    for _ in range(times):
-        kept = rng.binomial(outcomes, rho)
-        total += (1 - c) ** (kept == outcomes).sum() / (1 - c * theta) ** kept.sum()
-    return total / times
+    kept = rng.binomial(outcomes, rho, (times, len(outcomes)))
+    return ((1 - c) ** (kept == outcomes).sum(axis=1) / (1 - c * theta) ** kept.sum(axis=1)).mean()
 
 
 def test_the_limit_of_unseen_mass_is_where_the_mean_over_second_parts_reaches_its_level():
@@ -122,7 +119,7 @@ def test_limits_of_unseen_mass_hold(law):
 
 
 def test_limits_are_useful():
-    """1,000 visits that showed two outcomes often: 4.5 visits' worth; with ten outcomes seen once, twice their 1%."""
+    """Of 1,000 visits that showed two outcomes, 4.5 visits' worth; with ten more seen once, twice their 1%."""
     assert cs.unseen_limit(one_state(500, 500))[0] == pytest.approx(0.0045, abs=2e-4)
     assert cs.unseen_limit(one_state(495, 495, *[1] * 10))[0] == pytest.approx(0.021, abs=1e-3)
     assert cs.unseen_limit(one_state(1))[0] == pytest.approx(1.0)

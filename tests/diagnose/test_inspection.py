@@ -218,7 +218,7 @@ def test_no_support_is_called_believable_and_limits_stand_beside_estimates():
     assert "believable" not in text
     assert text.startswith("An estimated 0.00% of what follows a state was never seen (Good-Turing; mean over states)")
     assert "at most 2.3% in a (limits at 95%" in text
-    assert "Every outcome with a share above 3.6% would have been seen in half of the states" in text
+    assert "Every outcome with a share above 3.2% would have been seen in half of the states" in text
     assert "Rarer ones may be missing: observed support assumes that none are." in text
     hidden = cs.inspect([cs.open_logs(frame, source="p"), cs.open_logs(frame, source="q")], smallest_cell=11)
     (text,) = (sentence for sentence in hidden.findings() if "never seen" in sentence)

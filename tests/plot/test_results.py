@@ -44,6 +44,7 @@ def results(world, tmp_path_factory):
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
         "PersistenceTest": found.persistence,
+        "HiddenColumns": cs.confounding_of(logs[0], logs[0].space.columns, draws=19),
         "Inspection": found,
         "Run": cs.train(world, learner="q-ucb-shaping", steps=500),
         "Seeds": cs.train_seeds(

@@ -452,3 +452,76 @@ def test_the_check_counts_what_the_potential_does_not_know():
     with pytest.warns(ShapingWarning):
         found = cs.check_potential(gym.make(ID), cs.Potential(np.zeros(20), small))
     assert 0 < found.unseen < 1
+
+
+# What the promise needs -------------------------------------------------------------------------------------------
+
+
+class Fork(gym.Env):
+    """Be paid 1 and go to a poor state, or nothing and go to a rich one, where nothing is paid before the limit."""
+
+    action_space, observation_space = gym.spaces.Discrete(2), gym.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state = 0
+        return 0, {}
+
+    def step(self, action):
+        paid = 1.0 if self.state == 0 and action == 0 else 0.0
+        self.state = (1, 2)[action] if self.state == 0 else self.state
+        return self.state, paid, False, False, {}
+
+
+def best_first_action(env, beyond):
+    """The first action of the plan with the highest shaped return, and the value of the last state with it."""
+    found = {}
+    for plan in itertools.product(range(2), repeat=2):
+        observation, _ = env.reset()
+        earned = 0.0
+        for action in plan:
+            observation, reward, *_ = env.step(action)
+            earned += reward
+        found[plan] = earned + beyond[observation]
+    return max(found, key=found.get)[0]
+
+
+def test_an_agent_of_episodes_is_misled_by_a_potential_that_stays_at_the_time_limit_and_two_things_cure_it():
+    fork, space = gym.wrappers.TimeLimit(Fork(), 2), cs.Space(range(3), range(2))
+    values, nothing = np.array([0.0, 0.0, 10.0]), np.zeros(3)
+    without = cs.Potential(values, space)
+    with_steps = cs.Potential([values, values], space)
+    assert best_first_action(fork, nothing) == 0
+    assert best_first_action(cs.ShapeReward(fork, without), nothing) == 1  # the episode's return: another policy
+    assert best_first_action(cs.ShapeReward(fork, without, time_limit="terminal"), nothing) == 0
+    assert best_first_action(cs.ShapeReward(fork, with_steps), nothing) == 0
+    # For an agent that bootstraps, the value beyond the limit is less by the potential, and nothing changes.
+    for beyond in (np.array([0.0, 0.0, 0.5]), np.array([0.0, 0.0, 5.0])):
+        plain = best_first_action(fork, beyond)
+        assert best_first_action(cs.ShapeReward(fork, without), beyond - values) == plain
+
+
+def test_the_check_says_for_which_agents_shaping_is_safe():
+    fork, space = gym.wrappers.TimeLimit(Fork(), 2), cs.Space(range(3), range(2))
+    values = np.array([0.0, 3.0, 10.0])
+    kept = cs.check_potential(fork, cs.Potential(values, space))
+    assert kept.kept == 10.0
+    assert "A potential of up to 10 stayed where episodes were truncated." in kept.summary()
+    assert "time_limit='terminal'" in kept.promise
+    for potential, options in (
+        (cs.Potential([values, values], space), {}),
+        (cs.Potential(values, space), {"time_limit": "terminal"}),
+    ):
+        found = cs.check_potential(fork, potential, **options)
+        assert found.kept == 0.0
+        assert (
+            found.promise == "The optimal policies do not change for an agent that maximises the return of an episode."
+        )
+
+
+def test_another_time_limit_than_the_potentials_is_told():
+    fork, space = gym.wrappers.TimeLimit(Fork(), 2), cs.Space(range(3), range(2))
+    longer = cs.Potential(np.zeros((5, 3)), space)
+    for shape in (cs.ShapeReward, cs.check_potential):
+        with pytest.warns(cs.ShapingWarning, match="has 5 steps, but an episode lasts up to 2"):
+            shape(fork, longer)

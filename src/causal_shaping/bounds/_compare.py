@@ -47,6 +47,9 @@ SMALLEST = 1e-100
 """P-values of excess masses below this are not distinguished."""
 
 
+MOST_DENSE = 10_000_000
+"""So many numbers of a table by cell, source and bin of rewards are held at once."""
+
 ROUNDING = 1e-12
 """Masses that add up to no more than 1 plus this add up to 1."""
 
@@ -184,7 +187,7 @@ def _candidates(entries: Entries, level: float, progress: Progress) -> tuple[Sam
     ends = np.searchsorted(cumulative, np.arange(BATCH, shared, BATCH)) + 1
     parts = []
     for a, b in itertools.pairwise(np.unique([0, *ends.tolist(), len(cumulative)]).tolist()):
-        progress(0.5 * cumulative[b - 1] / max(1, shared), 1.0, "Comparing sources")
+        progress(0.5 * a / len(cumulative), 1.0, "Comparing sources")
         one, two = _pairs_within(first[a : b + 1])
         both = known[one] & known[two]
         one, two = one[both], two[both]
@@ -311,6 +314,13 @@ def excess_masses(counts: Counts, step: int | None = None) -> Excess:
     actions, also a number that does not depend on what was done there. So the probability of any corrected p-value of
     alpha or less is at most alpha.
 
+    Limits of single outcomes say little where rewards are in many bins. There, rewards are also divided in two: for
+    each edge of the bins and each ordered pair of sources i, j, do(x) gives rewards below the edge a mass of
+    p_i(x, below | s) or more, and the others p_j(x, not below | s) or more. The p-value of such a pair is the smallest
+    alpha at which lower limits of these two, which share it, add up to more than 1; it is multiplied by the number of
+    edges and of ordered pairs of sources. The cell gets twice the smaller of the two kinds of p-values. (Edges are
+    taken as fixed; those that `count` finds are quantiles of all rows together, whatever their source and action.)
+
     Rows with an unknown outcome add to no mass. With steps pooled, how often s was visited can depend on what followed
     earlier visits; it is taken as given, so that p-values are approximate there.
 
@@ -333,6 +343,10 @@ def excess_masses(counts: Counts, step: int | None = None) -> Excess:
     visits = entries.visits[kept]
     share = _shares_of_alpha(counts, entries, kept) * visits**-0.5 / weight[of_place[kept]]
     p_value = _p_values(_Candidates(chosen, entries.outcome[kept], entries.n[kept], visits, share), tests)
+    if counts.space.reward_bins is not None:
+        rows = _RewardBins(chosen, entries.source[kept], _reward_codes(counts)[entries.first[kept]], entries.n[kept])
+        sizes = len(counts.sources), len(counts.space.reward_bins.edges)
+        p_value = np.minimum(1.0, 2 * np.minimum(p_value, _p_values_by_reward(rows, visits, *sizes, tests)))
     order = np.argsort(-total, kind="stable")
     if step is not None:
         order = order[cell[order] // (states * actions) == step]
@@ -393,6 +407,49 @@ def _shares_of_alpha(counts: Counts, entries: Entries, kept: LongArray) -> Float
     rewards = max(MAX_REWARDS, int(_reward_codes(counts).max(initial=0)) + 1)
     possible = (2 * len(counts.space.states) + 1) * rewards
     return np.where(exclusive, EXCLUSIVE / possible, (1 - EXCLUSIVE) / np.maximum(seen_by_others, 1))
+
+
+class _RewardBins(NamedTuple):
+    """Entries of cells whose proven masses add up to more than 1, by the bin of their reward."""
+
+    chosen: LongArray  # which of the cells, rising
+    source: IntArray
+    reward: LongArray  # which bin
+    n: FloatArray
+
+
+def _p_values_by_reward(rows: _RewardBins, visits: FloatArray, sources: int, edges: int, tests: int) -> FloatArray:
+    """Return the p-values of cells for rewards divided in two: of the edge and pair of sources that look worst."""
+    cells = int(rows.chosen.max(initial=-1)) + 1
+    result = np.ones(cells)
+    ordered = sources * (sources - 1)
+    size = max(1, MOST_DENSE // (sources * (edges + 1)))
+    for begin in range(0, cells, size):
+        here = slice(*np.searchsorted(rows.chosen, (begin, begin + size)))
+        cell, source = rows.chosen[here] - begin, rows.source[here]
+        held = np.zeros((min(size, cells - begin), sources, edges + 1))
+        np.add.at(held, (cell, source, rows.reward[here]), rows.n[here])
+        total = np.ones(held.shape[:2])  # 1 where a source was never seen: it proves nothing
+        total[cell, source] = visits[here]
+        below = held.cumsum(axis=2)[..., :-1]
+        above = held.sum(axis=2, keepdims=True) - below
+        worst, most = np.zeros((4, len(held))), np.zeros(len(held))
+        for i, j in itertools.permutations(range(sources), 2):
+            one, two = below[:, i] / total[:, i, None], above[:, j] / total[:, j, None]
+            error = np.sqrt(one * (1 - one) / total[:, i, None] + two * (1 - two) / total[:, j, None])
+            excess = np.where((one > 0) & (two > 0), (one + two - 1) / np.maximum(error, 1e-9), 0.0)
+            edge = excess.argmax(axis=1)
+            at = np.flatnonzero(excess[np.arange(len(held)), edge] > most)
+            most[at] = excess[at, edge[at]]
+            worst[:, at] = below[at, i, edge[at]], above[at, j, edge[at]], total[at, i], total[at, j]
+        found = np.flatnonzero(most > 0)
+        if len(found):
+            weight = worst[2:, found] ** -0.5
+            share = (weight / weight.sum(axis=0)).T.ravel()
+            chosen, outcome = np.repeat(np.arange(len(found)), 2), np.tile([0, 1], len(found))
+            pair = _Candidates(chosen, outcome, worst[:2, found].T.ravel(), worst[2:, found].T.ravel(), share)
+            result[begin + found] = _p_values(pair, tests * edges * ordered)
+    return result
 
 
 class _Candidates(NamedTuple):

@@ -88,7 +88,8 @@ def sampling_of(counts: Counts, error: float, horizon: int, rewards: int = 0) ->
     Counts by step have exact limits: given how often a step began in s, what follows is binomial. This takes the
     number of episodes as fixed beforehand. With steps pooled, how often s was visited depends on what followed
     earlier visits, so limits are time-uniform; they hold for logs of any length, however it was chosen. Bins are taken
-    as chosen beforehand: edges that were found in the same logs make the limits approximate.
+    as chosen beforehand: edges that were found in the same logs make the limits approximate, and so does, slightly, a
+    number of states that was read off them.
     """
     steps = horizon if counts.step_indexed else 1
     states, actions, bins = len(counts.space.states), len(counts.space.actions), counts.space.reward_bins

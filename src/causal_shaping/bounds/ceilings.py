@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,12 +21,16 @@ from causal_shaping.bounds._published import paper_ceilings
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
 from causal_shaping.bounds.settings import Confounding, Settings, merge_counts
 from causal_shaping.bounds.support import OBSERVED, Support, sources_without_terminations
+from causal_shaping.bounds.verdict import outlook
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ContradictionError
 
 BEYOND_ROUNDING = 1e-9
 """How far a ceiling must lie below a floor, relative to the larger, before anything is concluded from it."""
+
+MANY_UNKNOWN = 0.01
+"""More unknown outcomes than this, as a share of a source's steps, are worth a warning."""
 
 Kind = TypeVar("Kind", bound=Bounds)
 
@@ -235,8 +239,11 @@ def compute(
     if settings.confidence is None and not counts.population:
         caveats = (*caveats, "a plug-in estimate, sampling error is not allowed for.")
     shown = "any" if not joint else support if isinstance(support, str) else "given"
+    extra: dict[str, Any] = {"support": shown, "caveats": caveats}
+    if doubts and kind is Ceilings:
+        extra["outlook"] = outlook(counts, settings, solution)
     return kind(
-        **vars(settings) | vars(solution) | {"support": shown, "caveats": caveats},
+        **vars(settings) | vars(solution) | extra,
         space=counts.space,
         sources=counts.sources,
         discrete_rewards=counts.discrete_rewards,
@@ -264,11 +271,10 @@ def _refuse_reward_bound(kind: type[Bounds], counts: Counts, settings: Settings)
 
 
 def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
-    """Warn where an observed support is doubtful."""
-    support = settings.support
-    if settings.method != "joint" or not isinstance(support, str) or support not in OBSERVED:
-        return
-    if len(counts.sources) == 1:
+    """Warn where an observed support is doubtful, and where many outcomes are unknown."""
+    support, endless = settings.support, sources_without_terminations(counts)
+    observed = settings.method == "joint" and isinstance(support, str) and support in OBSERVED
+    if observed and len(counts.sources) == 1:
         what = "a state" if support == "observed" else "an action in a state"
         warnings.warn(
             f"Only {counts.sources[0]!r} is there to show what can follow {what}. Support {support!r} takes all else "
@@ -276,7 +282,7 @@ def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
             AssumptionWarning,
             stacklevel=4,
         )
-    if support == "observed-action" and len(counts.sources) > 1 and not counts.population:
+    if observed and support == "observed-action" and len(counts.sources) > 1 and not counts.population:
         found = disagreements(counts)
         if len(found.state):
             action, state = counts.space.actions[found.action[0]], counts.space.states[found.state[0]]
@@ -288,7 +294,7 @@ def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
                 AssumptionWarning,
                 stacklevel=4,
             )
-    if endless := sources_without_terminations(counts):
+    if observed and endless:
         stopped = counts.n[~counts.outcome_known & np.isin(counts.source, endless)].sum()
         warnings.warn(
             f"No episode of {', '.join(counts.sources[i] for i in endless)} is known to have terminated, and "
@@ -297,3 +303,23 @@ def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
             AssumptionWarning,
             stacklevel=4,
         )
+    if many := [text for i, text in _many_unknown(counts).items() if not observed or i not in endless]:
+        warnings.warn(
+            f"Many steps do not tell what followed them: {', '.join(many)}. Anything may have, so they prove nothing "
+            "but that the action was taken. Mark the episodes that terminated there, and record the next state of "
+            "those that were cut.",
+            AssumptionWarning,
+            stacklevel=4,
+        )
+
+
+def _many_unknown(counts: Counts) -> dict[int, str]:
+    """Return the sources many of whose steps have an unknown outcome, by position, with the share in words."""
+    steps, unknown = (
+        np.bincount(counts.source, weights, minlength=len(counts.sources))
+        for weights in (counts.n, counts.n * ~counts.outcome_known)
+    )
+    return {
+        int(i): f"{unknown[i] / steps[i]:.1%} of {counts.sources[i]}"
+        for i in np.flatnonzero(unknown > MANY_UNKNOWN * steps)
+    }

@@ -392,9 +392,10 @@ class EpisodeCeilings(Result):
                 "Each episode is a fresh draw, whatever happened in earlier ones, and what happened in them did not "
                 "decide how many were logged."
             )
-            if not self.held_out:
-                given = "reward_min was" if self.reward_edges is None else "reward_min and the bins were"
-                result.append(f"{given} chosen without looking at these logs.")
+            chosen = [] if self.held_out else ["reward_min", *(["the bins of rewards"] if self.reward_edges else [])]
+            chosen += ["the bins of states"] if self.space.bins else []
+            if chosen:
+                result.append(f"Chosen without looking at these logs: {', '.join(chosen)}.")
         return tuple(result)
 
     def summary(self) -> str:

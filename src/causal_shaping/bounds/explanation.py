@@ -11,14 +11,8 @@ from causal_shaping.bounds.settings import CEILING, MOST_CONFOUNDING, TIE
 from causal_shaping.bounds.support import OBSERVED
 
 if TYPE_CHECKING:
-    from causal_shaping.bounds.results import Bounds, Ceilings
+    from causal_shaping.bounds.results import Bounds
     from causal_shaping.bounds.sensitivity import Sensitivity
-
-FLAT = 0.1
-"""A ceiling whose spread over states is a smaller share of its distance to zero than this is called flat."""
-
-HARDLY = 0.5
-"""A ceiling that takes a smaller share than this off the vacuous bound is called weak."""
 
 
 def one_line(bounds: Bounds) -> str:
@@ -167,27 +161,6 @@ def _observed(bounds: Bounds) -> str:
     )
 
 
-def verdict(ceilings: Ceilings) -> tuple[bool | None, str]:
-    """Return whether ceilings make a useful potential, None if that is doubtful, and why."""
-    values, _, fell_back = ceilings.first_step
-    vacuous = float(np.ravel(ceilings.vacuous_values)[0])
-    shown = values[~fell_back & ~ceilings.terminal]
-    if not len(shown):
-        return False, "These logs do not help here, use phi = 0: no state is bounded better than without logs."
-    level, spread = float(shown.mean()), float(shown.std())
-    facts = f"the ceiling is {level:.3g} on average (vacuous: {vacuous:.3g}), and spreads by {spread:.3g} over states"
-    if spread < FLAT * abs(level) or spread == 0:
-        return False, f"These logs do not help here, use phi = 0: {facts}, which is nearly flat."
-    if vacuous > 0 and math.isfinite(vacuous) and vacuous - level < HARDLY * vacuous:
-        return False, f"These logs do not help here, use phi = 0: {facts}. Most of that is known without logs."
-    if abs(level) < spread:
-        return None, (
-            f"It is doubtful whether these logs help: {facts}; zero lies well within it and is as good a guess. "
-            "Compare with phi = 0."
-        )
-    return True, f"These logs help: {facts}."
-
-
 def sensitivity_summary(found: Sensitivity) -> str:
     """Return a line per Gamma and the findings."""
     lines = [f"Means over {found.bounded.sum():,} states, by confounding:"]
@@ -219,8 +192,12 @@ def findings(found: Sensitivity) -> list[str]:
             "Some bounds tighten as confounding grows, which only sampling error can do: at small confounding the "
             "sources differ within it, and were scaled to agree. Use confidence=0.95."
         )
+    yardstick = (
+        "Compare these values of confounding with what leaving out a logged column amounts to: "
+        "confounding_of(..., hidden=['age'])."
+    )
     if not len(known):
-        return [*result, f"In none of {states} states do the logs single out a best action."]
+        return [*result, f"In none of {states} states do the logs single out a best action.", yardstick]
     result.append(
         f"In {len(known)} of {states} states the logs single out a best action, if confounding is small enough."
     )
@@ -236,4 +213,4 @@ def findings(found: Sensitivity) -> list[str]:
         "Hold at any finite confounding, which takes what never followed an action for impossible or rare: "
         f"{len(known) - len(finite) - np.isinf(known).sum()}; hold even without that: {np.isinf(known).sum()}."
     )
-    return result
+    return [*result, yardstick]

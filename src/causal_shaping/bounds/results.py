@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from causal_shaping.bounds import explanation
 from causal_shaping.bounds.settings import CEILING, FLOOR, TIE, Settings, vacuous_values
+from causal_shaping.bounds.verdict import Outlook, judge
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of, frozen
 from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
@@ -199,6 +200,8 @@ class Bounds(Settings, Result):
         made |= {name: tuple(held[name]) for name in ("sources", "caveats")}
         made |= {"space": space, "values": columns["value"]}
         made |= {name: columns[name] for name in ("vacuous", "unrestricted")}
+        if made.get("outlook"):
+            made["outlook"] = Outlook(**made["outlook"])
         made["confounding"] = {name: float(gamma) for name, gamma in held["confounding"].items()}
         made["terminal"] = columns["terminal"].reshape(-1, len(space.states))[0]
         made["q_values"] = np.stack([columns[name] for name in q_names(space)], axis=-1)
@@ -214,10 +217,22 @@ def q_names(space: Space) -> list[str]:
     return [f"{name} ({x})" if names.count(name) > 1 else name for x, name in enumerate(names)]
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ceilings(Bounds):
-    """Upper bounds of the optimal interventional value; see `Bounds` for what they hold."""
+    """Upper bounds of the optimal interventional value; see `Bounds` for what they hold.
+
+    Attributes:
+        outlook: what the verdict rests on; None for ceilings that are a step to another result.
+    """
+
+    outlook: Outlook | None = None
 
     KIND, SIDE = "ceilings", CEILING
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Everything but the arrays, as plain values for JSON."""
+        return super().metadata | {"outlook": self.outlook and dataclasses.asdict(self.outlook)}
 
     def potential(self, *, step_indexed: bool = True, shift: float = 0.0) -> Potential:
         """Return the ceiling as a potential for reward shaping; unknown states have the vacuous value.
@@ -250,11 +265,11 @@ class Ceilings(Bounds):
 
     @cached_property
     def _verdict(self) -> tuple[bool | None, str]:
-        return explanation.verdict(self)
+        return judge(self)
 
     @property
     def informative(self) -> bool | None:
-        """Whether the ceiling distinguishes states usefully, by a rule of thumb; None if that is doubtful."""
+        """Whether the ceilings make a useful potential, by what they leave to learn; None if that is doubtful."""
         return self._verdict[0]
 
     @property
@@ -268,6 +283,7 @@ class Ceilings(Bounds):
         *,
         floors: Floors | None = None,
         sensitivity: Any = None,
+        hidden: Any = None,
         inspection: Any = None,
         smallest_cell: int | None = None,
     ) -> None:
@@ -277,12 +293,13 @@ class Ceilings(Bounds):
             path: the file, which ends in .html.
             floors: of the same counts, to stand beside the ceilings.
             sensitivity: what `sensitivity` found in the same counts.
+            hidden: what `confounding_of` found in the same logs.
             inspection: what `inspect` found in the same logs.
             smallest_cell: show no count of rows, visits or episodes from 1 to one below this; see `inspect`.
         """
         from causal_shaping.plot import save_page  # the stage to the right: a method people look for
 
-        parts = {"floors": floors, "sensitivity": sensitivity, "inspection": inspection}
+        parts = {"floors": floors, "sensitivity": sensitivity, "hidden": hidden, "inspection": inspection}
         save_page(self, path, **parts, smallest_cell=smallest_cell)
 
 

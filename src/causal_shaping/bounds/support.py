@@ -56,7 +56,14 @@ OBSERVED = SUPPORTS[1:]
 """What unproven mass may do was seen to happen."""
 
 RAREST = 0.01
-"""By default no outcome is rarer than this, as a share of the visits to a cell."""
+"""By default no outcome is rarer than this, as a share of the visits to a cell.
+
+Measured with a confidence of 0.95: in six states of which each pays 1 in a share of the visits, all ceilings held in
+at least 98% of 60 samples for shares from 0.5% on, whatever the number of visits; at 0.02 the worst was 88%, at 0.05
+it was 30%, without any such rule 0. In logs of 100,000 steps a source the paper's worlds lose nothing by it but for
+lavacross-easy (a distance of .066 instead of .022); at 0.005 three of the five lose about half or more of what
+`observed` gains.
+"""
 
 SUPPORT_SHARE = 0.2
 """The part of 1 - confidence that goes to outcomes that no visit has shown."""

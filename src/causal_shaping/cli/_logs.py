@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,6 +39,10 @@ class LogArguments:
         if self.admissible_file is None:
             return None
         return read_admissible(self.admissible_file, tables[0].columns, self.columns["action"])
+
+    def with_hidden(self, hidden: str | None) -> LogArguments:
+        """Return the same logs, opened with columns that are no part of the state, such as age,severity."""
+        return self if hidden is None else replace(self, columns=self.columns | {"hidden": hidden.split(",")})
 
     def open(self, progress: Progress) -> list[LogTable]:
         """Open and check each log."""

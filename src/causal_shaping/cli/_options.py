@@ -67,6 +67,13 @@ Rarest = Annotated[
     ),
 ]
 ValueMax = Annotated[float | None, bound_option("A known upper bound on values.  (default: none)", "NUMBER")]
+Hidden = Annotated[
+    str | None,
+    bound_option(
+        "Logged columns: what would it amount to if each of them had been hidden? A yardstick for confounding.",
+        "COLUMN,...",
+    ),
+]
 StepIndexed = Annotated[
     bool, flag("--step-indexed", "Count each step of an episode by itself: the world may change over time.", BOUNDS)
 ]

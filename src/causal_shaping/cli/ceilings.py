@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, file_option, flag, option, read_gammas
 from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, AssumptionWarning
+
+if TYPE_CHECKING:
+    from causal_shaping.logs.summary import Summary
+
+MANY_UNKNOWN = 0.01
+"""More episodes with an unknown end than this, as a share of a source's, are worth a note."""
 
 
 @takes_logs
@@ -53,6 +60,7 @@ def ceilings(
     rarest: shared.Rarest = None,
     value_max: shared.ValueMax = None,
     step_indexed: shared.StepIndexed = False,
+    hidden: shared.Hidden = None,
     method: Annotated[str, bound_option("The joint bound, or the one that the paper prints.", "joint|paper")] = "joint",
 ) -> None:
     """Bound the optimal value from above, whatever the demonstrators saw: a potential for reward shaping.
@@ -62,22 +70,24 @@ def ceilings(
     """
     from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
     from causal_shaping.bounds.ceilings import refuse_crossing
-    from causal_shaping.diagnose import inspect as inspect_logs
+    from causal_shaping.diagnose import confounding_of, inspect as inspect_logs
     from causal_shaping.io.files import write_table
+    from causal_shaping.logs.summary import summarise
     from causal_shaping.plot import save_picture
 
     check_choice("--support", support, shared.SUPPORTS)
     check_files(output, png, html)
     check_files(counts_file, endings=(".parquet",))
-    for name, given in (("--reward-min", reward_min), ("--smallest-cell", smallest_cell)):
+    for name, given in (("--reward-min", reward_min), ("--smallest-cell", smallest_cell), ("--hidden", hidden)):
         if given is not None and html is None:
             raise ArgumentError(f"{name} is for a page: give --html page.html, too.")
     gammas = read_gammas(confounding)
     options: Any = {"support": support, "confidence": confidence, "discount": discount, "rarest": rarest}
     bound: Any = {"confounding": gammas, "stationary": stationary, **options}
     with progress_bar() as progress:
-        counts, tables = logs.count(progress, step_indexed)
+        counts, tables = logs.with_hidden(hidden).count(progress, step_indexed)
         with spoken_warnings():
+            _note_episodes([summary for table in tables for summary in summarise(table)], horizon, stationary)
             found = value_ceilings(
                 counts, horizon, reward_max, method=method, value_max=value_max, progress=progress, **bound
             )
@@ -99,12 +109,12 @@ def ceilings(
             if reward_min is not None and confidence is not None and not stationary:
                 known = {"fixed": gammas if isinstance(gammas, dict) else {}, "value_max": value_max, **options}
                 analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
+            guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
             admissible = logs.admissible(tables)
             inspection = inspect_logs(tables, admissible=admissible, smallest_cell=smallest_cell, progress=progress)
             progress(1, 1, f"Writing {html}")
-            found.save_html(
-                html, floors=floors, sensitivity=analysis, inspection=inspection, smallest_cell=smallest_cell
-            )
+            parts: Any = {"floors": floors, "sensitivity": analysis, "hidden": guide, "inspection": inspection}
+            found.save_html(html, **parts, smallest_cell=smallest_cell)
     if as_json:
         print(found.to_json())
         return
@@ -113,3 +123,23 @@ def ceilings(
     if any(files.values()):
         say("")
     say_written(files)
+
+
+def _note_episodes(episodes: list[Summary], horizon: int, stationary: bool) -> None:
+    """Warn where logged episodes are longer than the horizon, and where many do not tell how they ended."""
+    for item in episodes:
+        if item.longest > horizon and not stationary:
+            warnings.warn(
+                f"--horizon is {horizon}, but {item.source} holds episodes of up to {item.longest} steps. The ceilings "
+                f"bound what {horizon} steps can earn; if your agent's episodes last as long as the logged ones, pass "
+                f"--horizon {item.longest}.",
+                AssumptionWarning,
+                stacklevel=2,
+            )
+        if item.unknown > MANY_UNKNOWN * item.episodes:
+            warnings.warn(
+                f"{item.unknown:,} of {item.episodes:,} episodes of {item.source} stop with neither flag set: what "
+                "followed their last step is unknown, and may have been anything.",
+                AssumptionWarning,
+                stacklevel=2,
+            )

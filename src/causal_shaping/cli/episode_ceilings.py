@@ -53,6 +53,7 @@ def episode_ceilings(
     cuts = _read_cuts(reward_bins)
     with progress_bar() as progress:
         tables = logs.open(progress)
+        admissible = logs.admissible(tables)
         with spoken_warnings():
             found = episode_ceilings(
                 tables,
@@ -65,8 +66,11 @@ def episode_ceilings(
                 reward_bins=cuts,
                 ignore_rewards=ignore_rewards,
                 fixed_length=fixed_length,
+                admissible=admissible,
                 progress=progress,
             )
+        if admissible is not None:
+            admissible.check(found.space)
         if output is not None:
             found.save(output)
         if png is not None:

@@ -3,7 +3,8 @@
 - `Potential`: a value per state, or per step and state, for labels and for live observations.
 
 Shaping adds discount * phi_{h+1}(s') - phi_h(s) to a reward, with phi = 0 after termination, and with a step-indexed
-potential phi_{H+1} = 0. The optimal policies do not change, whatever phi is; how fast they are found does.
+potential phi_{H+1} = 0. The optimal policies do not change, whatever phi is, for an agent that maximises what the rule
+at the time limit assumes (see `ShapeReward`); how fast they are found does.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from causal_shaping.diagnose.contradictions import Contradiction, Contradictions, ExcessMass, contradictions
 from causal_shaping.diagnose.coverage import Coverage, SourceCoverage, coverage, rarest_seen, unseen_limit, unseen_mass
+from causal_shaping.diagnose.hidden_columns import HiddenColumn, HiddenColumns, confounding_of
 from causal_shaping.diagnose.inspection import Inspection, inspect
 from causal_shaping.diagnose.persistence import PersistenceTest, persistence_test
 
@@ -10,9 +11,12 @@ __all__ = [
     "Contradictions",
     "Coverage",
     "ExcessMass",
+    "HiddenColumn",
+    "HiddenColumns",
     "Inspection",
     "PersistenceTest",
     "SourceCoverage",
+    "confounding_of",
     "contradictions",
     "coverage",
     "inspect",

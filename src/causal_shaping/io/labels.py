@@ -38,11 +38,7 @@ def positions(table: pa.Table, names: Sequence[str], find: Callable[[Any], int],
     `find` gives the position of a label, such as `space.find`. The first that is `UNKNOWN` raises `UnknownLabelError`,
     which calls it a `what`.
     """
-    code = first = np.zeros(table.num_rows, dtype=np.int64)
-    for name in names:
-        index, size = _indices(table[name])
-        # Numbered anew after each part, so that many parts do not overflow.
-        _, first, code = np.unique(code * size + index, return_index=True, return_inverse=True)
+    code, first = numbered(table, names)
     distinct = list(zip(*(table[name].take(first).to_pylist() for name in names), strict=True))
     found = np.array([UNKNOWN if None in held else find(joined(held)) for held in distinct], dtype=np.int32)
     strange = [i for i in np.flatnonzero(found == UNKNOWN) if None not in distinct[i]]
@@ -50,6 +46,16 @@ def positions(table: pa.Table, names: Sequence[str], find: Callable[[Any], int],
         held = distinct[min(strange, key=lambda i: first[i])]
         raise UnknownLabelError(f"{what} {joined(held)!r} is not one of the declared ones", tuple(names), held)
     return found[code]
+
+
+def numbered(table: pa.Table, names: Sequence[str]) -> tuple[LongArray, LongArray]:
+    """Return a number for each row, the same for the same entries of some columns, and the first row of each number."""
+    code, first = np.zeros(table.num_rows, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for name in names:
+        index, size = _indices(table[name])
+        # Numbered anew after each part, so that many parts do not overflow.
+        _, first, code = np.unique(code * size + index, return_index=True, return_inverse=True)
+    return code, first
 
 
 def row_positions(table: pa.Table, space: Space, states: Sequence[str], next_states: Sequence[str]) -> dict[str, Any]:

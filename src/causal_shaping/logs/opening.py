@@ -55,6 +55,7 @@ def open_logs(
     actions: Iterable[Any] | None = None,
     bins: Mapping[str, Bins] | None = None,
     missing: str | None = None,
+    hidden: str | Sequence[str] = (),
     memory_limit: str | None = None,
 ) -> LogTable:
     """Find the columns of somebody's logs and give them their meaning; the rows are not read yet.
@@ -88,6 +89,8 @@ def open_logs(
         missing: the label of missing values in state columns, such as "unknown"; by default they are an error. In a
             column of integers or bins, whose labels are numbers, -1 takes its place. A next state of which every
             column is missing is the state of the episode's following row, and unknown if there is none.
+        hidden: logged columns that are no part of the state, as if nobody had logged them. They are carried along for
+            `confounding_of`, which measures what that amounts to. Parts of the state need not be named.
         memory_limit: the most memory that the embedded engine may use, such as "2GB"; it spills to disk beyond.
     """
     found = find(where, memory_limit)
@@ -151,6 +154,8 @@ def open_logs(
     elif found.source is not None and "source" in rows.columns:
         columns["source_fits"] = rows["source"].cast("string") == found.source
     columns |= {name: rows[column] for name, column in found.places.items()}
+    carried = {name: f"h{i}" for i, name in enumerate(listed(hidden)) if name not in parts}
+    columns |= {inside: raw.column(name, "hidden") for name, inside in carried.items()}
     return LogTable(
         rows=_completed(rows.select(**columns), list(absent.values()) if absent else [None] * len(parts)),
         origin=origin,
@@ -168,6 +173,7 @@ def open_logs(
         metadata=found.metadata,
         checksum=found.checksum if (states, actions, bins, state, missing) == (None,) * 5 else None,
         header=found.header,
+        hidden=carried,
     )
 
 

@@ -1,8 +1,9 @@
 """Logs as they lie somewhere: a file or a table of an engine, seen through one schema, not yet read.
 
 Columns of `LogTable.rows` have fixed names, whatever the user calls them: source, episode, step, s0, s1, ... for the
-parts of the state, action, reward, n0, n1, ... for the parts of the next state, terminated, truncated and, for files,
-row and file. Those with `raw_` in front hold what stands in the user's table, for messages.
+parts of the state, action, reward, n0, n1, ... for the parts of the next state, terminated, truncated, h0, h1, ... for
+columns that are carried along and, for files, row and file. Those with `raw_` in front hold what stands in the user's
+table, for messages.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class LogTable:
         sound: whether the rows have been checked.
         dropped: what `check_logs` left out.
         header: whether a line of column names comes before the first row.
+        hidden: columns that are no part of the state, by the user's name: what they are called in `rows`.
     """
 
     rows: ibis.Table
@@ -75,6 +77,7 @@ class LogTable:
     sound: bool = False
     dropped: Dropped | None = None
     header: bool = False
+    hidden: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def states(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from causal_shaping.bounds.sensitivity import Sensitivity
 from causal_shaping.data.result import state_parts
 from causal_shaping.data.space import Space
 from causal_shaping.data.words import part_text
+from causal_shaping.diagnose.hidden_columns import HiddenColumns
 from causal_shaping.diagnose.inspection import Inspection
 from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
 from causal_shaping.errors import ArgumentError
@@ -45,6 +46,7 @@ def render_ceilings(
     *,
     floors: Floors | None,
     sensitivity: Sensitivity | None,
+    hidden: HiddenColumns | None,
     inspection: Inspection | None,
     smallest_cell: int | None,
 ) -> str:
@@ -63,12 +65,13 @@ def render_ceilings(
     content: Content = {"title": title, "sources": ceilings.sources, "cells": SmallCells(smallest_cell)}
     content |= {} if inspection is None else _inspected(inspection)
     content |= {} if sensitivity is None else _moved(sensitivity)
+    content |= {} if hidden is None else _left_out(hidden)
     return _render(content | _bounded(ceilings, floors, inspection))
 
 
 def _render(content: Content) -> str:
     """Return a page; what is not on it is None. The words are in the template."""
-    parts = dict.fromkeys(("found", "ceilings", "floors", "sensitivity"))
+    parts = dict.fromkeys(("found", "ceilings", "floors", "sensitivity", "hidden"))
     return environment().get_template("logs.html").render(parts | content, version=version("causal-shaping"))
 
 
@@ -194,3 +197,8 @@ def _moved(found: Sensitivity) -> Content:
         rows.append([gamma, *numbers])
     pictures = _panels(found, captions, sensitivity_figures.PANELS)
     return {"sensitivity": found, "gammas": rows, "gamma_figures": pictures}
+
+
+def _left_out(found: HiddenColumns) -> Content:
+    caption = "The confounding that leaving out each column would amount to; bars end where chance alone ends."
+    return {"hidden": found, "hidden_figure": _picture(found, caption)}

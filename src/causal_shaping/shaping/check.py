@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
@@ -30,6 +30,7 @@ class PotentialCheck:
         truncated: the number of episodes that were truncated.
         unseen: the share of states met that the potential does not know.
         largest_error: the largest error of a telescoped sum.
+        kept: the largest potential, in size, that stayed where an episode was truncated; 0 if none did.
     """
 
     episodes: int
@@ -38,6 +39,27 @@ class PotentialCheck:
     truncated: int
     unseen: float
     largest_error: float
+    kept: float = field(default=0.0, repr=False)
+
+    def summary(self) -> str:
+        """Return what was found, and for which agents shaping leaves the optimal policies as they are."""
+        return (
+            f"Shaping telescopes, in {self.episodes:,} episodes of {self.steps:,} steps ({self.terminated:,} "
+            f"terminated, {self.truncated:,} truncated); the potential does not know {self.unseen:.1%} of the states "
+            f"met.\n{self.promise}"
+        )
+
+    @property
+    def promise(self) -> str:
+        """For which agents shaping leaves the optimal policies as they are, as far as these episodes show."""
+        if self.kept:
+            return (
+                f"A potential of up to {self.kept:.4g} stayed where episodes were truncated. The optimal policies do "
+                "not change for an agent that bootstraps there, which values what would have followed. They can change "
+                "for one that maximises the return of the episode: use a potential with steps, "
+                "ceilings.potential(), or time_limit='terminal'."
+            )
+        return "The optimal policies do not change for an agent that maximises the return of an episode."
 
 
 def check_potential(
@@ -53,7 +75,8 @@ def check_potential(
     """Play episodes at random and verify that shaping telescopes: a potential kept after termination is found here.
 
     The discounted shaped return minus the discounted return must be the discounted potential of the state where an
-    episode was truncated, or 0 if it terminated, minus the potential of its first state.
+    episode was truncated, or 0 if it terminated, minus the potential of its first state. Whether a potential stays
+    where episodes are truncated decides for which agents shaping is safe: `check_potential(...).summary()` says so.
 
     Args:
         env: an environment, to be wrapped in `ShapeReward`.
@@ -71,7 +94,7 @@ def check_potential(
     shaper, played = wrapped._shaper, env if shaped else wrapped
     rng = np.random.default_rng(seed)
     ended = cut = steps = unseen = met = 0
-    largest = 0.0
+    largest = kept = 0.0
     for episode in range(episodes):
         observation, info = played.reset(seed=seed if episode == 0 else None)
         position = shaper.position(observation)
@@ -89,6 +112,8 @@ def check_potential(
             met, unseen = met + 1, unseen + (position == UNSEEN and not terminated)
             size += abs(float(reward))
         last = 0.0 if is_final(terminated, truncated, shaper.bootstrap) else shaper.phi(position, h)
+        if truncated and not terminated:
+            kept = max(kept, abs(last))
         expected = shaped_reward(0.0, factor, first, last)  # an episode as one long step
         error = abs(difference - expected)
         steps, ended, cut = steps + h, ended + bool(terminated), cut + bool(truncated and not terminated)
@@ -99,7 +124,7 @@ def check_potential(
                 f"{difference:.6g} and not by {expected:.6g}. Is the potential 0 after termination, and the reward "
                 "shaped once, with the agent's discount?"
             )
-    return PotentialCheck(episodes, steps, ended, cut, unseen / met if met else 0.0, largest)
+    return PotentialCheck(episodes, steps, ended, cut, unseen / met if met else 0.0, largest, kept)
 
 
 def _sampled(actions: gym.Space[Any], rng: np.random.Generator, info: Mapping[str, Any]) -> Any:

@@ -1,7 +1,9 @@
 """The formula: r + discount * phi(s') - phi(s), with phi = 0 where nothing follows.
 
 Plain functions of numbers or arrays, which the learners compile. Discounted returns change by the potential of the
-last state minus that of the first, whatever happened in between, so that the optimal policies stay the same.
+last state minus that of the first, whatever happened in between. So the optimal policies stay the same where the last
+one is 0: after termination, with a potential that has steps, or with "terminal" time limits. Where it stays, at a time
+limit with "bootstrap", they do for an agent that adds the value of that state, which is less by as much.
 """
 
 from __future__ import annotations

@@ -106,6 +106,16 @@ class _Shaping(RecordConstructorArgs):
 class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
     """Shapes the reward of an environment with a potential; any agent trains on it.
 
+    Shaping does not change which policies are optimal, whatever the potential, for an agent with the same discount that
+    maximises what the rule at the time limit assumes:
+
+    - with a potential that has steps, or `time_limit="terminal"`: the return of an episode;
+    - with one without steps and `time_limit="bootstrap"`: the return and the value of the state where the episode was
+      truncated. An agent that maximises the return of an episode of limited length, as one that learns from whole
+      episodes does, is drawn to end where phi is high.
+
+    The wrapper cannot see what an agent maximises; `check_potential` says what stays at the time limit.
+
     `info` carries `unshaped_reward` and `shaping` of each step, and at the end of an episode `unshaped_return` and
     `shaped_return`, undiscounted. The spec holds the potential, or the path of its file, and can be written to JSON
     unless there is a `label`, which is code.
@@ -115,7 +125,8 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
             a `space`, or values from which the potential's space makes labels; otherwise pass `label`.
         potential: a `Potential`, or a path for `load_potential`.
         time_limit: what phi is where an episode is truncated: "bootstrap" keeps phi(s'), for a learner that bootstraps
-            there; "terminal" takes 0. A step-indexed potential is 0 after its last step in any case.
+            there; "terminal" takes 0, for one that maximises the return of the episode. A step-indexed potential is 0
+            after its last step in any case.
         discount: the agent's; by default the potential's.
         label: a function from an observation to a state's label, one of `potential.space.states`: for a binned column
             the number of the bin, which `potential.space.bins[column]` gives.

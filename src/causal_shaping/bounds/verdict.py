@@ -1,0 +1,254 @@
+"""The verdict: whether ceilings make a useful potential, and if not, why.
+
+Shaping by phi leaves V* - phi to be learned in place of V*, and what is the same in all states of a step teaches an
+agent nothing. So a potential is worth what it takes off the differences between states:
+
+    left = sd(V* - phi) / sd(V*),    over the states of each step,
+
+0 for phi = V*, 1 for phi = 0. V* is not known. In its place stands what the logs *suggest*: the values of the best
+actions if outcomes follow (s, x) with the shares that the least confounded sources show, of those that took x there;
+never above the ceiling. Sampling error nu is added, since suggestion and ceiling may err alike:
+
+    left^2 = (var(suggested - ceiling) + nu^2) / var(suggested).
+
+It is a ratio of differences: no multiple of the rewards changes it, and no constant added to them, where episodes do
+not end early. It is a guess, not a bound: `validation/run.py verdict` measures how often it is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from causal_shaping.bounds._sweeps import Solution
+from causal_shaping.bounds.settings import Settings
+from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.data.counts import Counts
+
+if TYPE_CHECKING:
+    from causal_shaping.bounds.results import Ceilings
+
+HELPS, DOUBTFUL = 0.75, 0.95
+"""A potential that leaves less than the first share of the differences to learn helps, one that leaves more than the
+second does not. Neither was tuned."""
+
+ENOUGH = 1 / 3
+"""A randomised source is large enough if its sampling error is this share of the differences between states."""
+
+MANY_ROWS = 100_000
+"""More rows than this of each state and action nobody will log."""
+
+ROUNDING = 1e-9
+"""Values that differ by no more than this share of their size are equal."""
+
+SWEEPS, SETTLED = 1000, 1e-6
+"""An infinite-horizon suggestion takes at most so many sweeps, or ends at a change of this share of its differences."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What the verdict rests on.
+
+    Attributes:
+        left: the share of the differences between states that is left to learn under the potential; None if the logs
+            suggest no differences, or bound fewer than two states of a step.
+        error: the sampling error of the suggested values, as a share of their differences; None like `left`.
+        rows: how many rows of each state and action a randomised source needs so that sampling error is a third of
+            the differences; None like `left`.
+        action_share: the share of its steps in which a source takes the most frequent action of the state; the largest
+            of all sources.
+    """
+
+    left: float | None
+    error: float | None
+    rows: float | None
+    action_share: float
+
+
+def outlook(counts: Counts, settings: Settings, found: Solution) -> Outlook:
+    """Return what the verdict on ceilings needs: about one more backward pass, over sums of the counts."""
+    ceilings, bounded = np.atleast_2d(found.values), np.atleast_2d(~found.vacuous & ~found.terminal)
+    suggested, error, one_row = _suggested(counts, settings, found.terminal, ceilings, bounded)
+    spread = _variance(suggested, bounded)
+    share = _action_share(counts)
+    # Beside the ceilings' own: rounding alone makes equal values differ.
+    if spread <= 1e-18 * max(
+        1e-300, _variance(ceilings, bounded), float(np.square(suggested[bounded]).max(initial=0.0))
+    ):
+        return Outlook(None, None, None, share)
+    noise = 0.0 if counts.population else float(error[bounded].mean())
+    return Outlook(
+        left=math.sqrt((_variance(suggested - ceilings, bounded) + noise) / spread),
+        error=math.sqrt(noise / spread),
+        rows=float(one_row[bounded].mean()) / (ENOUGH**2 * spread),
+        action_share=share,
+    )
+
+
+def _variance(values: FloatArray, which: BoolArray) -> float:
+    """Return the mean variance over the states of a step; arrays [steps, states]."""
+    size = np.maximum(which.sum(axis=1, keepdims=True), 1)
+    centred = values - np.where(which, values, 0.0).sum(axis=1, keepdims=True) / size
+    return float(np.square(centred[which]).mean()) if which.any() else 0.0
+
+
+class _Shown(NamedTuple):
+    """What follows each (s, x) in the sources that count there; sums over rows, matrices [s * actions + x, s']."""
+
+    n: FloatArray  # [pairs]
+    after: csr_array  # rows by next state; the last column is an end
+    paid: csr_array  # the same with the reward
+    reward: FloatArray  # [pairs], the sum of rewards
+    squares: FloatArray  # [pairs], that of their squares
+    middle: float  # what was taken off each reward, for precision
+
+
+def _shown(counts: Counts, settings: Settings, step: int | None) -> _Shown:
+    """Return what the least confounded sources show that took each action."""
+    states, actions = len(counts.space.states), len(counts.space.actions)
+    known = counts.outcome_known if step is None else counts.outcome_known & (counts.step == step)
+    pair = counts.state.astype(np.int64) * actions + counts.action
+    gammas = np.array([settings.gamma(name) for name in counts.sources])
+    if (gammas != gammas[0]).any():
+        gamma, least = gammas[counts.source], np.full(states * actions, np.inf)
+        np.minimum.at(least, pair[known], gamma[known])
+        known &= gamma <= least[pair]
+    pair, n = pair[known], counts.n[known]
+    after = np.where(counts.terminated[known], states, counts.next_state[known])
+    reward = counts.reward_sum[known] / n
+    middle = float(reward.mean()) if len(reward) else 0.0
+    reward = reward - middle
+
+    def sums(weights: FloatArray) -> FloatArray:
+        return np.bincount(pair, weights, minlength=states * actions).astype(np.float64)
+
+    def matrix(weights: FloatArray) -> csr_array:
+        return coo_array((weights, (pair, after)), shape=(states * actions, states + 1)).tocsr()
+
+    paid = n * reward
+    return _Shown(sums(n), matrix(n), matrix(paid), sums(paid), sums(paid * reward), middle)
+
+
+def _suggested(
+    counts: Counts, settings: Settings, terminal: BoolArray, ceilings: FloatArray, bounded: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the values that the logs suggest, their sampling variance, and that at one row for each (s, x).
+
+    All [steps, states]. Errors of different (s, x) are taken to be independent.
+    """
+    every = _shown(counts, settings, None) if counts.step is None else None
+    steps, states = ceilings.shape
+    result = tuple(np.zeros((steps, states)) for _ in range(3))
+    following = tuple(np.zeros(states + 1) for _ in range(3))
+    if settings.stationary:
+        following[0][:-1] = ceilings[0]
+    for sweep in range(SWEEPS if settings.stationary else steps):
+        h = 0 if settings.stationary else steps - 1 - sweep
+        shown = every if every is not None else _shown(counts, settings, h)
+        found = _backup(shown, settings.discount, counts.population, terminal, ceilings[h], bounded[h], following)
+        change = np.abs(found[0] - following[0][:-1])[bounded[h]].max(initial=0.0)
+        following = tuple(np.append(one, 0.0) for one in found)
+        for whole, one in zip(result, found, strict=True):
+            whole[h] = one
+        if settings.stationary and change**2 <= SETTLED**2 * _variance(result[0], bounded):
+            break
+    return result  # type: ignore[return-value]
+
+
+def _backup(
+    shown: _Shown,
+    discount: float,
+    exact: bool,
+    terminal: BoolArray,
+    ceiling: FloatArray,
+    bounded: BoolArray,
+    following: tuple[FloatArray, ...],
+) -> list[FloatArray]:
+    """Return one step of `_suggested`, from what follows it, the value after an end last."""
+    states, n = len(terminal), np.maximum(shown.n, np.finfo(float).tiny)
+    values, *errors = following
+    centre = float(values[:-1].mean())
+    centred = discount * (values - centre)
+    mean = (shown.reward + shown.after @ centred) / n
+    squares = shown.squares + 2 * (shown.paid @ centred) + shown.after @ centred**2
+    squares = np.maximum(squares - n * mean**2, 0.0)  # within (s, x), about the mean
+    tried = (shown.n > 0).reshape(states, -1)
+    q_values = np.where(tried, mean.reshape(states, -1), -np.inf)
+    equal = q_values >= q_values.max(axis=1, keepdims=True) - ROUNDING * np.abs(mean).max()
+    taken = np.where(equal, n.reshape(states, -1), -1.0)  # of equally good actions the one that is known best
+    best = np.arange(states) * tried.shape[1] + taken.argmax(axis=1)
+    acted = tried.any(axis=1)
+    value = np.minimum(shown.middle + discount * centre + mean[best], ceiling)
+    usual = value[bounded & acted].mean() if (bounded & acted).any() else ceiling.mean()
+    value = np.where(acted, value, np.minimum(usual, ceiling))
+    value[terminal] = 0.0
+    # The variance of a row's target. With few rows it is uncertain itself: the mean of all (s, x) counts as one row.
+    spare = np.maximum(shown.n - 1, 0).sum()
+    typical = 0.0 if exact else squares.sum() / spare if spare else np.inf
+    row = np.where(acted & ~terminal, (squares[best] + typical) / n[best], 0.0)
+    weights = shown.after[best].multiply(1 / n[best][:, None]).tocsr()
+    weights.data **= 2
+    inherited = [discount**2 * (weights @ error) for error in errors]
+    return [value, row / n[best] + inherited[0], row + inherited[1]]
+
+
+def _action_share(counts: Counts) -> float:
+    """Return how often a source takes its most frequent action of a state, at most over sources."""
+    actions, shares = len(counts.space.actions), [0.0]
+    for i in range(len(counts.sources)):
+        own = counts.source == i
+        pair = counts.state[own].astype(np.int64) * actions + counts.action[own]
+        taken = np.bincount(pair, counts.n[own], minlength=len(counts.space.states) * actions).reshape(-1, actions)
+        shares.append(float(taken.max(axis=1).sum() / max(taken.sum(), np.finfo(float).tiny)))
+    return max(shares)
+
+
+def judge(ceilings: Ceilings) -> tuple[bool | None, str]:
+    """Return whether ceilings make a useful potential, None if that is doubtful, and why."""
+    found, no_help = ceilings.outlook, "These logs do not help here, use phi = 0:"
+    if found is None:
+        return None, "Whether these logs help was not examined."
+    if (ceilings.vacuous | ceilings.terminal).all():
+        return False, f"{no_help} no state is bounded better than without logs."
+    if found.left is None:
+        return False, f"{no_help} they suggest no differences in value between the states that they bound."
+    facts = f"about {_percent(found.left)} of the differences in value between states are left to learn"
+    facts += ", if values are about what the logs suggest (phi = 0 leaves 100%)"
+    if found.left < HELPS:
+        return True, f"These logs help: {facts}."
+    if found.left > DOUBTFUL:
+        return False, f"{no_help} {facts}. {_why(ceilings, found)}"
+    return None, f"It is doubtful whether these logs help: {facts}. Compare with phi = 0. {_why(ceilings, found)}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share < 10 else "more than 1000%"
+
+
+def _why(ceilings: Ceilings, found: Outlook) -> str:
+    """Return why ceilings leave much to learn, and what would leave less."""
+    assert found.left is not None
+    assert found.error is not None
+    assert found.rows is not None
+    rows = max(2.0, float(f"{found.rows:.1g}"))
+    source = f"a randomised source of about {rows:,.0f} rows for each action in each state would"
+    if rows > MANY_ROWS:
+        source = "states differ so little in value that a randomised source would need more rows than can be had"
+    if found.error**2 > found.left**2 / 2:
+        return f"Most of that is sampling error: {source}."
+    if ceilings.confidence is not None:
+        return (
+            f"With so few rows, limits that hold with a confidence of {ceilings.confidence:g} prove little. More rows "
+            "may leave less; and so may ceilings without confidence, which are no bounds, but shaping is safe with any."
+        )
+    result = (
+        f"{len(ceilings.space.actions)} actions, the most frequent one taken in {found.action_share:.0%} of the steps: "
+        f"at a confounding of {max(ceilings.confounding.values()):g} no amount of such data helps; {source}."
+    )
+    if ceilings.support == "any":
+        result += " Support 'any' also lets whatever is not proven lead anywhere; 'observed' assumes more."
+    return result

@@ -1,0 +1,52 @@
+"""Rewards in many bins: sources that did not watch the same world are found by rewards divided in two."""
+
+import numpy as np
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.bounds._compare import excess_masses
+from causal_shaping.errors import ContradictionError
+
+EDGES = tuple(np.linspace(0, 1, 33)[1:-1])
+
+
+def counts_of(*sources):
+    """Return counts of one state: for each source, which rows took x, and their rewards."""
+    space = cs.Space(["here"], ["x", "other"], reward_bins=cs.Bins(edges=EDGES))
+    source = np.repeat(range(len(sources)), [len(reward) for _, reward in sources])
+    taken, reward = (np.concatenate(part) for part in zip(*sources, strict=True))
+    nothing, rows = np.zeros(len(reward)), np.ones(len(reward))
+    columns = {"source": source, "step": None, "state": nothing, "action": np.where(taken, 0, 1), "next_state": -rows}
+    columns |= {"terminated": rows, "n": rows} | dict.fromkeys(("reward_sum", "reward_min", "reward_max"), reward)
+    return cs.Counts.combined(space, [f"source {i}" for i in range(len(sources))], columns)
+
+
+def test_two_populations_are_told_apart_although_rewards_are_continuous():
+    """As in LaLonde's data: both nearly always take x, and one earns little, the other much."""
+    rng = np.random.default_rng(0)
+    low = rng.random(260) < 0.9, rng.beta(1, 3, 260)
+    high = rng.random(5000) < 0.95, rng.beta(3, 1, 5000)
+    counts = counts_of(low, high)
+    assert excess_masses(counts).p_value[0] < 1e-6
+    for compute, bound in ((cs.value_ceilings, 1.0), (cs.value_floors, 0.0)):
+        with pytest.raises(ContradictionError, match="did not watch the same world"):
+            compute(counts, 1, bound, confidence=0.95)
+
+
+@pytest.mark.parametrize("sizes", [(200, 2000), (300, 300)])
+def test_sources_of_one_world_are_rarely_told_apart(sizes):
+    """Both took x where it suited them, so that their masses add to 1 exactly: the worst case of the hypothesis."""
+    rng, found = np.random.default_rng(1), 0
+    for _ in range(200):
+        low, high = (rng.random(size) for size in sizes)
+        counts = counts_of((low < 0.4, low), (high >= 0.4, high))
+        found += (excess_masses(counts).p_value <= 0.05).any()
+    assert found <= 16  # 10 expected at most; 17 or more of 200 happen twice in 100 times
+
+
+def test_three_sources_and_states_in_another_order_give_the_same():
+    rng = np.random.default_rng(2)
+    sources = [(rng.random(400) < 0.9, rng.beta(a, b, 400)) for a, b in ((1, 3), (3, 1), (2, 2))]
+    one = excess_masses(counts_of(*sources)).p_value
+    two = excess_masses(counts_of(*sources[::-1])).p_value
+    np.testing.assert_allclose(np.sort(one), np.sort(two), rtol=1e-6)

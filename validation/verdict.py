@@ -1,0 +1,147 @@
+"""How often the verdict on ceilings is right, in random worlds with trials, good, bad and hostile demonstrators."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+WORLDS = 100
+"""The worlds of a part."""
+
+STEPS, SEEDS = 4_000, 2
+"""The budget of a learner and its repetitions."""
+
+
+def random_world(rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return a world with its demonstrators, and their confounding."""
+    import causal_shaping as cs
+
+    n_actions, n_noises, horizon = (int(rng.integers(*size)) for size in ((2, 6), (2, 5), (3, 13)))
+    side = int(rng.integers(3, 6))
+    n_states = side**2 if (shape := rng.choice(["grid", "chain", "sparse", "dense"])) == "grid" else rng.integers(5, 21)
+    size = (n_states, n_actions, n_noises)
+    if shape == "grid":
+        moves = np.array([(0, 1), (1, 0), (0, -1), (-1, 0), (0, 0)])
+        wind = np.vstack([[(0, 0)], moves[rng.integers(0, 5, n_noises - 1)]])
+        place = np.stack(np.divmod(np.arange(n_states), side), axis=-1)
+        moved = np.clip(place[:, None, None] + moves[np.arange(n_actions)][:, None] + wind, 0, side - 1)
+        next_state = moved[..., 0] * side + moved[..., 1]
+    elif shape == "chain":
+        moved = np.arange(n_states)[:, None, None] + rng.integers(-1, 2, (n_actions, n_noises))
+        next_state = np.clip(moved, 0, n_states - 1)
+    elif shape == "sparse":
+        near = rng.integers(0, n_states, (n_states, 3))
+        next_state = np.take_along_axis(near, rng.integers(0, 3, (n_states, n_actions * n_noises)), 1).reshape(size)
+    else:
+        next_state = rng.integers(0, n_states, size)
+    paid = {
+        "by state": lambda: rng.random(n_states)[:, None, None] + 0.3 * rng.random(size),
+        "by next state": lambda: rng.random(n_states)[next_state],
+        "by all": lambda: rng.random(size),
+        "rarely": lambda: (rng.random(n_states) < 0.15)[next_state] + np.zeros(size),
+    }
+    reward = np.round(10 * paid[rng.choice(list(paid))]()) / 10 - rng.choice([0.0, 0.5, 1.0])
+    terminal = np.zeros(n_states, dtype=bool)
+    if rng.random() < 0.5:
+        terminal[rng.choice(n_states, max(1, n_states // 8), replace=False)] = True
+    next_state[terminal], reward[terminal] = np.flatnonzero(terminal)[:, None, None], 0.0
+    noise = rng.dirichlet(np.full(n_noises, rng.choice([0.5, 1.0, 3.0])), n_states)
+    model = cs.TabularCMDP(next_state, reward, noise, terminal, ~terminal / (~terminal).sum())
+    names, confounding = _sources(rng)
+    table = {name: _demonstrator(name, model, horizon, rng) for name in names}
+    return cs.World("random", "random", model, horizon, tuple(map(str, range(n_noises))), table), confounding
+
+
+def _sources(rng: np.random.Generator) -> tuple[list[str], Any]:
+    case = rng.choice(["any", "any", "with a trial", "a trial", "misleading"])
+    if case == "misleading":
+        return ["bad", "hostile"], math.inf
+    if case == "a trial":
+        return ["random"], {"random": 1.0}
+    if case == "with a trial":
+        return ["random", str(rng.choice(["good", "bad", "hostile"]))], {"random": 1.0}
+    every = ["good", "bad", "random", "mixed", "hostile", "blind"]
+    names = [str(name) for name in rng.choice(every, int(rng.integers(1, 4)), replace=False)]
+    return names, float(rng.choice([1.5, 3.0, 10.0])) if rng.random() < 0.25 else math.inf
+
+
+def _demonstrator(name: str, model: Any, horizon: int, rng: np.random.Generator) -> Any:
+    """Return beta[s, u, x]; hostile: shows the best action only in noise that makes it bad."""
+    n_states, n_actions, n_noises = model.next_state.shape
+    best = model.optimum(horizon)
+    later = np.where(model.terminal, 0.0, best.values[1])
+    value = model.reward + later[model.next_state]  # [s, x, u], what x will earn in that noise
+    blind = best.q_values[0].argmax(axis=1)
+    if name == "hostile":
+        own = np.take_along_axis(value, blind[:, None, None], 1)[:, 0]
+        others = np.where(np.arange(n_actions)[:, None] == blind[:, None, None], -np.inf, value).argmax(axis=1)
+        chosen = np.where(own <= np.median(own, axis=1, keepdims=True), blind[:, None], others)
+    else:
+        tables = {"good": value.argmax(axis=1), "bad": value.argmin(axis=1)}
+        chosen = tables.get(name, np.tile(blind[:, None], (1, n_noises)))
+    beta = np.eye(n_actions)[chosen]
+    if name == "random":
+        return np.full_like(beta, 1 / n_actions)
+    if name == "mixed":
+        beta = rng.dirichlet(np.ones(n_actions), (n_states, n_noises))
+    share = rng.choice([0.02, 0.1, 0.3])
+    return (1 - share) * beta + share / n_actions
+
+
+def run_verdict(part: str) -> dict[str, Any]:
+    """Return how often the verdict said what, by what was true, and what a learner's regret was beside no potential."""
+    import causal_shaping as cs
+
+    warnings.simplefilter("ignore")
+    said = {f"{true} / {word}": 0 for true in WORDS for word in WORDS}
+    regrets: dict[str, list[float]] = {word: [] for word in WORDS}
+    seed = int(part.split()[-1])
+    for i in range(WORLDS):
+        rng = np.random.default_rng([15, seed, i])
+        world, confounding = random_world(rng)
+        steps = int(rng.choice([0, 300, 3_000, 30_000]))
+        confidence = 0.95 if steps and rng.random() < 0.3 else None
+        logs = world.demonstrators
+        counts: Any = [world.model.observe(beta, name) for name, beta in logs.items()]
+        if steps:
+            counts = cs.count([world.collect(name, steps, seed=i) for name in logs])
+        options = {"support": str(rng.choice(["observed", "observed", "any"])), "confidence": confidence}
+        try:
+            found = cs.value_ceilings(
+                counts, world.horizon, world.model.reward_range[1], confounding=confounding, **options
+            )
+        except cs.ContradictionError:
+            continue
+        which = ~found.vacuous[0] & ~found.terminal
+        best = world.model.optimum(world.horizon).values[0, which]
+        if which.sum() < 3 or best.std() < 1e-9:
+            continue
+        left = (best - found.values[0, which]).std() / best.std()
+        true = WORDS[0] if left < 0.75 else WORDS[2] if left > 0.95 else WORDS[1]
+        word = {True: WORDS[0], None: WORDS[1], False: WORDS[2]}[found.informative]
+        said[f"{true} / {word}"] += 1
+        regrets[word].append(_relative_regret(world, found))
+    return {
+        "worlds": sum(said.values()),
+        "true / said": said,
+        "regret beside none": {word: [round(float(one), 4) for one in found] for word, found in regrets.items()},
+    }
+
+
+WORDS = ("help", "doubtful", "no help")
+
+
+def _relative_regret(world: Any, found: Any) -> float:
+    """Return the regret of a learner under the potential as a share of that under none, from equally high values."""
+    import causal_shaping as cs
+
+    options = {"learner": "q-ucb-shaping-tight", "clip": "none", "steps": STEPS, "step_indexed": True}
+    highest = float(found.vacuous_values[0])
+    shaped, plain = (
+        sum(cs.train(world, potential, initial=initial, seed=seed, **options).step_regret[-1] for seed in range(SEEDS))
+        for potential, initial in ((found.potential(), "potential"), (cs.Potential.zero(world), highest))
+    )
+    return float(shaped / plain) if plain > 0 else 1.0
