@@ -99,9 +99,9 @@ def run_confidence(world: str) -> Figures:
 
 # Persistence -----------------------------------------------------------------------------------------------------
 
-LEVEL, REPETITIONS, CURVE_REPETITIONS, PERMUTATIONS = 0.05, 1_000, 200, 99
+LEVEL, REPETITIONS, CURVE_REPETITIONS, PERMUTATIONS = 0.05, 1_000, 100, 99
 NOTHING_LASTS = ("deterministic", "blind", "confounded", "time-varying")
-CURVE_EPISODES, CURVE_STRENGTHS = (50, 100, 200, 400, 800), {"drug": (0.2, 0.3, 0.6), "severity": (0.4, 0.7, 1.0)}
+CURVE_EPISODES, CURVE_STRENGTHS = (50, 100, 200, 400), {"drug": (0.2, 0.3, 0.6), "severity": (0.4, 0.7, 1.0)}
 
 
 def persistence_parts() -> list[str]:
