@@ -48,9 +48,10 @@ def main():
 
     few = cs.count(collect(world, folder, "good", steps=1_000, source="few"))
     for name, held in (("all three sources", counts), ("1,000 steps of good", few)):
-        unseen = cs.unseen_mass(held)
-        worst = int(np.nanargmax(unseen))
-        print(f"{name}: {np.nanmean(unseen):.1%} unseen, at worst {unseen[worst]:.0%} in {held.space.states[worst]}")
+        unseen, limit = cs.unseen_mass(held), cs.unseen_limit(held)
+        worst = int(np.nanargmax(limit))
+        print(f"{name}: an estimated {np.nanmean(unseen):.1%} unseen, at most {np.nanmedian(limit):.1%} in half of the")
+        print(f"  states, and at most {limit[worst]:.1%} in {held.space.states[worst]}")
 
     contradictions = sorted(cs.contradictions(counts), key=gamma, reverse=True)
     for contradiction in contradictions:

@@ -102,6 +102,7 @@ def main():
     columns = {"episode": "patient", "step": "day", "state": ["age", "stage"], "action": "drug", "reward": "score"}
     columns |= {"first_step": 1, "terminated": "recovered", "actions": DRUGS}
     columns |= {"bins": {"age": cs.Bins(edges=(65,))}}
+    columns |= {"states": [(old, stage) for old in (0, 1) for stage in range(WORST + 1)]}
     ward_3 = cs.open_logs(folder / "ward-3.csv", **columns)
     ward_7 = cs.open_logs(folder / "ward-7.csv", truncated="study_over", **columns)
     found = cs.inspect([ward_3, ward_7])
@@ -123,6 +124,15 @@ def main():
     for name, potential in (("phi = 0", cs.Potential.zero(phi.space)), ("shaped", phi)):
         returns = np.mean([q_learning(cs.ShapeReward(Patient(), potential), 300, seed) for seed in range(20)], axis=0)
         print(f"{name:>7}:", *(f"{part.mean():6.1f}" for part in np.split(returns, 6)))
+
+    env = cs.ShapeReward(Patient(), phi, record=True)
+    print("The wards alone:", *(f"{phi((1, stage)):.1f}" for stage in (2, 5, 8)))
+    for patients in (300, 3_000):
+        q_learning(env, patients, seed=0)
+        more = counts.merge(cs.count(env.logs()))
+        own = {"confidence": 0.95, "confounding": {"agent": 1.0}}
+        tighter = cs.value_ceilings(more, horizon=DAYS, reward_max=-1, **own).potential(step_indexed=False)
+        print(f"{len(env.logs()):,} steps of its own:", *(f"{tighter((1, stage)):.1f}" for stage in (2, 5, 8)))
 
     write_untidy_ward(folder / "ward-9.csv", seed=3)
     ward_9 = pd.read_csv(folder / "ward-9.csv", dtype={"stage": "Int64"})

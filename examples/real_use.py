@@ -3,7 +3,7 @@
 A pilot flew along the edge of a cliff and felt every gust before it came. A novice felt nothing. Both were logged; the
 gusts were not. What are these logs worth to an agent that will fly there without feeling the gusts?
 
-    python examples/real_use.py [--seeds 4] [--steps 6000] [--output real_use.png]
+    python examples/real_use.py [--logged 200000] [--seeds 4] [--steps 6000] [--output real_use.png]
 
 Needs Stable-Baselines3: pip install 'stable-baselines3>=2.7'. See docs/tutorials/real-use.md for the story.
 """
@@ -29,7 +29,6 @@ import causal_shaping as cs
 from causal_shaping.learners.intervals import mean_interval
 from causal_shaping.paper.baselines import behaviour_potential
 
-LOGGED = 20_000  # steps per source
 STATES = range(ROWS * COLUMNS)
 START, GOAL = (ROWS - 1) * COLUMNS, ROWS * COLUMNS - 1
 CLIFF = range(START + 1, GOAL)  # never stood on: a fall leads back to the start
@@ -96,6 +95,7 @@ def draw(maps: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
 def main() -> None:
     """Log, inspect, bound, compare with the truth, train, and report what the logs were worth."""
     parser = argparse.ArgumentParser(description="From somebody else's logs to a shaped agent.")
+    parser.add_argument("--logged", type=int, default=200_000, help="steps of each source")
     parser.add_argument("--seeds", type=int, default=4, help="runs of each learner")
     parser.add_argument("--steps", type=int, default=6_000, help="steps of each run")
     parser.add_argument("--output", default="real_use.png", help="where to save the figure")
@@ -106,7 +106,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, "pilot.parquet"), Path(folder, "novice.parquet")]
         for seed, (path, demonstrator) in enumerate(zip(files, (pilot, novice), strict=True)):
-            pq.write_table(fly(demonstrator, LOGGED, seed), path)
+            pq.write_table(fly(demonstrator, arguments.logged, seed), path)
         sources = [cs.read_logs(path, states=STATES, actions=ACTIONS) for path in files]
         counts = cs.count(files, states=STATES, actions=ACTIONS)
     for logs in sources:

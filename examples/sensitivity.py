@@ -19,7 +19,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
 
     world = cs.load_world("lavacross-easy")
-    good, bad, random = (world.collect(name, steps=100_000) for name in ("good", "bad", "random"))
+    good, bad, random = (world.collect(name, steps=300_000) for name in ("good", "bad", "random"))
     counts = cs.count([good, random])
     known = {"horizon": 20, "reward_max": -0.1, "reward_min": -1.1, "confidence": 0.95}
     gammas = (1, 1.5, 2, 5, math.inf)
@@ -29,6 +29,8 @@ def main():
     space = doubtful.space
     for s in np.flatnonzero(doubtful.breakdown >= 1):
         print(f"{space.actions[doubtful.best_action[s]]:>5} in {space.states[s]}: {doubtful.breakdown[s]:.3g}")
+
+    print(cs.confounding_of([good, random], hidden=["x", "y"]))
 
     trial = cs.sensitivity(counts, confounding=gammas, fixed={"random": 1.0}, **known)
     print(trial)

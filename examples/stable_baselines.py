@@ -35,7 +35,7 @@ SETTINGS = {"learning_rate": 2e-3, "learning_starts": 200, "target_update_interv
 
 # 1. Logs of three demonstrators who saw the wind, and what they prove
 world = cs.load_world("lavacross-easy")
-counts = cs.count([world.collect(name, steps=100_000, seed=0) for name in world.demonstrators])
+counts = cs.count([world.collect(name, steps=300_000, seed=0) for name in world.demonstrators])
 ceilings = cs.value_ceilings(counts, horizon=world.horizon, reward_max=-0.1, confidence=0.95, discount=DISCOUNT)
 print(ceilings.verdict)
 
