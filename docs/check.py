@@ -26,6 +26,7 @@ TUTORIALS = {
     "your-own-world": "your_own_world.py",
     "real-use": "real_use.py",
     "lalonde": "lalonde.py",
+    "lasting-cause": "lasting_cause.py",
 }
 
 
