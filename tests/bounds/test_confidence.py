@@ -185,7 +185,7 @@ def test_sources_that_contradict_each_other_beyond_sampling_error_are_refused():
     for options in ({}, {"confidence": 0.95}):
         with pytest.raises(CausalShapingError, match=r"contradict each other on what 'right' does in \(\d, 1\)"):
             cs.value_ceilings(counts, 20, -0.1, confounding=1.0, **options)
-        with pytest.raises(CausalShapingError, match="confounded.*, or they did not watch the same world"):
+        with pytest.raises(CausalShapingError, match=r"confounded.*, or they did not watch the same world"):
             cs.value_floors(counts, 20, -1.1, confounding=1.0, **options)
 
 
