@@ -2,7 +2,7 @@
 
 Counts are made up: three sources of one world, of which the last is confounded in a fifth of the cells. The first size
 is that of a hospital's logs (716 states, 25 actions, 487,000 rows), on which the code before it was compiled took more
-than 240 CPU seconds; the others show that time grows with the number of cells. `python benchmarks/contradictions.py 10`
+than 300 CPU seconds; the others show that time grows with the number of cells. `python benchmarks/contradictions.py 10`
 divides the numbers of states by 10.
 """
 

@@ -25,6 +25,7 @@ TUTORIALS = {
     "sensitivity": "sensitivity.py",
     "your-own-world": "your_own_world.py",
     "real-use": "real_use.py",
+    "lalonde": "lalonde.py",
 }
 
 

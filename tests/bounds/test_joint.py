@@ -417,6 +417,7 @@ def test_logs_without_flags_are_warned_of():
         cs.value_ceilings(cs.count(silent, check=False), 20, -0.1)
 
 
+@pytest.mark.filterwarnings("ignore:Many steps do not tell")
 def test_unknown_outcomes_may_have_been_anything():
     """Half of the outcomes are unknown: even an unconfounded source leaves that half free."""
     counts = steps_of([2] * 50 + [-1] * 50, [0.0] * 100, [True] * 50 + [False] * 50)
@@ -427,6 +428,7 @@ def test_unknown_outcomes_may_have_been_anything():
         assert low.q_values[0, 0, 0] == pytest.approx(0.5 * 0.0 - 0.5 * 1.0)
 
 
+@pytest.mark.filterwarnings("ignore:Many steps do not tell")
 def test_a_source_with_unknown_outcomes_limits_none():
     """`go` in half of all visits, its outcome known in half of those: at Gamma = 2 that proves a mass of 0.375."""
     n = 200

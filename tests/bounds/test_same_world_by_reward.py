@@ -50,3 +50,24 @@ def test_three_sources_and_states_in_another_order_give_the_same():
     one = excess_masses(counts_of(*sources)).p_value
     two = excess_masses(counts_of(*sources[::-1])).p_value
     np.testing.assert_allclose(np.sort(one), np.sort(two), rtol=1e-6)
+
+
+def test_a_source_that_is_declared_a_trial_is_held_to_it():
+    """If both may be confounded, nothing contradicts; but a trial shows what x does, and the other shows otherwise."""
+    rng = np.random.default_rng(3)
+    trial = rng.random(400) < 0.5, rng.beta(1, 3, 400)
+    other = rng.random(4000) < 0.7, rng.beta(3, 1, 4000)
+    counts = counts_of(trial, other)
+    cs.value_ceilings(counts, 1, 1.0, confidence=0.95)
+    with pytest.raises(ContradictionError, match="with source 0 unconfounded"):
+        cs.value_ceilings(counts, 1, 1.0, confidence=0.95, confounding={"source 0": 1.0})
+
+
+def test_a_trial_of_the_same_world_is_rarely_contradicted():
+    """The other source took x where rewards are high: with a trial of all rewards, masses add to 1 exactly."""
+    rng, found = np.random.default_rng(4), 0
+    for _ in range(150):
+        low, high = rng.random(300), rng.random(2000)
+        counts = counts_of((rng.random(300) < 0.5, low), (high >= 0.4, high))
+        found += (excess_masses(counts, unconfounded=(0,)).p_value <= 0.05).any()
+    assert found <= 13  # 7.5 expected at most; 14 or more of 150 happen twice in 100 times

@@ -61,6 +61,7 @@ def test_observed_action_warns_where_sources_contradict_each_other():
     cs.value_ceilings(alike, 20, -0.1, support="observed-action")  # nothing to warn of
 
 
+@pytest.mark.filterwarnings("ignore:Many steps do not tell")
 def test_unknown_outcomes_free_the_action_that_they_followed():
     """After `go` the log was cut and paid what no known step did; `stay` is known."""
     space = cs.Space(["a", "b", "end"], ["go", "stay"], terminal=["end"])
@@ -217,6 +218,7 @@ def test_without_a_horizon_an_unknown_state_needs_a_discount_or_a_highest_value(
     assert used.values[0] < 10  # observed: both actions were tried, so that no unknown state follows
 
 
+@pytest.mark.filterwarnings("ignore:Many steps do not tell")
 def test_a_support_of_ones_own_allows_for_unknown_states_where_it_is_silent():
     space = cs.Space(["a", "b"], ["go"], complete=False)
     logs = cs.Logs(space, "d0", [0, 1], [0, 0], [0, 1], [0, 0], [0.0, 0.0], [0, 1], [False] * 2, [True] * 2)

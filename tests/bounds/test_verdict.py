@@ -94,6 +94,16 @@ def test_sampling_error_is_no_help():
     assert many.outlook.error < few.outlook.error
 
 
+@pytest.mark.filterwarnings("ignore:Only")
+def test_one_row_of_each_action_shows_nothing_but_itself(tmp_path):
+    model = clinic()
+    found = bounded(model, sampled(model, 1), confounding=1.0)
+    assert found.informative is not True
+    assert "sampling error" in found.verdict
+    found.save(tmp_path / "phi.parquet")
+    assert cs.Ceilings.load(tmp_path / "phi.parquet").outlook == found.outlook
+
+
 def with_lucky_rewards(model):
     """The same with a reward of 0 or 1 on top, by luck alone."""
     luck = np.arange(2)[None, None, :] + 0.0

@@ -248,7 +248,8 @@ def test_logs_can_be_files_frames_and_tables_and_sources_may_share_numbers_of_ep
     shared = drugs.assign(episode=drugs.episode % 300)
     assert shared.groupby("episode").source.nunique().eq(2).all()
     logs = [cs.read_logs(drugs, source=name) for name in ("source 0", "source 1")]
-    for other in (tmp_path / "drugs.parquet", tmp_path / "drugs.csv", shared, logs, cs.open_logs(drugs)):
+    mixed = [logs[0], drugs[drugs.source == "source 1"]]
+    for other in (tmp_path / "drugs.parquet", tmp_path / "drugs.csv", shared, logs, mixed, cs.open_logs(drugs)):
         again = cs.persistence_test(other)
         np.testing.assert_array_equal(again.p_values, tested.p_values)
         assert again.episodes == tested.episodes == {"source 0": 300, "source 1": 300}

@@ -114,3 +114,13 @@ def test_missing_columns_checks_and_summaries_work_there_too(table, logs):
         DataError, match=r"column 'reward' \(episode \d+, step 3\): the reward must be finite; found (nan|nothing)"
     ):
         check_logs(cs.open_logs(broken, source="better", **XY))
+
+
+def test_spark_samples_the_episodes_that_duckdb_samples(table, logs):
+    found, wanted = (
+        cs.persistence_test(log, episodes=60, permutations=19)
+        for log in (cs.open_logs(table, source="better", **XY), logs)
+    )
+    np.testing.assert_array_equal(found.p_values, wanted.p_values)
+    assert (found.episodes, found.total_episodes) == (wanted.episodes, wanted.total_episodes)
+    assert wanted.episodes["better"] == 60 < wanted.total_episodes["better"]

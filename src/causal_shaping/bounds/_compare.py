@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -293,7 +294,7 @@ def smallest_confounding(tables: Tables, confidence: float = 0.95) -> FloatArray
     return result
 
 
-def excess_masses(counts: Counts, step: int | None = None) -> Excess:
+def excess_masses(counts: Counts, step: int | None = None, unconfounded: Sequence[int] = ()) -> Excess:
     """Return the (s, x) of which sources prove more mass than there is, even with unlimited confounding.
 
     Whatever its confounding, source i proves that do(x) gives outcome o a mass of at least p_i(x, o | s), Manski's
@@ -327,21 +328,31 @@ def excess_masses(counts: Counts, step: int | None = None) -> Excess:
     Args:
         counts: of a sample.
         step: of step-indexed counts, return cells of this step only; corrected for all steps all the same.
+        unconfounded: sources, by position, that are declared unconfounded. They prove p_i(o | s, x) instead of
+            p_i(x, o | s); their limits are of n_i(s, x) rows, which is taken as given.
     """
     if counts.population:
         raise ArgumentError("The test is for samples; masses of population counts can be added up as they are.")
     states, actions = len(counts.space.states), len(counts.space.actions)
     entries = compared_entries(counts)
+    trial = np.isin(entries.source, np.asarray(unconfounded, dtype=np.int64))
+    if trial.any():
+        entries = entries._replace(visits=np.where(trial, _taken(entries), entries.visits))
     place, of_place = np.unique(entries.cell // actions, return_inverse=True)
     # Of each source that was in s: where, and the weight of its limits, which are about as wide as that.
     visiting, at = np.unique(of_place * len(counts.sources) + entries.source, return_index=True)
-    weight = np.bincount(visiting // len(counts.sources), entries.visits[at] ** -0.5, minlength=len(place))
+    wide = np.where(trial[at], 0.0, entries.visits[at] ** -0.5)
+    weight = np.bincount(visiting // len(counts.sources), wide, minlength=len(place))[of_place]
+    if trial.any():  # of an unconfounded source: that it took x
+        of_cell = np.cumsum(_begins(entries.cell)) - 1
+        one = _begins(entries.cell, entries.source) & trial
+        weight = weight + np.bincount(of_cell, np.where(one, entries.visits**-0.5, 0.0))[of_cell]
     sources = np.bincount(visiting // len(counts.sources), minlength=len(place))
     tests = max(1, int(counts.space.is_admissible.sum(axis=1)[place % states][sources >= 2].sum()))
     cell, total, kept = _totals_above_one(entries)
     chosen = np.searchsorted(cell, entries.cell[kept])
     visits = entries.visits[kept]
-    share = _shares_of_alpha(counts, entries, kept) * visits**-0.5 / weight[of_place[kept]]
+    share = _shares_of_alpha(counts, entries, kept) * visits**-0.5 / weight[kept]
     p_value = _p_values(_Candidates(chosen, entries.outcome[kept], entries.n[kept], visits, share), tests)
     if counts.space.reward_bins is not None:
         rows = _RewardBins(chosen, entries.source[kept], _reward_codes(counts)[entries.first[kept]], entries.n[kept])
@@ -378,6 +389,12 @@ def _totals_above_one(entries: Entries) -> tuple[LongArray, FloatArray, LongArra
     total = _sum_of_maxima(cell, entries.outcome[kept], mass[kept])
     above = total > 1 + ROUNDING
     return cell[_begins(cell)][above], total[above], kept[above[np.cumsum(_begins(cell)) - 1]]
+
+
+def _taken(entries: Entries) -> FloatArray:
+    """Return how often the source of each entry took x in s."""
+    begins = _begins(entries.cell, entries.source)
+    return np.asarray(np.add.reduceat(entries.n, np.flatnonzero(begins))[np.cumsum(begins) - 1])
 
 
 def _begins(*key: npt.NDArray[np.integer[Any]]) -> BoolArray:

@@ -205,7 +205,7 @@ class Agreement:
     confounding, intervals of mass that hold no distribution are refused in the same way.
     """
 
-    _excess: ClassVar[weakref.WeakKeyDictionary[Counts, Excess]] = weakref.WeakKeyDictionary()  # floors ask again
+    _excess: ClassVar[weakref.WeakKeyDictionary[Counts, dict[tuple[int, ...], Excess]]] = weakref.WeakKeyDictionary()
 
     def __init__(self, counts: Counts, evidence: Evidence) -> None:
         self.counts, self.evidence = counts, evidence
@@ -239,23 +239,31 @@ class Agreement:
             )
 
     def _refuse_excess(self) -> None:
-        """Refuse masses that add to more than 1 beyond chance; once for all steps."""
-        if self.counts not in self._excess:
-            self._excess[self.counts] = excess_masses(self.counts)
-        excess = self._excess[self.counts]
-        if not len(excess.p_value):
-            return
-        cell = int(excess.p_value.argmin())
-        self.p_value = min(float(excess.p_value[cell]), 1.0 - ROUNDING)
-        if self.p_value < CONTRADICTION_LEVEL:
-            step = int(excess.step[cell]) if self.counts.step_indexed else None
-            where = self._where(excess.state[cell], excess.action[cell], step)
-            raise ContradictionError(
-                f"The sources contradict each other on what {where}, whatever their confounding: they prove a mass of "
-                f"{excess.total[cell]:.4g}, more than 1 and more than chance allows (p = {self.p_value:.1g} over all "
-                "states and actions). Either they did not watch the same world, or a hidden cause lasts over the "
-                "episode. Leave a source out."
-            )
+        """Refuse masses that add to more than 1 beyond chance, whatever the confounding and as declared; once."""
+        trials = tuple(i for i, gamma in enumerate(self.evidence.gammas) if gamma == 1)
+        tests = [()] if not trials else [(), trials]
+        for unconfounded in tests:
+            known = self._excess.setdefault(self.counts, {})
+            if unconfounded not in known:
+                known[unconfounded] = excess_masses(self.counts, unconfounded=unconfounded)
+            excess = known[unconfounded]
+            if not len(excess.p_value):
+                continue
+            cell = int(excess.p_value.argmin())
+            p_value = min(float(excess.p_value[cell]) * len(tests), 1.0 - ROUNDING)
+            self.p_value = min(self.p_value, p_value)
+            if p_value < CONTRADICTION_LEVEL:
+                step = int(excess.step[cell]) if self.counts.step_indexed else None
+                where = self._where(excess.state[cell], excess.action[cell], step)
+                names = ", ".join(self.counts.sources[i] for i in unconfounded)
+                declared = f"with {names} unconfounded" if names else "whatever their confounding"
+                confounded = f"{'one of ' * (len(unconfounded) > 1)}{names} is confounded, or " if names else ""
+                raise ContradictionError(
+                    f"The sources contradict each other on what {where}, {declared}: they prove a mass of "
+                    f"{excess.total[cell]:.4g}, more than 1 and more than chance allows (p = {p_value:.1g} over all "
+                    f"states and actions). Either {confounded}they did not watch "
+                    "the same world, or a hidden cause lasts over the episode. Leave a source out."
+                )
 
     def _where(self, state: int, action: int, step: int | None) -> str:
         space = self.counts.space

@@ -102,7 +102,7 @@ def value_ceilings(
         >>> world = load_world("lavacross-easy")
         >>> counts = count([world.collect(name, 20_000) for name in world.demonstrators])
         >>> value_ceilings(counts, horizon=20, reward_max=-0.1, confidence=0.95)
-        Ceilings(20 steps by joint from good, bad, random: 43 states bounded, from ... to ...)
+        Ceilings(20 steps by joint from good, bad, random: 41 states bounded, from ... to ...)
     """
     settings = Settings(
         horizon=horizon,

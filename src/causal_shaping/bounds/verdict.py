@@ -169,7 +169,7 @@ def _backup(
     following: tuple[FloatArray, ...],
 ) -> list[FloatArray]:
     """Return one step of `_suggested`, from what follows it, the value after an end last."""
-    states, n = len(terminal), np.maximum(shown.n, np.finfo(float).tiny)
+    states, n = len(terminal), np.where(shown.n > 0, shown.n, 1.0)
     values, *errors = following
     centre = float(values[:-1].mean())
     centred = discount * (values - centre)
@@ -186,9 +186,11 @@ def _backup(
     usual = value[bounded & acted].mean() if (bounded & acted).any() else ceiling.mean()
     value = np.where(acted, value, np.minimum(usual, ceiling))
     value[terminal] = 0.0
-    # The variance of a row's target. With few rows it is uncertain itself: the mean of all (s, x) counts as one row.
-    spare = np.maximum(shown.n - 1, 0).sum()
-    typical = 0.0 if exact else squares.sum() / spare if spare else np.inf
+    # The variance of a row's target. With few rows it is uncertain itself: that of all (s, x) counts as one row more.
+    # Where no (s, x) has two rows, nothing tells it from differences between them.
+    spare, typical = np.maximum(shown.n - 1, 0).sum(), 0.0
+    if not exact and tried.any():
+        typical = squares.sum() / spare if spare else mean[shown.n > 0].var()
     row = np.where(acted & ~terminal, (squares[best] + typical) / n[best], 0.0)
     weights = shown.after[best].multiply(1 / n[best][:, None]).tocsr()
     weights.data **= 2
@@ -203,7 +205,7 @@ def _action_share(counts: Counts) -> float:
         own = counts.source == i
         pair = counts.state[own].astype(np.int64) * actions + counts.action[own]
         taken = np.bincount(pair, counts.n[own], minlength=len(counts.space.states) * actions).reshape(-1, actions)
-        shares.append(float(taken.max(axis=1).sum() / max(taken.sum(), np.finfo(float).tiny)))
+        shares.append(float(taken.max(axis=1).sum() / (taken.sum() or 1.0)))
     return max(shares)
 
 

@@ -13,7 +13,9 @@ from causal_shaping.cli._terminal import progress_bar, say_result, say_written
 @takes_logs
 def inspect(
     logs: LogArguments,
-    level: Annotated[float, option("Probability of reporting any false contradiction.", "SHARE")] = 0.05,
+    level: Annotated[
+        float, option("Probability of any false contradiction; and of a false alarm about the past.", "SHARE")
+    ] = 0.05,
     output: Table = None,
     png: Png = None,
     html: Html = None,

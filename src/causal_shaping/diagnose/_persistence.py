@@ -150,7 +150,7 @@ class Rows:
     @cached_property
     def scaled_reward(self) -> FloatArray:
         """Rewards as shares of their range, so that neither scale nor offset matters."""
-        low, high = self.reward.min(), self.reward.max()
+        low, high = self.reward.min(initial=np.inf), self.reward.max(initial=-np.inf)
         return np.round((self.reward - low) / (high - low), DIGITS) if high > low else np.zeros(len(self.reward))
 
     @cached_property

@@ -268,7 +268,8 @@ def _counting(table: LogTable, name: str, quantiles: int) -> ibis.Table:
     if table.source is None:
         key["source"] = rows.source
     chosen = rows.filter(known).select(**key)
-    return chosen.group_by(list(key)).aggregate(n=chosen.count())
+    counted = chosen.group_by(list(key)).aggregate(n=chosen.count())
+    return counted.order_by(list(key))  # so that the same logs and seed draw the same samples
 
 
 def _cut(table: LogTable, column: ibis.Column, name: str, quantiles: int, few: int) -> ibis.Column:

@@ -10,6 +10,7 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import ibis
@@ -209,13 +210,14 @@ def persistence_test(
     permutations within cells are equally likely, and the p-value p_h is at most t with a chance of at most t, whatever
     the past. The past tells p_1, ..., p_{h-1}. So by induction -2 ln p_1 - ... - 2 ln p_H is stochastically no larger
     than a chi-squared variable of 2 H degrees of freedom, and Fisher's combined p-value is valid, although steps share
-    their episodes. Policies and worlds may change from step to step.
+    their episodes. Policies and worlds may change from step to step; episodes must be independent of each other.
 
     **What a rejection can mean**: a hidden cause that lasts; a state that leaves out what the past tells; a world or a
     demonstrator that changed while the log was written; several demonstrators in one source; a demonstrator with a
     memory that sees hidden causes. The first two, and a world that changed, break bounds. Of the others, unlimited
     confounding covers all: whoever acted, and why, a hidden cause drawn afresh knows nothing of it. Episode ceilings
-    hold in any case. No rejection proves nothing.
+    hold in any case, for the population that was logged. No rejection proves nothing: where all who reach a step have
+    the same past, as with a doctor who gives one drug until it helps, there is nothing to compare.
 
     Rows whose outcome is unknown are left out. This keeps the level if whether an outcome is known depends on the
     outcome or on the past, but not on how the two go together. Episodes cut by a time limit need no care: which
@@ -326,15 +328,17 @@ def _labelled(read: pa.Table, table: LogTable) -> pa.Table:
         parts = [read[name].cast(pa.string()) for name in names]
         return pc.binary_join_element_wise(*parts, "\x1f", null_handling="replace", null_replacement="\x00")
 
-    known = read["terminated"]
-    followed = pa.chunked_array([np.logical_and.reduce([read[name].is_valid() for name in table.next_states])])
-    columns = {name: read[name] for name in ("source", "episode", "step", "reward") if name in read.column_names}
+    followed = reduce(pc.and_, [read[name].is_valid() for name in table.next_states])
+    columns = {"source": read["source"]} if "source" in read.column_names else {}
     columns |= {
+        "step": read["step"].cast(pa.int64()),
         "state": text(table.states),
         "action": text(["action"]),
+        "reward": read["reward"].cast(pa.float64()),
         "after": text([*table.next_states, "terminated"]),
+        "known": pc.or_(read["terminated"], followed),
     }
-    return pa.table(columns | {"known": pc.or_(known, followed)})
+    return pa.table(columns)
 
 
 def _rows(samples: Sequence[_Sample]) -> tuple[Rows, int]:

@@ -35,7 +35,7 @@ SEEDS, FEWER_SEEDS = 20, 10
 """The number of seeds, from 0; BCQ, which is slow, and the ablation, which is large, run only the first ones."""
 
 CONFIDENCE, RAREST = 0.95, 0.01
-"""The settings of ceilings with confidence; where visits are too few to have shown outcomes this rare, anything may follow."""
+"""The settings of bounds with confidence; anything may follow where visits are too few to have shown such outcomes."""
 
 COUNTED_IN = ("steps", "episodes")
 
