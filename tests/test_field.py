@@ -4,6 +4,7 @@ The other points have their tests where their code is tested.
 """
 
 import warnings
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -175,6 +176,21 @@ def test_point_09_every_result_says_that_episodes_were_not_selected_by_their_out
         assert any("not selected by their outcome" in sentence for sentence in found.assumptions)
         assert "not selected by their outcome" in found.summary()
     assert any("not selected by their outcome" in sentence for sentence in results[0].potential().assumptions)
+
+
+# 10: promises ----------------------------------------------------------------------------------------------------
+
+
+def test_point_10_with_confidence_one_more_source_can_loosen_and_the_promise_excludes_it():
+    """A source of one visit proves nothing, and takes its share of the chance of an error."""
+    first = logged("d0", [(80, "a", "go", 0.0, "end", True), (20, "a", "go", 1.0, "end", True)])
+    other = logged("d1", [(1, "a", "go", 0.0, "end", True)])
+    options = {"support": "any", "confidence": 0.95}
+    alone, both = (cs.value_ceilings(cs.count(logs), 1, 1.0, **options) for logs in ([first], [first, other]))
+    assert both.values[0, 0] > alone.values[0, 0]
+    promises = (Path(__file__).parents[1] / "docs" / "promises.md").read_text().splitlines()
+    (row,) = (line for line in promises if line.startswith("| More sources"))
+    assert "Not with `confidence`" in row
 
 
 # 11: vacuous, yet "bounded" --------------------------------------------------------------------------------------

@@ -10,7 +10,10 @@ import pytest
 import causal_shaping as cs
 from causal_shaping.bounds.support import RAREST, SUPPORT_SHARE, visits_needed
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Only 'd0' is there"),
+    pytest.mark.filterwarnings("ignore:Many steps do not tell what followed them"),
+]
 
 
 def population(world):

@@ -539,3 +539,13 @@ def test_unknown_outcomes_add_to_no_mass():
     counts = made_up(rows)
     unknown = replace(counts, next_state=np.where(counts.source == 1, -1, counts.next_state))
     assert excess_masses(unknown).total.tolist() == []
+
+
+def test_many_contradictions_name_the_reasons_once_and_the_surest_ones():
+    item = cs.Contradiction("a", "b", 0, "0", "go", 0.001, "ends", 0.9, 0.1, (50, 50), 3.0)
+    for many, shown in ((2, 3), (20, 21), (25, 22)):
+        found = cs.Contradictions((item,) * many, ("a", "b"), 0.05, 40, 40).findings()
+        assert len(found) == shown
+        assert sum("did not watch the same world" in line for line in found) == 1
+        assert found[1].endswith("in 0: it ends in 90% against 10%. A confounding of 3 reconciles them.")
+    assert found[-1] == "And 5 more."

@@ -30,7 +30,7 @@ def test_an_inspection_prints_tables_and_findings(found):
     assert text == found.summary()
     assert re.search(r"^bad +2,137 +20,000 +9\.4 \(longest 20\) +1,549 +588 +0 ", text, re.MULTILINE)
     assert "bad takes its most frequent action in 91% of its steps" in text
-    assert "- 4 contradictions between sources:" in text
+    assert "- 4 contradictions between sources. Where two disagree: at least one of them is confounded" in text
     assert "- bad and random disagree on what right does in (3, 1): it leads to (4, 1) in 95% against 16%." in text
     assert repr(found) == "Inspection(bad, random: 49 states, 4 contradictions)"
     assert "<table" in found._repr_html_()

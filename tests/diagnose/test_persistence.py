@@ -284,6 +284,13 @@ def test_rows_with_an_unknown_outcome_are_left_out_and_told(drugs, tested):
     assert tested.unknown == 0
 
 
+def test_logs_without_a_known_outcome_cannot_be_tested():
+    logs = pd.DataFrame({"episode": np.arange(20), "step": 0, "state": 0, "action": 0, "reward": 1.0})
+    found = cs.persistence_test(cs.open_logs(logs, source="ward"))
+    assert (found.p_value, found.unknown, len(found.steps)) == (1.0, 20, 0)
+    assert "cannot be tested" in found.summary()
+
+
 def test_where_nothing_can_be_compared_it_says_so():
     logs = pd.DataFrame({"episode": np.arange(20), "step": 0, "state": 0, "action": 0, "reward": 1.0, "next_state": 0})
     one_step = cs.open_logs(logs.assign(terminated=True), source="ward")

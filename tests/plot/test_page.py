@@ -29,6 +29,9 @@ def ward(patients, share, seed):
     return frame
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:Many steps do not tell")  # of the ward
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Pages of a ward with labels of markup, and of a grid."""

@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 """The chance that `contradictions` names anything at all where all sources are unconfounded."""
 
+CONFOUNDED = "At least one of them is confounded there"
+"""The first reason of a contradiction."""
+
+MOST_LISTED = 20
+"""So many contradictions are put into words; JSON and data frames hold all."""
+
 MOST_NAMED = 3
 """So many (state, action) with too much mass are named in a sentence."""
 
@@ -77,15 +83,17 @@ class Contradiction:
     confounding: float | None
     step: int | None = None
 
-    def describe(self, cells: SmallCells) -> str:
-        """Return it in words; shares that would give a small count away are withheld."""
+    def describe(self, cells: SmallCells, *, reasons: bool = True) -> str:
+        """Return it in words, with what it can mean; shares that would give a small count away are withheld."""
         if self.confounding is None:
-            why = f"No confounding reconciles them (at 95% confidence): {OTHER_WORLD}."
+            why = f"No confounding reconciles them (at 95% confidence){f': {OTHER_WORLD}' if reasons else ''}."
         else:
             much = "a little confounding" if self.confounding == 1 else f"a confounding of {self.confounding:.3g}"
+            much = "unlimited confounding alone" if math.isinf(self.confounding) else much
             much = "some confounding" if self._is_small(cells) else much  # how much would tell the shares
-            limit = ", without limit" if math.isinf(self.confounding) else f" ({much} reconciles them)"
-            why = f"At least one of them is confounded there{limit}, or {OTHER_WORLD}."
+            why = f"{much[0].upper()}{much[1:]} reconciles them."
+            if reasons:
+                why = f"{CONFOUNDED} ({much} reconciles them), or {OTHER_WORLD}."
         when = "" if self.step is None else f" at step {self.step}"
         shares = " against ".join(
             f"a share that is {cells.share(0, share * n, n)}"
@@ -168,13 +176,22 @@ class Contradictions(ResultSequence[Contradiction]):
             return ["With one source there is nothing to compare: confounding cannot be tested for."]
         result = self._excess_in_words()
         if self.items:
-            head = f"{len(self.items)} contradiction{'' if len(self.items) == 1 else 's'} between sources:"
-            return [*result, head, *(item.describe(SmallCells(self.smallest_cell)) for item in self.items)]
+            return [*result, *self._items_in_words()]
         nothing = "No two sources contradict each other. That does not prove that they are unconfounded."
         if self.compared < self.shared:
             nothing += f" {self.compared} of {self.shared} state-actions that two sources took were compared; "
             nothing += "the others hold rows without a known outcome."
         return [*result, nothing]
+
+    def _items_in_words(self) -> list[str]:
+        cells, many = SmallCells(self.smallest_cell), len(self.items)
+        if many == 1:
+            return ["1 contradiction between sources:", self.items[0].describe(cells)]
+        head = (
+            f"{many} contradictions between sources. Where two disagree: {CONFOUNDED[0].lower()}{CONFOUNDED[1:]}, or "
+        )
+        shown = [item.describe(cells, reasons=False) for item in self.items[:MOST_LISTED]]
+        return [f"{head}{OTHER_WORLD}.", *shown, *([f"And {many - MOST_LISTED} more."] if many > MOST_LISTED else [])]
 
     def _excess_in_words(self) -> list[str]:
         if not self.excess:
