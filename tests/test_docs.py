@@ -17,7 +17,7 @@ def test_the_population_figures_are_those_of_the_page(name, coins):
     title = f"### {name}" if name == "walking-robot" else f"### {name}, coins {coins}"
     section = page.split(title + "\n")[1].split("###")[0]
     rows = world_table(name, coins, logs=False)[2:]
-    assert len(rows) == 8
+    assert len(rows) == 9
     for row in rows:
         assert row.removesuffix("|") in section
 

@@ -25,10 +25,11 @@ def test_the_ten_lines_of_the_readme_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     world = cs.load_world("lavacross-easy")
     for name in ("bad", "random"):  # as the text says to make them
-        world.collect(name, steps=100_000).save(f"{name}.parquet")
+        world.collect(name, steps=300_000).save(f"{name}.parquet")
     names = run_snippets(ROOT / "README.md", 1)
     out = capsys.readouterr().out
     assert "bad and random disagree on what right does in (3, 1)" in out
+    assert "These logs help" in out
     assert "This assumes:" in out
     assert names["run"].steps == 5_000
 
