@@ -55,7 +55,7 @@ session.sparkContext.setLogLevel("ERROR")
 world = cs.load_world("lavacross-easy")
 files = [output / f"{name}.parquet" for name in world.demonstrators]
 for name, file in zip(world.demonstrators, files, strict=True):
-    world.collect(name, steps=20_000, seed=0).save(file)
+    world.collect(name, steps=300_000, seed=0).save(file)
 rows = session.read.parquet(*map(str, files))
 rows.write.mode("overwrite").partitionBy("source").saveAsTable("episodes")
 session.sql(

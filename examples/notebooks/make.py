@@ -36,13 +36,14 @@ action and reward.
 files = []
 for name in world.demonstrators:
     files.append(folder / f"{name}.parquet")
-    world.collect(name, steps=100_000, seed=0).save(files[-1])
+    world.collect(name, steps=300_000, seed=0).save(files[-1])
 
 cs.read_logs(files[0])
 %%
 ## 2. Inspect: what are the logs worth?
 
-What each source covers, how much was probably never seen, and where two sources cannot both be unconfounded.
+What each source covers, how much may not have been seen yet, whether a hidden cause lasts over the episode, and where
+two sources contradict each other.
 `save_html` writes the same as a page that can be shared, with small counts hidden.
 %%
 found = cs.inspect(files)
@@ -56,7 +57,8 @@ found
 ## 3. Ceilings: what can an agent earn at most?
 
 The ceilings hold whatever the demonstrators saw. `reward_max` is the largest reward that a step can pay; you must know
-it. Read what the ceilings assume.
+it. Read what the ceilings assume. With confidence, a state needs some 1,500 visits (`rarest=0.01`); otherwise anything
+may follow it.
 %%
 counts = found.counts
 ceilings = cs.value_ceilings(counts, horizon=world.horizon, reward_max=-0.1, confidence=0.95)
@@ -162,9 +164,10 @@ for name in ("good", "bad"):
 %%
 ## 3. Two sources that cannot both be right
 
-Two unconfounded sources would show the same outcomes after the same action. These do not.
+Two unconfounded sources that watch the same world would show the same outcomes after the same action, if no hidden
+cause lasts. These do not.
 %%
-counts = cs.count([world.collect(name, steps=100_000, seed=0) for name in world.demonstrators])
+counts = cs.count([world.collect(name, steps=300_000, seed=0) for name in world.demonstrators])
 for contradiction in cs.contradictions(counts):
     print(contradiction)
 %%
@@ -177,6 +180,7 @@ leads = world.model.transitions()[s, x]
 ## 4. How much confounding do the conclusions withstand?
 
 Gamma ranges from 1, no confounding, to infinity, no limit. Sources that contradict each other rule out small Gammas.
+What is called suboptimal must be so beyond chance: hence the confidence.
 %%
 settings = {"horizon": 20, "reward_max": -0.1, "reward_min": -1.1, "confidence": 0.95}
 found = cs.sensitivity(counts, confounding=(1, 2, 5, 10, float("inf")), **settings)
@@ -191,7 +195,7 @@ print(*trial.findings(), sep="\\n")
 ## What it assumed
 
 Hidden causes are drawn afresh at each step. One that persists over an episode breaks all bounds of this kind, and
-nothing in these figures would show it.
+nothing in these figures would show it; `cs.persistence_test` may. Episodes were not selected by their outcome.
 '''
 
 
