@@ -88,7 +88,7 @@ reward, info
 ## 5. Learners with and without the potential
 
 Regret is what was lost relative to the optimum, summed over steps: lower is better. The model-based learner that also
-plans with the counts does about as well here as Q-UCB with ceilings; `docs/learners.md` compares them in all worlds.
+plans with the counts does best here; `docs/learners.md` compares them in all worlds.
 %%
 budget = {"steps": 20_000, "seeds": range(5)}
 runs = {
