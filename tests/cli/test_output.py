@@ -226,6 +226,16 @@ def test_pages_of_logs_and_of_ceilings_hide_small_cells(run, easy, tmp_path):
     assert "fewer than 11" in page.read_text()
 
 
+def test_the_page_of_ceilings_can_be_of_states_that_are_declared_complete(run, tmp_path):
+    rows = "episode,step,state,action,reward,terminated\n" + "".join(f"{i},0,a,{'xy'[i % 2]},1,1\n" for i in range(40))
+    (tmp_path / "a.csv").write_text(rows)
+    page, options = tmp_path / "page.html", ("--horizon", 1, "--reward-max", 1, "--complete")
+    code, _, err = run("ceilings", tmp_path / "a.csv", *options, "--html", page)
+    assert code == 0, err
+    assert page.exists()
+    assert cs.inspect(tmp_path / "a.csv", complete=True).counts.space.complete
+
+
 def test_names_of_the_user_stay_as_they_are(run, tmp_path):
     (tmp_path / "a.csv").write_text(
         "episode,step,next_state,reward_max,dose(mg),\uf8ff,action,reward\n0,0,a,1,2,3,x,1\n"

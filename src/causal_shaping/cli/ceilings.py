@@ -110,8 +110,8 @@ def ceilings(
                 known = {"fixed": gammas if isinstance(gammas, dict) else {}, "value_max": value_max, **options}
                 analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
             guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
-            admissible = logs.admissible(tables)
-            inspection = inspect_logs(tables, admissible=admissible, smallest_cell=smallest_cell, progress=progress)
+            declared: Any = {"admissible": logs.admissible(tables), "complete": logs.complete}
+            inspection = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress, **declared)
             progress(1, 1, f"Writing {html}")
             parts: Any = {"floors": floors, "sensitivity": analysis, "hidden": guide, "inspection": inspection}
             found.save_html(html, **parts, smallest_cell=smallest_cell)

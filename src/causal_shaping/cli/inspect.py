@@ -38,7 +38,7 @@ def inspect(
         tables = logs.open(progress)
         admissible = logs.admissible(tables)
         options: Any = {"level": level, "smallest_cell": smallest_cell, "admissible": admissible}
-        found = inspect_logs(tables, progress=progress, **options)
+        found = inspect_logs(tables, complete=logs.complete, progress=progress, **options)
         if admissible is not None:
             admissible.check(found.counts.space)
         if output is not None:

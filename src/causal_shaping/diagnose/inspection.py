@@ -293,6 +293,7 @@ def inspect(
     *,
     states: Iterable[Any] | None = None,
     actions: Iterable[Any] | None = None,
+    complete: bool = False,
     admissible: Admissible | None = None,
     missing: str | None = None,
     skip_bad_episodes: bool = False,
@@ -311,6 +312,7 @@ def inspect(
             its own.
         states: see `count`.
         actions: see `count`.
+        complete: see `count`.
         admissible: see `count`.
         missing: see `count`.
         skip_bad_episodes: see `count`.
@@ -336,7 +338,7 @@ def inspect(
         tables[done] = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         summaries |= {summary.source: summary for summary in summarise(tables[done])}
     progress(total - 3, total, "Counting")
-    counts = count(tables, states=states, actions=actions, admissible=admissible)
+    counts = count(tables, states=states, actions=actions, complete=complete, admissible=admissible)
 
     def compared(done: float, whole: float, what: str) -> None:
         progress(total - 2 + done / whole, total, what)
