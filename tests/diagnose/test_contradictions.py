@@ -506,10 +506,6 @@ def test_excess_masses_are_those_of_a_plain_computation(steps):
         columns = (found.step, found.state, found.action, found.total.round(9))
         assert set(zip(*(column[sure].tolist() for column in columns), strict=True)) == brute_force(counts, level)
     assert (found.p_value < 1).any()
-    if steps:
-        one = excess_masses(counts, step=1)
-        assert one.total.tolist() == found.total[found.step == 1].tolist()
-        assert one.p_value.tolist() == found.p_value[found.step == 1].tolist()
 
 
 def test_the_excess_test_keeps_its_level_and_has_power():

@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv, chdtrc
 
 from causal_shaping._compile import njit
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds._homogeneity import Pairs, Samples, pearson, permutation_p_values
 from causal_shaping.bounds._limits import lower_limit, upper_limit
-from causal_shaping.bounds._masses import SAME_REWARD
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, groups
+from causal_shaping.bounds._masses import known_next_state, reward_groups
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, begins, groups, ranges
 from causal_shaping.data.counts import MAX_REWARDS, Counts
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import ArgumentError
@@ -46,7 +45,6 @@ EXCLUSIVE = 0.1
 
 SMALLEST = 1e-100
 """P-values of excess masses below this are not distinguished."""
-
 
 MOST_DENSE = 10_000_000
 """So many numbers of a table by cell, source and bin of rewards are held at once."""
@@ -123,19 +121,7 @@ def _reward_codes(counts: Counts) -> LongArray:
     if counts.space.reward_bins is not None:
         return np.asarray(counts.space.reward_bins(counts.reward_min), dtype=np.int64)
     distinct, position = np.unique(counts.reward_min, return_inverse=True)
-    width = SAME_REWARD * np.abs(distinct).max(initial=0.0)
-    group, begin = np.zeros(len(distinct), dtype=np.int64), 0
-    for i in range(1, len(distinct)):
-        apart = distinct[i] > distinct[begin] + width
-        begin = i if apart else begin
-        group[i] = group[i - 1] + apart
-    return np.asarray(group[position])
-
-
-def known_next_state(counts: Counts) -> IntArray:
-    """Return the next state of each entry; unknown for all that ended, if a source does not log where episodes end."""
-    unlogged = (counts.terminated & (counts.next_state == UNKNOWN)).any()
-    return np.where(counts.terminated, UNKNOWN, counts.next_state) if unlogged else counts.next_state
+    return (np.cumsum(begins(reward_groups(distinct))) - 1)[position]
 
 
 def disagreements(
@@ -179,10 +165,10 @@ def disagreements(
 def _candidates(entries: Entries, level: float, progress: Progress) -> tuple[Samples, Pairs, int, int]:
     """Return the pairs whose approximate p-value is `level` or less, how many there are, and how many were compared."""
     samples = Samples(entries.outcome, entries.n)
-    begin = np.flatnonzero(_begins(entries.cell, entries.source))  # of what one source shows after one (s, x)
+    begin = np.flatnonzero(begins(entries.cell, entries.source))  # of what one source shows after one (s, x)
     end = np.append(begin[1:], len(entries.n))
     known = np.logical_and.reduceat(entries.known, begin) if len(begin) else np.zeros(0, dtype=bool)
-    first = np.append(np.flatnonzero(_begins(entries.cell[begin])), len(begin))  # of each cell
+    first = np.append(np.flatnonzero(begins(entries.cell[begin])), len(begin))  # of each cell
     cumulative = np.cumsum(np.diff(first) * (np.diff(first) - 1) // 2)
     shared, compared = int(cumulative[-1]) if len(cumulative) else 0, 0
     ends = np.searchsorted(cumulative, np.arange(BATCH, shared, BATCH)) + 1
@@ -233,21 +219,17 @@ def tables_of(found: Disagreements) -> Tables:
     lengths = np.stack([pairs.end - pairs.begin, pairs.other_end - pairs.other_begin])
     row = np.repeat([0, 1], lengths.sum(axis=1))
     table = np.concatenate([np.repeat(np.arange(len(pairs.begin)), length) for length in lengths])
-    entry = np.concatenate([_ranges(pairs.begin, pairs.end), _ranges(pairs.other_begin, pairs.other_end)])
+    entry = np.concatenate(
+        [ranges(first, size) for first, size in zip((pairs.begin, pairs.other_begin), lengths, strict=True)]
+    )
     order, begin = groups([table, entries.outcome[entry]])
     column = np.empty(len(order), dtype=np.int64)
-    column[order] = np.cumsum(_begins(table[order], entries.outcome[entry[order]])) - 1
+    column[order] = np.cumsum(begins(table[order], entries.outcome[entry[order]])) - 1
     n = np.zeros((2, len(begin)))
     n[row, column] = entries.n[entry]
     of_column = table[order][begin]
     visits = np.stack([entries.visits[pairs.begin], entries.visits[pairs.other_begin]])
-    return Tables(np.flatnonzero(_begins(of_column)), of_column, entries.first[entry[order][begin]], n, visits)
-
-
-def _ranges(begin: LongArray, end: LongArray) -> LongArray:
-    """Return the positions in ranges, one range after another."""
-    length = end - begin
-    return np.asarray(np.arange(length.sum()) + np.repeat(begin - np.append(0, np.cumsum(length)[:-1]), length))
+    return Tables(np.flatnonzero(begins(of_column)), of_column, entries.first[entry[order][begin]], n, visits)
 
 
 def smallest_confounding(tables: Tables, confidence: float = 0.95) -> FloatArray:
@@ -294,7 +276,7 @@ def smallest_confounding(tables: Tables, confidence: float = 0.95) -> FloatArray
     return result
 
 
-def excess_masses(counts: Counts, step: int | None = None, unconfounded: Sequence[int] = ()) -> Excess:
+def excess_masses(counts: Counts, unconfounded: Sequence[int] = ()) -> Excess:
     """Return the (s, x) of which sources prove more mass than there is, even with unlimited confounding.
 
     Whatever its confounding, source i proves that do(x) gives outcome o a mass of at least p_i(x, o | s), Manski's
@@ -327,7 +309,6 @@ def excess_masses(counts: Counts, step: int | None = None, unconfounded: Sequenc
 
     Args:
         counts: of a sample.
-        step: of step-indexed counts, return cells of this step only; corrected for all steps all the same.
         unconfounded: sources, by position, that are declared unconfounded. They prove p_i(o | s, x) instead of
             p_i(x, o | s); their limits are of n_i(s, x) rows, which is taken as given.
     """
@@ -344,8 +325,8 @@ def excess_masses(counts: Counts, step: int | None = None, unconfounded: Sequenc
     wide = np.where(trial[at], 0.0, entries.visits[at] ** -0.5)
     weight = np.bincount(visiting // len(counts.sources), wide, minlength=len(place))[of_place]
     if trial.any():  # of an unconfounded source: that it took x
-        of_cell = np.cumsum(_begins(entries.cell)) - 1
-        one = _begins(entries.cell, entries.source) & trial
+        of_cell = np.cumsum(begins(entries.cell)) - 1
+        one = begins(entries.cell, entries.source) & trial
         weight = weight + np.bincount(of_cell, np.where(one, entries.visits**-0.5, 0.0))[of_cell]
     sources = np.bincount(visiting // len(counts.sources), minlength=len(place))
     tests = max(1, int(counts.space.is_admissible.sum(axis=1)[place % states][sources >= 2].sum()))
@@ -359,8 +340,6 @@ def excess_masses(counts: Counts, step: int | None = None, unconfounded: Sequenc
         sizes = len(counts.sources), len(counts.space.reward_bins.edges)
         p_value = np.minimum(1.0, 2 * np.minimum(p_value, _p_values_by_reward(rows, visits, *sizes, tests)))
     order = np.argsort(-total, kind="stable")
-    if step is not None:
-        order = order[cell[order] // (states * actions) == step]
     h, s, x = (part.astype(np.int32) for part in unravelled(counts, cell[order]))
     return Excess(h, s, x, total[order], p_value[order])
 
@@ -377,7 +356,7 @@ def _totals_above_one(entries: Entries) -> tuple[LongArray, FloatArray, LongArra
 
     Entries are in the order of cell and outcome.
     """
-    begin = np.flatnonzero(_begins(entries.cell))
+    begin = np.flatnonzero(begins(entries.cell))
     mass = np.where(entries.known, entries.n / entries.visits, 0.0)
     most = np.add.reduceat(mass, begin) if len(begin) else np.zeros(0)  # a limit: sums instead of maxima
     possible = np.repeat(most > 1 + ROUNDING, np.diff(np.append(begin, len(mass))))
@@ -388,34 +367,25 @@ def _totals_above_one(entries: Entries) -> tuple[LongArray, FloatArray, LongArra
     cell = entries.cell[kept]
     total = _sum_of_maxima(cell, entries.outcome[kept], mass[kept])
     above = total > 1 + ROUNDING
-    return cell[_begins(cell)][above], total[above], kept[above[np.cumsum(_begins(cell)) - 1]]
+    return cell[begins(cell)][above], total[above], kept[above[np.cumsum(begins(cell)) - 1]]
 
 
 def _taken(entries: Entries) -> FloatArray:
     """Return how often the source of each entry took x in s."""
-    begins = _begins(entries.cell, entries.source)
-    return np.asarray(np.add.reduceat(entries.n, np.flatnonzero(begins))[np.cumsum(begins) - 1])
-
-
-def _begins(*key: npt.NDArray[np.integer[Any]]) -> BoolArray:
-    """Whether a group of equal keys begins at an entry; entries are ordered by the key."""
-    result = np.zeros(len(key[0]), dtype=bool)
-    result[:1] = True
-    for column in key:
-        result[1:] |= column[1:] != column[:-1]
-    return result
+    new = begins(entries.cell, entries.source)
+    return np.asarray(np.add.reduceat(entries.n, np.flatnonzero(new))[np.cumsum(new) - 1])
 
 
 def _sum_of_maxima(cell: LongArray, outcome: LongArray, mass: FloatArray) -> FloatArray:
     """Return, per cell, the sum over outcomes of the maximum over sources; entries are ordered by cell and outcome."""
-    begin = np.flatnonzero(_begins(cell, outcome))
-    return np.asarray(np.add.reduceat(np.maximum.reduceat(mass, begin), np.flatnonzero(_begins(cell)[begin])))
+    begin = np.flatnonzero(begins(cell, outcome))
+    return np.asarray(np.add.reduceat(np.maximum.reduceat(mass, begin), np.flatnonzero(begins(cell)[begin])))
 
 
 def _shares_of_alpha(counts: Counts, entries: Entries, kept: LongArray) -> FloatArray:
     """Return the part of its source's alpha that the limit of each of the entries `kept` gets."""
     cell, outcome, source = entries.cell[kept], entries.outcome[kept], entries.source[kept]
-    new_outcome, of_cell = _begins(cell, outcome), np.cumsum(_begins(cell)) - 1
+    new_outcome, of_cell = begins(cell, outcome), np.cumsum(begins(cell)) - 1
     of_outcome = np.cumsum(new_outcome) - 1
     exclusive = np.bincount(of_outcome)[of_outcome] == 1
     _, of_own = np.unique(of_cell * len(counts.sources) + source, return_inverse=True)

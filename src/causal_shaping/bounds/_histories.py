@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, ranges
 
 TERMINATED, TRUNCATED, UNKNOWN_END = 0, 1, 2
 """How an episode stopped: it ended, it was cut and would have gone on, or one of the two."""
@@ -160,7 +160,7 @@ class Tree(NamedTuple):
         if not len(episodes.begin):
             return np.full(horizon, np.nan)
         length = np.minimum(episodes.length, horizon)
-        row = _ranges(episodes.begin, length)
+        row = ranges(episodes.begin, length)
         owner = np.repeat(np.arange(len(length)), length)
         step, weight = row - episodes.begin[owner], episodes.weight[owner]
         paid = _sums(step, weight * episodes.reward[row], horizon)
@@ -175,12 +175,6 @@ class Tree(NamedTuple):
 def _sums(place: LongArray, values: FloatArray, size: int) -> FloatArray:
     """Return the sum of the values at each place."""
     return np.bincount(place, values, size).astype(np.float64)
-
-
-def _ranges(begin: LongArray, length: LongArray) -> LongArray:
-    """Return begin, begin + 1, ... for each of several lengths, one after the other."""
-    ends = np.cumsum(length)
-    return np.repeat(begin - ends + length, length) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def vacuous_values(

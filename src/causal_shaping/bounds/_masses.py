@@ -120,13 +120,10 @@ def _harmonise_outcomes(counts: Counts, distinct: FloatArray, side: float) -> tu
     largest of them for a ceiling, else the smallest; those in bins stay as they are.
     """
     changed: dict[str, Any] = {}
-    if (counts.terminated & (counts.next_state == UNKNOWN)).any():
-        changed["next_state"] = np.where(counts.terminated, UNKNOWN, counts.next_state)
-    width = SAME_REWARD * np.abs(distinct).max(initial=0.0)
-    if counts.discrete_rewards and (np.diff(distinct) <= width).any():
-        first = np.zeros(len(distinct), dtype=np.int64)  # of the group of each: none is wider than `width`
-        for i in range(1, len(distinct)):
-            first[i] = first[i - 1] if distinct[i] <= distinct[first[i - 1]] + width else i
+    after, first = known_next_state(counts), reward_groups(distinct)
+    if after is not counts.next_state:
+        changed["next_state"] = after
+    if counts.discrete_rewards and (first < np.arange(len(first))).any():
         last = np.searchsorted(first, first, side="right") - 1
         representative = distinct[last if side > 0 else first]
         changed["reward_min"] = representative[np.searchsorted(distinct, counts.reward_min)]
@@ -136,6 +133,21 @@ def _harmonise_outcomes(counts: Counts, distinct: FloatArray, side: float) -> tu
         return counts, distinct
     columns = {name: getattr(counts, name) for name in counts.COLUMNS} | changed
     return Counts.combined(counts.space, counts.sources, columns, population=counts.population), distinct
+
+
+def known_next_state(counts: Counts) -> IntArray:
+    """Return the next state of each entry; unknown for all that ended, if a source does not log where episodes end."""
+    unlogged = (counts.terminated & (counts.next_state == UNKNOWN)).any()
+    return np.where(counts.terminated, UNKNOWN, counts.next_state) if unlogged else counts.next_state
+
+
+def reward_groups(distinct: FloatArray) -> LongArray:
+    """Return, of rising rewards, the position of the first that differs from each by rounding alone."""
+    width, first = SAME_REWARD * np.abs(distinct).max(initial=0.0), np.arange(len(distinct))
+    if (np.diff(distinct) <= width).any():
+        for i in range(1, len(distinct)):
+            first[i] = first[i - 1] if distinct[i] <= distinct[first[i - 1]] + width else i
+    return first
 
 
 class _Entries(NamedTuple):

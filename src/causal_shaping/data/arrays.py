@@ -66,8 +66,18 @@ def checksum_of(text: str, arrays: Iterable[npt.NDArray[Any]]) -> str:
 def groups(key: Sequence[npt.NDArray[Any]]) -> tuple[LongArray, LongArray]:
     """Return the order that sorts rows by a key of several columns, and where in it each distinct key begins."""
     order = np.lexsort(key[::-1])
-    begins = np.zeros(len(order), dtype=bool)
-    begins[:1] = True
+    return order, np.flatnonzero(begins(*(column[order] for column in key)))
+
+
+def begins(*key: npt.NDArray[Any]) -> BoolArray:
+    """Whether a group of equal keys begins at a row; rows are ordered by the key."""
+    result = np.zeros(len(key[0]), dtype=bool)
+    result[:1] = True
     for column in key:
-        begins[1:] |= column[order][1:] != column[order][:-1]
-    return order, np.flatnonzero(begins)
+        result[1:] |= column[1:] != column[:-1]
+    return result
+
+
+def ranges(first: npt.NDArray[Any], size: npt.NDArray[Any]) -> LongArray:
+    """Return first, first + 1, ... for each of several sizes, one range after another."""
+    return np.asarray(np.arange(size.sum()) + np.repeat(first - np.cumsum(size) + size, size))

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from causal_shaping.data.arrays import FloatArray, LongArray
+from causal_shaping.data.arrays import FloatArray, LongArray, ranges
 
 PRIOR_ROWS = 1.0
 """Both shares are averaged with what do(x) does, which weighs as many rows as this: a ratio of 1 if nothing else."""
@@ -202,7 +202,4 @@ def tabulate(state: LongArray, action: LongArray, value: LongArray, outcome: Lon
 def _product(wholes: LongArray, parts: LongArray) -> tuple[LongArray, LongArray]:
     """Return every (position in `wholes`, position in `parts`) of equal entries; `parts` is sorted."""
     first, last = np.searchsorted(parts, wholes), np.searchsorted(parts, wholes, side="right")
-    size = last - first
-    whole = np.repeat(np.arange(len(wholes)), size)
-    begin = np.cumsum(size) - size
-    return whole, np.arange(len(whole)) - np.repeat(begin - first, size)
+    return np.repeat(np.arange(len(wholes)), last - first), ranges(first, last - first)

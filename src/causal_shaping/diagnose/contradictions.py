@@ -18,10 +18,10 @@ from causal_shaping.bounds._compare import (
     Disagreements,
     disagreements,
     excess_masses,
-    known_next_state,
     smallest_confounding,
     tables_of,
 )
+from causal_shaping.bounds._masses import known_next_state
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import ResultSequence
 from causal_shaping.data.space import UNKNOWN, Label
