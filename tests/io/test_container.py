@@ -52,7 +52,7 @@ def test_a_newer_version_is_refused(path):
 
 def test_a_version_that_is_no_longer_read_is_refused_by_name(path, monkeypatch):
     monkeypatch.setattr(container, "VERSIONS", {"sensitivity": (4, 5)})
-    with pytest.raises(FileError, match=r"written by version 1 of the format of sensitivity.* Compute it again"):
+    with pytest.raises(FileError, match=r"written by version \d of the format of sensitivity.* Compute it again"):
         load(path, "sensitivity", rows)
 
 
