@@ -100,14 +100,11 @@ class EpisodeSettings(NamedTuple):
             check_finite("value_max", self.value_max)
         if self.reward_bins is not None and self.ignore_rewards:
             raise ArgumentError("reward_bins says how an agent reads rewards. Leave it out if it reads none.")
-        return self._replace(
-            horizon=int(self.horizon),
-            reward_max=float(self.reward_max),
-            confidence=None if self.confidence is None else float(self.confidence),
-            discount=float(self.discount),
-            reward_min=None if self.reward_min is None else float(self.reward_min),
-            value_max=None if self.value_max is None else float(self.value_max),
-        )
+        plain: dict[str, Any] = {"horizon": int(self.horizon)}
+        for name in ("reward_max", "confidence", "discount", "reward_min", "value_max"):
+            value = getattr(self, name)
+            plain[name] = None if value is None else float(value)
+        return self._replace(**plain)
 
 
 def episode_ceilings(
