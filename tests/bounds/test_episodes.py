@@ -112,11 +112,11 @@ def test_an_action_that_nobody_tried_may_earn_anything():
     assert cs.episode_ceilings(logs, 1, 1.0).values[0, 0] == 0.5
     declared = cs.episode_ceilings(logs, 1, 1.0, actions=[0, 1, 2])
     assert declared.values[0, 0] == 1.0
-    assert "than the 3 declared ones." in " ".join(declared.assumptions)
+    assert "than the 3 declared or seen in the logs." in " ".join(declared.assumptions)
     assert "No source tried every action" in declared.verdict
     excluded = cs.episode_ceilings(logs, 1, 1.0, actions=[0, 1, 2], admissible={0: [0, 1]})
     assert excluded.values[0, 0] == 0.5
-    assert "only the admissible ones" in " ".join(excluded.assumptions)
+    assert "only its admissible ones" in " ".join(excluded.assumptions)
     with pytest.raises(DataError, match="action 1 is not admissible in 0"):
         cs.episode_ceilings(logs, 1, 1.0, admissible={0: [0]})
 
@@ -333,6 +333,19 @@ def test_ceilings_with_confidence_hold_all_at_once(reward_min):
             below = (found.by_source < exact.by_source - 1e-9).any() or (found.means[-1] < exact.means[-1] - 1e-9).any()
             failed += bool(below)
     assert failed <= 0.2 * 60
+
+
+def test_half_of_the_error_goes_to_first_states_and_half_to_means():
+    rng, space, logs = np.random.default_rng(0), cs.Space(["a", "b", "end"], ["go", "stay"]), []
+    for name in ("d0", "d1"):
+        state, action, reward = (rng.integers(2, size=200) for _ in range(3))
+        rows, one = np.arange(200), np.ones(200, dtype=np.int64)
+        logs.append(cs.Logs(space, name, rows, 0 * one, state, action, reward, 2 * one, one > 0, one < 0))
+    plug_in = cs.episode_ceilings(logs, 1, 1.0)
+    found = cs.episode_ceilings(logs, 1, 1.0, confidence=0.95, reward_min=0.0)
+    limits = mean_limit(plug_in.by_source[:, :2], plug_in.episodes[:, :2], 0.025 / 4)
+    np.testing.assert_allclose(found.by_source[:, :2], limits)
+    np.testing.assert_allclose(found.means[0], mean_limit(plug_in.means[0], 200, 0.025 / 2))
 
 
 def test_a_plug_in_maximum_errs_to_the_safe_side_on_average():

@@ -63,6 +63,22 @@ def paid(reward):
     return cs.count(cs.Logs(space, "s", [0], [0], [0], [0], [reward], [1], [True], [False]))
 
 
+def test_a_sensitivity_says_at_which_confounding_bounds_cross():
+    """Means of 0.3 and 0.4 in one bin: without confounding the ceiling is the smaller, the floor the larger one."""
+    space, rows, bins = cs.Space(["a", "end"], ["go", "stay"]), np.arange(10), cs.Bins(edges=(0.5,))
+    zeros = rows * 0
+    parts = [
+        cs.count(
+            cs.Logs(space, name, rows, zeros, zeros, rows % 2, zeros + mean, zeros + 1, zeros == 0, zeros == 1),
+            reward_bins=bins,
+        )
+        for name, mean in (("d0", 0.3), ("d1", 0.4))
+    ]
+    found = cs.sensitivity(parts, 1, 1.0, 0.0, confounding=(1, math.inf), plug_in=True)
+    assert "lies below its floor, 0.3 against 0.4" in found.contradictions[0]
+    assert found.contradictions[1] is None
+
+
 def test_a_floor_above_its_ceiling_is_a_contradiction_wherever_both_are_shown(tmp_path):
     ceilings = cs.value_ceilings(paid(0.0), 1, 0.0, support="any")
     floors = cs.value_floors(paid(1.0), 1, 1.0, support="any")

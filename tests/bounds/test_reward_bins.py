@@ -160,6 +160,15 @@ def test_rewards_in_bins_have_limits_too():
     assert not any("lowest one seen" in line for line in ceiling.assumptions)
 
 
+def test_the_mean_within_a_bin_has_a_limit_of_its_own():
+    """All mass is in one bin. Of a mean of 0.1, 2,000 visits show 0.08: three standard errors less."""
+    rewards = np.where(np.arange(2000) < 160, 0.999, 0.0)
+    found = cs.value_ceilings(paid(rewards, reward_bins=cs.Bins(edges=(0.0, 1.0))), 1, 1.0, confidence=0.95)
+    assert 0.1 < found.values[0, 0] < 0.2
+    found = cs.value_floors(paid(1 - rewards, reward_bins=cs.Bins(edges=(0.0, 1.01))), 1, 0.0, confidence=0.95)
+    assert 0.8 < found.values[0, 0] < 0.9
+
+
 def test_rare_losses_that_nobody_saw_do_not_break_a_ceiling():
     """What lies below the lowest bin's edge is not limited: one visit that lost a million proves no mean."""
     rewards = np.append(np.full(99, 0.5), -1e6)

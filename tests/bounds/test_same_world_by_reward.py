@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import causal_shaping as cs
 from causal_shaping.bounds._compare import excess_masses
@@ -31,6 +32,16 @@ def test_two_populations_are_told_apart_although_rewards_are_continuous():
     for compute, bound in ((cs.value_ceilings, 1.0), (cs.value_floors, 0.0)):
         with pytest.raises(ContradictionError, match="did not watch the same world"):
             compute(counts, 1, bound, confidence=0.95)
+
+
+def test_the_p_value_is_corrected_for_actions_edges_pairs_of_sources_and_kinds_of_tests():
+    """One source always earns the least, one the most. A lower limit of n in n at alpha is alpha^(1 / n)."""
+    counts = counts_of((np.full(40, True), np.full(40, 0.0)), (np.full(60, True), np.full(60, 0.99)))
+    weight = np.array([40.0, 60.0]) ** -0.5
+    share = weight / weight.sum()
+    log_alpha = brentq(lambda log: np.exp((log + np.log(share)) / [40, 60]).sum() - 1, -200, 0)
+    corrected = 2 * len(EDGES) * 2 * 2 * np.exp(log_alpha)
+    np.testing.assert_allclose(excess_masses(counts).p_value, corrected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("sizes", [(200, 2000), (300, 300)])

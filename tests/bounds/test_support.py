@@ -125,6 +125,9 @@ def test_states_with_too_few_visits_allow_anything_and_are_counted():
         few = cs.value_ceilings(both, 5, 1.0, rarest=0.5, **by_action)  # 14 visits with `go`, 4 with `stay`
         assert few.q_values[0, 0, 0] == 0.0
         assert few.q_values[0, 0, 1] > 1.0
+        rarest = 0.45 if step_indexed else 0.38  # 14 visits would be enough if there were as many cells as states
+        assert visits_needed(rarest, 2 * steps, 0.01) < 14 < visits_needed(rarest, 4 * steps, 0.01)
+        assert cs.value_ceilings(both, 5, 1.0, rarest=rarest, **by_action).q_values[0, 0, 0] > 0.0
 
 
 def test_rare_outcomes_do_not_break_ceilings_with_confidence():

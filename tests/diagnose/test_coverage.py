@@ -118,6 +118,16 @@ def test_limits_of_unseen_mass_hold(law):
     assert missed <= 22
 
 
+@pytest.mark.parametrize("measure", [cs.unseen_limit, cs.rarest_seen])
+def test_limits_hold_in_all_states_together(measure):
+    space = cs.Space(["s", "t", "o0", "o1", "o2"], ["go"])
+    columns = dict.fromkeys(("source", "action", "reward_sum", "reward_min", "reward_max", "terminated"), [0] * 6)
+    rest = {"step": None, "state": [0, 0, 0, 1, 1, 1], "next_state": [2, 3, 4] * 2, "n": [30, 5, 1] * 2}
+    both = cs.Counts.combined(space, ["source"], columns | rest)
+    alone = measure(one_state(30, 5, 1), confidence=0.975)[0]
+    np.testing.assert_allclose(measure(both, confidence=0.95)[:2], alone, rtol=1e-6)
+
+
 def test_limits_are_useful():
     """Of 1,000 visits that showed two outcomes, 4.5 visits' worth; with ten more seen once, twice their 1%."""
     assert cs.unseen_limit(one_state(500, 500))[0] == pytest.approx(0.0045, abs=2e-4)

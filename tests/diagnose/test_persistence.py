@@ -141,6 +141,8 @@ def test_given_the_past_all_arrangements_of_outcomes_give_a_valid_p_value():
         }
         found.append(p_value(columns, 99, seed))
     assert len(found) >= 200
+    extreme = 100 * np.array(found)  # of 99 permutations and the arrangement itself
+    np.testing.assert_allclose(extreme, np.maximum(1, np.round(extreme)))
     for level in (0.05, 0.1, 0.25, 0.5, 0.75):
         assert np.mean(np.array(found) <= level) <= level + 2 * np.sqrt(level * (1 - level) / len(found))
     assert min(found) < 0.1

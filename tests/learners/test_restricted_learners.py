@@ -178,6 +178,11 @@ class Ward(Walk):
         return *rest, self.info()
 
 
+def walk_on(env, action):
+    for _ in range(30):
+        env.step(action)
+
+
 def test_lists_of_admissible_actions_are_read_too():
     run = cs.train(Ward(), steps=300, horizon=30, clip="none")
     assert (run.visits[:3, 2] == 0).all()
@@ -185,6 +190,12 @@ def test_lists_of_admissible_actions_are_read_too():
     narrow = cs.Space(range(6), range(3), admissible={s: [0, 1] for s in range(4)})  # wrong in 3
     with pytest.raises(ArgumentError, match="In state 3 the environment admits 2"):
         cs.train(Ward(), claimed(narrow), steps=300, horizon=30, clip="none")
+    single = cs.ShapeReward(Ward(), claimed(narrow))
+    several = cs.VectorShapeReward(SyncVectorEnv([Ward] * 2), claimed(narrow))
+    for env, action in ((single, 0), (several, np.zeros(2, dtype=int))):
+        env.reset(seed=0)  # the space is right in the first state
+        with pytest.raises(ArgumentError, match="In state 3 the environment admits 2"):
+            walk_on(env, action)
 
 
 def test_a_space_reads_the_lists_of_an_environment():

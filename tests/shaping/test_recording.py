@@ -54,7 +54,9 @@ def test_a_wrapper_records_what_happened_with_unshaped_rewards():
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.filterwarnings("ignore:.*autoreset.*")
 def test_a_vector_records_the_episodes_of_its_parts(mode):
-    vector = cs.VectorShapeReward(SyncVectorEnv([lambda: gym.make(ID)] * 3, autoreset_mode=mode), ZERO, record=True)
+    parts = SyncVectorEnv([lambda: gym.make(ID)] * 3, autoreset_mode=mode)
+    phi = cs.Potential(np.random.default_rng(0).normal(size=len(EASY.states)), EASY)  # what it pays is not recorded
+    vector = cs.VectorShapeReward(parts, phi, record=True)
     singles = [cs.ShapeReward(gym.make(ID), ZERO, record=True) for _ in range(3)]
     vector.reset(seed=[5, 6, 7])
     for env, seed in zip(singles, (5, 6, 7), strict=True):

@@ -19,7 +19,7 @@ from causal_shaping.bounds._compare import disagreements
 from causal_shaping.bounds._joint import joint_bounds
 from causal_shaping.bounds._published import paper_ceilings
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
-from causal_shaping.bounds.settings import Confounding, Settings, merge_counts
+from causal_shaping.bounds.settings import Confounding, Settings, merge_counts, refuse_reward
 from causal_shaping.bounds.support import OBSERVED, Support, sources_without_terminations
 from causal_shaping.bounds.verdict import outlook
 from causal_shaping.data.arrays import BoolArray, FloatArray
@@ -257,17 +257,12 @@ def compute(
 
 def _refuse_reward_bound(kind: type[Bounds], counts: Counts, settings: Settings) -> None:
     """Refuse a reward bound that the logs break."""
-    name, seen, what, more = "reward_min", counts.reward_min, "floor needs a true lower", "less"
-    if kind is Ceilings:
-        name, seen, what, more = "reward_max", counts.reward_max, "ceiling needs a true upper", "more"
-    bound = settings.reward_bound
-    check_finite(name, bound)
+    name = "reward_max" if kind is Ceilings else "reward_min"
+    check_finite(name, settings.reward_bound)
+    seen = getattr(counts, name)
     entry = int((kind.SIDE * seen).argmax())
-    if settings.method == "joint" and kind.SIDE * bound < kind.SIDE * seen[entry]:
-        raise ArgumentError(
-            f"{name} is {bound}, but source {counts.sources[counts.source[entry]]!r} holds a reward of {seen[entry]}. "
-            f"A {what} bound of the reward: pass {name}={seen[entry]} or {more}."
-        )
+    if settings.method == "joint":
+        refuse_reward(name, settings.reward_bound, counts.sources[counts.source[entry]], seen[entry])
 
 
 def _warn_of_doubts(counts: Counts, settings: Settings) -> None:

@@ -31,10 +31,12 @@ from causal_shaping.bounds._histories import (
     stops,
     vacuous_values,
 )
+from causal_shaping.bounds.explanation import other_actions
+from causal_shaping.bounds.settings import refuse_reward
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, checksum_of, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.result import Result, frame_by_state, json_text, text_table
-from causal_shaping.data.space import UNKNOWN, Admissible, Bins, Space, plain
+from causal_shaping.data.space import UNKNOWN, Admissible, Bins, Space
 from causal_shaping.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -98,14 +100,11 @@ class EpisodeSettings(NamedTuple):
             check_finite("value_max", self.value_max)
         if self.reward_bins is not None and self.ignore_rewards:
             raise ArgumentError("reward_bins says how an agent reads rewards. Leave it out if it reads none.")
-        return self._replace(
-            horizon=int(self.horizon),
-            reward_max=float(self.reward_max),
-            confidence=None if self.confidence is None else float(self.confidence),
-            discount=float(self.discount),
-            reward_min=None if self.reward_min is None else float(self.reward_min),
-            value_max=None if self.value_max is None else float(self.value_max),
-        )
+        plain: dict[str, Any] = {"horizon": int(self.horizon)}
+        for name in ("reward_max", "confidence", "discount", "reward_min", "value_max"):
+            value = getattr(self, name)
+            plain[name] = None if value is None else float(value)
+        return self._replace(**plain)
 
 
 def episode_ceilings(
@@ -213,8 +212,7 @@ def episode_ceilings(
     ).checked(population=False)
     tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
     held = _read(tables, skip_bad_episodes, progress)
-    space = reduce(Space.merge, [one.space for one in held])
-    space = _declared(space, states, actions, admissible)
+    space = reduce(Space.merge, [one.space for one in held]).declared(states, actions, admissible)
     return bound_episodes([_moved(one, space) for one in held], settings, progress=progress)
 
 
@@ -377,8 +375,7 @@ class EpisodeCeilings(Result):
             "Nothing about hidden causes: they may last over the episode, and demonstrators may have seen them. Nor "
             "must states be Markov.",
             "Episodes were not selected by their outcome.",
-            f"No other actions exist than the {len(self.space.actions)} declared ones"
-            f"{', and in a state only the admissible ones' if self.space.admissible else ''}.",
+            other_actions(self.space),
             "The agent decides by what the logs hold of its episode so far: the states as they stand in the logs, its "
             f"own actions, {rewards}. One that reads more can earn more.",
             f"Only the first {_steps(self.horizon)} of an episode count.",
@@ -532,9 +529,11 @@ def _percent(share: float) -> str:
 def _read(tables: Sequence[LogTable], skip_bad_episodes: bool, progress: Progress) -> list[Logs]:
     """Return the logs of each source, checked, in memory."""
     from causal_shaping.logs.check import check_logs
+    from causal_shaping.logs.counting import keep_origin
     from causal_shaping.logs.table import fetch
 
-    result: dict[str, Logs] = {}
+    result: list[Logs] = []
+    origins: dict[str, str] = {}
     for i, table in enumerate(tables):
         progress(i, len(tables), f"Reading {table.origin}")
         table = check_logs(table, skip_bad_episodes=skip_bad_episodes)
@@ -543,33 +542,9 @@ def _read(tables: Sequence[LogTable], skip_bad_episodes: bool, progress: Progres
             names = sorted(fetch(table.rows.select("source").distinct(), table.origin)["source"].to_pylist())
             parts = [replace(table, rows=table.rows.filter(table.rows.source == name), source=name) for name in names]
         for part in parts:
-            held = part.read()
-            if held.source in result:
-                raise ArgumentError(
-                    f"Two logs are called {held.source!r}. Give each a name of its own with source=, or open them "
-                    "together if they are parts of one source."
-                )
-            result[held.source] = held
-    return list(result.values())
-
-
-def _declared(
-    space: Space,
-    states: Iterable[Any] | None,
-    actions: Iterable[Any] | None,
-    admissible: Admissible | None,
-) -> Space:
-    """Return the space with what the user declares."""
-    held = space.states if states is None else tuple(map(plain, states))
-    space = replace(
-        space,
-        states=held,
-        actions=space.actions if actions is None else tuple(map(plain, actions)),
-        terminal=space.terminal.intersection(held),
-        complete=space.complete or states is not None,
-        admissible=space.admissible if states is None and actions is None else {},
-    )
-    return space if admissible is None else space.restricted(admissible)
+            result.append(part.read())
+            keep_origin(origins, result[-1].source, table)
+    return result
 
 
 def _moved(logs: Logs, space: Space) -> Logs:
@@ -597,7 +572,8 @@ def bound_episodes(
     """
     settings = settings.checked(population=masses is not None)
     space = logs[0].space
-    _refuse_rewards(logs, settings.reward_max)
+    for one in logs:
+        refuse_reward("reward_max", settings.reward_max, one.source, float(one.reward.max()))
     held_out = [np.zeros(one.episodes, dtype=bool) for one in logs]
     if settings.confidence is not None and _must_choose(settings):
         for chosen in held_out:
@@ -615,18 +591,13 @@ def bound_episodes(
     counts, tried = np.zeros(by_state.shape, dtype=np.int64), np.zeros(by_state.shape, dtype=bool)
     for i, tree in enumerate(trees):
         counts[i, tree.first_states], tried[i, tree.first_states] = tree.sizes, tree.tried
+    about = settings._asdict()
+    bins = about.pop("reward_bins")
     return EpisodeCeilings(
+        **about,
+        reward_edges=None if bins is None else bins.edges,
         space=space,
         sources=tuple(one.source for one in logs),
-        horizon=settings.horizon,
-        reward_max=settings.reward_max,
-        confidence=settings.confidence,
-        discount=settings.discount,
-        reward_min=settings.reward_min,
-        value_max=settings.value_max,
-        reward_edges=None if settings.reward_bins is None else settings.reward_bins.edges,
-        ignore_rewards=settings.ignore_rewards,
-        fixed_length=settings.fixed_length,
         population=masses is not None,
         by_source=by_state,
         episodes=counts,
@@ -701,17 +672,6 @@ def mean_limit(mean: npt.ArrayLike, n: npt.ArrayLike, alpha: float) -> FloatArra
         inside = rel_entr(mean, middle) + rel_entr(1 - mean, 1 - middle) <= allowed
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
     return high
-
-
-def _refuse_rewards(logs: Sequence[Logs], reward_max: float) -> None:
-    """Refuse a reward bound that the logs break."""
-    for one in logs:
-        highest = float(one.reward.max())
-        if highest > reward_max:
-            raise ArgumentError(
-                f"reward_max is {reward_max}, but source {one.source!r} holds a reward of {highest}. A ceiling needs a "
-                f"true upper bound of the reward: pass reward_max={highest} or more."
-            )
 
 
 def _refuse_returns(logs: Logs, tree: Tree, settings: EpisodeSettings) -> None:

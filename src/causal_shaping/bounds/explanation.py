@@ -13,6 +13,7 @@ from causal_shaping.bounds.support import OBSERVED
 if TYPE_CHECKING:
     from causal_shaping.bounds.results import Bounds
     from causal_shaping.bounds.sensitivity import Sensitivity
+    from causal_shaping.data.space import Space
 
 
 def one_line(bounds: Bounds) -> str:
@@ -80,7 +81,7 @@ def assumptions(bounds: Bounds) -> list[str]:
     ceiling = bounds.SIDE == CEILING
     result = [
         f"No step pays {'more' if ceiling else 'less'} than {bounds.reward_bound:g}.",
-        _other_actions(bounds),
+        other_actions(bounds.space),
         "All sources and the online world are the same world.",
         "Episodes were not selected by their outcome (incident reports only would be).",
         "Hidden causes are drawn afresh each step. One that lasts over an episode, such as a patient's severity, "
@@ -132,11 +133,10 @@ def assumptions(bounds: Bounds) -> list[str]:
     return result
 
 
-def _other_actions(bounds: Bounds) -> str:
+def other_actions(space: Space) -> str:
     """Return that no other actions exist."""
-    number, few = len(bounds.space.actions), bool(bounds.space.admissible)
-    more = "; in a state, only its admissible ones do" if few else ""
-    return f"No other actions exist than the {number} declared or seen in the logs{more}."
+    more = "; in a state, only its admissible ones do" if space.admissible else ""
+    return f"No other actions exist than the {len(space.actions)} declared or seen in the logs{more}."
 
 
 def _observed(bounds: Bounds) -> str:

@@ -159,6 +159,18 @@ def _confounding_by_source(counts: Counts, confounding: Confounding) -> dict[str
     return gammas
 
 
+def refuse_reward(name: str, bound: float, source: str, seen: float) -> None:
+    """Refuse a `reward_max` or `reward_min` that a reward of a source breaks."""
+    side, what, more = (1, "ceiling needs a true upper", "more")
+    if name == "reward_min":
+        side, what, more = (-1, "floor needs a true lower", "less")
+    if side * bound < side * seen:
+        raise ArgumentError(
+            f"{name} is {bound}, but source {source!r} holds a reward of {seen}. A {what} bound of the reward: pass "
+            f"{name}={seen} or {more}."
+        )
+
+
 def check_sources(what: str, given: Iterable[str], counts: Counts) -> None:
     """Refuse names that no source has."""
     for name in given:

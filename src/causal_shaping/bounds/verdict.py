@@ -74,7 +74,8 @@ def outlook(counts: Counts, settings: Settings, found: Solution) -> Outlook:
     ceilings, bounded = np.atleast_2d(found.values), np.atleast_2d(~found.vacuous & ~found.terminal)
     suggested, error, one_row = _suggested(counts, settings, found.terminal, ceilings, bounded)
     spread = _variance(suggested, bounded)
-    share = _action_share(counts)
+    taken = counts.actions_taken()
+    share = max(float(own.max(axis=1).sum() / (own.sum() or 1.0)) for own in taken)
     # Beside the ceilings' own: rounding alone makes equal values differ.
     if spread <= 1e-18 * max(
         1e-300, _variance(ceilings, bounded), float(np.square(suggested[bounded]).max(initial=0.0))
@@ -196,17 +197,6 @@ def _backup(
     weights.data **= 2
     inherited = [discount**2 * (weights @ error) for error in errors]
     return [value, row / n[best] + inherited[0], row + inherited[1]]
-
-
-def _action_share(counts: Counts) -> float:
-    """Return how often a source takes its most frequent action of a state, at most over sources."""
-    actions, shares = len(counts.space.actions), [0.0]
-    for i in range(len(counts.sources)):
-        own = counts.source == i
-        pair = counts.state[own].astype(np.int64) * actions + counts.action[own]
-        taken = np.bincount(pair, counts.n[own], minlength=len(counts.space.states) * actions).reshape(-1, actions)
-        shares.append(float(taken.max(axis=1).sum() / (taken.sum() or 1.0)))
-    return max(shares)
 
 
 def judge(ceilings: Ceilings) -> tuple[bool | None, str]:

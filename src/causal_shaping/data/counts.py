@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -159,6 +160,12 @@ class Counts(Table, Result):
             Bins(edges=(-0.5,), quantiles=None)
         """
         return self.to_space(replace(self.space, reward_bins=bins))
+
+    def actions_taken(self) -> FloatArray:
+        """Return how often each source took each action in each state: float64 [sources, states, actions]."""
+        shape = len(self.sources), len(self.space.states), len(self.space.actions)
+        place = np.ravel_multi_index((self.source, self.state, self.action), shape)
+        return np.bincount(place, self.n, minlength=math.prod(shape)).astype(np.float64).reshape(shape)
 
     @property
     def discrete_rewards(self) -> bool:

@@ -264,6 +264,27 @@ class Space:
         }
         return replace(self, admissible=chosen)
 
+    def declared(
+        self,
+        states: Iterable[Any] | None,
+        actions: Iterable[Any] | None,
+        admissible: Admissible | None,
+        *,
+        terminal: Iterable[Any] | None = None,
+        complete: bool = False,
+    ) -> Space:
+        """Return the space with what a user declares of it, see `count`; None keeps what it has."""
+        held = self.states if states is None else tuple(map(plain, states))
+        space = replace(
+            self,
+            states=held,
+            actions=self.actions if actions is None else tuple(map(plain, actions)),
+            terminal=self.terminal.intersection(held) if terminal is None else frozenset(map(plain, terminal)),
+            complete=complete or self.complete or states is not None,
+            admissible=self.admissible if states is None and actions is None else {},
+        )
+        return space if admissible is None else space.restricted(admissible)
+
     @property
     def next_columns(self) -> tuple[str, ...]:
         """The log columns that make the label of the next state."""

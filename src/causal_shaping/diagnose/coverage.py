@@ -80,7 +80,7 @@ class Coverage(ResultSequence[SourceCoverage]):
     @cached_property
     def taken(self) -> FloatArray:
         """How often each source took each action in each state: float64 [sources, states, actions]."""
-        return actions_taken(self.counts)
+        return self.counts.actions_taken()
 
     @cached_property
     def visits(self) -> list[list[int | str]]:
@@ -159,7 +159,7 @@ def coverage(counts: Counts, *, few_visits: int = FEW_VISITS) -> Coverage:
     """
     limit = check_integer("few_visits", few_visits)
     items = []
-    for i, (source, taken) in enumerate(zip(counts.sources, actions_taken(counts), strict=True)):
+    for i, (source, taken) in enumerate(zip(counts.sources, counts.actions_taken(), strict=True)):
         visits = taken.sum(axis=1)
         acted = visits > 0
         entered = np.zeros(len(acted), dtype=bool)
@@ -176,13 +176,6 @@ def coverage(counts: Counts, *, few_visits: int = FEW_VISITS) -> Coverage:
         )
         items.append(covered)
     return Coverage(counts, tuple(items), limit)
-
-
-def actions_taken(counts: Counts) -> FloatArray:
-    """Return how often each source took each action in each state: float64 [sources, states, actions]."""
-    taken = np.zeros((len(counts.sources), len(counts.space.states), len(counts.space.actions)))
-    np.add.at(taken, (counts.source, counts.state, counts.action), counts.n)
-    return taken
 
 
 def _labels(counts: Counts, which: BoolArray) -> tuple[Label, ...]:

@@ -25,9 +25,8 @@ from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.result import Result, json_text
 from causal_shaping.diagnose._persistence import Rows, StepTest, step_tests
 from causal_shaping.diagnose.small_cells import SmallCells
-from causal_shaping.errors import ArgumentError
 from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.counting import Item, opened_logs
+from causal_shaping.logs.counting import Item, keep_origin, opened_logs
 from causal_shaping.logs.table import LogTable, fetch
 
 if TYPE_CHECKING:
@@ -249,15 +248,12 @@ def persistence_test(
     check_probability("level", level, example="0.05")
     tables = opened_logs(logs, missing=missing, memory_limit=memory_limit)
     parts: dict[str, _Sample] = {}
+    origins: dict[str, str] = {}
     for done, table in enumerate(tables):
         progress(done, 2 * len(tables), f"Reading episodes of {table.origin}")
         checked = check_logs(table, skip_bad_episodes=skip_bad_episodes)
         for source, sample in _samples(checked, episodes, MOST_ROWS // len(tables), seed).items():
-            if source in parts:
-                raise ArgumentError(
-                    f"Two logs are called {source!r}. Give each a name of its own with source=, or open them together "
-                    "if they are parts of one source."
-                )
+            keep_origin(origins, source, table)
             parts[source] = sample
     rows, unknown = _rows([parts[source] for source in sorted(parts)])
     found: list[StepTest] = []

@@ -102,29 +102,24 @@ def count(
     origins: dict[str, str] = {}
     for part, table in zip(parts, tables, strict=True):
         for name in part.sources:
-            if name in origins:
-                raise ArgumentError(
-                    f"Two logs are called {name!r}: {origins[name]} and {table.origin}. Give each a name of its own "
-                    "with source=, or open them together if they are parts of one source."
-                )
-            origins[name] = table.origin
+            keep_origin(origins, name, table)
     counts = parts[0].merge(*parts[1:])
     if bins is None and any(len(np.unique(part.reward_min)) > max_rewards for part in parts):
         counts = counts.with_reward_bins(_reward_edges(tables, Bins(quantiles=REWARD_BINS)))
     if all(given is None for given in (states, actions, terminal, admissible)) and complete <= counts.space.complete:
         return counts
-    space = counts.space
-    held = space.states if states is None else tuple(states)
-    ends = space.terminal.intersection(held) if terminal is None else map(plain, terminal)
-    space = replace(
-        space,
-        states=held,
-        actions=space.actions if actions is None else tuple(actions),
-        terminal=frozenset(ends),
-        complete=complete or space.complete or states is not None,
-        admissible=space.admissible if states is None and actions is None else {},
-    )
-    return counts.to_space(space if admissible is None else space.restricted(admissible))
+    space = counts.space.declared(states, actions, admissible, terminal=terminal, complete=complete)
+    return counts.to_space(space)
+
+
+def keep_origin(origins: dict[str, str], source: str, table: LogTable) -> None:
+    """Remember which log holds a source; refuse a second one."""
+    if source in origins:
+        raise ArgumentError(
+            f"Two logs are called {source!r}: {origins[source]} and {table.origin}. Give each a name of its own with "
+            "source=, or open them together if they are parts of one source."
+        )
+    origins[source] = table.origin
 
 
 def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:

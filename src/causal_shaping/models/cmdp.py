@@ -135,14 +135,9 @@ class TabularCMDP:
         self._check_probabilities("start", self.start)
         self._check_transitions()
 
-    @property
-    def _admissible(self) -> BoolArray:
-        """Whether an action exists in a state: bool [states, actions]."""
-        return self.space.is_admissible
-
     def _known(self, q_values: FloatArray, outside: float = -np.inf) -> FloatArray:
         """Return action values in which an action that is not admissible has the value `outside`."""
-        return np.where(self._admissible, q_values, outside) if self.space.admissible else q_values
+        return np.where(self.space.is_admissible, q_values, outside) if self.space.admissible else q_values
 
     @property
     def states(self) -> tuple[Label, ...]:
@@ -192,7 +187,7 @@ class TabularCMDP:
     @cached_property
     def reward_range(self) -> tuple[float, float]:
         """The smallest and the largest reward that a step can pay, noise of positive probability only."""
-        possible = (self.noise[..., None, :] > 0) & (self._admissible & ~self.terminal[:, None])[..., None]
+        possible = (self.noise[..., None, :] > 0) & (self.space.is_admissible & ~self.terminal[:, None])[..., None]
         rewards = self.reward[np.broadcast_to(possible, self.reward.shape)]
         return (float(rewards.min()), float(rewards.max())) if rewards.size else (0.0, 0.0)
 
@@ -503,7 +498,7 @@ class TabularCMDP:
             raise ModelError(f"{name} has shape {table.shape}; it must be {wanted}.")
         self._check_probabilities(name, table)
         if self.space.admissible:
-            excluded = ~(self._admissible | self.terminal[:, None])
+            excluded = ~(self.space.is_admissible | self.terminal[:, None])
             why = "the action is not admissible in this state"
             _refuse(name, table, (table > 0) & (excluded if len(shape) == 2 else excluded[:, None]), why)
         return table
