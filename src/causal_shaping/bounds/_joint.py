@@ -144,8 +144,8 @@ def _refuse_endless(unknown: FloatArray) -> None:
     if math.isinf(unknown[0]):
         raise ArgumentError(
             "There is no infinite-horizon bound: the states were read off the logs, and one that no log holds may pay "
-            "for ever. Declare all states with states=, or pass a discount below 1 (discount=0.99), a known upper "
-            "bound on values (value_max=), or a horizon (stationary=False)."
+            "for ever. Say that no other states exist (complete=True, when the logs are counted), or pass a discount "
+            "below 1 (discount=0.99), a known upper bound on values (value_max=), or a horizon (stationary=False)."
         )
 
 
@@ -276,6 +276,12 @@ class Agreement:
             caveats = (
                 f"the sources prove more mass than 1 of an action in a state, which chance hardly explains (p = "
                 f"{self.p_value:.1g}): they did not watch the same world, or a hidden cause lasts over the episode.",
+            )
+        if self.scaled and self.evidence.sampling is not None:
+            caveats = (
+                *caveats,
+                "limits that hold at this confidence prove more mass than 1 of an action in a state: the sources "
+                "did not watch the same world, or a hidden cause lasts over the episode, or this sample is a rare one.",
             )
         return {"scaled": self.scaled, "largest_total": self.largest_total, "caveats": caveats}
 

@@ -26,6 +26,9 @@ from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ContradictionError
 
+PLUG_IN = "a plug-in estimate, sampling error is not allowed for."
+"""The caveat of bounds of a sample without confidence."""
+
 BEYOND_ROUNDING = 1e-9
 """How far a ceiling must lie below a floor, relative to the larger, before anything is concluded from it."""
 
@@ -163,21 +166,33 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors, *, plug_in: bool = F
 
     Args:
         ceilings: with a confidence, or from population counts.
-        floors: of the same counts.
-        plug_in: accept plug-in bounds of a sample, to study them; a warning says what the mask is worth.
+        floors: of the same counts; of others, the chances that either is wrong add up.
+        plug_in: accept bounds that are not guaranteed, to study them; a warning says what the mask is worth.
 
     Raises:
-        ArgumentError: if the two bounds are not of the same problem, or are plug-in estimates.
+        ArgumentError: if the two bounds are not of the same problem, are plug-in estimates, or are not guaranteed for
+            another reason (`caveats`).
         ContradictionError: if a ceiling lies below its floor.
     """
     refuse_plug_in(plug_in, *(bounds.plug_in for bounds in (ceilings, floors)))
-    floor = refuse_crossing(ceilings, floors)
-    if ceilings.plug_in or floors.plug_in:
+    doubts = (*ceilings.caveats, *floors.caveats)
+    if doubts and not plug_in:
+        raise ArgumentError(
+            f"Bounds that are not guaranteed prove no action suboptimal: {doubts[0]} Mend that, or pass plug_in=True "
+            "to study what such bounds would say."
+        )
+    if doubts:
         warnings.warn(
-            "This mask comes from plug-in bounds: sampling error is not allowed for, and a masked action may be best.",
+            f"This mask comes from bounds that are not guaranteed, and a masked action may be best: {doubts[0]}",
             AssumptionWarning,
             stacklevel=2,
         )
+    return masked(ceilings, floors)
+
+
+def masked(ceilings: Ceilings, floors: Floors) -> BoolArray:
+    """Return which actions have a ceiling below the floor of the state, whatever the bounds are worth."""
+    floor = refuse_crossing(ceilings, floors)
     result = ceilings.q_values < (floor - _margin(floor))[..., None]
     result[..., ceilings.terminal, :] = False
     return result
@@ -237,7 +252,7 @@ def compute(
         which = "Not guaranteed:" if joint else "The paper's bound is not guaranteed here."
         warnings.warn(f"{which} {' '.join(caveats)}", AssumptionWarning, stacklevel=3)
     if settings.confidence is None and not counts.population:
-        caveats = (*caveats, "a plug-in estimate, sampling error is not allowed for.")
+        caveats = (*caveats, PLUG_IN)
     shown = "any" if not joint else support if isinstance(support, str) else "given"
     extra: dict[str, Any] = {"support": shown, "caveats": caveats}
     if doubts and kind is Ceilings:

@@ -86,6 +86,7 @@ def assumptions(bounds: Bounds) -> list[str]:
         "Episodes were not selected by their outcome (incident reports only would be).",
         "Hidden causes are drawn afresh each step. One that lasts over an episode, such as a patient's severity, "
         "breaks every bound of this kind.",
+        "The state is Markov: what follows depends on the past only through the state, bins included.",
     ]
     if bounds.value_max is not None:
         result.append(f"No state has a value above {bounds.value_max:g}{'' if bounds.stationary else ', at any step'}.")
@@ -143,9 +144,12 @@ def _observed(bounds: Bounds) -> str:
     """Return what an observed support assumes."""
     where, by_action = " at that step" if bounds.step_indexed else "", bounds.support == "observed-action"
     if bounds.rarest is not None:
-        what, visits = "a state, after an action that some source takes there,", "visits to it, all actions together"
+        what, visits = (
+            "a state, after an action that some source takes there,",
+            "visits to it with a known outcome, all actions together",
+        )
         if by_action:
-            what, visits = "an action in a state", "visits in which it was taken"
+            what, visits = "an action in a state", "visits in which it was taken and the outcome is known"
         return (
             f"Whatever can follow {what}{where} follows at least a share of {bounds.rarest:g} of the sources' pooled "
             f"{visits}. Where visits are too few to have shown such outcomes, anything may follow."
@@ -183,6 +187,7 @@ def findings(found: Sensitivity) -> list[str]:
             "These are plug-in estimates: sampling error is not allowed for, and an action that is called suboptimal "
             "here may be best. Use confidence=0.95."
         )
+    result += [f"Not guaranteed: {caveat}" for caveat in found.caveats]
     possible = [why is None for why in found.contradictions]
     if impossible := [f"{g:g}" for g, fine in zip(found.confounding, possible, strict=True) if not fine]:
         result.append(f"At a confounding of {', '.join(impossible)} the sources contradict each other.")

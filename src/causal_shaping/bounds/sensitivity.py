@@ -22,7 +22,7 @@ import numpy.typing as npt
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import explanation
 from causal_shaping.bounds._sweeps import best_of
-from causal_shaping.bounds.ceilings import compute, provably_suboptimal, refuse_crossing, refuse_plug_in
+from causal_shaping.bounds.ceilings import PLUG_IN, compute, masked, refuse_plug_in
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, check_sources, merge_counts
 from causal_shaping.bounds.support import Support
@@ -58,6 +58,7 @@ class Sensitivity(Result):
         breakdown: float64 [states], the largest Gamma at which the best action is singled out; NaN if there is none.
         bounded: bool [states], states in which some source acted.
         plug_in: the bounds are plug-in estimates: what is called provably suboptimal may be so by chance.
+        caveats: why else bounds at some Gamma are not guaranteed, even if every assumption holds, in sentences.
     """
 
     space: Space
@@ -71,6 +72,7 @@ class Sensitivity(Result):
     breakdown: FloatArray
     bounded: BoolArray
     plug_in: bool = False
+    caveats: tuple[str, ...] = ()
 
     KIND: ClassVar[str] = "sensitivity"
     ARRAYS: ClassVar[Mapping[str, Any]] = MappingProxyType(
@@ -88,7 +90,7 @@ class Sensitivity(Result):
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of everything that it holds."""
-        about = json_text([self.space.to_json(), self.confounding, self.contradictions, self.plug_in])
+        about = json_text([self.space.to_json(), self.confounding, self.contradictions, self.plug_in, self.caveats])
         return checksum_of(about, [getattr(self, name) for name in self.ARRAYS])
 
     def rows(self) -> list[dict[str, Any]]:
@@ -139,7 +141,12 @@ class Sensitivity(Result):
         names = ("state", "best_action", "breakdown", "ceilings", "floors")
         rows = zip(self.bounded, *columns, strict=True)
         states = [dict(zip(names, row, strict=True)) for bounded, *row in rows if bounded]
-        about = {"plug_in": self.plug_in, "confounding": self.rows(), "findings": self.findings()}
+        about = {
+            "plug_in": self.plug_in,
+            "caveats": self.caveats,
+            "confounding": self.rows(),
+            "findings": self.findings(),
+        }
         return json_text(about | {"states": states})
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -161,6 +168,7 @@ class Sensitivity(Result):
             "contradictions": self.contradictions,
             "best_action": self.best_action.tolist(),
             "plug_in": self.plug_in,
+            "caveats": self.caveats,
         }
         container.save(path, self.KIND, table, metadata, space=self.space, checksum=self.checksum)
 
@@ -198,6 +206,7 @@ class Sensitivity(Result):
             breakdown=column("breakdown")[0],
             bounded=column("bounded")[0],
             plug_in=held["plug_in"],
+            caveats=tuple(held["caveats"]),
         )
 
     def __repr__(self) -> str:
@@ -261,7 +270,7 @@ def sensitivity(
     refuse_plug_in(plug_in, estimated)
     options: dict[str, Any] = {"horizon": horizon, "support": support, "confidence": confidence, "discount": discount}
     options["rarest"] = rarest
-    done = 0
+    done, caveats = 0, dict[str, None]()
 
     def bounds(gamma: float, left: int) -> tuple[Ceilings, Floors]:
         nonlocal done
@@ -269,8 +278,10 @@ def sensitivity(
         above = Settings(reward_bound=reward_max, confounding=given, value_max=value_max, **options)
         below = Settings(reward_bound=reward_min, confounding=given, **options)
         try:
-            pair = compute(Ceilings, held, above, doubts=False), compute(Floors, held, below, doubts=False)
-            refuse_crossing(*pair)
+            with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # the result holds the caveats
+                pair = compute(Ceilings, held, above, doubts=False), compute(Floors, held, below, doubts=False)
+            masked(*pair)  # or an error
+            caveats.update(dict.fromkeys(caveat for one in pair for caveat in one.caveats if caveat != PLUG_IN))
             return pair
         finally:
             done += 1
@@ -290,15 +301,11 @@ def sensitivity(
     others = q_values < best_of(q_values)[:, None] - TIE
     exist = held.space.is_admissible & ~lowest.terminal[:, None]
 
-    def mask(above: Ceilings, below: Floors) -> BoolArray:
-        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # the result is marked instead
-            return provably_suboptimal(above, below, plug_in=True)
-
     def singles_out(worse: BoolArray) -> BoolArray:
         return np.asarray((worse[0] | ~others).all(axis=-1) & others.any(axis=-1))
 
     nothing, none = np.full(len(others), np.nan), np.zeros(len(others), dtype=bool)
-    masks = {gamma: mask(*pair) for gamma, pair in found.items()}
+    masks = {gamma: masked(*pair) for gamma, pair in found.items()}
     tested = {gamma: singles_out(worse) for gamma, worse in masks.items()}
     return Sensitivity(
         space=held.space,
@@ -309,9 +316,10 @@ def sensitivity(
         singled_out=np.array([tested.get(g, none) for g in gammas]),
         contradictions=tuple(why.get(g) for g in gammas),
         best_action=np.nanargmax(q_values, axis=-1).astype(np.int32),
-        breakdown=_breakdown(tested, lambda gamma, left: singles_out(mask(*bounds(gamma, left)))),
+        breakdown=_breakdown(tested, lambda gamma, left: singles_out(masked(*bounds(gamma, left)))),
         bounded=~lowest.vacuous[0] & ~lowest.terminal,
         plug_in=estimated,
+        caveats=tuple(caveats),
     )
 
 

@@ -11,8 +11,8 @@ never above the ceiling. Sampling error nu is added, since suggestion and ceilin
 
     left^2 = (var(suggested - ceiling) + nu^2) / var(suggested).
 
-It is a ratio of differences: no multiple of the rewards changes it, and no constant added to them, where episodes do
-not end early. It is a guess, not a bound: `validation/run.py verdict` measures how often it is wrong.
+It is a ratio of differences: no multiple of the rewards changes it, and no constant added to them where that moves all
+ceilings of a step alike (not where an end, worth 0, may follow that nobody saw). It is a guess, not a bound: `validation/run.py verdict` measures how often it is wrong.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _why(ceilings: Ceilings, found: Outlook) -> str:
     assert found.error is not None
     assert found.rows is not None
     rows = max(2.0, float(f"{found.rows:.1g}"))
-    source = f"a randomised source of about {rows:,.0f} rows for each action in each state would"
+    source = f"a randomised source of about {rows:,.0f} rows for each action in each state would leave less"
     if rows > MANY_ROWS:
         source = "states differ so little in value that a randomised source would need more rows than can be had"
     if found.error**2 > found.left**2 / 2:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 # fmt: off
 OPTIONS = (
-    "action", "actions", "admissible", "bins", "coins", "confidence", "confounding", "counted_in", "counts",
+    "action", "actions", "admissible", "bins", "coins", "complete", "confidence", "confounding", "counted_in", "counts",
     "demonstrator", "discount", "episode", "episodes", "first_step", "fixed", "fixed_length", "hidden", "horizon",
     "html", "ignore_rewards", "learner", "level", "memory_limit", "method", "missing", "next_state", "plug_in",
     "potential", "rarest", "reward", "reward_bins", "reward_max", "reward_min", "seed", "seeds", "skip_bad_episodes",

@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 
 from causal_shaping.data.arrays import BoolArray
-from causal_shaping.data.space import UNKNOWN, Label, Space
+from causal_shaping.data.space import UNKNOWN, Label, Space, plain
 from causal_shaping.errors import ArgumentError
 
 DISCRETE = (gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
@@ -59,8 +59,12 @@ class Numbers:
         return int(np.ravel_multi_index(tuple(np.ravel(action) - self.start), self.sizes))
 
 
-def match_actions(space: Space, own: Space | None, numbers: range, *, claims: bool) -> Sequence[Label] | None:
+def match_actions(
+    space: Space, own: Space | None, numbers: range, *, claims: bool, names: Sequence[Any] | None = None
+) -> Sequence[Label] | None:
     """Return the label that each action of an environment has in a space; None if that cannot be told.
+
+    Without names, actions that are named in the logs and numbered in the environment are taken to be in one order.
 
     Args:
         space: the potential's.
@@ -68,9 +72,14 @@ def match_actions(space: Space, own: Space | None, numbers: range, *, claims: bo
         numbers: the environment's numbers.
         claims: whether the potential claims something of these actions, as ceilings do: one that the space does not
             hold is an error then.
+        names: the label of each of the environment's actions, as the user gives them.
     """
     labels: Sequence[Label] | None = numbers
-    if own is not None and len(own.actions) == len(numbers):
+    if names is not None:
+        labels = [plain(name) for name in names]
+        if len(labels) != len(numbers):
+            raise ArgumentError(f"actions names {len(labels)} actions, but the environment has {len(numbers)}.")
+    elif own is not None and len(own.actions) == len(numbers):
         labels = own.actions
     elif all(isinstance(label, int) for label in space.actions):
         known: list[Any] = sorted(space.actions)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN, Label, Space
-from causal_shaping.errors import ArgumentError, CausalShapingError, DataError
+from causal_shaping.errors import CausalShapingError, DataError
 from causal_shaping.shaping._shaper import Shaper
 
 CODES = {"state": "i", "action": "i", "next_state": "i", "reward": "d", "terminated": "b", "truncated": "b"}
@@ -22,11 +22,8 @@ class Recording:
     """The steps of one environment, or of several side by side, with states and actions by label."""
 
     def __init__(self, shaper: Shaper, environments: int = 1) -> None:
-        if shaper.actions is None:
-            raise ArgumentError(
-                "What the agent does cannot be recorded: the environment's actions are numbers, and the potential's "
-                f"space has {len(shaper.potential.space.actions)} names for {len(shaper.numbers.all)} of them."
-            )
+        shaper.need_names()
+        assert shaper.actions is not None
         self._shaper, space = shaper, shaper.potential.space
         self._states: dict[Label, int] = {label: i for i, label in enumerate(space.states)}
         actions = (*space.actions, *(label for label in shaper.actions if space.find_action(label) == UNKNOWN))
@@ -66,14 +63,8 @@ class Recording:
 
     def refuse_inadmissible(self, action: Any, i: int = 0) -> None:
         """Refuse an action that the space excludes: it could not be counted."""
-        state = self._state[i]
-        if self._space.admissible and 0 <= state < len(self._space.states):
-            number = self._actions[self._shaper.numbers.position(action)]
-            if not self._space.is_admissible[state, number]:
-                raise ArgumentError(
-                    f"Action {self._space.actions[number]!r} is not admissible in state {self._space.states[state]!r}, "
-                    "so that it cannot be recorded. Choose among the admissible ones: potential.space.admissible."
-                )
+        if self._space.admissible:
+            self._shaper.refuse_inadmissible(self._state[i], action)
 
     def _met(self, observation: Any) -> int:
         return self._states.setdefault(self._shaper.label(observation), len(self._states))

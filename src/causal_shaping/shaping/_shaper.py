@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +13,7 @@ from gymnasium.vector.utils import iterate
 from causal_shaping._checks import check_choice, check_discount
 from causal_shaping.data.arrays import BoolArray, LongArray
 from causal_shaping.data.potential import UNSEEN, Potential
-from causal_shaping.data.space import Label as StateLabel, Space, plain
+from causal_shaping.data.space import UNKNOWN, Label as StateLabel, Space, plain
 from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.shaping._actions import (
     Numbers,
@@ -40,6 +40,7 @@ class Shaper:
         time_limit: str,
         discount: float | None,
         label: Label | None,
+        names: Sequence[Any] | None = None,
     ) -> None:
         check_choice("time_limit", time_limit, TIME_LIMITS)
         self.potential, self.bootstrap = potential, time_limit == "bootstrap"
@@ -57,9 +58,12 @@ class Shaper:
                 "horizon, or use one without steps: ceilings.potential(step_indexed=False)."
             )
         self.numbers, own = Numbers(actions), space_of(env)
-        self.actions = match_actions(potential.space, own, self.numbers.all, claims=bool(potential.assumptions))
+        claims = bool(potential.assumptions)
+        self.actions = match_actions(potential.space, own, self.numbers.all, claims=claims, names=names)
+        numbered = all(isinstance(label, int) for label in potential.space.actions)
+        self.named = self.actions is not None and (numbered or own is not None or names is not None)
         # What an environment says of its actions is compared where the potential claims that some are not admissible.
-        self.restricted = bool(potential.assumptions and potential.space.admissible and self.actions is not None)
+        self.restricted = bool(claims and potential.space.admissible and self.actions is not None)
         self._compared = {UNSEEN}
         if self.restricted and own is not None:
             compare_admissible(potential.space, own)
@@ -137,7 +141,30 @@ class Shaper:
             self._compared.add(position)
             mask = admitted(info, len(self.actions))
             if mask is not None:
+                self.need_names()
                 refuse_excluded(self.potential.space, position, mask, self.actions)
+
+    def need_names(self) -> None:
+        """Refuse to guess which of the potential's actions is which of the environment's."""
+        if not self.named:
+            names = ", ".join(map(str, self.potential.space.actions))
+            raise ArgumentError(
+                f"The logs name their actions ({names}), and the environment numbers its {len(self.numbers.all)}. Say "
+                "which is which: actions=[...], the names in the order of the numbers."
+            )
+
+    def refuse_inadmissible(self, position: int, action: Any) -> None:
+        """Refuse an action that the potential's space excludes in a state."""
+        space = self.potential.space
+        if self.named and 0 <= position < len(space.states):
+            assert self.actions is not None
+            label = self.actions[self.numbers.position(action)]
+            number = space.find_action(label)
+            if number != UNKNOWN and not space.is_admissible[position, number]:
+                raise ArgumentError(
+                    f"Action {label!r} is not admissible in state {space.states[position]!r}: the potential claims that "
+                    "it does not exist there. Choose among the admissible ones: potential.space.admissible."
+                )
 
     def phi(self, position: int, h: int) -> float:
         """Return the potential of one state; 0 beyond the horizon."""

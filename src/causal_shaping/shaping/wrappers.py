@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import gymnasium as gym
@@ -53,7 +53,8 @@ class _Shaping(RecordConstructorArgs):
         in_file = isinstance(potential, (str, os.PathLike))
         recorded = os.fspath(potential) if in_file else json.loads(found.to_json())  # type: ignore[arg-type]
         RecordConstructorArgs.__init__(self, potential=recorded, **options, record=bool(record), _disable_deepcopy=True)
-        self._shaper = Shaper(env, actions, observations, found, **options)
+        names = options.pop("actions")
+        self._shaper = Shaper(env, actions, observations, found, **options, names=names)
         self._recording = Recording(self._shaper, record) if record else None
 
     @property
@@ -71,12 +72,14 @@ class _Shaping(RecordConstructorArgs):
 
         An agent that sees no more than the state draws its actions without the hidden noise, however it learns: its
         logs are unconfounded, `confounding={"agent": 1.0}`. Merged with the counts of the demonstrators, they tighten
-        the ceilings while it learns. Three things to mind:
+        the ceilings while it learns. What to mind:
 
         - Pass `confidence=`, and leave steps pooled. After a few visits a share is no bound, and an agent that is told
           so would not look again; the limits of pooled counts hold although what it saw decides what it tries.
         - An agent that sees more than the state, such as the numbers behind bins or an image, may act on what the
           state leaves out: then it is a source like any other, with a confounding of more than 1.
+        - These are all steps so far. Merge them with the counts of the demonstrators, not with counts that hold the
+          agent already: rows that count twice make limits too narrow.
         - A state that the potential does not know is added to the space of the logs.
 
         Args:
@@ -130,11 +133,14 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         discount: the agent's; by default the potential's.
         label: a function from an observation to a state's label, one of `potential.space.states`: for a binned column
             the number of the bin, which `potential.space.bins[column]` gives.
+        actions: the names of the environment's actions in the order of their numbers, where the logs name actions and
+            the environment does not; needed to record, and to compare admissible actions.
         record: keep what the agent does, about 22 bytes a step; `logs` returns it as one more source.
 
     Raises:
         ArgumentError: if the potential comes from ceilings, and the environment has an action that they do not count;
-            in a step, if its `info["action_mask"]` admits one that the potential's space excludes there.
+            in a step, if its `info["action_mask"]` admits one that the potential's space excludes there, or the agent
+            takes such an action.
 
     Examples:
         >>> import gymnasium as gym
@@ -156,16 +162,19 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         time_limit: str = "bootstrap",
         discount: float | None = None,
         label: Label | None = None,
+        actions: Sequence[Any] | None = None,
         record: bool = False,
     ) -> None:
         if isinstance(env, VectorEnv):
             raise ArgumentError("This is a vector of environments: use VectorShapeReward.")
         if any(isinstance(one, gym.wrappers.Autoreset) for one in wrappers_of(env)):
             raise ArgumentError("Shape the reward inside gymnasium.wrappers.Autoreset: it hides where episodes end.")
-        options = {"time_limit": time_limit, "discount": discount, "label": label}
+        names = None if actions is None else list(actions)
+        options = {"time_limit": time_limit, "discount": discount, "label": label, "actions": names}
         self._set_up(env, env.action_space, env.observation_space, potential, int(record), **options)
         gym.Wrapper.__init__(self, env)
         self._before: float | None = None
+        self._position = UNSEEN
         self._h = 0
         self._returns = (0.0, 0.0)
 
@@ -175,6 +184,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         self._h, self._returns = 0, (0.0, 0.0)
         position = self._shaper.met(observation)
         self._before = self._shaper.phi(position, 0)
+        self._position = position
         if self._shaper.restricted:
             self._shaper.compare(position, info)
         if self._recording is not None:
@@ -183,8 +193,8 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act, and get the shaped reward."""
-        if self._recording is not None:
-            self._recording.refuse_inadmissible(action)
+        if self._shaper.restricted:
+            self._shaper.refuse_inadmissible(self._position, action)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if self._before is None:
             raise ArgumentError("The episode has not begun: call reset() before the first step.")
@@ -197,7 +207,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
                 shaper.compare(position, info)
         shaping = shaped_reward(0.0, shaper.discount, self._before, after)
         shaped = float(reward) + shaping
-        self._before = after
+        self._before, self._position = after, position
         if self._recording is not None:
             self._recording.add(action, float(reward), observation, terminated, truncated, position=position)
         self._returns = (self._returns[0] + float(reward), self._returns[1] + shaped)
@@ -222,6 +232,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         time_limit: str = "bootstrap",
         discount: float | None = None,
         label: Label | None = None,
+        actions: Sequence[Any] | None = None,
         record: bool = False,
     ) -> None:
         if not isinstance(env, VectorEnv):
@@ -229,7 +240,8 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         inside = getattr(env.unwrapped, "envs", None)
         makers = getattr(env.unwrapped, "env_fns", None)  # of environments that live in other processes
         one = inside[0] if inside else makers[0]() if makers else env
-        options = {"time_limit": time_limit, "discount": discount, "label": label}
+        names = None if actions is None else list(actions)
+        options = {"time_limit": time_limit, "discount": discount, "label": label, "actions": names}
         spaces = (env.single_action_space, env.single_observation_space)
         self._set_up(one, *spaces, potential, env.num_envs if record else 0, **options)
         if makers and not inside:
