@@ -149,9 +149,14 @@ def test_rare_outcomes_do_not_break_ceilings_with_confidence():
 def test_confidence_assumes_the_default_unless_told_otherwise():
     world = cs.load_world("lavacross-easy")
     counts = cs.count([world.collect(name, 2000) for name in world.demonstrators])
-    assert cs.value_ceilings(counts, 20, -0.1, confidence=0.95).rarest == RAREST
+    found = cs.value_ceilings(counts, 20, -0.1, confidence=0.95)
+    assert found.rarest == RAREST
+    assert (found.support_error, found.limits_error) == pytest.approx(
+        (0.05 * SUPPORT_SHARE, 0.05 * (1 - SUPPORT_SHARE))
+    )
     assert cs.value_ceilings(counts, 20, -0.1).rarest is None
-    assert cs.value_ceilings(counts, 20, -0.1, confidence=0.95, support="any").rarest is None
+    found = cs.value_ceilings(counts, 20, -0.1, confidence=0.95, support="any")
+    assert (found.rarest, found.support_error, found.limits_error) == (None, 0.0, pytest.approx(0.05))
 
 
 # States that no log holds ---------------------------------------------------------------------------------

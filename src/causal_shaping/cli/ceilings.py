@@ -16,9 +16,6 @@ from causal_shaping.errors import ArgumentError, AssumptionWarning
 if TYPE_CHECKING:
     from causal_shaping.logs.summary import Summary
 
-MANY_UNKNOWN = 0.01
-"""More episodes with an unknown end than this, as a share of a source's, are worth a note."""
-
 
 @takes_logs
 def ceilings(
@@ -127,6 +124,8 @@ def ceilings(
 
 def _note_episodes(episodes: list[Summary], horizon: int, stationary: bool) -> None:
     """Warn where logged episodes are longer than the horizon, and where many do not tell how they ended."""
+    from causal_shaping.diagnose.inspection import MANY_UNKNOWN
+
     for item in episodes:
         if item.longest > horizon and not stationary:
             warnings.warn(
