@@ -125,7 +125,7 @@ def main():
         returns = np.mean([q_learning(cs.ShapeReward(Patient(), potential), 300, seed) for seed in range(20)], axis=0)
         print(f"{name:>7}:", *(f"{part.mean():6.1f}" for part in np.split(returns, 6)))
 
-    env = cs.ShapeReward(Patient(), phi, record=True)
+    env = cs.ShapeReward(Patient(), phi, actions=DRUGS, record=True)
     print("The wards alone:", *(f"{phi((1, stage)):.1f}" for stage in (2, 5, 8)))
     for patients in (300, 3_000):
         q_learning(env, patients, seed=0)

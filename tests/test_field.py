@@ -175,6 +175,7 @@ def test_point_09_every_result_says_that_episodes_were_not_selected_by_their_out
     for found in results:
         assert any("not selected by their outcome" in sentence for sentence in found.assumptions)
         assert "not selected by their outcome" in found.summary()
+        assert any("The state is Markov" in sentence for sentence in found.assumptions)
     assert any("not selected by their outcome" in sentence for sentence in results[0].potential().assumptions)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import causal_shaping as cs
 from causal_shaping.bounds.ceilings import refuse_crossing
-from causal_shaping.errors import ContradictionError
+from causal_shaping.errors import ArgumentError, ContradictionError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")
 
@@ -91,3 +91,38 @@ def test_a_floor_above_its_ceiling_is_a_contradiction_wherever_both_are_shown(tm
             conclude()
         for why in ("sampling error", "more confounded than declared", "the same world", "lasts over the episode"):
             assert why in str(error.value)
+
+
+def opposed(rows=18):
+    """Two sources that always take x; after it one always sees 1, the other 0."""
+    space, n = cs.Space(["a", "end"], ["x"]), np.arange(rows)
+    zeros = n * 0
+    columns = [n, zeros, zeros, zeros]
+    each = [cs.Logs(space, f"pays {r}", *columns, zeros + r, zeros + 1, zeros == 0, zeros == 1) for r in (0, 1)]
+    return cs.count(each, step_indexed=True)
+
+
+def test_limits_that_prove_more_than_there_is_void_the_guarantee_and_what_follows_from_it():
+    counts = opposed()
+    with pytest.warns(cs.AssumptionWarning, match="limits that hold at this confidence prove more mass than 1"):
+        ceilings = cs.value_ceilings(counts, 1, 1.0, confidence=0.95, support="any")
+    with pytest.warns(cs.AssumptionWarning):
+        floors = cs.value_floors(counts, 1, 0.0, confidence=0.95, support="any")
+    assert not ceilings.guaranteed
+    assert not floors.guaranteed
+    with pytest.raises(ArgumentError, match="not guaranteed prove no action suboptimal: the sources prove"):
+        cs.provably_suboptimal(ceilings, floors)
+    found = cs.sensitivity(counts, 1, 1.0, 0.0, confidence=0.95, support="any", confounding=(math.inf,))
+    assert found.caveats == ceilings.caveats
+    assert f"Not guaranteed: {ceilings.caveats[0]}" in found.summary()
+
+
+def test_a_mask_needs_more_than_the_paper_s_bound():
+    space = cs.Space(["a", "end"], ["x", "y"])
+    rows = {"episode": [0, 1], "step": [0, 0], "state": [0, 0], "action": [0, 1], "reward": [1.0, 0.0]}
+    counts = cs.count(cs.Logs(space, "s", **rows, next_state=[1, 1], terminated=[True] * 2, truncated=[False] * 2))
+    with pytest.warns(cs.AssumptionWarning):
+        published = cs.value_ceilings(counts, 2, 0.5, method="paper")
+    floors = cs.value_floors(counts, 2, 0.0, support="any")
+    with pytest.warns(cs.AssumptionWarning, match="not guaranteed, and a masked action may be best"):
+        cs.provably_suboptimal(published, floors, plug_in=True)

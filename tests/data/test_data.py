@@ -389,7 +389,7 @@ def test_impossible_admissible_actions_are_refused():
         space.restricted({1: []})
     with pytest.raises(UnknownNameError, match="There is no action 'fly'"):
         space.restricted({1: ["fly"]})
-    with pytest.raises(DataError, match="the string 'go'"):
+    with pytest.raises(DataError, match=r"are 'go'\. Give a list"):
         space.restricted({1: "go"})
     with pytest.raises(ArgumentError, match=r"mask of shape \(2, 2\).*of shape \(3,\)"):
         space.restricted(np.ones(3, dtype=bool))

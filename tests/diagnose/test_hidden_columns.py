@@ -223,3 +223,10 @@ def test_columns_that_are_not_there_are_named():
         cs.confounding_of(frame, [], source="ward", state="unit")
     opened = cs.open_logs(frame, source="ward", state="unit", hidden=["severe"])
     assert cs.confounding_of(opened, "severe")[0].column == "severe"
+
+
+def test_a_constant_column_hides_nothing():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"episode": range(400), "step": 0, "state": "s", "constant": "c", "terminated": True})
+    frame["action"], frame["reward"] = rng.integers(2, size=400), rng.integers(3, size=400) / 7
+    assert [item.p_value for item in cs.confounding_of(frame, ["constant"], source="ward", draws=19)] == [1.0]

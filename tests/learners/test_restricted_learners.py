@@ -208,14 +208,24 @@ def test_a_space_reads_the_lists_of_an_environment():
 def test_an_inadmissible_action_is_not_recorded():
     space = cs.Space(range(6), ["slow", "quick", "cheap"], admissible={0: ["slow", "quick"]})
     phi = cs.Potential.zero(space)
-    env = cs.ShapeReward(Walk(), phi, record=True)
+    env = cs.ShapeReward(Walk(), phi, actions=space.actions, record=True)
     env.reset(seed=0)
-    with pytest.raises(ArgumentError, match="Action 'cheap' is not admissible in state 0, so that it cannot be rec"):
+    with pytest.raises(ArgumentError, match="Action 'cheap' is not admissible in state 0 of"):
         env.step(2)
     env.step(1)
     assert env.logs().space.admissible == space.admissible
-    vector = cs.VectorShapeReward(SyncVectorEnv([Walk] * 2), phi, record=True)
+    vector = cs.VectorShapeReward(SyncVectorEnv([Walk] * 2), phi, actions=space.actions, record=True)
     vector.reset(seed=0)
     with pytest.raises(ArgumentError, match="Action 'cheap' is not admissible in state 0"):
         vector.step(np.array([0, 2]))
     cs.ShapeReward(Walk(), phi).reset(seed=0)
+
+
+def test_an_agent_that_takes_an_action_which_ceilings_exclude_is_stopped():
+    space = cs.Space(range(6), range(3), admissible={0: [0, 1]})
+    env = cs.ShapeReward(Walk(), cs.Potential(np.zeros(6), space, assumptions=("It is a ceiling.",)))
+    env.reset(seed=0)
+    env.step(1)
+    env.reset(seed=0)
+    with pytest.raises(ArgumentError, match="Action 2 is not admissible in state 0 of the potential's space"):
+        env.step(2)

@@ -107,7 +107,7 @@ def test_a_label_of_ones_own_need_not_know_the_end():
         return {i: f"place {i}" for i in range(5)}[observation]
 
     space = cs.Space([f"place {i}" for i in range(5)], ["slow", "quick", "cheap"])
-    env = cs.ShapeReward(Walk(), cs.Potential.zero(space), label=label, record=True)
+    env = cs.ShapeReward(Walk(), cs.Potential.zero(space), label=label, actions=space.actions, record=True)
     env.reset(seed=0)
     over = False
     while not over:
@@ -152,8 +152,21 @@ def test_what_cannot_be_recorded_is_told():
     with pytest.raises(CausalShapingError, match="The agent has not taken a step yet"):
         cs.ShapeReward(gym.make(ID), ZERO, record=True).logs()
     names = cs.Potential.zero(cs.Space(range(6), ["a", "b", "c", "d"]))
-    with pytest.raises(CausalShapingError, match=r"cannot be recorded.*4 names for 3"):
+    with pytest.raises(CausalShapingError, match=r"name their actions \(a, b, c, d\).*actions=\[\.\.\.\]"):
         cs.ShapeReward(Walk(), names, record=True)
+    with pytest.raises(CausalShapingError, match="actions names 2 actions, but the environment has 3"):
+        cs.ShapeReward(Walk(), names, actions=["a", "b"], record=True)
+
+
+def test_actions_that_logs_name_are_never_matched_by_their_order():
+    """Names that were read off logs are sorted; the environment's numbers need not be."""
+    phi = cs.Potential.zero(cs.Space(range(6), ["left", "right", "wait"]))
+    with pytest.raises(CausalShapingError, match="Say which is which"):
+        cs.ShapeReward(Walk(), phi, record=True)
+    env = cs.ShapeReward(Walk(), phi, actions=["wait", "right", "left"], record=True)
+    env.reset(seed=0)
+    env.step(0)
+    assert env.logs().to_pandas()["action"].tolist() == ["wait"]
 
 
 # What it is for -------------------------------------------------------------------------------------------

@@ -144,8 +144,8 @@ def _refuse_endless(unknown: FloatArray) -> None:
     if math.isinf(unknown[0]):
         raise ArgumentError(
             "There is no infinite-horizon bound: the states were read off the logs, and one that no log holds may pay "
-            "for ever. Say that no other states exist (complete=True, when the logs are counted), or pass a discount "
-            "below 1 (discount=0.99), a known upper bound on values (value_max=), or a horizon (stationary=False)."
+            "for ever. Pass complete=True if no other states exist, or discount=0.99, or a known upper bound on values "
+            "(value_max=), or bound a finite horizon."
         )
 
 

@@ -181,13 +181,14 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors, *, plug_in: bool = F
             f"Bounds that are not guaranteed prove no action suboptimal: {doubts[0]} Mend that, or pass plug_in=True "
             "to study what such bounds would say."
         )
+    result = masked(ceilings, floors)
     if doubts:
         warnings.warn(
             f"This mask comes from bounds that are not guaranteed, and a masked action may be best: {doubts[0]}",
             AssumptionWarning,
             stacklevel=2,
         )
-    return masked(ceilings, floors)
+    return result
 
 
 def masked(ceilings: Ceilings, floors: Floors) -> BoolArray:

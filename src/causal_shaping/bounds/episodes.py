@@ -337,6 +337,8 @@ class EpisodeCeilings(Result):
     def verdict(self) -> str:
         """For how many steps these logs bound what an episode can earn, in words."""
         here, useful = self.shares[-1], self.useful_horizon
+        if not self.episodes.any():
+            return "No episode is left to bound anything with."
         if np.isnan(here):
             return "The logged episodes earn the most that is possible: no ceiling can be below that."
         words = f"At {_steps(self.horizon)} the ceiling closes {_percent(here)} of the gap between the vacuous value "

@@ -206,8 +206,8 @@ class Space:
         """Return the admissible actions of the states in which not all are."""
         result = {}
         for state, actions in admissible.items():
-            if isinstance(actions, str):
-                raise DataError(f"The admissible actions of {state!r} are the string {actions!r}. Give a list of them.")
+            if isinstance(actions, str) or not isinstance(actions, Iterable):
+                raise DataError(f"The admissible actions of {state!r} are {actions!r}. Give a list of them.")
             label = self.states[self.state_position(state)]
             held = frozenset(self.actions[self.action_position(action)] for action in actions)
             if not held and label not in self.terminal:

@@ -23,6 +23,9 @@ import numpy as np
 
 from causal_shaping.data.arrays import FloatArray, LongArray, ranges
 
+ROUNDING = 1e-9
+"""Log ratios below this are rounding."""
+
 PRIOR_ROWS = 1.0
 """Both shares are averaged with what do(x) does, which weighs as many rows as this: a ratio of 1 if nothing else."""
 
@@ -158,7 +161,8 @@ class _Parts:
 
 def p_value(found: Ties, without: Sequence[Ties]) -> float:
     """Return how often samples without a tie show as much: by squared log ratios, each in units of its own error."""
-    squares = np.array([ties.log_ratio**2 for ties in (found, *without)])
+    ratios = np.array([ties.log_ratio for ties in (found, *without)])
+    squares = np.where(np.abs(ratios) > ROUNDING, ratios, 0.0) ** 2
     error = squares.mean(axis=0)
     scaled = np.divide(squares, error, out=np.zeros_like(squares), where=error > 0) @ found.weight
     return float((scaled >= scaled[0] * (1 - 1e-12)).mean())

@@ -139,7 +139,10 @@ class Inspection(Result):
 
     def _hides_return(self, item: Summary) -> bool:
         """Whether the mean return of a source could tell a count that is hidden, such as that of deaths."""
-        return any(map(SmallCells(self.smallest_cell).hides, (item.episodes, *self._ends(item))))
+        own = self.counts.source == self.counts.sources.index(item.source)
+        _, reward = np.unique(self.counts.reward_min[own], return_inverse=True)
+        paid = np.bincount(reward, self.counts.n[own]).tolist() if self.counts.discrete_rewards else []
+        return any(map(SmallCells(self.smallest_cell).hides, (item.episodes, *self._ends(item), *paid)))
 
     @staticmethod
     def _ends(item: Summary) -> tuple[int, int, int]:

@@ -94,6 +94,8 @@ def count(
     tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
     if check:
         tables = [check_logs(table, skip_bad_episodes=skip_bad_episodes) for table in tables]
+    if not isinstance(reward_bins, Bins | None):
+        raise ArgumentError(f"reward_bins is {reward_bins!r}; pass Bins(edges=...) or Bins(quantiles=...).")
     bins = reward_bins or next((table.reward_bins for table in tables if table.reward_bins), None)
     if bins is None and any(_samples_many_rewards(table, max_rewards) for table in tables):
         bins = Bins(quantiles=REWARD_BINS)

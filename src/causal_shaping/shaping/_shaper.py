@@ -162,8 +162,8 @@ class Shaper:
             number = space.find_action(label)
             if number != UNKNOWN and not space.is_admissible[position, number]:
                 raise ArgumentError(
-                    f"Action {label!r} is not admissible in state {space.states[position]!r}: the potential claims that "
-                    "it does not exist there. Choose among the admissible ones: potential.space.admissible."
+                    f"Action {label!r} is not admissible in state {space.states[position]!r} of the potential's space. "
+                    "Choose among the admissible ones, potential.space.admissible, or declare it when logs are counted."
                 )
 
     def phi(self, position: int, h: int) -> float:

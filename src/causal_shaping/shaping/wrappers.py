@@ -38,7 +38,7 @@ class _Shaping(RecordConstructorArgs):
     def _set_up(
         self,
         env: Any,
-        actions: Any,
+        action_space: Any,
         observations: Any,
         potential: GivenPotential,
         record: int,
@@ -48,13 +48,13 @@ class _Shaping(RecordConstructorArgs):
 
         `record` is the number of environments to record, 0 for none.
         """
-        require_discrete(actions)
+        require_discrete(action_space)
         found = as_potential(potential)
         in_file = isinstance(potential, (str, os.PathLike))
         recorded = os.fspath(potential) if in_file else json.loads(found.to_json())  # type: ignore[arg-type]
         RecordConstructorArgs.__init__(self, potential=recorded, **options, record=bool(record), _disable_deepcopy=True)
         names = options.pop("actions")
-        self._shaper = Shaper(env, actions, observations, found, **options, names=names)
+        self._shaper = Shaper(env, action_space, observations, found, **options, names=names)
         self._recording = Recording(self._shaper, record) if record else None
 
     @property
@@ -193,7 +193,9 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act, and get the shaped reward."""
-        if self._shaper.restricted:
+        if self._recording is not None:
+            self._recording.refuse_inadmissible(action)
+        elif self._shaper.restricted:
             self._shaper.refuse_inadmissible(self._position, action)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if self._before is None:
