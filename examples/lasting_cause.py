@@ -29,6 +29,19 @@ def stays(doctor, prefers, lasts, seed):
     return pd.DataFrame(rows, columns=names)
 
 
+def with_memory(log):
+    """Return the log with what the stay has shown so far as its state: good and bad days with each drug."""
+    days = {(drug, paid): (log.action == drug) & (log.reward == paid) for drug in DRUGS for paid in (1.0, 0.0)}
+    today = pd.DataFrame(days).astype(int)
+    after = today.groupby(log.episode).cumsum()
+    return log.assign(state=text_of(after - today), next_state=text_of(after))
+
+
+def text_of(days):
+    """Return counts of days as labels such as 1-0-0-1."""
+    return days.astype(str).agg("-".join, axis=1)
+
+
 def optimum(lasts):
     """Return the most that a policy can earn in a stay, by trying one drug and keeping to what heals."""
     if not lasts:
@@ -65,6 +78,13 @@ def main():
         episodes = cs.episode_ceilings(logs, DAYS, 1.0, confidence=0.95)
         print(f"episode ceiling {episodes.values[0, 0]:.3f} (without logs {float(DAYS):.0f})")
         print()
+
+    logs = [with_memory(log) for log in logs]  # those of the cause that lasts
+    counts = cs.count(logs, complete=True)
+    ceilings = cs.value_ceilings(counts, DAYS, 1.0, confounding=1.0, confidence=0.95)
+    first = counts.space.state_position("0-0-0-0")
+    print(f"with memory: optimum {optimum(lasts=True):.3f}, ceiling {ceilings.values[0, first]:.3f}")
+    print(f"with memory: persistence test, p = {cs.persistence_test(logs).p_value:.2g}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from causal_shaping.data.space import Label, Space
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, AssumptionWarning
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,13 @@ class AdmissibleActions:
             raise ArgumentError(
                 f"{self.path} names no state that is known; its first one is {example}, a known one "
                 f"{' '.join(_texts(space.states[0]))}. Columns with bins hold the number of the bin."
+            )
+        if strange := sorted(self.pairs.keys() - {_texts(state) for state in space.states}):
+            warnings.warn(
+                f"{self.path} names {len(strange)} states that the logs do not hold, such as {' '.join(strange[0])}. "
+                "They change nothing; a state that the file leaves out admits all actions.",
+                AssumptionWarning,
+                stacklevel=2,
             )
 
 

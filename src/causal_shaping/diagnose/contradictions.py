@@ -178,7 +178,12 @@ class Contradictions(ResultSequence[Contradiction]):
         if self.items:
             return [*result, *self._items_in_words()]
         nothing = "No two sources contradict each other. That does not prove that they are unconfounded."
-        if self.compared < self.shared:
+        if self.shared and not self.compared:
+            nothing = (
+                f"Sources could not be compared: each of the {self.shared} state-actions that two of them took holds "
+                "rows without a known outcome."
+            )
+        elif self.compared < self.shared:
             nothing += f" {self.compared} of {self.shared} state-actions that two sources took were compared; "
             nothing += "the others hold rows without a known outcome."
         return [*result, nothing]

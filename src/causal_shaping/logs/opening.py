@@ -155,6 +155,12 @@ def open_logs(
         columns["source_fits"] = rows["source"].cast("string") == found.source
     columns |= {name: rows[column] for name, column in found.places.items()}
     carried = {name: f"h{i}" for i, name in enumerate(listed(hidden)) if name not in parts}
+    taken = {action, reward, episode, step, *listed(terminated), *listed(truncated)}
+    if outcome := sorted(taken & carried.keys()):
+        raise ArgumentError(
+            f"hidden names {outcome[0]!r}, which has another meaning in these logs. Only what was known before the "
+            "action can have been hidden from the log."
+        )
     columns |= {inside: raw.column(name, "hidden") for name, inside in carried.items()}
     return LogTable(
         rows=_completed(rows.select(**columns), list(absent.values()) if absent else [None] * len(parts)),
