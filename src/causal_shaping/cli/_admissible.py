@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from causal_shaping.cli._terminal import complain
 from causal_shaping.data.space import Label, Space
-from causal_shaping.errors import ArgumentError, AssumptionWarning
+from causal_shaping.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,10 @@ class AdmissibleActions:
                 f"{' '.join(_texts(space.states[0]))}. Columns with bins hold the number of the bin."
             )
         if strange := sorted(self.pairs.keys() - {_texts(state) for state in space.states}):
-            warnings.warn(
+            complain(
+                "warning",
                 f"{self.path} names {len(strange)} states that the logs do not hold, such as {' '.join(strange[0])}. "
                 "They change nothing; a state that the file leaves out admits all actions.",
-                AssumptionWarning,
-                stacklevel=2,
             )
 
 
