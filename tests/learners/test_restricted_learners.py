@@ -229,3 +229,16 @@ def test_an_agent_that_takes_an_action_which_ceilings_exclude_is_stopped():
     env.reset(seed=0)
     with pytest.raises(ArgumentError, match="Action 2 is not admissible in state 0 of the potential's space"):
         env.step(2)
+    for mode in AutoresetMode:
+        several = cs.VectorShapeReward(SyncVectorEnv([Walk], autoreset_mode=mode), env.potential)
+        several.reset(seed=0)
+        while True:  # back to where episodes begin, if environments begin anew by themselves
+            _, _, terminated, truncated, _ = several.step(np.array([1]))
+            if (terminated | truncated).any():
+                break
+        if mode == AutoresetMode.DISABLED:
+            several.reset(seed=0)
+        if mode == AutoresetMode.NEXT_STEP:
+            several.step(np.array([2]))  # no action is taken in it
+        with pytest.raises(ArgumentError, match="Action 2 is not admissible in state 0 of the potential's space"):
+            several.step(np.array([2]))

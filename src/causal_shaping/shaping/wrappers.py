@@ -251,6 +251,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         VectorWrapper.__init__(self, env)
         self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         self._before: FloatArray = np.zeros(env.num_envs)
+        self._positions: LongArray = np.full(env.num_envs, UNSEEN)
         self._h: LongArray = np.zeros(env.num_envs, dtype=np.int64)
         self._returns: FloatArray = np.zeros((2, env.num_envs))
         self._ended: BoolArray = np.zeros(env.num_envs, dtype=bool)
@@ -279,7 +280,9 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
 
     def _begin(self, which: BoolArray, observations: Any) -> None:
         if which.any():
-            first = self._phi(which, self._shaper.all_met(observations, self.observation_space, which), 0)
+            positions = self._shaper.all_met(observations, self.observation_space, which)
+            self._positions = np.where(which, positions, self._positions)
+            first = self._phi(which, positions, 0)
             self._before = np.where(which, first, self._before)
             self._h = np.where(which, 0, self._h)
             self._returns = np.where(which, 0.0, self._returns)
@@ -294,6 +297,13 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             for i in np.flatnonzero(which):
                 self._shaper.compare(positions[i], {name: info[name][i] for name in told})
 
+    def _refuse_inadmissible(self, action: Any, i: int) -> None:
+        """Refuse an action that the space excludes in the state of environment i."""
+        if self._recording is not None:
+            self._recording.refuse_inadmissible(action, i)
+        else:
+            self._shaper.refuse_inadmissible(int(self._positions[i]), action)
+
     def _record_beginnings(self, which: BoolArray, observations: Any) -> None:
         if self._recording is not None and which.any():
             for i, one in enumerate(iterate(self.observation_space, observations)):
@@ -302,10 +312,10 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
 
     def step(self, actions: Any) -> tuple[Any, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """Act, and get the shaped rewards."""
-        if self._recording is not None:
+        if self._recording is not None or self._shaper.restricted:
             for j, action in enumerate(iterate(self.action_space, actions)):
                 if not (self._ended[j] and self._mode == AutoresetMode.NEXT_STEP):
-                    self._recording.refuse_inadmissible(action, j)
+                    self._refuse_inadmissible(action, j)
         observations, rewards, terminated, truncated, info = self.env.step(actions)
         shaper, over = self._shaper, terminated | truncated
         needed = ~is_final(terminated, truncated, shaper.bootstrap)
@@ -321,7 +331,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         shaping = np.where(fresh, 0.0, shaped_reward(0.0, shaper.discount, self._before, after))
         shaped = rewards + shaping
         self._returns = np.where(fresh, 0.0, self._returns + np.stack([rewards, shaped]))
-        self._before, self._ended = after, over
+        self._before, self._ended, self._positions = after, over, positions
         if self._recording is not None:
             seen = list(iterate(self.observation_space, observations))
             for j, action in enumerate(iterate(self.action_space, actions)):
