@@ -22,7 +22,7 @@ import numpy.typing as npt
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import explanation
 from causal_shaping.bounds._sweeps import best_of
-from causal_shaping.bounds.ceilings import PLUG_IN, compute, masked, refuse_plug_in
+from causal_shaping.bounds.ceilings import PLUG_IN, compute, masked, refuse_crossing, refuse_plug_in
 from causal_shaping.bounds.results import Ceilings, Floors
 from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, check_sources, merge_counts
 from causal_shaping.bounds.support import Support
@@ -280,7 +280,7 @@ def sensitivity(
         try:
             with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # the result holds the caveats
                 pair = compute(Ceilings, held, above, doubts=False), compute(Floors, held, below, doubts=False)
-            masked(*pair)  # or an error
+            refuse_crossing(*pair)
             caveats.update(dict.fromkeys(caveat for one in pair for caveat in one.caveats if caveat != PLUG_IN))
             return pair
         finally:

@@ -1,4 +1,4 @@
-"""Which states and actions the sources show, and how believable it is that every possible outcome was seen.
+"""Which states and actions the sources show, and what their visits say of outcomes that none of them saw.
 
 - `coverage`: per source, what it shows of the space and how much mass it can prove.
 - `unseen_mass`: per state, an estimate of how much of what follows was never seen.

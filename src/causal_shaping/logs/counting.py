@@ -74,7 +74,7 @@ def count(
             `Space.restricted`.
         missing: for files and tables, the label of missing values in state columns; see `open_logs`.
         max_rewards: if a log has more distinct rewards than this, all rewards are cut into bins.
-        reward_bins: the bins of rewards, as edges or a number of quantiles; by default 32 quantiles of all logs, where
+        reward_bins: the bins of rewards, `Bins` by edges or by quantiles; by default 32 quantiles of all logs, where
             bins are needed. Later logs need the same edges to be merged: `reward_bins=counts.space.reward_bins`.
         check: look for bad rows first. This needs the rows of an episode in order, and so takes longer than the
             counting; leave it out only for files that have been checked before.
