@@ -16,12 +16,6 @@ import numpy as np
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 
-FULL_DOUBT = 1e-6
-"""How likely a single cell is to mislead under the hypothesis that a source can be trusted everywhere."""
-
-PART_DOUBTS = (0.1, 0.3, 0.5, 0.8)
-"""Shares of states in which a source may mislead, under the hypotheses that it can be trusted in the others."""
-
 BLUNT = 4.0
 """How many visits a source is worth that is trusted in some states only: it cannot silence what the agent sees."""
 
@@ -46,6 +40,16 @@ class Shape(NamedTuple):
     discount: float
 
 
+class Hypotheses(NamedTuple):
+    """Whom to trust, and where; the first says: nobody."""
+
+    prior: FloatArray  # [hypotheses], logarithms
+    component: IntArray  # [hypotheses], the component that is trusted, -1 for none
+    doubt: FloatArray  # [hypotheses], how likely it is to mislead in a cell, or in a state
+    by_state: BoolArray  # [hypotheses], whether it misleads in whole states
+    blunt: BoolArray  # [hypotheses], whether it is worth at most `BLUNT` visits even where it is trusted
+
+
 class Guess(NamedTuple):
     """What logs say, read-only; components are the confounded sources, then their pool if there are several."""
 
@@ -61,7 +65,7 @@ class Guess(NamedTuple):
     strength: FloatArray  # [cells, components], B, 0 where a component has no data
     sharpness: FloatArray  # [cells, components + 1], the concentration of the likelihood, that of flat comes last
     blunt: FloatArray  # [cells, components], the same for at most `BLUNT` visits
-    prior: FloatArray  # [hypotheses], logarithms
+    hypotheses: Hypotheses
 
 
 class Memory(NamedTuple):
@@ -71,6 +75,7 @@ class Memory(NamedTuple):
     edges: FloatArray  # [bins - 1], the edges of bins of rewards; empty if rewards are distinguished by value
     sizes: LongArray  # [4], nodes, entries and levels in use; whether an end was seen
     met: BoolArray  # [states], which states were seen, in logs or online
+    surprises: FloatArray  # [2], outcomes that were new to their state, of actions tried before, and how many to expect
     group_first: LongArray  # [groups], where its nodes begin
     group_size: LongArray  # [groups]
     group_room: LongArray  # [groups]
@@ -197,23 +202,34 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
         memory.sizes[3] = 1
     else:
         memory.met[after] = True
+    if memory.unknown[cell] and memory.total[cell] > 0.0:
+        known = memory.group_size[group] - (1 if new else 0)
+        memory.surprises[0] += 1.0 if new else 0.0
+        memory.surprises[1] += 1.0 / ((known + 1.0) * (memory.total[cell] + 1.0))
     entry = find_entry(memory, cell, node)
-    components = guess.strength.shape[1]
-    if components:
-        _judge(shape, guess, memory, cell, entry, new, times)
+    if guess.strength.shape[1]:
+        _judge(shape, guess, memory, cell, entry, times)
     memory.seen[entry] += times
     memory.total[cell] += times
 
 
 @njit(nogil=True)
-def _judge(shape, guess, memory, cell, entry, new, times):  # type: ignore[no-untyped-def]
+def possible(memory, cell, group):  # type: ignore[no-untyped-def]
+    """Return the number of possible outcomes of a cell; the unknown one counts by how often there were surprises."""
+    if not memory.unknown[cell]:
+        return float(memory.group_size[group])
+    return memory.group_size[group] + (1.0 + memory.surprises[0]) / (1.0 + memory.surprises[1])
+
+
+@njit(nogil=True)
+def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped-def]
     """Update the likelihoods of all hypotheses for an outcome that is about to be counted."""
     group = cell if shape.by_action else cell // shape.actions
     place, components, logged = cell // shape.actions, guess.strength.shape[1], entry < len(guess.lower)
     # A new outcome was one of those that were possible, or none of them: it gets one more share of the flat part.
-    k = memory.group_size[group] + (1 if memory.unknown[cell] else 0)
+    k = possible(memory, cell, group)
     proven, free = guess.lower[entry] if logged else 0.0, guess.free[cell]
-    parts, sources = len(PART_DOUBTS), guess.n.shape[1]
+    prior, component, doubts, by_state, _ = guess.hypotheses
     for c in range(components):
         if guess.strength[cell, c] == 0.0 or memory.ratio[cell, c] == -np.inf:
             continue
@@ -221,22 +237,18 @@ def _judge(shape, guess, memory, cell, entry, new, times):  # type: ignore[no-un
         mean = proven + free * (weight + guess.flat[cell, c] / k)
         flat = proven + free / k
         sharp, dull = guess.sharpness[cell, c], guess.sharpness[cell, components]
-        gain, seen, total = 0.0, memory.seen[entry], memory.total[cell]
+        seen, total = memory.seen[entry], memory.total[cell]
         if times == 1.0:
             gain = math.log((seen + sharp * mean) / (total + sharp))
             gain -= math.log((seen + dull * flat) / (total + dull))
         else:
             gain = _polya(seen + sharp * mean, total + sharp, times) - _polya(seen + dull * flat, total + dull, times)
-        before = memory.ratio[cell, c]
-        memory.evidence[1 + c] += log_mix(before + gain, FULL_DOUBT) - log_mix(before, FULL_DOUBT)
-        memory.ratio[cell, c] = before + gain
-        before = memory.state_ratio[place, c]
-        memory.state_ratio[place, c] = before + gain
-        if c < sources and before > -np.inf:
-            for i in range(parts):
-                doubt = PART_DOUBTS[i]
-                at = 1 + components + c * parts + i
-                memory.evidence[at] += log_mix(before + gain, doubt) - log_mix(before, doubt)
+        here, there = memory.ratio[cell, c], memory.state_ratio[place, c]
+        memory.ratio[cell, c], memory.state_ratio[place, c] = here + gain, there + gain
+        for h in range(1, len(prior)):
+            before = there if by_state[h] else here
+            if component[h] == c and before > -np.inf:
+                memory.evidence[h] += log_mix(before + gain, doubts[h]) - log_mix(before, doubts[h])
 
 
 @njit(nogil=True)
@@ -246,45 +258,32 @@ def _polya(part, whole, times):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def draw_hypothesis(rng, guess, memory):  # type: ignore[no-untyped-def]
-    """Return a hypothesis, drawn from what is believed of them."""
-    score = guess.prior + memory.evidence
+def belief(guess, memory):  # type: ignore[no-untyped-def]
+    """Return the probability of each hypothesis."""
+    score = guess.hypotheses.prior + memory.evidence
     chance = np.exp(score - score.max())
-    left = rng.random() * chance.sum()
-    for hypothesis in range(len(chance)):
-        left -= chance[hypothesis]
-        if left < 0.0:
-            return hypothesis
-    return 0
+    return chance / chance.sum()
 
 
 @njit(nogil=True)
 def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     """Draw a world: a hypothesis, whom it trusts where, then proven masses, labels and free mass of every cell."""
-    components, sources, parts = guess.strength.shape[1], guess.n.shape[1], len(PART_DOUBTS)
-    hypothesis, component, doubt = 0, -1, FULL_DOUBT
-    if components:
-        hypothesis = draw_hypothesis(rng, guess, memory)
-    if hypothesis > components:
-        component, doubt = (hypothesis - 1 - components) // parts, PART_DOUBTS[(hypothesis - 1 - components) % parts]
-    elif hypothesis > 0:
-        component = hypothesis - 1
-    partly, at, trusted = hypothesis > components, 0, -1
+    chance, left, hypothesis = belief(guess, memory), rng.random(), 0
+    while hypothesis < len(chance) - 1 and left >= chance[hypothesis]:
+        left -= chance[hypothesis]
+        hypothesis += 1
+    _, component, doubts, by_state, blunts = guess.hypotheses
+    c, doubt, blunt, at, sure = component[hypothesis], doubts[hypothesis], blunts[hypothesis], 0, False
     for cell in range(len(memory.head)):
-        if component >= 0 and not partly:
-            sure = rng.random() < chance_of_trust(memory.ratio[cell, component], doubt)
-            trusted = component if sure else -1
-        elif component >= 0 and cell % shape.actions == 0:
-            sure = rng.random() < chance_of_trust(memory.state_ratio[cell // shape.actions, component], doubt)
-            trusted = component if sure else -1
-        here = trusted
-        if here >= 0 and guess.strength[cell, here] == 0.0:
-            here = -1
-        drawn.trusted[cell] = here
-        drawn.first[cell] = at
-        if sources and memory.head[cell] >= 0 and memory.head[cell] < len(guess.lower):
+        if c >= 0 and not by_state[hypothesis]:
+            sure = rng.random() < chance_of_trust(memory.ratio[cell, c], doubt)
+        elif c >= 0 and cell % shape.actions == 0:
+            sure = rng.random() < chance_of_trust(memory.state_ratio[cell // shape.actions, c], doubt)
+        trusted = c if sure and guess.strength[cell, c] > 0.0 else -1
+        drawn.trusted[cell], drawn.first[cell] = trusted, at
+        if 0 <= memory.head[cell] < len(guess.lower):
             _draw_proven(rng, shape, guess, memory, cell)
-        at = _draw_free(rng, shape, guess, memory, cell, here, partly, drawn, at)
+        at = _draw_free(rng, shape, guess, memory, cell, trusted, blunt, drawn, at)
     drawn.first[len(memory.head)] = at
     return hypothesis
 
@@ -351,11 +350,11 @@ def _draw_proven(rng, shape, guess, memory, cell):  # type: ignore[no-untyped-de
 
 
 @njit(nogil=True)
-def _draw_free(rng, shape, guess, memory, cell, trusted, partly, drawn, at):  # type: ignore[no-untyped-def]
+def _draw_free(rng, shape, guess, memory, cell, trusted, blunt, drawn, at):  # type: ignore[no-untyped-def]
     """Draw what free mass does, and write the transitions of a cell; return where the next cell's begin."""
     group = cell if shape.by_action else cell // shape.actions
     nodes, known = memory.group_first[group], memory.group_size[group]
-    k = known + (1 if memory.unknown[cell] else 0)
+    k = possible(memory, cell, group)
     logs = len(guess.lower)
     free, entry = 1.0, memory.head[cell]
     while entry >= 0:
@@ -365,7 +364,7 @@ def _draw_free(rng, shape, guess, memory, cell, trusted, partly, drawn, at):  # 
     strength, flat = 1.0, 1.0
     if trusted >= 0:
         strength, flat = guess.strength[cell, trusted], guess.flat[cell, trusted]
-        if partly:
+        if blunt:
             strength = min(strength, BLUNT)
     reward, unknown, whole = 0.0, 0.0, 0.0
     entry = memory.head[cell]
@@ -382,7 +381,7 @@ def _draw_free(rng, shape, guess, memory, cell, trusted, partly, drawn, at):  # 
         memory.share[entry] = rng.standard_gamma(own) if own > 0.0 else 0.0
         whole += memory.share[entry]
         entry = memory.link[entry]
-    rest = rng.standard_gamma(strength * flat) if k > 0 else 0.0
+    rest = rng.standard_gamma(strength * flat)
     whole += rest
     if whole <= 0.0:  # smaller than any number: the largest part takes all
         whole = rest = 1.0
@@ -391,9 +390,7 @@ def _draw_free(rng, shape, guess, memory, cell, trusted, partly, drawn, at):  # 
         memory.share[entry] /= whole
         entry = memory.link[entry]
     # The flat part, broken like a stick; each piece goes to one of the k possible outcomes, all equally likely.
-    left = rest / whole if k > 0 else 0.0
-    if k == 0:
-        unknown = free
+    left = rest / whole
     for stick in range(STICKS):
         if left <= 0.0:
             break
@@ -401,7 +398,7 @@ def _draw_free(rng, shape, guess, memory, cell, trusted, partly, drawn, at):  # 
         piece = left if last else left * (1.0 - rng.random() ** (1.0 / (strength * flat)))
         left -= piece
         node = int(rng.random() * k)
-        if node == known:
+        if node >= known:
             unknown += free * piece
             continue
         entry = memory.head[cell]
@@ -469,27 +466,20 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
 @njit(nogil=True)
 def mean_world(shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     """Write the mean of the posterior: what each component predicts, weighed by how far it is trusted."""
-    components, sources, parts = guess.strength.shape[1], guess.n.shape[1], len(PART_DOUBTS)
-    chance = np.ones(1)
-    if components:
-        score = guess.prior + memory.evidence
-        chance = np.exp(score - score.max())
-        chance /= chance.sum()
+    components, chance = guess.strength.shape[1], belief(guess, memory)
+    _, component, doubts, by_state, blunts = guess.hypotheses
     logs, at = len(guess.lower), 0
     trust = np.zeros((components + 1, 2))  # sharp, blunt; flat comes last
     for cell in range(len(memory.head)):
         group, place = cell if shape.by_action else cell // shape.actions, cell // shape.actions
         nodes, known = memory.group_first[group], memory.group_size[group]
-        k = known + (1 if memory.unknown[cell] else 0)
+        k = possible(memory, cell, group)
         trust[:] = 0.0
-        for c in range(components):
-            if guess.strength[cell, c] == 0.0:
-                continue
-            trust[c, 0] = chance[1 + c] * chance_of_trust(memory.ratio[cell, c], FULL_DOUBT)
-            if c < sources:
-                for i in range(parts):
-                    share = chance_of_trust(memory.state_ratio[place, c], PART_DOUBTS[i])
-                    trust[c, 1] += chance[1 + components + c * parts + i] * share
+        for h in range(1, len(chance)):
+            c = component[h]
+            if guess.strength[cell, c] > 0.0:
+                ratio = memory.state_ratio[place, c] if by_state[h] else memory.ratio[cell, c]
+                trust[c, 1 if blunts[h] else 0] += chance[h] * chance_of_trust(ratio, doubts[h])
         trust[components, 0] = max(0.0, 1.0 - trust.sum())
         drawn.first[cell], drawn.trusted[cell] = at, -1
         total, free = memory.total[cell], guess.free[cell]
@@ -499,7 +489,7 @@ def mean_world(shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
             for b in range(2):
                 if trust[c, b] > 0.0:
                     sharp = guess.sharpness[cell, c] if b == 0 else guess.blunt[cell, c]
-                    spread += trust[c, b] * sharp * free * flat / max(k, 1) / (total + sharp)
+                    spread += trust[c, b] * sharp * free * flat / k / (total + sharp)
         entry = memory.head[cell]
         while entry >= 0:
             p = 0.0
@@ -520,9 +510,7 @@ def mean_world(shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
             i = nodes + node
             reward += spread * memory.node_paid[i] / memory.node_times[i]
         drawn.reward[cell] = reward
-        drawn.unknown[cell] = spread if memory.unknown[cell] else 0.0
-        if k == 0:
-            drawn.unknown[cell] = 1.0
+        drawn.unknown[cell] = spread * (k - known)
         at = _spread(shape, memory, nodes, known, spread, drawn, at)
     drawn.first[len(memory.head)] = at
 

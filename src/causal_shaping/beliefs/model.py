@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from causal_shaping.beliefs._kernels import BLUNT, PART_DOUBTS, Guess, Memory, Shape, observe
+from causal_shaping.beliefs._kernels import BLUNT, Guess, Hypotheses, Memory, Shape, observe
 from causal_shaping.bounds._masses import Evidence, reward_groups
 from causal_shaping.bounds.settings import CEILING, Settings
 from causal_shaping.bounds.support import Unrestricted, reward_keys, terminal_states, unrestricted_cells
@@ -46,7 +46,7 @@ def empty_guess(cells: int, places: int) -> Guess:
         strength=np.zeros((cells, 0)),
         sharpness=np.ones((cells, 1)),
         blunt=np.zeros((cells, 0)),
-        prior=np.zeros(1),
+        hypotheses=hypotheses(0, 0),
     )
 
 
@@ -244,7 +244,7 @@ class Model:
             strength=strength,
             sharpness=sharpness,
             blunt=blunt,
-            prior=_prior(sources, components),
+            hypotheses=hypotheses(sources, components),
         )
 
     def memory(self, steps: int) -> Memory:
@@ -262,14 +262,11 @@ class Model:
         link[tail[some]] = -1
         ratio = np.where(self.refuted, -np.inf, 0.0)
         by_state = ratio.reshape(self.places, shape.actions, components).sum(axis=1)
-        evidence = np.zeros(len(guess.prior))
-        with np.errstate(divide="ignore"):
-            for c in range(components):
-                evidence[1 + c] = math.log(1e-6) * np.isinf(ratio[:, c]).sum()
-                if c < guess.n.shape[1]:
-                    for i, doubt in enumerate(PART_DOUBTS):
-                        at = 1 + components + c * len(PART_DOUBTS) + i
-                        evidence[at] = math.log(doubt) * np.isinf(by_state[:, c]).sum()
+        held = guess.hypotheses
+        evidence = np.zeros(len(held.prior))
+        for h in range(1, len(evidence)):
+            refuted = np.isinf(by_state if held.by_state[h] else ratio)[:, held.component[h]]
+            evidence[h] = math.log(held.doubt[h]) * refuted.sum()
         level = np.zeros(max(len(self.level), MAX_REWARDS))
         level[: len(self.level)] = self.level
         sizes = np.array([known, entries, len(self.level), int(self.can_end)])
@@ -279,6 +276,7 @@ class Model:
             edges=self.edges,
             sizes=sizes,
             met=self.met.copy(),
+            surprises=np.zeros(2),
             group_first=first,
             group_size=size.copy(),
             group_room=size.copy(),
@@ -310,14 +308,29 @@ def _padded(values: Any, size: int) -> Any:
     return result
 
 
-def _prior(sources: int, components: int) -> FloatArray:
-    """Return the logarithms of what is believed of each hypothesis before anything is seen."""
-    if not components:
-        return np.zeros(1)
-    each = 0.5 / components
-    parts = len(PART_DOUBTS)
-    chances = [0.5, *[each / 2] * sources, *[each] * (components - sources), *[each / 2 / parts] * (sources * parts)]
-    return np.log(chances)
+FULL_DOUBT = 1e-6
+PART_DOUBTS = (0.1, 0.3, 0.5, 0.8)
+CELL_DOUBTS = (0.02, 0.1, 0.3)
+SPLIT = (0.5, 0.5, 0.0)
+
+
+def hypotheses(sources: int, components: int) -> Hypotheses:
+    """Return the hypotheses and what is believed of each before anything is seen: one half that nobody is right."""
+    rows = [(0.5 if components else 1.0, -1, 0.5, False, False)]
+    for c in range(components):
+        each = 0.5 / components
+        full, part, cell = SPLIT if c < sources else (1.0, 0.0, 0.0)
+        rows.append((each * full, c, FULL_DOUBT, False, False))
+        if part: rows += [(each * part / len(PART_DOUBTS), c, doubt, True, True) for doubt in PART_DOUBTS]
+        if cell: rows += [(each * cell / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
+    prior, component, doubt, by_state, blunt = zip(*rows, strict=True)
+    return Hypotheses(
+        np.log(prior),
+        np.array(component, dtype=np.int32),
+        np.array(doubt),
+        np.array(by_state),
+        np.array(blunt),
+    )
 
 
 def _pool(n: FloatArray, known: FloatArray, entry_cell: LongArray) -> tuple[FloatArray, float, Any]:
