@@ -386,7 +386,7 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
 
 def test_the_study_is_run_from_the_command_line(run, tmp_path):
     folder = tmp_path / "report"
-    chosen = ["--only", "world=lavacross-easy", "method=zero,causal", "coins=standing"]
+    chosen = ["--only", "world=lavacross-easy", "method=zero,joint", "coins=standing"]
     code, out, _ = run("reproduce", "--quick", "--no-bcq", "--workers", 1, "-o", folder, *chosen)
     assert code == 0
     assert "4 runs and 4 potentials" in out

@@ -64,7 +64,7 @@ def test_sentences_never_round_in_their_own_favour(small):
     def row(name, regret, **more):
         return {**small.runs_of("lavacross-easy", "zero")[0], "name": name, "regret": regret, **more}
 
-    runs = (row("zero", 100.0), row("causal-bound", 50.0), row("joint", 70.1, optimal=0.9499), row("avg", 90.0))
+    runs = (row("zero", 100.0), row("causal-bound", 50.0), row("joint-plain", 70.1, optimal=0.9499), row("avg", 90.0))
     broken = {**small.potentials_of("lavacross-easy", "joint-sure")[0], "violations_all_steps": 1}
     found = headlines(Results(small.folder, {**small.settings, "quick": False}, runs, (broken,)))
     assert (found[1].number, "the logs do help it" in found[1].sentence) == ("2.00 times", True)
@@ -112,7 +112,7 @@ def test_findings_tell_the_numbers_of_the_results(small):
     regret = small.values("lavacross-hard", "zero", "regret").mean()
     assert f"lavacross-hard {regret:.0f} against" in found["Most of the published gain needs no logs"]
     shares = found["One configuration"]  # not all worlds were run
-    assert f"lavacross-easy {small.values('lavacross-easy', 'joint', 'optimal').mean():.3f}" in shares
+    assert f"lavacross-easy {small.values('lavacross-easy', 'joint-plain', 'optimal').mean():.3f}" in shares
     none = Results(small.folder, small.settings, small.runs_of("lavacross-easy", "zero"), ())
     assert dict(findings(none)) == {}
 

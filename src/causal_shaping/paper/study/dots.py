@@ -22,7 +22,7 @@ from causal_shaping.plot._panels import CEILING, FLOOR, INK, SOFT, tidy
 COLUMNS = 5
 """Panels in a row."""
 
-SHOWN = ("no-shaping", "zero", "causal-bound", "avg", "bcq", "shaping-bcq", RECOMMENDED)
+SHOWN = ("no-shaping", "zero", "causal-bound", "avg", "bcq", "shaping-bcq", "joint", RECOMMENDED)
 """The methods that small figures compare; the tables hold all."""
 
 COINS = {"standing": FLOOR, "once": "#2ca02c"}

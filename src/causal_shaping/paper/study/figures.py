@@ -47,7 +47,7 @@ CURVES: Mapping[str, str] = {
     "shaping-bcq": "#8c564b",
     "bcq": "#c49c94",
     "oracle-clip-zero": "#bcbd22",
-    "joint": "#1f77b4",
+    "joint-plain": "#1f77b4",
 }
 """The methods whose regret is drawn, and their colours."""
 

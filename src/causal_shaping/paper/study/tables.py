@@ -53,7 +53,7 @@ GAMMAS = (1.5, 2.0, 3.0, 5.0, 10.0, 30.0, math.inf)
 AIM = 0.7
 """The aim for ceilings: regret of at most this share of that with a zero potential."""
 
-INFORMED: Mapping[str, str] = {"joint": BASELINE}
+INFORMED: Mapping[str, str] = {"joint": BASELINE, "joint-plain": BASELINE}
 """Methods with ceilings, and the same learner without logs."""
 
 
