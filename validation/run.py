@@ -291,8 +291,9 @@ def run_episode_confidence(part: str) -> Figures:
 # The agent's own data -------------------------------------------------------------------------------------------
 
 AGENT_ROUNDS, AGENT_STEPS = 10, 1_000
-AGENTS: dict[str, dict[str, Any]] = {"q-ucb-shaping": {}, "no bonus, clip at 0": {"bonus": 0.0, "clip": "zero"}}
-"""How the printed rule is changed."""
+AGENTS: dict[str, dict[str, Any]] = {"no bonus, clip at 0": {"bonus": 0.0, "clip": "zero"}}
+"""How the printed rule is changed. As printed it keeps the first action that it tries: its ceilings are as valid, but
+their mean distance only falls from 3.22 to 3.10 in ten rounds (without bonus, to 0.91)."""
 
 
 def run_agent(part: str) -> Figures:
