@@ -3,12 +3,16 @@
 All kinds of one seed share their tables and differ in who was watched, so that what an agent does without logs is the
 same in all of them:
 
-- `random_world`: demonstrators who depend on the hidden noise at random.
+- `random_world`: demonstrators with habits, who also depend on the hidden noise, each at a strength of its own.
+- `erratic`: demonstrators without habits, whose choice depends on the noise at random.
 - `hostile`: the best action is shown in noise that is bad for it, the others in noise that is good for them.
 - `partly_hostile`: one source is blind in four of seven states and hostile in three, the other hostile everywhere.
 - `slander`: the best action alone is shown in noise that is bad for it.
 - `slander_both`: the same in two sources, and the second-best action is shown whatever the noise.
 - `bandit`: one step; an action that pays 0 or 2 against one that pays 0.5 for sure.
+
+Taking logs as if nothing were hidden (plain posterior sampling that starts from their counts) has 3 times the regret of
+no logs in random worlds, 5 in erratic ones, 17 in hostile ones and 11 to 15 in the others.
 
 Letters: s, x, u are state, action and hidden noise; beta[s, u, x] is a demonstrator.
 """
@@ -157,18 +161,25 @@ def _slander_one(model: cs.TabularCMDP, rng: np.random.Generator, second: float 
 
 
 def random_world(seed: int, states: int = STATES, actions: int = ACTIONS) -> World:
-    """Two or three demonstrators who depend on the noise at a random strength of up to 2.
+    """Two or three demonstrators who depend on the noise at a random strength of up to 4.
 
     In one world of three the first is nearly blind, of strength 0.05. Beside habits, a demonstrator leans on how good
     the noise is for an action, by a factor that may have either sign, and on a whim for each noise.
     """
     model, rng = random_model(seed, states, actions), np.random.default_rng([seed, 1])
-    strengths = rng.uniform(0, 2, int(rng.integers(2, 4)))
+    strengths = rng.uniform(0, 4, int(rng.integers(2, 4)))
     if rng.random() < 1 / 3:
         strengths[0] = 0.05
     return _world(
         "random", seed, model, {f"source{i}": _random_one(model, rng, strength) for i, strength in enumerate(strengths)}
     )
+
+
+def erratic(seed: int, states: int = STATES, actions: int = ACTIONS) -> World:
+    """Two demonstrators without habits: in each state and noise their chances are drawn anew, of Dirichlet(0.3)."""
+    model, rng = random_model(seed, states, actions), np.random.default_rng([seed, 7])
+    tables = rng.dirichlet(np.full(actions, 0.3), (2, *model.noise.shape))
+    return _world("erratic", seed, model, dict(zip(("first", "second"), _stirred(tables), strict=True)))
 
 
 def hostile(seed: int, states: int = STATES, actions: int = ACTIONS) -> World:
@@ -209,6 +220,7 @@ def slander_both(seed: int, states: int = STATES, actions: int = ACTIONS) -> Wor
 
 KINDS = {
     "random": random_world,
+    "erratic": erratic,
     "hostile": hostile,
     "partly hostile": partly_hostile,
     "slander": slander,
