@@ -1,11 +1,18 @@
 """That worlds made to mislead do so: checked on their tables, in population, and in logs."""
 
+import sys
+from pathlib import Path
+
 import hard_worlds
 import numpy as np
 import pytest
 from hard_worlds import HORIZON, KINDS, SMALLEST_GAP, UNIFORM
 
 import causal_shaping as cs
+
+sys.path.append(str(Path(__file__).parents[1] / "validation"))
+
+import hard
 
 SEEDS = range(8)
 
@@ -192,3 +199,20 @@ def test_bandits_pay_what_they_say_and_logs_mislead_both_ways(arms, scale):
 def test_the_mean_gap_counts_actions_that_are_not_best():
     world = hard_worlds.bandit(0)
     assert hard_worlds.mean_gap(world) == pytest.approx(0.5)
+
+
+def test_regret_with_logs_is_compared_world_by_world():
+    rng = np.random.default_rng(0)
+    without = {part: rng.uniform(1, 2, hard.PER_PART) for part in hard.hard_parts() if part.startswith(hard.NO_LOGS)}
+    parts = {part: {"regret": list(regret)} for part, regret in without.items()}
+    factors = dict(zip(hard.LIMITS, (0.5, 1.0, 1.05, 0.8, 1.1, 1.4), strict=True))
+    for kind, factor in factors.items():
+        for part, regret in without.items():
+            parts[part.replace(hard.NO_LOGS, kind)] = {"regret": list(factor * regret)}
+    parts["bandits"] = {"locked in": {"no logs": 0}}
+    assert set(parts) == set(hard.hard_parts())
+    for kind, found in hard.ratios(parts).items():
+        np.testing.assert_allclose(found, factors[kind])
+    assert hard.holds(parts)
+    assert not hard.holds(parts | {"bandits": {"locked in": {"no logs": 1}}})
+    assert not hard.holds(parts | {"hostile; 0-24": {"regret": list(2 * without["no logs; 0-24"])}})

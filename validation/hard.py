@@ -86,7 +86,7 @@ def run_bandits() -> dict[str, Any]:
 
 
 def ratios(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float, float]]:
-    """Return for each kind the regret as a share of no logs: in total, of nine worlds of ten, and in the worst tenth."""
+    """Return for each kind regret as a share of that without logs: all in all, the ninth decile, the worst tenth's."""
 
     def regret(kind: str) -> np.ndarray:
         pieces: Sequence[Any] = [figures["regret"] for part, figures in parts.items() if part.startswith(f"{kind};")]
