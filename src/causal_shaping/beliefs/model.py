@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from causal_shaping.beliefs._kernels import BLUNT, STICKS, Drawn, Guess, Hypotheses, Memory, Shape, observe
-from causal_shaping.bounds._masses import Evidence, reward_groups
+from causal_shaping.bounds._masses import Evidence
 from causal_shaping.bounds.settings import CEILING, Settings
-from causal_shaping.bounds.support import Unrestricted, reward_keys, terminal_states, unrestricted_cells
+from causal_shaping.bounds.support import reward_keys, terminal_states, unrestricted_cells
 from causal_shaping.data.arrays import FloatArray, LongArray, groups
 from causal_shaping.data.counts import MAX_REWARDS, Counts
-from causal_shaping.data.space import UNKNOWN, Space
+from causal_shaping.data.space import Space
 
 MOST_STRENGTH = 1000.0
 """A component is worth at most so many visits of its own."""
@@ -201,7 +201,7 @@ class Model:
         free = np.maximum(1.0 - np.bincount(entry_cell, lower, minlength=cells), 0.0)
         rows = np.arange(len(n))
         spread = lower * (1.0 - lower) / (seen[rows, by] + 2.0) if sources and limits is None else np.zeros(len(n))
-        uncertain = np.bincount(entry_cell, spread, minlength=cells)
+        uncertain: FloatArray = np.bincount(entry_cell, spread, minlength=cells).astype(np.float64)
 
         shares = [n[:, c] / np.maximum(known[entry_cell, c] + 1.0, 1.0) for c in range(sources)]
         strengths = [np.minimum(known[:, c] + 1.0, MOST_STRENGTH) * (known[:, c] > 0) for c in range(sources)]

@@ -14,8 +14,8 @@ from causal_shaping._checks import check_finite
 from causal_shaping._compile import njit
 from causal_shaping.beliefs import _kernels as beliefs
 from causal_shaping.beliefs._kernels import Drawn, Guess, Memory, Shape
-from causal_shaping.beliefs.model import Model, room_for
 from causal_shaping.beliefs.inference import Posterior
+from causal_shaping.beliefs.model import Model, room_for
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.errors import ArgumentError
