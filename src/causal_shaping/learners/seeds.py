@@ -21,6 +21,7 @@ import numpy as np
 
 from causal_shaping._checks import check_integer
 from causal_shaping._progress import Progress, no_progress
+from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of
 from causal_shaping.data.potential import Potential
@@ -126,7 +127,7 @@ class Seeds(Result):
 
 def train_seeds(
     world: World | gym.Env[Any, Any],
-    potential: Potential | Ceilings | None = None,
+    potential: Posterior | Potential | Ceilings | None = None,
     *,
     learner: str | Rule | None = None,
     steps: int = 20_000,
@@ -134,6 +135,7 @@ def train_seeds(
     folder: str | os.PathLike[str],
     step_indexed: bool = False,
     horizon: int | None = None,
+    reward_max: float | None = None,
     progress: Progress = no_progress,
     **changes: Any,
 ) -> Seeds:
@@ -148,6 +150,7 @@ def train_seeds(
         folder: the folder to keep them in; made if it does not exist.
         step_indexed: see `train`.
         horizon: see `train`.
+        reward_max: see `train`.
         progress: called with the number of seeds that are done, that of all seeds, and what is run.
         changes: constants of the rule to change; see `Rule`.
     """
@@ -162,18 +165,20 @@ def train_seeds(
         "tables": _tables(world) if isinstance(world, World) else repr(world.spec),
         "horizon": horizon,
         "learner": name,
-        "rule": asdict(rule),
+        "rule": None if rule is None else asdict(rule),
         "steps": steps,
         "step_indexed": step_indexed,
         "potential": None if potential is None else potential.checksum,
+        "reward_max": reward_max,
     }
     path, what = Path(folder), f"{name} in {settings['world']}"
     claim_run_folder(path, settings, "seed-*.parquet")
     missing = [seed for seed in wanted if not _file(path, seed).exists()]
     options: dict[str, Any] = {"steps": steps, "step_indexed": step_indexed, "horizon": horizon}
+    options |= {"learner": name if rule is None else rule, "reward_max": reward_max}
 
     def one(seed: int) -> None:
-        run = train(world, potential, learner=rule, seed=seed, **options)
+        run = train(world, potential, seed=seed, **options)
         _keep(run, _result(run, world), path)
 
     progress(len(wanted) - len(missing), len(wanted), what)
