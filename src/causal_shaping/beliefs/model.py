@@ -305,14 +305,18 @@ class Model:
             seen=np.zeros(len(link)),
             mass=_padded(guess.lower, len(link)),
             share=np.zeros(len(link)),
+            own=np.zeros(len(link)),
             total=np.zeros(self.cells),
             unknown=self.unknown.copy(),
             ratio=ratio,
             state_ratio=by_state,
             evidence=evidence,
+            against=np.zeros(3),
         )
+        result.against[2] = -1.0  # the agent has not begun
         for cell, after, reward, times in self.trials:
             observe(shape, guess, result, cell, after, reward, times)
+        result.against[2] = 0.0
         return result
 
 
