@@ -98,12 +98,13 @@ class Memory(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A sampled world, written in place: p(next state), the mean reward, and the chance of an unknown outcome."""
+    """A sampled world, written in place: p(outcome), the mean reward, and the chance of an unknown outcome."""
 
-    first: LongArray  # [cells + 1]
-    after: IntArray  # [transitions]
+    first: LongArray  # [cells + 1], where its transitions begin
+    after: IntArray  # [transitions], the next state; the number of states for an end
+    paid: FloatArray  # [transitions], the reward
     chance: FloatArray  # [transitions]
-    reward: FloatArray  # [cells]
+    reward: FloatArray  # [cells], the mean
     unknown: FloatArray  # [cells]
     trusted: IntArray  # [cells], the component that was trusted, -1 for none
 
@@ -410,23 +411,25 @@ def _draw_free(rng, shape, guess, memory, cell, trusted, blunt, drawn, at):  # t
         if entry >= 0:
             memory.share[entry] += piece
         else:
-            i = nodes + node
-            reward += free * piece * memory.node_paid[i] / memory.node_times[i]
-            if memory.node_after[i] < shape.states:
-                drawn.after[at], drawn.chance[at] = memory.node_after[i], free * piece
-                at += 1
+            at = _write(memory, drawn, at, nodes + node, free * piece)
+            reward += drawn.chance[at - 1] * drawn.paid[at - 1]
     entry = memory.head[cell]
     while entry >= 0:
         p = memory.mass[entry] + free * memory.share[entry]
-        i = nodes + memory.node[entry]
         if p > 0.0:
-            reward += p * memory.node_paid[i] / memory.node_times[i]
-            if memory.node_after[i] < shape.states:
-                drawn.after[at], drawn.chance[at] = memory.node_after[i], p
-                at += 1
+            at = _write(memory, drawn, at, nodes + memory.node[entry], p)
+            reward += p * drawn.paid[at - 1]
         entry = memory.link[entry]
     drawn.reward[cell], drawn.unknown[cell] = reward, unknown
     return at
+
+
+@njit(nogil=True)
+def _write(memory, drawn, at, node, chance):  # type: ignore[no-untyped-def]
+    """Write a transition and return where the next one goes."""
+    drawn.after[at], drawn.chance[at] = memory.node_after[node], chance
+    drawn.paid[at] = memory.node_paid[node] / memory.node_times[node]
+    return at + 1
 
 
 @njit(nogil=True)
@@ -437,9 +440,9 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
     episodes can end.
     """
     horizon, states, actions = q_values.shape
-    first, after, chance, reward, unknown, _ = drawn
+    first, after, _, chance, reward, unknown, _ = drawn
     met, can_end, any_met = memory.met, memory.sizes[3] > 0, memory.met.any()
-    values, best = np.zeros(states), 0.0  # of the next step
+    values, best = np.zeros(states + 1), 0.0  # of the next step; an end is worth 0
     now = np.zeros(states)
     for h in range(horizon - 1, -1, -1):
         surprise = shape.reward_max + shape.discount * best
@@ -463,7 +466,7 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
             now[s] = value
             if met[s] or not any_met:
                 best = max(best, value)
-        values[:] = now
+        values[:states] = now
 
 
 @njit(nogil=True)
@@ -476,6 +479,7 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
     drawn = Drawn(
         np.zeros(cells + 1, dtype=np.int64),
         np.zeros(room, dtype=np.int32),
+        np.zeros(room),
         np.zeros(room),
         np.zeros(cells),
         np.zeros(cells),
@@ -515,28 +519,13 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
                     if trust[c, b] > 0.0:
                         sharp = guess.sharpness[cell, c] if b == 0 else guess.blunt[cell, c]
                         p += trust[c, b] * (memory.seen[entry] + sharp * (proven + free * weight)) / (total + sharp)
-            i = nodes + memory.node[entry]
-            reward += p * memory.node_paid[i] / memory.node_times[i]
-            if memory.node_after[i] < shape.states:
-                drawn.after[at], drawn.chance[at] = memory.node_after[i], p
-                at += 1
+            at = _write(memory, drawn, at, nodes + memory.node[entry], p)
+            reward += p * drawn.paid[at - 1]
             entry = memory.link[entry]
         for node in range(known):
-            i = nodes + node
-            reward += spread * memory.node_paid[i] / memory.node_times[i]
+            at = _write(memory, drawn, at, nodes + node, spread)
+            reward += spread * drawn.paid[at - 1]
         drawn.reward[cell] = reward
         drawn.unknown[cell] = spread * (k - known)
-        at = _spread(shape, memory, nodes, known, spread, drawn, at)
     drawn.first[cells] = at
     return drawn
-
-
-@njit(nogil=True)
-def _spread(shape, memory, nodes, known, share, drawn, at):  # type: ignore[no-untyped-def]
-    """Write a transition to each possible outcome with an equal share."""
-    for node in range(known):
-        after = memory.node_after[nodes + node]
-        if after < shape.states:
-            drawn.after[at], drawn.chance[at] = after, share
-            at += 1
-    return at
