@@ -146,7 +146,7 @@ def trust_of(model: Model, memory: Memory) -> Trust:
                 has[..., c].sum(axis=1), 1
             )
         by_state[c] += chance[h] * right
-    by_state[~has.any(axis=1)[:, :sources].T] = np.nan
+    by_state[np.logical_not(np.any(has, axis=1))[:, :sources].T] = np.nan
     layers = (shape.steps, shape.states) if shape.steps > 1 else (shape.states,)
     return Trust(
         model.space,
