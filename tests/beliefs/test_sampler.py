@@ -221,7 +221,10 @@ def test_worlds_respect_what_is_proven_and_the_support(seed, chosen):
             assert unknown[s, x] or set(law) <= allowed
             if chosen["confidence"] is not None and masses.total[i] <= 1:
                 for o in range(masses.first[i], masses.first[i + 1]):
-                    key = end if masses.after[o] == 3 else int(masses.after[o]), float(evidence.rewards[masses.reward[o]])
+                    key = (
+                        end if masses.after[o] == 3 else int(masses.after[o]),
+                        float(evidence.rewards[masses.reward[o]]),
+                    )
                     assert law.get(key, 0.0) >= masses.lower[o] - 1e-9
 
 
