@@ -474,7 +474,31 @@ def hard_holds(parts: Mapping[str, Figures]) -> bool:
     return holds(parts)
 
 
-# Paper's worlds --------------------------------------------------------------------------------------------------
+# Calibration -----------------------------------------------------------------------------------------------------
+
+
+def calibration_parts() -> list[str]:
+    """Return the kinds of logs, in parts."""
+    from calibration import calibration_parts as parts
+
+    return parts()
+
+
+def run_calibration(part: str) -> Figures:
+    """Return where V* lies among the draws of posteriors."""
+    from calibration import run_calibration as run_part
+
+    return run_part(part)
+
+
+def calibration_holds(parts: Mapping[str, Figures]) -> bool:
+    """Whether posterior intervals hold as often as they say."""
+    from calibration import holds
+
+    return holds(parts)
+
+
+# Paper's worlds and bandits --------------------------------------------------------------------------------------
 
 
 def paper_parts() -> list[str]:
@@ -618,6 +642,13 @@ CHECKS = {
         paper_parts,
         run_paper_world,
         paper_holds,
+    ),
+    "calibration": Check(
+        "Posterior intervals of V* hold as often as they say in 200 worlds drawn from the prior, with confounded logs.",
+        1,
+        calibration_parts,
+        run_calibration,
+        calibration_holds,
     ),
     "study": Check(
         "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",

@@ -29,6 +29,7 @@ METADATA_KEY = b"causal_shaping"
 VERSIONS: Mapping[str, tuple[int, int]] = {
     "logs": (1, 1),
     "counts": (1, 3),
+    "posterior": (1, 1),
     "potential": (1, 1),
     "ceilings": (4, 4),
     "floors": (4, 4),
@@ -36,7 +37,7 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "episode ceilings": (1, 1),
     "run": (2, 3),
     "learned table": (2, 3),
-    "training run": (2, 2),
+    "training run": (2, 3),
     "study": (1, 1),
 }
 """Kind to the oldest version of its format that is read, and the one that is written.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from causal_shaping.beliefs.trust import Trust
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.result import Result
@@ -53,6 +54,8 @@ class Run(Result):
         policies: int32 [checkpoints, states], or [checkpoints, steps, states]: the best actions at each checkpoint.
         recommended: int32 [states] or [steps, states], the actions to take once learning is over; the same as `policy`
             for every learner that is a `Rule`.
+        trust: how far the learner "posterior" trusted each source of the logs in the end; None without logs, and for
+            other learners.
         logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
             run: `run.logs.save(path)`.
     """
@@ -73,6 +76,7 @@ class Run(Result):
     checkpoints: LongArray
     policies: IntArray
     recommended: IntArray
+    trust: Trust | None = None
     logs: Logs | None = None
 
     def __post_init__(self) -> None:
@@ -123,6 +127,7 @@ class Run(Result):
             f"Constants changed: {', '.join(changed)}" if changed else "",
             f"Return, mean of the last tenth of the episodes: {self.mean_return:.4g}",
             f"Cumulative {self._regret}" if self._regret else "Regret: not known, since the optimum is not",
+            "" if self.trust is None else self.trust.summary(),
         ]
         return "\n".join(filter(None, lines))
 
@@ -138,7 +143,8 @@ class Run(Result):
     def _metadata(self) -> dict[str, Any]:
         shapes = {name: getattr(self, name).shape for name in _ARRAYS}
         rule = None if self.rule is None else asdict(self.rule)
-        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": rule, "shapes": shapes}
+        trust = {} if self.trust is None else {"trust": self.trust.as_plain()}
+        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": rule, "shapes": shapes, **trust}
 
     @cached_property
     def checksum(self) -> str:
@@ -161,6 +167,7 @@ class Run(Result):
             arrays: dict[str, Any] = {name: values.reshape(held["shapes"][name]) for name, values in found.items()}
             plain = {name: held[name] for name in _PLAIN}
             rule = None if held["rule"] is None else Rule(**held["rule"])
-            return cls(**plain, rule=rule, space=contents.space, **arrays)
+            trust = Trust.restore(contents.space, held["trust"]) if "trust" in held else None
+            return cls(**plain, rule=rule, space=contents.space, trust=trust, **arrays)
 
         return load(path, KIND, build)
