@@ -225,6 +225,59 @@ def learners_table():
     return lines
 
 
+def kept(check):
+    """The figures that a check of `make validate` keeps, by part."""
+    return json.loads((HERE.parent / "validation" / "figures" / f"{check}.json").read_text())["parts"]
+
+
+def posterior_table():
+    """Regret of the learner posterior as a share of a zero potential's, from `make validate ARGS=posterior`."""
+    parts = kept("posterior")
+    ways = list(dict.fromkeys(part.split("; ")[1] for part in parts))
+    zero, *others = ways
+    lines = ["| | regret, zero potential | " + " | ".join(f"posterior, {way}" for way in others) + " |"]
+    lines.append("| --- | ---: |" + " ---: |" * len(others))
+    for variant in dict.fromkeys(part.split("; ")[0] for part in parts):
+        world, coins = variant.split(", ")
+        base = parts[f"{variant}; {zero}"]["regret"]
+        cells = [f"{np.mean(base):.0f}"]
+        for way in others:
+            found = parts.get(f"{variant}; {way}")
+            if found is None:
+                cells.append(NOTHING)
+                continue
+            pair = np.array(found["regret"]), np.array(base)
+            share = "{:.3f} ({:.3f} to {:.3f})".format(*bootstrap_interval(ratio_of_means, *pair, paired=True))
+            cells.append(f"{share}; {np.mean(found['optimal']):.0%}")
+        lines.append(f"| {world}{'' if coins == 'standing' else ', coins once'} | {' | '.join(cells)} |")
+    seeds = len(next(iter(parts.values()))["regret"])
+    return [*lines, "", f"{seeds} seeds of logs and learner that were not used to develop anything.", ""]
+
+
+def potentials_table():
+    """Potentials with three agents, from `benchmarks/potentials.py`."""
+    figures = json.loads((HERE.parent / "benchmarks" / "figures" / "potentials.json").read_text())
+    found = {}
+    for key, figure in figures.items():
+        agent, world, kind, _ = key.split("; ")
+        found.setdefault((agent, world), {}).setdefault(kind, []).append(figure)
+    kinds = list(next(iter(found.values())))
+    lines = ["| | " + " | ".join(kinds) + " |", "| --- |" + " ---: |" * len(kinds)]
+    for (agent, world), row in found.items():
+        cells = []
+        for kind in kinds:
+            if agent == "q-learning":
+                values = np.array([one["regret"] for one in row[kind]])
+                text = "{:.0f} ({:.0f} to {:.0f})".format(*mean_interval(values))
+            else:
+                shortfall = np.array([np.mean(one["best"] - np.array(one["returns"])) for one in row[kind]])
+                text = "{:.2f} ({:.2f} to {:.2f})".format(*mean_interval(shortfall))
+            with_values = [one["correlation"] for one in row[kind] if one["correlation"] is not None]
+            cells.append(text + (f"; r {np.mean(with_values):.2f}" if with_values else ""))
+        lines.append(f"| {agent}, {world} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
 def claims_table():
     """What the page on differences says about the published method, measured again."""
     rows = ["| world | " + " | ".join(CLAIMS) + " |", "| --- |" + " ---: |" * len(CLAIMS)]
@@ -381,7 +434,7 @@ def instrument_table(models=200):
 
 
 TABLES = {
-    "learners.md": {"learners": learners_table},
+    "learners.md": {"posterior": posterior_table, "potentials": potentials_table, "learners": learners_table},
     "ceilings.md": {"worlds": ceilings_tables, "confidence": confidence_table},
     "differences.md": {
         "support": support_table,

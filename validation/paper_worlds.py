@@ -31,6 +31,7 @@ def paper_parts() -> list[str]:
     from causal_shaping.paper.study.plan import WORLDS
 
     variants = [f"{world}, standing" for world in WORLDS] + [f"{world}, once" for world in ONCE]
+    variants.sort(key=lambda variant: variant.startswith("windy-empty"))  # the longest comes last
     return [f"{variant}; {way}" for variant in variants for way in (ZERO, LOGS, CONFOUNDED, NO_LOGS)]
 
 
