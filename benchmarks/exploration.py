@@ -37,7 +37,7 @@ PACKAGES = {
     "rlberry-scool": ["rlberry-scool==0.7.3", "rlberry==0.7.3", "gymnasium==0.29.1", "numba"],
     "rlberry": ["rlberry==0.6.0", "gymnasium==0.29.1", "numba"],
 }
-PUBLISHED = [{"bonus": bonus} for bonus in (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)]
+PUBLISHED = [{"bonus": bonus} for bonus in (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)]
 FACTORS = ((0.0, 1.0), (0.1, 1.0), (1.0, 1.0), (0.0, 0.1), (0.1, 0.1), (0.3, 0.1), (0.1, 0.01), (0.3, 0.0))
 SHARED = [{"bonus": bonus, "shared": True, "lower_order": factor} for bonus, factor in FACTORS]
 PRIORS = [{"prior": prior, "bernoulli": coin} for prior in (None, 0.1, 1.0) for coin in (True, False)]
@@ -139,8 +139,10 @@ def run_rival(path, name, kept, steps, seeds):
             found = rival_regrets(name, setting, path, steps, TUNING_SEEDS_OF.get(path.stem, TUNING_SEEDS))
             tried[json.dumps(setting)] = float(np.mean(list(found.values())))
             yield
-    kept["setting"] = min(tried, key=tried.get)
-    missing = [seed for seed in seeds if str(seed) not in kept.setdefault("regret", {})]
+    best = min(tried, key=tried.get)
+    if kept.get("setting") != best:
+        kept |= {"setting": best, "regret": {}}
+    missing = [seed for seed in seeds if str(seed) not in kept["regret"]]
     if missing:
         began = time.perf_counter()
         kept["regret"] |= rival_regrets(name, json.loads(kept["setting"]), path, steps, missing)
