@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
+from causal_shaping.learners._posterior import Sampler, begin_sampled, learn_sampled, recommend_sampled
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.worlds.simulate import pick
 
@@ -44,6 +46,13 @@ class Learned(NamedTuple):
     visits: LongArray  # like `q_values`
 
 
+class Tabular(NamedTuple):
+    """A learner by a rule: what it knows, and its rule."""
+
+    learned: Learned
+    setting: Setting
+
+
 class Step(NamedTuple):
     """One step: `layer` is its table and `below` that of the next step (both 0 without step index).
 
@@ -66,6 +75,9 @@ class Course(NamedTuple):
     episodes: int
     checkpoints: LongArray
     gaps: FloatArray  # [steps, states, actions]
+    horizon: int
+    bootstrap: bool  # see `Rule.time_limit`
+    step_indexed: bool
 
 
 class Track(NamedTuple):
@@ -112,13 +124,55 @@ def update(learned, step, constants):  # type: ignore[no-untyped-def]
     values[layer, s] = min(clip[layer, s], q_values[layer, s].max())
 
 
+def begin_episode(agent: Any) -> None:
+    """Let a learner prepare for an episode: one that samples may plan anew."""
+    if isinstance(agent, Sampler):
+        begin_sampled(agent)
+
+
+def learn(agent: Any, step: Step) -> None:
+    """Let a learner learn from a step."""
+    if isinstance(agent, Sampler):
+        learn_sampled(agent, step)
+    else:
+        update(agent.learned, step, agent.setting.constants)
+
+
+def recommend(agent: Any) -> Any:
+    """Return the Q-values whose best actions a learner recommends: float64 [steps, states, actions]."""
+    return recommend_sampled(agent) if isinstance(agent, Sampler) else agent.learned.q_values
+
+
+def _samples(agent: Any) -> bool:
+    return getattr(agent, "instance_class", None) is Sampler
+
+
+# The same for compiled code, which chooses by the type: a learner's kernels are compiled only if it is used.
+
+
+@overload(begin_episode)
+def _begin_episode(agent):  # type: ignore[no-untyped-def]
+    return (lambda agent: begin_sampled(agent)) if _samples(agent) else (lambda agent: None)
+
+
+@overload(learn)
+def _learn(agent, step):  # type: ignore[no-untyped-def]
+    if _samples(agent):
+        return lambda agent, step: learn_sampled(agent, step)
+    return lambda agent, step: update(agent.learned, step, agent.setting.constants)
+
+
+@overload(recommend)
+def _recommend(agent):  # type: ignore[no-untyped-def]
+    return (lambda agent: recommend_sampled(agent)) if _samples(agent) else (lambda agent: agent.learned.q_values)
+
+
 @njit(nogil=True)
-def run_tables(rng, tables, setting, course, learned, rows):  # type: ignore[no-untyped-def]
-    """Learn in the tables of a world; s, x, u: state, action, hidden noise."""
+def run_tables(rng, tables, agent, q_values, course, rows):  # type: ignore[no-untyped-def]
+    """Learn in the tables of a world, acting on `q_values`; s, x, u: state, action, hidden noise."""
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
-    q_values, (steps, most_episodes, checkpoints, gaps) = learned.q_values, course
+    steps, most_episodes, checkpoints, gaps, horizon, bootstrap, step_indexed = course
     next_state, rewards, noise, terminal, start = tables
-    constants, _, _, bootstrap, step_indexed = setting
     layers, states, _ = q_values.shape
     row_state, row_action, row_reward, row_next, row_terminated = rows
     recording = len(row_state) > 0
@@ -127,22 +181,25 @@ def run_tables(rng, tables, setting, course, learned, rows):  # type: ignore[no-
     episodes, saved, h, earned = 0, 0, 0, 0.0
     s = pick(start, rng.random())
     for done in range(1, steps + 1):
+        if h == 0:
+            begin_episode(agent)
         layer, below = (h, h + 1) if step_indexed else (0, 0)
         x = q_values[layer, s].argmax()
         regret[done - 1] = gaps[layer, s, x]
         u = pick(noise[s], rng.random())
         after, reward = int(next_state[s, x, u]), rewards[s, x, u]
         h += 1
-        terminated, truncated = terminal[after], h == constants.horizon
+        terminated, truncated = terminal[after], h == horizon
         step = Step(layer, below, s, x, reward, after, _is_final(terminated, truncated, bootstrap))
         if recording:
             row_state[done - 1], row_action[done - 1], row_reward[done - 1] = s, x, reward
             row_next[done - 1], row_terminated[done - 1] = after, terminated
-        update(learned, step, constants)
+        learn(agent, step)
         earned += reward
         if saved < len(checkpoints) and checkpoints[saved] == done:
+            best = recommend(agent)
             for i, state in np.ndindex(layers, states):
-                policies[saved, i, state] = q_values[i, state].argmax()
+                policies[saved, i, state] = best[i, state].argmax()
             saved += 1
         if terminated or truncated or done == steps:
             ends[episodes], returns[episodes] = done, earned
