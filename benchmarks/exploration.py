@@ -156,6 +156,10 @@ def run_rival(path, name, kept, steps, seeds):
         yield
 
 
+def _round(regret):
+    return f"{regret:,.0f}" if regret >= 1_000 else f"{regret:.3g}"
+
+
 def table_of(figures, seeds):
     """Return the figures as a table in Markdown."""
     names, problems = ["acting at random", *OURS, *RIVALS], [name for name in PROBLEMS if name in figures["problems"]]
@@ -166,12 +170,13 @@ def table_of(figures, seeds):
             kept = figures["problems"][problem].get(name, {})
             regrets = [value for seed, value in kept.get("regret", {}).items() if int(seed) in seeds]
             if name == "acting at random":
-                cells.append(f"{figures['problems'][problem]['at random']:,.4g}")
+                cells.append(_round(figures["problems"][problem]["at random"]))
             elif not regrets:
                 cells.append("")
             else:
                 middle, low, high = mean_interval(np.array(regrets))
-                cells.append(f"{middle:,.4g} ({low:,.4g} to {high:,.4g})")
+                fewer = "" if len(regrets) == len(seeds) else f"; {len(regrets)} seeds"
+                cells.append(f"{_round(middle)} ({_round(low)} to {_round(high)}{fewer})")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -206,7 +211,7 @@ def main():
                 own.pop(name, None)
                 continue
             regrets = list(kept["regret"].values())
-            print(f"{problem}, {name}: regret {np.mean(regrets):,.4g} {kept.get('setting', '')}", flush=True)
+            print(f"{problem}, {name}: regret {_round(np.mean(regrets))} {kept.get('setting', '')}", flush=True)
     save()
     text = f"Regret over {STEPS:,} steps, mean of {asked.seeds} seeds (95% interval).\n\n{table_of(figures, seeds)}\n"
     FIGURES.with_suffix(".md").write_text(text)
