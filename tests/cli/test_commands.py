@@ -331,7 +331,6 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("inspect", "a.parquet", "--truncated", "=left"), "--truncated is '=left'; write a column"),
         (("inspect",), "Missing argument 'LOGS'. See causal-shaping inspect --help."),
         (("inspect", "a.parquet", "--by-step"), "No such option: --by-step"),
-        (("ceilings", "a.parquet", *BOUNDED, "--reward-min", "-1"), "--reward-min is for a page"),
         (("ceilings", "a.parquet", *BOUNDED, "--smallest-cell", "11"), "--smallest-cell is for a page"),
         (("ceilings", "a.parquet", "--horizon", "few", "--reward-max", "0"), "'--horizon'"),
         (("ceilings", "a.parquet", *BOUNDED, "--png", "no/x.png"), "the folder no does not exist"),
