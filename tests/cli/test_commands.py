@@ -538,3 +538,14 @@ def test_ceilings_say_when_the_logs_are_longer_and_when_their_ends_are_unknown(r
     code, _, err = run(*asked, 4)
     assert code == 0
     assert "--horizon" not in err
+
+
+def test_the_least_reward_goes_with_the_ceilings(run, easy, tmp_path):
+    logs = (easy / "good.parquet", easy / "random.parquet")
+    code, _, _ = run("ceilings", *logs, *BOUNDED, "--reward-min", "-1.1", "-o", tmp_path / "phi.parquet")
+    assert code == 0
+    phi = cs.load_potential(tmp_path / "phi.parquet")
+    assert (phi.kind, phi.reward_min) == ("ceiling", -1.1)
+    code, _, err = run("ceilings", *logs, *BOUNDED, "--reward-min", "-0.01")
+    assert code == 1
+    assert "--reward-min is -0.01, but source" in " ".join(err.split())

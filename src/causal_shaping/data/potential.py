@@ -236,7 +236,7 @@ class Potential(Result):
         claims = {name: getattr(self, name) for name in CLAIMS}
         claims["successors"] = self.successors and self.successors.as_plain()
         # What claims nothing is written as it was before potentials had a kind.
-        return held if self.kind == "other" else held | claims
+        return held if self.kind == "other" else held | {"claims": claims}
 
     @cached_property
     def checksum(self) -> str:
@@ -248,10 +248,10 @@ class Potential(Result):
         """Return a potential from its values, space and `metadata`."""
         unseen = np.array([np.nan if value is None else value for value in metadata["unseen"]], dtype=np.float64)
         held = {name: metadata[name] for name in ("discount", "origin", "assumptions")}
-        if "kind" in metadata:
-            held |= {name: metadata[name] for name in CLAIMS}
-            held["successors"] = held["successors"] and AllowedSuccessors.from_plain(held["successors"])
-        return cls(values, space, unseen=unseen.reshape(values.shape[:-1]), **held)
+        claims = dict(metadata.get("claims", {}))
+        if claims.get("successors"):
+            claims["successors"] = AllowedSuccessors.from_plain(claims["successors"])
+        return cls(values, space, unseen=unseen.reshape(values.shape[:-1]), **held, **claims)
 
     def to_json(self) -> str:
         """Return all of the potential as JSON, for the spec of an environment."""

@@ -62,9 +62,8 @@ class Shaper:
         self.actions = match_actions(potential.space, own, self.numbers.all, claims=claims, names=names)
         numbered = all(isinstance(label, int) for label in potential.space.actions)
         self.named = self.actions is not None and (numbered or own is not None or names is not None)
-        known = self.actions if self.named and self.actions is not None else ()
         self._discrete = isinstance(actions, gym.spaces.Discrete)
-        self._taken = [potential.space.find_action(label) for label in known]
+        self._taken: dict[int, int] = {}
         # What an environment says of its actions is compared where the potential claims that some are not admissible.
         self.restricted = bool(claims and potential.space.admissible and self.actions is not None)
         self._compared = {UNSEEN}
@@ -171,9 +170,13 @@ class Shaper:
 
     def taken(self, action: Any) -> int:
         """Return the position of an action in the potential's space; 0 if which is which cannot be told."""
-        if not self._taken:
+        if not self.named:
             return 0
-        return self._taken[action - self.numbers.all.start if self._discrete else self.numbers.position(action)]
+        number = int(action) - self.numbers.all.start if self._discrete else self.numbers.position(action)
+        if number not in self._taken:  # one by one: actions of many parts can be more than can be listed
+            assert self.actions is not None
+            self._taken[number] = self.potential.space.find_action(self.actions[number])
+        return self._taken[number]
 
     def phi(self, position: int, h: int) -> float:
         """Return the potential of one state; 0 beyond the horizon."""
