@@ -39,21 +39,19 @@ def counts_of(world, steps=LOG_STEPS, seed=0):
 def overview():
     """Three panels: the map with its hidden wind, the ceiling, and regret with and without the logs."""
     world = cs.load_world(WORLD)
-    counts = counts_of(world)
-    ceilings = cs.value_ceilings(counts, world.horizon, REWARD_MAX)
+    ceilings = cs.value_ceilings(counts_of(world), world.horizon, REWARD_MAX)
     figure = Figure(figsize=(13, 3.9), layout="constrained")
     logs, potential, regret = figure.subplots(1, 3, width_ratios=[1, 1, 1.45])
     draw_world(world, title="Logs in: others acted, and saw the wind", axes=logs)
     draw_world(world, values=ceilings.values[0], winds=False, title="Potential out: a ceiling of V*", axes=potential)
     compared = {
-        "Q-UCB, no logs": (None, "q-ucb", {}, "#7f7f7f"),
-        "shaped by zero, no logs": (cs.Potential.zero(world), "q-ucb-shaping", {}, "#000000"),
-        "shaped by the ceiling": (ceilings, "q-ucb-shaping-tight", {}, "#1f77b4"),
-        "planned with the logs": (ceilings, "ucbvi-causal", {"counts": counts}, "#9467bd"),
+        "Q-UCB, no logs": (None, "q-ucb", "#7f7f7f"),
+        "shaped by zero, no logs": (cs.Potential.zero(world), "q-ucb-shaping", "#000000"),
+        "shaped by the ceiling": (ceilings, cs.Rule(bonus=0.0, clip="zero"), "#1f77b4"),
     }
     points = curve_points(BUDGET)
-    for label, (phi, learner, options, colour) in compared.items():
-        runs = [cs.train(world, phi, learner=learner, steps=BUDGET, seed=seed, **options) for seed in range(SEEDS)]
+    for label, (phi, learner, colour) in compared.items():
+        runs = [cs.train(world, phi, learner=learner, steps=BUDGET, seed=seed) for seed in range(SEEDS)]
         curves = np.array([run.step_regret[points - 1] for run in runs])
         draw_curve(regret, points, curves, label, color=colour, linewidth=1.6)
     regret.set(yscale="log", xscale="log", xlabel="environment steps", ylabel="regret", title="Regret down")

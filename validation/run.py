@@ -291,14 +291,12 @@ def run_episode_confidence(part: str) -> Figures:
 # The agent's own data -------------------------------------------------------------------------------------------
 
 AGENT_ROUNDS, AGENT_STEPS = 10, 1_000
+AGENTS: dict[str, dict[str, Any]] = {"no bonus, clip at 0": {"bonus": 0.0, "clip": "zero"}}
+"""How the printed rule is changed. As printed it keeps the first action that it tries: its ceilings are as valid, but
+their mean distance only falls from 3.22 to 3.10 in ten rounds (without bonus, to 0.91)."""
 
 
-def agent_parts() -> list[str]:
-    """Return the learners."""
-    return ["ucbvi", "q-ucb-shaping-tight"]
-
-
-def run_agent(learner: str) -> Figures:
+def run_agent(part: str) -> Figures:
     """Return what ceilings are worth that count what the agent saw as a source without confounding, round by round.
 
     Each sample is another random world with a demonstrator who sees its noise. The agent learns under the ceilings,
@@ -331,7 +329,7 @@ def run_agent(learner: str) -> Figures:
             distance[i] += (found.values - best)[0, :-1].mean() / SAMPLES
             if i < AGENT_ROUNDS:
                 own = {"steps": AGENT_STEPS, "seed": 1_000 * seed + i, "step_indexed": True, "record": True}
-                logs = cs.train(world, found, learner=learner, **own).logs
+                logs = cs.train(world, found, learner="q-ucb-shaping", **own, **AGENTS[part]).logs
                 counts = counts.merge(cs.count(logs))
     return {
         "samples": SAMPLES,
@@ -508,8 +506,8 @@ CHECKS = {
     ),
     "agent": Check(
         f"With the agent as one more source, ceilings with confidence {CONFIDENCE:g} stay as valid, and tighten.",
-        1,
-        agent_parts,
+        2,
+        lambda: list(AGENTS),
         run_agent,
         lambda parts: all(
             max(part["violated"]) <= (1 - CONFIDENCE) * part["samples"]
@@ -526,7 +524,7 @@ CHECKS = {
     ),
     "verdict": Check(
         "The verdict calls no more than 4% of the ceilings in 400 random worlds the opposite of what they are.",
-        1,
+        2,
         lambda: [f"seed {seed}" for seed in range(4)],
         run_verdict,
         lambda parts: (

@@ -138,10 +138,10 @@ def _relative_regret(world: Any, found: Any) -> float:
     """Return the regret of a learner under the potential as a share of that under none, from equally high values."""
     import causal_shaping as cs
 
-    options = {"learner": "q-ucb-shaping-tight", "clip": "none", "steps": STEPS, "step_indexed": True}
+    options = {"learner": "q-ucb-shaping", "bonus": 0.0, "clip": "none", "steps": STEPS, "step_indexed": True}
     highest = float(found.vacuous_values[0])
     shaped, plain = (
         sum(cs.train(world, potential, initial=initial, seed=seed, **options).step_regret[-1] for seed in range(SEEDS))
-        for potential, initial in ((found.potential(), "potential"), (cs.Potential.zero(world), highest))
+        for potential, initial in ((found.potential(), 0.0), (cs.Potential.zero(world), highest))
     )
     return float(shaped / plain) if plain > 0 else 1.0

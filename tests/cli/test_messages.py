@@ -21,7 +21,6 @@ ONLY_PYTHON = [
     "floors",
     "quantiles",
     "True",
-    "rate_offset",
     "render_mode",
     "shaped",
     "time_limit",

@@ -147,7 +147,7 @@ def test_training_stands_beside_the_zero_potential(run, easy, tmp_path):
     options = ("train", "lavacross-easy", "--potential", phi, "--steps", 500, "--seeds", 2)
     code, out, err = run(*options, "-o", runs)
     assert code == 0, err
-    assert "(q-ucb-shaping-tight)" in out  # what we recommend for ceilings
+    assert "phi.parquet (q-ucb-shaping)" in out  # what we recommend for ceilings
     assert "zero potential" in out
     rows = rows_of(runs / "seeds.csv")
     assert [(row["potential"], row["seed"]) for row in rows] == [

@@ -60,7 +60,7 @@ def test_the_learner_of_seeds_is_the_recommended_one_unless_one_is_named(tmp_pat
     with_ceilings = cs.train_seeds(
         EASY, cs.value_ceilings(sources, 20, -0.1), steps=200, seeds=[0], folder=tmp_path / "ceilings"
     )
-    assert with_ceilings.settings["learner"] == "q-ucb-shaping-tight"
+    assert with_ceilings.settings["learner"] == "q-ucb-shaping"
     own = cs.train_seeds(EASY, learner=cs.Rule(c=2.0), steps=200, seeds=[0], folder=tmp_path / "own")
     assert own.settings["learner"] == "custom"
     with pytest.raises(ArgumentError, match="is no potential"):
@@ -103,8 +103,9 @@ def test_a_folder_with_other_runs_is_refused(tmp_path):
 
 
 def test_a_call_that_fails_does_not_lock_the_folder(tmp_path):
-    with pytest.raises(ArgumentError, match="starts from ceilings"):
-        cs.train_seeds(EASY, PHI, learner="q-ucb-shaping-tight", steps=500, seeds=range(2), folder=tmp_path)
+    by_step = cs.Potential(np.zeros((20, len(EASY.states))), EASY)
+    with pytest.raises(ArgumentError, match="has steps and the learner has not"):
+        cs.train_seeds(EASY, by_step, steps=500, seeds=range(2), folder=tmp_path)
     assert len(seeds_of(tmp_path).results) == 4
 
 

@@ -196,7 +196,7 @@ def test_ceilings_stay_valid_and_tighten_while_the_agent_learns():
     distance = [first.values[0, 0] - optimum[0, 0]]
     counts, ceilings = logs, first
     for seed in range(10):
-        run = cs.train(CLINIC, ceilings, learner="ucbvi", steps=1500, seed=seed, step_indexed=True, record=True)
+        run = cs.train(CLINIC, ceilings, bonus=0.0, clip="zero", steps=1500, seed=seed, step_indexed=True, record=True)
         counts = counts.merge(cs.count(run.logs))
         ceilings = cs.value_ceilings(counts, confounding={"agent": 1.0}, **options)
         assert (ceilings.values >= optimum - 1e-9)[:, alive].all()

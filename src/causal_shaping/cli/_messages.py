@@ -23,8 +23,8 @@ OPTIONS = (
 """Arguments in Python that an option of the same name sets."""
 
 ONLY_PYTHON = (
-    "bonus", "clip", "edges", "floors", "initial", "label", "model_based", "observation", "plug_in", "quantiles",
-    "random", "rate_offset", "record", "shaped", "source", "states", "terminal", "time_limit",
+    "bonus", "clip", "edges", "initial", "label", "observation", "plug_in", "quantiles",
+    "random", "record", "shaped", "source", "states", "terminal", "time_limit",
 )
 """Arguments that no command can set: what a message says of them is left out."""
 # fmt: on

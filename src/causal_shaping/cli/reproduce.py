@@ -38,7 +38,7 @@ def reproduce(
 
     Interrupted runs resume when it is called again. Nothing is fetched from a network.
 
-    Example: causal-shaping reproduce --only world=lavacross-easy method=zero,causal-bound,tight
+    Example: causal-shaping reproduce --only world=lavacross-easy method=zero,causal-bound,joint
     """
     with needs_extra("The paper's study and its figures", "paper"):
         from causal_shaping.paper.study.plan import QUICK, SEEDS, Plan, parse_only

@@ -17,7 +17,7 @@ from causal_shaping.errors import ArgumentError, MissingExtraError
 
 ZERO, WITHOUT_LOGS = "zero potential", "q-ucb-shaping"
 ZERO_FOLDER, SEEDS_TABLE = "zero", "seeds.csv"
-LEARNERS = "q-ucb, q-ucb-shaping, ucbvi, ucbvi-causal, q-ucb-shaping-tight"
+LEARNERS = "q-ucb, q-ucb-shaping"
 
 
 def train(
@@ -33,9 +33,6 @@ def train(
         Path, option("The folder to keep the runs in; interrupted runs resume.", "FOLDER", "--output", "-o")
     ],
     potential: Annotated[Path | None, option("A file of ceilings, or of a potential.  (default: zero)", "FILE")] = None,
-    counts: Annotated[
-        Path | None, option("The counts that `ceilings --counts` wrote: to plan with what the logs prove.", "FILE")
-    ] = None,
     learner: Annotated[
         str | None, option(f"One of {LEARNERS}.  (default: the one we recommend for what is given)", "NAME")
     ] = None,
@@ -69,7 +66,6 @@ def train(
 
     Example: causal-shaping train lavacross-easy --potential phi.parquet -o runs/
     """
-    from causal_shaping.data.counts import Counts
     from causal_shaping.data.potential import Potential
     from causal_shaping.learners import train_seeds
     from causal_shaping.learners.rules import recommended_learner
@@ -83,21 +79,18 @@ def train(
     phi: Any = None if potential is None else load_ceilings_or_potential(potential)
     if admissible is not None:
         phi = _restricted(loaded, phi, admissible)
-    held = None if counts is None else Counts.load(counts)
-    chosen = learner or recommended_learner(phi, held)
-    given = {f"{potential.name} ({chosen})" if potential else f"{ZERO} ({chosen})": (phi, chosen, held, output)}
+    chosen = learner or recommended_learner(phi)
+    given = {f"{potential.name} ({chosen})" if potential else f"{ZERO} ({chosen})": (phi, chosen, output)}
     if phi is not None and not no_compare:
         zero = Potential.zero(phi, discount=phi.discount)
-        given[f"{ZERO} ({WITHOUT_LOGS})"] = (zero, WITHOUT_LOGS, None, output / ZERO_FOLDER)
+        given[f"{ZERO} ({WITHOUT_LOGS})"] = (zero, WITHOUT_LOGS, output / ZERO_FOLDER)
     options: Any = {"steps": steps, "seeds": range(first_seed, first_seed + seeds), "step_indexed": step_indexed}
     options["horizon"] = None if hasattr(loaded, "model") else horizon
     found = {}
     with progress_bar() as progress:
-        for name, (shaping, rule, known, folder) in given.items():
+        for name, (shaping, rule, folder) in given.items():
             with spoken_warnings():
-                found[name] = train_seeds(
-                    loaded, shaping, learner=rule, folder=folder, counts=known, progress=progress, **options
-                )
+                found[name] = train_seeds(loaded, shaping, learner=rule, folder=folder, progress=progress, **options)
     _write_seeds(found, output / SEEDS_TABLE)
     if png is not None:
         _draw(found, png)

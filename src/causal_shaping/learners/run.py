@@ -36,7 +36,7 @@ class Run(Result):
     Attributes:
         name: the name of the world or the environment.
         learner: the name of the learner, "custom" for a `Rule` of one's own.
-        rule: the learner's constants.
+        rule: the learner's constants; None for a learner that has none.
         seed: the seed of the run.
         space: the states and actions.
         horizon: the number of steps after which an episode was truncated.
@@ -51,16 +51,15 @@ class Run(Result):
         visits: int64 like `q_values`.
         checkpoints: int64 [checkpoints], the numbers of steps after which the policy was kept.
         policies: int32 [checkpoints, states], or [checkpoints, steps, states]: the best actions at each checkpoint.
-        recommended: int32 [states] or [steps, states], the actions to take once learning is over: for a model-based
-            rule those of the plan without bonus, in which untried actions do not count where others were tried; else
-            the same as `policy`.
+        recommended: int32 [states] or [steps, states], the actions to take once learning is over; the same as `policy`
+            for every learner that is a `Rule`.
         logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
             run: `run.logs.save(path)`.
     """
 
     name: str
     learner: str
-    rule: Rule
+    rule: Rule | None
     seed: int
     space: Space
     horizon: int
@@ -116,8 +115,8 @@ class Run(Result):
 
     def summary(self) -> str:
         """Return what was run and what came out, in a few lines."""
-        usual = asdict(PRESETS.get(self.learner, Rule()))
-        changed = [f"{name}={value!r}" for name, value in asdict(self.rule).items() if value != usual[name]]
+        usual, held = asdict(PRESETS.get(self.learner, Rule())), {} if self.rule is None else asdict(self.rule)
+        changed = [f"{name}={value!r}" for name, value in held.items() if value != usual[name]]
         table = "one table per step" if self.q_values.ndim == 3 else "one table for all steps"
         lines = [
             f"{self._what} of at most {self.horizon}, {table}, discount {self.discount:g}",
@@ -138,7 +137,8 @@ class Run(Result):
     @property
     def _metadata(self) -> dict[str, Any]:
         shapes = {name: getattr(self, name).shape for name in _ARRAYS}
-        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": asdict(self.rule), "shapes": shapes}
+        rule = None if self.rule is None else asdict(self.rule)
+        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": rule, "shapes": shapes}
 
     @cached_property
     def checksum(self) -> str:
@@ -160,6 +160,7 @@ class Run(Result):
             found = {name: contents.table[name][0].values.to_numpy() for name in _ARRAYS}
             arrays: dict[str, Any] = {name: values.reshape(held["shapes"][name]) for name, values in found.items()}
             plain = {name: held[name] for name in _PLAIN}
-            return cls(**plain, rule=Rule(**held["rule"]), space=contents.space, **arrays)
+            rule = None if held["rule"] is None else Rule(**held["rule"])
+            return cls(**plain, rule=rule, space=contents.space, **arrays)
 
         return load(path, KIND, build)

@@ -21,9 +21,8 @@ import numpy as np
 
 from causal_shaping._checks import check_integer
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.bounds.results import Ceilings, Floors
+from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of
-from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
 from causal_shaping.errors import ArgumentError, FileError
@@ -134,8 +133,6 @@ def train_seeds(
     seeds: Iterable[int],
     folder: str | os.PathLike[str],
     step_indexed: bool = False,
-    floors: Floors | None = None,
-    counts: Counts | None = None,
     horizon: int | None = None,
     progress: Progress = no_progress,
     **changes: Any,
@@ -150,8 +147,6 @@ def train_seeds(
         seeds: the seeds to run.
         folder: the folder to keep them in; made if it does not exist.
         step_indexed: see `train`.
-        floors: see `train`.
-        counts: see `train`; the ceilings hold their checksum, so that the settings need not.
         horizon: see `train`.
         progress: called with the number of seeds that are done, that of all seeds, and what is run.
         changes: constants of the rule to change; see `Rule`.
@@ -160,13 +155,12 @@ def train_seeds(
     steps = check_integer("steps", steps, least=1)
     if not wanted:
         raise ArgumentError("There are no seeds to run.")
-    name, rule = choose(learner, potential, counts, changes)
+    name, rule = choose(learner, potential, changes)
     settings = {
         "version": VERSIONS["run"][1],
         "world": name_of(world),
         "tables": _tables(world) if isinstance(world, World) else repr(world.spec),
         "horizon": horizon,
-        "floors": None if floors is None else floors.checksum,
         "learner": name,
         "rule": asdict(rule),
         "steps": steps,
@@ -176,10 +170,10 @@ def train_seeds(
     path, what = Path(folder), f"{name} in {settings['world']}"
     claim_run_folder(path, settings, "seed-*.parquet")
     missing = [seed for seed in wanted if not _file(path, seed).exists()]
-    options: dict[str, Any] = {"floors": floors, "counts": counts, "horizon": horizon}
+    options: dict[str, Any] = {"steps": steps, "step_indexed": step_indexed, "horizon": horizon}
 
     def one(seed: int) -> None:
-        run = train(world, potential, learner=rule, steps=steps, seed=seed, step_indexed=step_indexed, **options)
+        run = train(world, potential, learner=rule, seed=seed, **options)
         _keep(run, _result(run, world), path)
 
     progress(len(wanted) - len(missing), len(wanted), what)

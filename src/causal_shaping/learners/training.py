@@ -15,14 +15,12 @@ import gymnasium as gym
 import numpy as np
 
 from causal_shaping._checks import check_integer
-from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.data.counts import Counts
+from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners import _kernels as kernels
-from causal_shaping.learners._kernels import Counted, Course, Learned, Rows, Setting, Step, Track
-from causal_shaping.learners._log_masses import LogMasses, log_masses, no_log_masses
+from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Track
 from causal_shaping.learners._problem import Problem
 from causal_shaping.learners._setting import prepare
 from causal_shaping.learners.rules import Rule, choose
@@ -30,9 +28,6 @@ from causal_shaping.learners.run import Run
 from causal_shaping.shaping.formula import is_final
 from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import tables_of
-
-MOST_SUCCESSORS = 64
-"""The most different states that a model-based rule can count after one (s, x)."""
 
 
 def train(
@@ -43,8 +38,6 @@ def train(
     steps: int = 20_000,
     seed: int = 0,
     step_indexed: bool = False,
-    floors: Floors | None = None,
-    counts: Counts | None = None,
     checkpoints: Iterable[int] = (),
     episodes: int | None = None,
     horizon: int | None = None,
@@ -61,15 +54,12 @@ def train(
     Args:
         world: a world, learned in compiled code, or a Gymnasium environment with discrete actions, whose observations
             are numbers of states or are known to the potential.
-        potential: what shapes the reward; ceilings also bound each action. None stands for a potential of 0.
+        potential: what shapes the reward, or ceilings, whose potential does. None stands for a potential of 0.
         learner: "q-ucb" (Jin et al. 2018, the paper's algorithm 3), "q-ucb-shaping" (the paper's algorithm 1, as
-            printed), "q-ucb-shaping-tight", "ucbvi" (model-based, Azar et al. 2017), "ucbvi-causal" (the same, which
-            plans also with what the logs prove of a step), or a `Rule` of your own; by default `recommended_learner`.
+            printed), or a `Rule` of your own; by default `recommended_learner`.
         steps: the budget of environment steps.
         seed: equal seeds give equal runs.
         step_indexed: one table per step of the episode.
-        floors: for `bonus="span"`, and to prune provably suboptimal actions.
-        counts: the counts that the ceilings were computed from, for a rule that plans with what they prove of one step.
         checkpoints: numbers of steps after which to keep the policy; those that are not reached are left out.
         episodes: stop after this many episodes, if that comes before the budget of steps is used up.
         horizon: the number of steps of an episode; by default the world's.
@@ -85,31 +75,25 @@ def train(
         >>> cs.train(world, steps=2_000, seed=1)
         Run(q-ucb-shaping in lavacross-easy, seed 1: 2,000 steps in ... episodes, regret ...)
     """
-    name, rule = choose(learner, potential, counts, changes)
+    name, rule = choose(learner, potential, changes)
     steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
     kept = np.unique(np.array([check_integer("checkpoints", at, least=1) for at in checkpoints], dtype=np.int64))
     most_episodes = steps if episodes is None else check_integer("episodes", episodes, least=1)
     problem = Problem(world, potential, horizon)
-    setting = prepare(rule, problem.space, problem.horizon, steps, potential, floors, step_indexed)
-    constants, proven = setting.constants, _proven(rule, potential, counts, problem)
-    layers, states, _ = constants.initial.shape
-    gaps = problem.gaps(layers, step_indexed, constants.discount)
-    course = Course(steps, most_episodes, kept[kept <= steps], gaps)
-    learned, counted = _tables(setting, problem)
+    setting = prepare(rule, problem.space, problem.horizon, steps, potential, step_indexed)
+    layers, discount = len(setting.initial), setting.constants.discount
+    course = Course(steps, most_episodes, kept[kept <= steps], problem.gaps(layers, step_indexed, discount))
+    visits = np.zeros(setting.initial.shape, dtype=np.int64)
+    learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits)
     rows = kernels.room_for(steps if record else 0)
     if isinstance(world, World) and compiled:
         if world.model.steps is not None:
             raise ArgumentError("Learners need a world whose tables are the same at each step.")
         rng = np.random.default_rng(seed)
-        track = kernels.run_tables(rng, tables_of(world.model), setting, course, learned, counted, proven, rows)
+        track = kernels.run_tables(rng, tables_of(world.model), setting, course, learned, rows)
     else:
-        track = _play(problem, setting, course, seed, learned, counted, proven, rows)
+        track = _play(problem, setting, course, seed, learned, rows)
     _warn_of_clip(setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
-    recommended = learned.q_values.copy()
-    if setting.model_based:
-        fresh = Learned(recommended, learned.values.copy(), learned.visits)
-        unbiased, terminal = constants._replace(bonus=0.0), problem.space.is_terminal
-        kernels.plan(fresh, counted, proven, terminal, step_indexed, unbiased, True)
     reached = course.checkpoints[course.checkpoints <= len(track.regret)]
     first: Any = slice(None) if step_indexed else 0
     return Run(
@@ -119,16 +103,16 @@ def train(
         seed=seed,
         space=problem.space,
         horizon=problem.horizon,
-        discount=constants.discount,
+        discount=discount,
         step_regret=np.cumsum(track.regret),
         episode_end=track.episode_end,
         returns=track.returns,
         q_values=np.where(problem.admissible, learned.q_values, np.nan)[first],
-        values=learned.values[:layers, :states][first],
-        visits=learned.visits[first],
+        values=learned.values[:layers][first],
+        visits=visits[first],
         checkpoints=reached,
         policies=track.policies[: len(reached), first],
-        recommended=recommended.argmax(axis=-1)[first],
+        recommended=learned.q_values.argmax(axis=-1)[first],
         logs=_logs(problem, rows, track, {"learner": name, "seed": str(seed)}) if record else None,
     )
 
@@ -150,38 +134,10 @@ def _logs(problem: Problem, rows: Rows, track: Track, metadata: dict[str, str]) 
     )
 
 
-def _proven(rule: Rule, potential: Potential | Ceilings | None, counts: Counts | None, problem: Problem) -> LogMasses:
-    """Return what the logs prove of one step, for a rule that plans with it."""
-    if not rule.use_log_masses:
-        if counts is not None:
-            raise ArgumentError("counts are for a learner that plans with what the logs prove, such as 'ucbvi-causal'.")
-        return no_log_masses()
-    if counts is None or not isinstance(potential, Ceilings):
-        raise ArgumentError(
-            "This learner plans with what the logs prove: pass their ceilings, and counts=, from which they were "
-            "computed."
-        )
-    return log_masses(counts, potential, problem.space)
-
-
-def _tables(setting: Setting, problem: Problem) -> tuple[Learned, Counted]:
-    """Return the tables that a run starts from."""
-    initial, values = setting.constants.initial, setting.initial_values
-    # A last column for states that nothing follows, which are worth 0: a model-based rule counts them as one more.
-    values = np.append(values, np.zeros((len(values), 1)), axis=1)
-    room = 0
-    if setting.model_based:  # in a world, each noise leads to one state
-        most = MOST_SUCCESSORS if problem.world is None else problem.world.model.noise.shape[-1]
-        room = min(values.shape[1], most)
-    shape = (*initial.shape, room)
-    counted = Counted(np.zeros(initial.shape), np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int64))
-    return Learned(initial.copy(), values, np.zeros(initial.shape, dtype=np.int64)), counted
-
-
 def _warn_of_clip(setting: Setting, earned: float) -> None:
     """Warn if episodes earn more on average than values can be: rewards beyond the clip cannot be learned."""
     clip = setting.constants.clip
-    if setting.constants.discount == 1 and not setting.model_based:
+    if setting.constants.discount == 1:
         highest = float((setting.constants.potential[: len(clip)] + clip).max())
         if earned > highest + 1e-9:
             warnings.warn(
@@ -192,16 +148,7 @@ def _warn_of_clip(setting: Setting, earned: float) -> None:
             )
 
 
-def _play(
-    problem: Problem,
-    setting: Setting,
-    course: Course,
-    seed: int,
-    learned: Learned,
-    counted: Counted,
-    proven: LogMasses,
-    rows: Rows,
-) -> Track:
+def _play(problem: Problem, setting: Setting, course: Course, seed: int, learned: Learned, rows: Rows) -> Track:
     """Learn step by step in an environment, by the same rule."""
     env: Any = problem.env
     if env is None:
@@ -209,7 +156,7 @@ def _play(
 
         assert problem.world is not None
         env = environment_of(replace(problem.world, horizon=problem.horizon))
-    (q_values, _, visits), constants, terminal = learned, setting.constants, problem.space.is_terminal
+    q_values = learned.q_values
     regret, ends, returns = np.empty(course.steps), [], []
     policies = np.zeros((len(course.checkpoints), *q_values.shape[:2]), dtype=np.int32)
     observation, info = env.reset(seed=seed)
@@ -218,12 +165,12 @@ def _play(
         layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
         excluded = problem.excluded(s, info)
         if excluded is not None:
-            q_values[:, s, excluded] = constants.initial[:, s, excluded] = -np.inf
-        x = int(kernels.greedy(q_values[layer, s], visits[layer, s], constants.cap_at_initial))
+            q_values[:, s, excluded] = -np.inf
+        x = int(q_values[layer, s].argmax())
         regret[done - 1] = course.gaps[layer, s, x]
         observation, reward, terminated, cut, info = env.step(problem.actions[x])
         h += 1
-        terminated, truncated = bool(terminated), bool(cut) or h == setting.horizon
+        terminated, truncated = bool(terminated), bool(cut) or h == setting.constants.horizon
         after = s if terminated else problem.position(observation)
         final = is_final(terminated, truncated, setting.bootstrap)
         taken = Step(layer, below, s, x, float(reward), after, final)
@@ -232,20 +179,12 @@ def _play(
             columns: Any = zip(rows, (s, x, float(reward), reached, terminated), strict=True)
             for column, value in columns:
                 column[done - 1] = value
-        if not setting.model_based:
-            kernels.update(learned, taken, constants)
-        elif not kernels.record(counted, visits, taken):
-            raise ArgumentError(
-                f"More than {MOST_SUCCESSORS} states follow one state; take a learner that is not model-based."
-            )
+        kernels.update(learned, taken, setting.constants)
         earned += float(reward)
-        over = terminated or truncated or done == course.steps
-        if over and setting.model_based:
-            kernels.plan(learned, counted, proven, terminal, setting.step_indexed, constants, False)
         if saved < len(policies) and course.checkpoints[saved] == done:
             policies[saved] = q_values.argmax(axis=-1)
             saved += 1
-        if over:
+        if terminated or truncated or done == course.steps:
             ends.append(done)
             returns.append(earned)
             if len(ends) == course.episodes:

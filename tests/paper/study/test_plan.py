@@ -125,7 +125,7 @@ def test_a_randomised_source_is_the_worlds_own_or_an_added_one():
     assert own.potential("joint-trial").confounding["random"] == 1.0
     added = Materials(cs.load_world("lavacross-maze"), 5_000, seed=0)
     assert added.counts_of("joint-trial").sources == ("better", "safe", "bad", "trial")
-    assert dict(added.potential("joint-capped-trial").confounding) == {
+    assert dict(added.potential("joint-trial").confounding) == {
         "better": np.inf, "safe": np.inf, "bad": np.inf, "trial": 1.0,
     }  # fmt: skip
     assert added.counts_of("joint").sources == ("better", "safe", "bad")

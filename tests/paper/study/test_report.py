@@ -64,7 +64,7 @@ def test_sentences_never_round_in_their_own_favour(small):
     def row(name, regret, **more):
         return {**small.runs_of("lavacross-easy", "zero")[0], "name": name, "regret": regret, **more}
 
-    runs = (row("zero", 100.0), row("causal-bound", 50.0), row("causal", 70.1, optimal=0.9499), row("avg", 90.0))
+    runs = (row("zero", 100.0), row("causal-bound", 50.0), row("joint-plain", 70.1, optimal=0.9499), row("avg", 90.0))
     broken = {**small.potentials_of("lavacross-easy", "joint-sure")[0], "violations_all_steps": 1}
     found = headlines(Results(small.folder, {**small.settings, "quick": False}, runs, (broken,)))
     assert (found[1].number, "the logs do help it" in found[1].sentence) == ("2.00 times", True)
@@ -112,7 +112,7 @@ def test_findings_tell_the_numbers_of_the_results(small):
     regret = small.values("lavacross-hard", "zero", "regret").mean()
     assert f"lavacross-hard {regret:.0f} against" in found["Most of the published gain needs no logs"]
     shares = found["One configuration"]  # not all worlds were run
-    assert f"lavacross-easy {small.values('lavacross-easy', 'causal', 'optimal').mean():.3f}" in shares
+    assert f"lavacross-easy {small.values('lavacross-easy', 'joint-plain', 'optimal').mean():.3f}" in shares
     none = Results(small.folder, small.settings, small.runs_of("lavacross-easy", "zero"), ())
     assert dict(findings(none)) == {}
 
@@ -173,8 +173,8 @@ def _figures(folder):
     "chosen",
     [
         lambda row: row["name"] == "zero" and row["world"] == "lavacross-easy",
-        lambda row: row["name"] in ("tight", "causal") and row["coins"] == "once",
-        lambda row: row["name"] == "tight" and row["seed"] == 1,
+        lambda row: row["name"] in ("joint", "oracle") and row["coins"] == "once",
+        lambda row: row["name"] == "joint" and row["seed"] == 1,
         lambda row: row["world"] == "lavacross-easy" or row["seed"] == 0,
     ],
     ids=["one method", "coins once alone", "without the baseline", "other seeds in another world"],
@@ -191,7 +191,7 @@ def test_findings_never_round_in_their_own_favour(small):
     def rows(name, regret, **more):
         return {**small.runs_of("lavacross-easy", "zero")[0], "name": name, "regret": regret, **more}
 
-    runs = (rows("zero", 100.0), rows("causal-bound", 110.0), rows("no-shaping", 1099.0), rows("tight", 70.1))
+    runs = (rows("zero", 100.0), rows("causal-bound", 110.0), rows("no-shaping", 1099.0), rows("joint", 70.1))
     found = dict(findings(Results(small.folder, small.settings, runs, ())))
     assert "at least 9 times better" in found["Most of the published gain needs no logs"]  # 1099 / 110 = 9.99
     assert "(0 of 1 worlds)" in found["Where ceilings from confounded logs earn their keep"]

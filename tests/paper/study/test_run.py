@@ -15,7 +15,7 @@ from causal_shaping.paper.study import run as runs
 from causal_shaping.paper.study.plan import METHODS, Plan
 from causal_shaping.paper.study.run import PART_FILES, POTENTIALS, RESULTS, load_results, merge, run_study
 
-TINY = {"world": ["lavacross-easy"], "method": ["zero", "causal-bound", "causal"]}
+TINY = {"world": ["lavacross-easy"], "method": ["zero", "causal-bound", "joint"]}
 
 
 def tiny(folder, **options):
@@ -59,9 +59,9 @@ def test_a_quick_run_that_is_killed_five_times_ends_in_the_same_results(tmp_path
 def test_what_is_done_is_not_done_again_and_more_is_added(tmp_path):
     first = tiny(tmp_path)
     stamps = {path: path.stat().st_mtime_ns for path in parts_of(tmp_path)}
-    more = tiny(tmp_path, seeds=3, only={**TINY, "method": ["zero", "tight"]})
+    more = tiny(tmp_path, seeds=3, only={**TINY, "method": ["zero", "oracle"]})
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
-    assert {row["name"] for row in more.runs} == {"zero", "causal-bound", "causal", "tight"}
+    assert {row["name"] for row in more.runs} == {"zero", "causal-bound", "joint", "oracle"}
     assert [row["seed"] for row in more.runs_of("lavacross-easy", "zero")] == [0, 1, 2]
     assert [row for row in more.runs if row in first.runs] == list(first.runs)
     names = [row["name"] for row in more.runs]

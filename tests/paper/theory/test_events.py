@@ -9,8 +9,6 @@ from models import cmdps
 from runs import ABOVE, EPISODES, HORIZON, a_ceiling, deviations, leftovers, remembered
 
 import causal_shaping as cs
-from causal_shaping.learners._kernels import Learned, Step, update
-from causal_shaping.learners._setting import prepare
 from causal_shaping.paper.theory import Shaped, learning_rates, log_term, proven_rule, usual_potentials, watch
 
 
@@ -134,26 +132,9 @@ def test_deviations_are_those_of_the_weighted_mean():
     assert found.bonus_scale == pytest.approx(1.0)
 
 
-def test_a_cap_on_the_table_breaks_optimism():
-    """The tight rule's cap: once an entry is at the cap and its bonus is small, one bad draw takes it below Q*."""
-    model = cs.TabularCMDP(
-        [[[1, 1]], [[1, 1]]], [[[1.0, -1.0]], [[0.0, 0.0]]], [[0.5, 0.5], [1.0, 0.0]], [False, True], [1.0, 0.0]
-    )
-    shaped, episodes = Shaped(model, None, 1), 400
-    rule = proven_rule(shaped, episodes)
-    assert watch(shaped, episodes, learner=rule).held["optimism"]
-    capped = cs.Rule(clip="zero", bonus=rule.bonus, cap_at_initial=True)
-    constants = prepare(capped, model.space, 1, episodes, step_indexed=True).constants
-    q_values, visits, lowest = np.zeros((1, 2, 1)), np.zeros((1, 2, 1), dtype=np.int64), 0.0
-    for draw in np.random.default_rng(0).integers(0, 2, episodes):
-        update(Learned(q_values, np.zeros((2, 2)), visits), Step(0, 1, 0, 0, 1.0 - 2.0 * draw, 1, True), constants)
-        lowest = min(lowest, q_values[0, 0, 0])
-    assert lowest < -0.001  # Q* is 0
-
-
 def test_only_the_learner_of_the_analysis_is_watched():
     _, shaped = world_problem()
-    for rule in ("q-ucb", "ucbvi", "q-ucb-shaping-tight", cs.Rule(initial="horizon"), cs.Rule(clip="horizon")):
+    for rule in ("q-ucb", cs.Rule(initial="horizon"), cs.Rule(clip="horizon")):
         with pytest.raises(cs.CausalShapingError, match="The analysis is of"):
             watch(shaped, 10, learner=rule)
     with pytest.raises(cs.CausalShapingError, match="at most 10,000,000"):

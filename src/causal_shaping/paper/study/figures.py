@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from causal_shaping.io.files import replacing
 from causal_shaping.learners.intervals import bootstrap_interval, mean
 from causal_shaping.paper.study.dots import table_figures
-from causal_shaping.paper.study.plan import BASELINE, BCQ_THRESHOLDS, FACTORS, METHODS, ROBOT
+from causal_shaping.paper.study.plan import BASELINE, BCQ_THRESHOLDS, FACTORS, METHODS, RECOMMENDED, ROBOT
 from causal_shaping.paper.study.run import Results
 from causal_shaping.paper.study.tables import (
     AIM,
@@ -47,9 +47,7 @@ CURVES: Mapping[str, str] = {
     "shaping-bcq": "#8c564b",
     "bcq": "#c49c94",
     "oracle-clip-zero": "#bcbd22",
-    "tight": "#1f77b4",
-    "ucbvi": "#2ca02c",
-    "causal": "#9467bd",
+    "joint-plain": "#1f77b4",
 }
 """The methods whose regret is drawn, and their colours."""
 
@@ -59,7 +57,7 @@ THEORY = (
     "moved to rewards from 0 to 1; Q-UCB's; the corrected one for each ceiling; and the regret of runs of the "
     "corrected learner. A bound above the dotted line is vacuous."
 )
-POLICIES = ("causal-bound", "avg", "tight", "causal")
+POLICIES = ("causal-bound", "avg", RECOMMENDED)
 
 
 @dataclass(frozen=True)
@@ -206,7 +204,7 @@ def _draw_regret(results: Results, world: str, coins: str, methods: Sequence[str
         steps, curves = results.curves(world, name, coins)
         for axes in (linear, logarithmic):
             draw_curve(axes, steps, curves, METHODS[name].title, color=CURVES[name], linewidth=1.4)
-    ends = [results.values(world, name, "regret", coins).mean() for name in (BASELINE, "tight") if name in methods]
+    ends = [results.values(world, name, "regret", coins).mean() for name in (BASELINE, RECOMMENDED) if name in methods]
     linear.set_ylim(0, 1.6 * max(ends) if ends else None)
     logarithmic.set(yscale="log", xscale="log")
     for axes in (linear, logarithmic):
@@ -236,8 +234,7 @@ def _draw_relative(results: Results) -> Figure:
     figure = Figure(figsize=(9, 9), layout="constrained")
     axes = figure.add_subplot()
     labels, place = [], 0.0
-    families = {"tight": "#1f77b4", "ucbvi": "#2ca02c", "causal": "#9467bd"}
-    signs = {"trial": "s", "capped": "^", "sure": "v"}
+    colours = {name: f"C{number}" for number, name in enumerate(INFORMED)}
     named: set[str] = set()
     for world, coins in results.variants:
         methods = [name for name in INFORMED if results.runs_of(world, name, coins)]
@@ -248,10 +245,8 @@ def _draw_relative(results: Results) -> Figure:
             middle, low, high = relative_regret(results, world, coins, name, BASELINE)
             label = METHODS[name].title if METHODS[name].title not in named else None
             named.add(METHODS[name].title)
-            family, *how = name.split("-")
-            marker = "D" if len(how) > 1 else signs[how[0]] if how else "o"
-            axes.plot([low, high], [place, place], color=families[family], linewidth=2)
-            axes.plot([middle], [place], marker, color=families[family], markersize=6, label=label)
+            axes.plot([low, high], [place, place], color=colours[name], linewidth=2)
+            axes.plot([middle], [place], "o", color=colours[name], markersize=6, label=label)
             place += 1
         place += 1.2
     axes.axvline(AIM, color="#d62728", linewidth=1, linestyle="--")

@@ -102,14 +102,12 @@ class Materials:
             return self.counts_by_source[source], reward_max, {}
         if name == "paper":
             return self.counts, PAPER_BOUND, {"method": "paper"}
-        capped: dict[str, Any] = {"stationary": True, "value_max": VALUE_MAX}
         options: dict[str, dict[str, Any]] = {
             "joint": {},
             "joint-any": {"support": "any"},
             "joint-sure": {"confidence": CONFIDENCE, "rarest": RAREST},
-            "joint-capped": capped,
+            "joint-capped": {"stationary": True, "value_max": VALUE_MAX},
             "joint-trial": {"confounding": self._unconfounded},
-            "joint-capped-trial": {"confounding": self._unconfounded, **capped},
         }
         if name not in options:
             raise UnknownNameError(f"The study makes no potential {name!r}.")

@@ -79,8 +79,7 @@ class Method:
         title: its title in tables and figures.
         group: "paper" for methods of the paper's table, "added" for others, or "ablation".
         potential: the potential that shapes the reward, a name in `POTENTIALS`; None for no shaping.
-        learner: the preset of its learner; None if it does not learn online, as BCQ alone. A learner that plans with
-            what the logs prove gets their counts.
+        learner: the preset of its learner; None if it does not learn online, as BCQ alone.
         changes: changed constants of the learner's rule.
         worlds: the worlds in which it is run.
     """
@@ -112,13 +111,15 @@ POTENTIALS: Mapping[str, str] = {
     "joint-sure": f"joint ceilings, confidence {CONFIDENCE}",
     "joint-capped": "joint ceilings, values up to 0",
     "joint-trial": "joint ceilings with a randomised source",
-    "joint-capped-trial": "joint ceilings with a randomised source, values up to 0",
 }
 """The potentials by name. Besides these, `alone-NAME` are the joint ceilings of the source NAME alone, and `floor` is
-the joint floor; both are shown in the report, and not used for shaping."""
+the joint floor."""
 
-NO_INFORMATION = {"initial": "zero", "clip": "zero"}
-"""The rule of a learner without logs: values are at most 0, as a zero potential assumes."""
+SHOWN_BOUNDS = ("joint-any", "joint-sure", "joint-capped", "joint-trial", "floor")
+"""Bounds that the report shows beside those that shape rewards; as are those of each source alone."""
+
+PLAIN = {"bonus": 0.0, "clip": "zero"}
+"""The printed rule without the two parts that do harm; see `docs/differences.md`."""
 
 PAPER_METHODS = (
     Method("no-shaping", "No shaping, Q-UCB", "paper", None, "q-ucb"),
@@ -147,23 +148,7 @@ ADDED_METHODS = (
     Method("oracle", "V* (oracle), as printed", "added", "optimum", "q-ucb-shaping"),
     Method("oracle-clip-zero", "V* (oracle), clip at 0", "added", "optimum", "q-ucb-shaping", {"clip": "zero"}),
     Method("joint", "Joint ceilings, as printed", "added", "joint", "q-ucb-shaping"),
-    Method("tight-zero", "Zero potential, tight", "added", "zero", "q-ucb-shaping-tight", NO_INFORMATION),
-    Method("tight", "Joint ceilings, tight", "added", "joint", "q-ucb-shaping-tight"),
-    Method("tight-sure", f"Joint, confidence {CONFIDENCE}, tight", "added", "joint-sure", "q-ucb-shaping-tight"),
-    Method("tight-capped", "Joint, values up to 0, tight", "added", "joint-capped", "q-ucb-shaping-tight"),
-    Method("tight-trial", "Joint, a randomised source, tight", "added", "joint-trial", "q-ucb-shaping-tight"),
-    Method("ucbvi-zero", "Zero potential, model-based", "added", "zero", "ucbvi", NO_INFORMATION),
-    Method("ucbvi", "Joint ceilings, model-based", "added", "joint", "ucbvi"),
-    Method("ucbvi-trial", "Joint, a randomised source, model-based", "added", "joint-trial", "ucbvi"),
-    Method("causal", "Joint ceilings, causal model", "added", "joint", "ucbvi-causal"),
-    Method("causal-capped", "Joint, values up to 0, causal model", "added", "joint-capped", "ucbvi-causal"),
-    Method(
-        "causal-capped-trial",
-        "Joint, values up to 0, a randomised source, causal model",
-        "added",
-        "joint-capped-trial",
-        "ucbvi-causal",
-    ),
+    Method("joint-plain", "Joint ceilings, no bonus, clip at 0", "added", "joint", "q-ucb-shaping", PLAIN),
 )
 FACTORS: Mapping[str, Sequence[Any]] = {
     "initial": ("horizon", "zero"),
@@ -192,8 +177,8 @@ METHODS: Mapping[str, Method] = {method.name: method for method in (*PAPER_METHO
 BASELINE = "zero"
 """The method without logs with which all others are compared."""
 
-RECOMMENDED = "causal"
-"""The one configuration for all worlds; its constants were chosen on tuning seeds."""
+RECOMMENDED = "joint-plain"
+"""The one configuration for all worlds."""
 
 PRINTED: Mapping[str, Mapping[str, float]] = {
     method: dict(zip(WORLDS, row, strict=False))
@@ -347,7 +332,7 @@ class Plan:
         fitting = [method for method in methods if self._fits(method, world)]
         needed = {method.potential for method in fitting if method.potential is not None}
         if fitting and "method" not in self.only and not any(map(is_deep, fitting)):
-            needed |= {"joint-any", "floor", *(f"alone-{name}" for name in world.demonstrators)}
+            needed |= {*SHOWN_BOUNDS, *(f"alone-{name}" for name in world.demonstrators)}
         for name in sorted(needed):
             yield Unit(world.name, world.coins, seed, POTENTIAL, name)
         for method in fitting:

@@ -35,7 +35,7 @@ from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, AssumptionWarning, CausalShapingError, FileError, ShapingWarning
 from causal_shaping.io.container import load, save
 from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table, write_text
-from causal_shaping.learners import PRESETS, train
+from causal_shaping.learners import train
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.paper.baselines.bcq import require_torch
 from causal_shaping.paper.study.materials import Materials
@@ -253,7 +253,6 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
             steps=steps,
             seed=unit.seed,
             episodes=budget if in_episodes else None,
-            counts=materials.counts_of(method.potential or "") if PRESETS[method.learner].use_log_masses else None,
             checkpoints=np.linspace(0, steps, CHECKPOINTS + 1, dtype=np.int64)[1:].tolist(),
             **method.changes,
         )

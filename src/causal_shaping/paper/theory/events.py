@@ -17,7 +17,7 @@ from causal_shaping._compile import njit
 from causal_shaping.data.arrays import FloatArray, LongArray, frozen
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
-from causal_shaping.learners._kernels import Learned, Step, greedy, update
+from causal_shaping.learners._kernels import Learned, Step, update
 from causal_shaping.learners._setting import prepare
 from causal_shaping.learners.rules import PRESETS, Rule, resolve
 from causal_shaping.paper.theory.shaped import CLIPS, ROUNDING, Shaped
@@ -117,11 +117,10 @@ def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule =
         {'optimism': True, 'upper': True, 'chosen': True, 'recursion': True, 'settling': True}
     """
     rule = resolve(learner)
-    other = rule.model_based or not rule.shaped or rule.cap_at_initial or rule.rate_offset is not None
-    if other or rule.initial != "zero" or rule.clip not in CLIPS:
+    if not rule.shaped or rule.initial != "zero" or rule.clip not in CLIPS:
         raise ArgumentError(
-            "The analysis is of a shaped table that starts at 0, with the paper's learning rate, V clipped at 0 or at "
-            "the potential, and no cap on its entries. Use 'q-ucb-shaping' or proven_rule()."
+            "The analysis is of a shaped table that starts at 0, with V clipped at 0 or at the potential. Use "
+            "'q-ucb-shaping' or proven_rule()."
         )
     episodes, model = check_integer("episodes", episodes, least=1), shaped.model
     if episodes > MOST_EPISODES:
@@ -132,7 +131,7 @@ def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule =
     phi, values = shaped.potential, shaped.values
     potential = Potential(phi[:-1], model.space)
     setting = prepare(rule, model.space, shaped.horizon, steps, potential, step_indexed=True)
-    q_values = setting.constants.initial.copy()
+    q_values = setting.initial.copy()
     visits = np.zeros(q_values.shape, dtype=np.int64)
     learned = Learned(q_values, setting.initial_values.copy(), visits)
     exact = _Exact(
@@ -145,7 +144,7 @@ def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule =
     tables = tables_of(model)
     rng = np.random.default_rng(check_integer("seed", seed))
     least, regret = _watch(rng, episodes, shaped.horizon, tables, learned, exact, setting.constants)
-    initially = float((setting.constants.initial - exact.shaped_q_values)[:, ~model.terminal].min())
+    initially = float((setting.initial - exact.shaped_q_values)[:, ~model.terminal].min())
     per_scale = math.sqrt(shaped.horizon * iota)
     return Watched(
         optimism=min(float(least[0]), initially),
@@ -179,7 +178,7 @@ def _watch(rng, episodes, horizon, model, learned, exact, constants):  # type: i
         s = pick(model.start, rng.random())
         before_s, before_x, before_rate = -1, 0, 0.0
         for h in range(horizon):
-            x = greedy(q_values[h, s], visits[h, s], False)
+            x = q_values[h, s].argmax()
             difference, gap, t = q_values[h, s, x] - q_best[h, s, x], gaps[h, s, x], visits[h, s, x]
             regret[k] += gap
             if before_s >= 0:  # this difference belongs to the chain of the previous step
@@ -198,7 +197,7 @@ def _watch(rng, episodes, horizon, model, learned, exact, constants):  # type: i
             best_after, phi_after = (best[h + 1, after], phi[h + 1, after]) if going_on else (0.0, 0.0)
             update(learned, Step(h, h + 1, s, x, y, after, not going_on), constants)
             t = visits[h, s, x]
-            rate = (constants.rate_offset + 1.0) / (constants.rate_offset + t)
+            rate = (horizon + 1.0) / (horizon + t)
             ahead[h, s, x] += rate * ((following - (best_after - phi_after)) - ahead[h, s, x])
             below[h, s, x] += rate * ((mean_best[h, s, x] - y - best_after) - below[h, s, x])
             above[h, s, x] += rate * ((y + phi_after - mean_phi[h, s, x]) - above[h, s, x])
