@@ -9,6 +9,7 @@ import numpy as np
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
+from causal_shaping.shaping._monitor import CODE, NOTHING, VOID, monitor_step
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.worlds.simulate import pick
 
@@ -34,6 +35,15 @@ class Setting(NamedTuple):
     initial_values: FloatArray  # [steps + 1, states]
     bootstrap: bool  # see `Rule.time_limit`
     step_indexed: bool
+
+
+class Watch(NamedTuple):
+    """The monitor of ceilings, and how it numbers states and actions; without states it is off."""
+
+    reals: FloatArray
+    integers: LongArray
+    states: LongArray
+    actions: LongArray
 
 
 class Learned(NamedTuple):
@@ -75,6 +85,7 @@ class Track(NamedTuple):
     episode_end: LongArray
     returns: FloatArray
     policies: IntArray
+    alarm: int  # 0 if there was none
 
 
 class Rows(NamedTuple):
@@ -113,15 +124,38 @@ def update(learned, step, constants):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def run_tables(rng, tables, setting, course, learned, rows):  # type: ignore[no-untyped-def]
-    """Learn in the tables of a world; s, x, u: state, action, hidden noise."""
+def contradicted(watch, h, step, terminated, truncated):  # type: ignore[no-untyped-def]
+    """Test a step, the one of number h in its episode, and return whether the ceilings are refuted by now."""
+    reals, integers, states, actions = watch
+    s, x, after = states[step.state], actions[step.action], states[step.after]
+    monitor_step(reals, integers, 0, h, s, x, step.reward, after, terminated, truncated)
+    return integers[CODE] != NOTHING and integers[CODE] != VOID
+
+
+@njit(nogil=True)
+def start_again(learned, setting):  # type: ignore[no-untyped-def]
+    """Forget what was learned, but for the actions that turned out not to be admissible."""
+    q_values, values, visits = learned
+    for layer, s, x in np.ndindex(q_values.shape):
+        if q_values[layer, s, x] > -np.inf:
+            q_values[layer, s, x] = setting.initial[layer, s, x]
+        visits[layer, s, x] = 0
+    values[:] = setting.initial_values
+
+
+@njit(nogil=True)
+def run_tables(rng, tables, setting, without, course, learned, rows, watch):  # type: ignore[no-untyped-def]
+    """Learn in the tables of a world; s, x, u: state, action, hidden noise.
+
+    `without` is the setting of a potential of 0, which takes over when ceilings are refuted.
+    """
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
     q_values, (steps, most_episodes, checkpoints, gaps) = learned.q_values, course
     next_state, rewards, noise, terminal, start = tables
     constants, _, _, bootstrap, step_indexed = setting
     layers, states, _ = q_values.shape
     row_state, row_action, row_reward, row_next, row_terminated = rows
-    recording = len(row_state) > 0
+    recording, watching, alarm = len(row_state) > 0, len(watch.states) > 0, 0
     regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
     policies = np.zeros((len(checkpoints), layers, states), dtype=np.int32)
     episodes, saved, h, earned = 0, 0, 0, 0.0
@@ -138,6 +172,9 @@ def run_tables(rng, tables, setting, course, learned, rows):  # type: ignore[no-
         if recording:
             row_state[done - 1], row_action[done - 1], row_reward[done - 1] = s, x, reward
             row_next[done - 1], row_terminated[done - 1] = after, terminated
+        if watching and contradicted(watch, h - 1, step, terminated, truncated):
+            watching, alarm, constants = False, done, without.constants
+            start_again(learned, without)
         update(learned, step, constants)
         earned += reward
         if saved < len(checkpoints) and checkpoints[saved] == done:
@@ -153,4 +190,5 @@ def run_tables(rng, tables, setting, course, learned, rows):  # type: ignore[no-
                 s = pick(start, rng.random())
         else:
             s = after
-    return Track(regret[: ends[episodes - 1]].copy(), ends[:episodes].copy(), returns[:episodes].copy(), policies)
+    regret, ends = regret[: ends[episodes - 1]].copy(), ends[:episodes].copy()
+    return Track(regret, ends, returns[:episodes].copy(), policies, alarm)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KIND = "training run"
-_PLAIN = ("name", "learner", "seed", "horizon", "discount")
+_PLAIN = ("name", "learner", "seed", "horizon", "discount", "alarm")
 _ARRAYS: dict[str, Any] = {
     **dict.fromkeys(("step_regret", "returns", "q_values", "values"), np.float64),
     **dict.fromkeys(("episode_end", "visits", "checkpoints"), np.int64),
@@ -53,6 +53,9 @@ class Run(Result):
         policies: int32 [checkpoints, states], or [checkpoints, steps, states]: the best actions at each checkpoint.
         recommended: int32 [states] or [steps, states], the actions to take once learning is over; the same as `policy`
             for every learner that is a `Rule`.
+        alarm: the number of steps at which what the learner saw contradicted the ceilings; it dropped them and began
+            again with a potential of 0, so that `visits` are those since. None if there was no alarm, or no monitor:
+            that takes ceilings with a `reward_min`, see `causal_shaping.shaping.monitor`.
         logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
             run: `run.logs.save(path)`.
     """
@@ -73,6 +76,7 @@ class Run(Result):
     checkpoints: LongArray
     policies: IntArray
     recommended: IntArray
+    alarm: int | None = None
     logs: Logs | None = None
 
     def __post_init__(self) -> None:
@@ -122,6 +126,7 @@ class Run(Result):
             f"{self._what} of at most {self.horizon}, {table}, discount {self.discount:g}",
             f"Constants changed: {', '.join(changed)}" if changed else "",
             f"Return, mean of the last tenth of the episodes: {self.mean_return:.4g}",
+            f"The ceilings were contradicted after {self.alarm:,} steps, and dropped" if self.alarm is not None else "",
             f"Cumulative {self._regret}" if self._regret else "Regret: not known, since the optimum is not",
         ]
         return "\n".join(filter(None, lines))

@@ -20,9 +20,9 @@ from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners import _kernels as kernels
-from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Track
+from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Track, Watch
 from causal_shaping.learners._problem import Problem
-from causal_shaping.learners._setting import prepare
+from causal_shaping.learners._setting import prepare, watched
 from causal_shaping.learners.rules import Rule, choose
 from causal_shaping.learners.run import Run
 from causal_shaping.shaping.formula import is_final
@@ -50,6 +50,9 @@ def train(
     It never takes an action that is not admissible: by the space of the world or the potential, or by what an
     environment tells in `info["action_mask"]`. Ceilings must count all actions of the world or environment, or that is
     an error.
+
+    Ceilings that carry a `reward_min` are tested while the learner acts, see `causal_shaping.shaping.monitor`. When what
+    it sees contradicts them, it drops them and begins again with a potential of 0; a warning and `run.alarm` tell so.
 
     Args:
         world: a world, learned in compiled code, or a Gymnasium environment with discrete actions, whose observations
@@ -81,6 +84,11 @@ def train(
     most_episodes = steps if episodes is None else check_integer("episodes", episodes, least=1)
     problem = Problem(world, potential, horizon)
     setting = prepare(rule, problem.space, problem.horizon, steps, potential, step_indexed)
+    monitor, watch = watched(potential, problem.space, rule)
+    without = setting
+    if monitor is not None:
+        zero = Potential.zero(problem.space, discount=setting.constants.discount)
+        without = prepare(rule, problem.space, problem.horizon, steps, zero, step_indexed)
     layers, discount = len(setting.initial), setting.constants.discount
     course = Course(steps, most_episodes, kept[kept <= steps], problem.gaps(layers, step_indexed, discount))
     visits = np.zeros(setting.initial.shape, dtype=np.int64)
@@ -90,10 +98,12 @@ def train(
         if world.model.steps is not None:
             raise ArgumentError("Learners need a world whose tables are the same at each step.")
         rng = np.random.default_rng(seed)
-        track = kernels.run_tables(rng, tables_of(world.model), setting, course, learned, rows)
+        track = kernels.run_tables(rng, tables_of(world.model), setting, without, course, learned, rows, watch)
     else:
-        track = _play(problem, setting, course, seed, learned, rows)
-    _warn_of_clip(setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
+        track = _play(problem, setting, without, course, seed, learned, rows, watch)
+    if monitor is not None:
+        monitor.tell(stacklevel=2, ended="The learner dropped them and began again with a potential of 0.")
+    _warn_of_clip(without if track.alarm else setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
     reached = course.checkpoints[course.checkpoints <= len(track.regret)]
     first: Any = slice(None) if step_indexed else 0
     return Run(
@@ -113,6 +123,7 @@ def train(
         checkpoints=reached,
         policies=track.policies[: len(reached), first],
         recommended=learned.q_values.argmax(axis=-1)[first],
+        alarm=track.alarm or None,
         logs=_logs(problem, rows, track, {"learner": name, "seed": str(seed)}) if record else None,
     )
 
@@ -148,7 +159,16 @@ def _warn_of_clip(setting: Setting, earned: float) -> None:
             )
 
 
-def _play(problem: Problem, setting: Setting, course: Course, seed: int, learned: Learned, rows: Rows) -> Track:
+def _play(
+    problem: Problem,
+    setting: Setting,
+    without: Setting,
+    course: Course,
+    seed: int,
+    learned: Learned,
+    rows: Rows,
+    watch: Watch,
+) -> Track:
     """Learn step by step in an environment, by the same rule."""
     env: Any = problem.env
     if env is None:
@@ -156,7 +176,7 @@ def _play(problem: Problem, setting: Setting, course: Course, seed: int, learned
 
         assert problem.world is not None
         env = environment_of(replace(problem.world, horizon=problem.horizon))
-    q_values = learned.q_values
+    q_values, constants, watching, alarm = learned.q_values, setting.constants, len(watch.states) > 0, 0
     regret, ends, returns = np.empty(course.steps), [], []
     policies = np.zeros((len(course.checkpoints), *q_values.shape[:2]), dtype=np.int32)
     observation, info = env.reset(seed=seed)
@@ -179,7 +199,10 @@ def _play(problem: Problem, setting: Setting, course: Course, seed: int, learned
             columns: Any = zip(rows, (s, x, float(reward), reached, terminated), strict=True)
             for column, value in columns:
                 column[done - 1] = value
-        kernels.update(learned, taken, setting.constants)
+        if watching and kernels.contradicted(watch, h - 1, taken, terminated, truncated):
+            watching, alarm, constants = False, done, without.constants
+            kernels.start_again(learned, without)
+        kernels.update(learned, taken, constants)
         earned += float(reward)
         if saved < len(policies) and course.checkpoints[saved] == done:
             policies[saved] = q_values.argmax(axis=-1)
@@ -195,4 +218,4 @@ def _play(problem: Problem, setting: Setting, course: Course, seed: int, learned
             h, earned = 0, 0.0
         else:
             s = after
-    return Track(regret[: ends[-1]], np.array(ends, dtype=np.int64), np.array(returns), policies)
+    return Track(regret[: ends[-1]], np.array(ends, dtype=np.int64), np.array(returns), policies, alarm)

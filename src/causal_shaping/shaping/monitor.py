@@ -1,6 +1,6 @@
 """The monitor: does what an agent sees contradict the ceilings that shape its reward?
 
-- `CeilingEvidence`: what the monitor found so far; `env.monitor` of `ShapeReward`, `run.monitor` of `train`.
+- `CeilingEvidence`: what the monitor found so far; `env.monitor` of `ShapeReward`.
 
 **What is tested.** In each backup a ceiling is the most that any possible outcome distribution of an action earns, and
 that of do(x) is possible if the assumptions hold. So for every action
@@ -149,11 +149,12 @@ class Monitor:
         """Whether there was an alarm."""
         return self.code not in (kernel.NOTHING, kernel.VOID)
 
-    def tell(self, stacklevel: int) -> None:
-        """Warn of an alarm, and of a reward below reward_min, once each."""
+    def tell(self, stacklevel: int, ended: str = "") -> None:
+        """Warn of an alarm, and of a reward below reward_min, once each; `ended` says what an alarm led to."""
         if self.code != self._told:
             self._told = self.code
-            warnings.warn(self._words(), AssumptionWarning, stacklevel=stacklevel + 1)
+            words = f"{self._words()} {ended}" if ended and self.alarmed else self._words()
+            warnings.warn(words, AssumptionWarning, stacklevel=stacklevel + 1)
 
     def report(self) -> CeilingEvidence:
         """Return what was found so far."""
