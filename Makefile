@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint suite format bench validate docs docs-check tables clean
+.PHONY: help setup reproduce test lint suite format bench exploration validate docs docs-check tables clean
 
 help:  ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.package  ## install the package, its command, figures and environments into .venv
 
@@ -37,6 +37,9 @@ bench: $(VENV)/.paper  ## measure speed: ratios, taken in one run
 	$(BIN)/python benchmarks/ceilings.py
 	$(BIN)/python benchmarks/contradictions.py
 	$(BIN)/python benchmarks/learners.py
+
+exploration: $(VENV)/.paper  ## measure regret in exploration problems beside rlberry's agents; resumes
+	$(BIN)/python benchmarks/exploration.py $(ARGS)
 
 validate: $(VENV)/.test  ## run what is too long for the suite; resumes; ARGS='--help' says what there is
 	$(BIN)/python validation/run.py $(ARGS)

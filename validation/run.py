@@ -449,6 +449,31 @@ def run_verdict(part: str) -> Figures:
     return run_part(part)
 
 
+# Hard worlds -----------------------------------------------------------------------------------------------------
+
+
+def hard_parts() -> list[str]:
+    """Return the kinds of hard worlds, in parts."""
+    from hard import hard_parts as parts
+
+    return parts()
+
+
+def run_hard(part: str) -> Figures:
+    """Return the regret of the learner `posterior` in hard worlds."""
+    use_test_helpers()
+    from hard import run_hard as run_part
+
+    return run_part(part)
+
+
+def hard_holds(parts: Mapping[str, Figures]) -> bool:
+    """Whether logs cost no more than promised in hard worlds."""
+    from hard import holds
+
+    return holds(parts)
+
+
 CHECKS = {
     "properties": Check(
         "The suite's properties hold with 25 times as many examples, which differ from run to run.",
@@ -533,6 +558,13 @@ CHECKS = {
             )
             <= 0.04 * sum(part["worlds"] for part in parts.values())
         ),
+    ),
+    "hard-worlds": Check(
+        "Confounded logs save regret in random worlds and cost little in hostile ones; no bandit is locked in.",
+        1,
+        hard_parts,
+        run_hard,
+        hard_holds,
     ),
     "study": Check(
         "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",

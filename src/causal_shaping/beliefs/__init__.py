@@ -1,0 +1,1 @@
+"""What logs suggest, inside what they prove."""

@@ -1,0 +1,526 @@
+"""Sampling worlds that agree with logs and with what was seen online, and planning in them: compiled.
+
+A *cell* is a (step, state, action), numbered (step * states + state) * actions + action, with one step if dynamics do
+not change over steps; a *place* is a (step, state). Outcomes that are thought possible are the *nodes* of a group, a
+place (or a cell, if what follows depends on the action). An *entry* is an outcome of a cell of which logs or the agent
+have seen something. Letters as in `causal_shaping.beliefs.model`: L, F, q, B; k is the number of possible outcomes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from causal_shaping._compile import njit
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
+
+BLUNT = 4.0
+"""How many visits a source is worth that is trusted in some states only: it cannot silence what the agent sees."""
+
+NEGLIGIBLE = 1e-4
+"""Free mass of a cell below this goes to one outcome instead of being broken further."""
+
+STICKS = 64
+"""The most pieces that the flat part of the free mass is broken into."""
+
+SAME_REWARD = 2.0**-22
+"""Rewards within this of each other, relative to the largest, are one."""
+
+
+class Shape(NamedTuple):
+    """Numbers that never change."""
+
+    steps: int  # 1 if dynamics do not change over steps
+    states: int
+    actions: int
+    by_action: bool  # groups are cells
+    reward_max: float
+    discount: float
+
+
+class Hypotheses(NamedTuple):
+    """Whom to trust, and where; the first says: nobody."""
+
+    prior: FloatArray  # [hypotheses], logarithms
+    component: IntArray  # [hypotheses], the component that is trusted, -1 for none
+    doubt: FloatArray  # [hypotheses], how likely it is to mislead in a cell, or in a state
+    by_state: BoolArray  # [hypotheses], whether it misleads in whole states
+    blunt: BoolArray  # [hypotheses], whether it is worth at most `BLUNT` visits even where it is trusted
+
+
+class Guess(NamedTuple):
+    """What logs say, read-only; components are the confounded sources, then their pool if there are several."""
+
+    n: FloatArray  # [log entries, sources], how often each source saw the outcome
+    taken: FloatArray  # [cells, sources], how often it took the action
+    visits: FloatArray  # [places, sources]
+    gamma: FloatArray  # [sources]
+    fixed: bool  # `lower` are confidence limits; otherwise masses are drawn
+    lower: FloatArray  # [log entries], L: its mean, or its limit
+    free: FloatArray  # [cells], F = 1 - sum of L
+    weight: FloatArray  # [log entries, components], what each component says of free mass, beside its flat part
+    flat: FloatArray  # [cells, components], the flat part; with the weights it adds to 1
+    strength: FloatArray  # [cells, components], B, 0 where a component has no data
+    sharpness: FloatArray  # [cells, components + 1], the concentration of the likelihood, that of flat comes last
+    blunt: FloatArray  # [cells, components], the same for at most `BLUNT` visits
+    hypotheses: Hypotheses
+
+
+class Memory(NamedTuple):
+    """What is known, changed in place."""
+
+    level: FloatArray  # [levels], rewards that are distinguished; `sizes[2]` of them are there
+    edges: FloatArray  # [bins - 1], the edges of bins of rewards; empty if rewards are distinguished by value
+    sizes: LongArray  # [4], nodes, entries and levels in use; whether an end was seen
+    met: BoolArray  # [states], which states were seen, in logs or online
+    surprises: FloatArray  # [2], outcomes that were new to their state, of actions tried before, and how many to expect
+    group_first: LongArray  # [groups], where its nodes begin
+    group_size: LongArray  # [groups]
+    group_room: LongArray  # [groups]
+    node_after: IntArray  # [nodes], the next state; the number of states if the episode ends
+    node_level: IntArray  # [nodes]
+    node_paid: FloatArray  # [nodes], the sum of rewards
+    node_times: FloatArray  # [nodes], over how many visits; the reward of a node is their ratio
+    head: LongArray  # [cells], the first entry, or -1
+    tail: LongArray  # [cells]
+    link: LongArray  # [entries], the next entry of the cell, or -1
+    node: LongArray  # [entries], a position in the group
+    seen: FloatArray  # [entries], how often it happened online
+    mass: FloatArray  # [entries], L as drawn last
+    share: FloatArray  # [entries], q as drawn last
+    total: FloatArray  # [cells], how often the action was taken online
+    unknown: BoolArray  # [cells], whether an outcome that nobody has seen is possible
+    ratio: FloatArray  # [cells, components], log-likelihood of what happened online, relative to flat; -inf: refuted
+    state_ratio: FloatArray  # [places, components], summed over actions
+    evidence: FloatArray  # [hypotheses], log-likelihoods, relative to flat
+
+
+class Drawn(NamedTuple):
+    """A sampled world, written in place: p(next state), the mean reward, and the chance of an unknown outcome."""
+
+    first: LongArray  # [cells + 1]
+    after: IntArray  # [transitions]
+    chance: FloatArray  # [transitions]
+    reward: FloatArray  # [cells]
+    unknown: FloatArray  # [cells]
+    trusted: IntArray  # [cells], the component that was trusted, -1 for none
+
+
+@njit(nogil=True)
+def log_mix(ratio, doubt):  # type: ignore[no-untyped-def]
+    """Return log((1 - doubt) exp(ratio) + doubt), without overflow."""
+    if ratio > 0:
+        return ratio + math.log(1.0 - doubt + doubt * math.exp(-ratio))
+    return math.log((1.0 - doubt) * math.exp(ratio) + doubt)
+
+
+@njit(nogil=True)
+def chance_of_trust(ratio, doubt):  # type: ignore[no-untyped-def]
+    """Return (1 - doubt) exp(ratio) / ((1 - doubt) exp(ratio) + doubt)."""
+    if ratio == -np.inf:
+        return 0.0
+    return 1.0 / (1.0 + doubt / (1.0 - doubt) * math.exp(-ratio))
+
+
+@njit(nogil=True)
+def find_level(memory, reward):  # type: ignore[no-untyped-def]
+    """Return the number of a reward: its bin; or the value that it equals up to rounding; or the nearest if many."""
+    level, edges, sizes = memory.level, memory.edges, memory.sizes
+    if len(edges):
+        return np.searchsorted(edges, reward, side="right")
+    best, distance, largest = -1, np.inf, abs(reward)
+    for i in range(sizes[2]):
+        largest = max(largest, abs(level[i]))
+        if abs(level[i] - reward) < distance:
+            best, distance = i, abs(level[i] - reward)
+    if best >= 0 and (distance <= SAME_REWARD * largest or sizes[2] == len(level)):
+        return best
+    level[sizes[2]] = reward
+    sizes[2] += 1
+    return sizes[2] - 1
+
+
+@njit(nogil=True)
+def find_node(shape, memory, cell, after, reward):  # type: ignore[no-untyped-def]
+    """Return the position of an outcome in its group, added if it is new; and whether it was."""
+    group = cell if shape.by_action else cell // shape.actions
+    level = find_level(memory, reward)
+    after_of, level_of, paid, times = memory.node_after, memory.node_level, memory.node_paid, memory.node_times
+    first, size = memory.group_first[group], memory.group_size[group]
+    for i in range(size):
+        if after_of[first + i] == after and level_of[first + i] == level:
+            return i, False
+    if size == memory.group_room[group]:  # move the group to where there is twice the room
+        room, start = max(4, 2 * size), memory.sizes[0]
+        for i in range(size):
+            after_of[start + i], level_of[start + i] = after_of[first + i], level_of[first + i]
+            paid[start + i], times[start + i] = paid[first + i], times[first + i]
+        memory.group_first[group], memory.group_room[group] = start, room
+        memory.sizes[0] += room
+        first = start
+    memory.group_size[group] += 1
+    after_of[first + size], level_of[first + size] = after, level
+    paid[first + size], times[first + size] = 0.0, 0.0
+    return size, True
+
+
+@njit(nogil=True)
+def find_entry(memory, cell, node):  # type: ignore[no-untyped-def]
+    """Return the entry of a node in a cell, added if it is new."""
+    entry = memory.head[cell]
+    while entry >= 0:
+        if memory.node[entry] == node:
+            return entry
+        entry = memory.link[entry]
+    entry = memory.sizes[1]
+    memory.sizes[1] += 1
+    memory.link[entry], memory.node[entry], memory.seen[entry] = -1, node, 0.0
+    memory.mass[entry], memory.share[entry] = 0.0, 0.0
+    if memory.head[cell] < 0:
+        memory.head[cell] = entry
+    else:
+        memory.link[memory.tail[cell]] = entry
+    memory.tail[cell] = entry
+    return entry
+
+
+@njit(nogil=True)
+def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[no-untyped-def]
+    """Learn that an action led to an outcome, so many times, and how well each hypothesis had predicted that."""
+    group = cell if shape.by_action else cell // shape.actions
+    node, new = find_node(shape, memory, cell, after, reward)
+    first = memory.group_first[group]
+    if len(memory.edges):
+        memory.node_paid[first + node] += times * reward
+        memory.node_times[first + node] += times
+    elif new:
+        memory.node_paid[first + node], memory.node_times[first + node] = memory.level[memory.node_level[first + node]], 1.0
+    memory.met[cell // shape.actions % shape.states] = True
+    if after == shape.states:
+        memory.sizes[3] = 1
+    else:
+        memory.met[after] = True
+    if memory.unknown[cell] and memory.total[cell] > 0.0:
+        known = memory.group_size[group] - (1 if new else 0)
+        memory.surprises[0] += 1.0 if new else 0.0
+        memory.surprises[1] += 1.0 / ((known + 1.0) * (memory.total[cell] + 1.0))
+    entry = find_entry(memory, cell, node)
+    if guess.strength.shape[1]:
+        _judge(shape, guess, memory, cell, entry, times)
+    memory.seen[entry] += times
+    memory.total[cell] += times
+
+
+@njit(nogil=True)
+def possible(memory, cell, group):  # type: ignore[no-untyped-def]
+    """Return the number of possible outcomes of a cell; the unknown one counts by how often there were surprises."""
+    if not memory.unknown[cell]:
+        return float(memory.group_size[group])
+    return memory.group_size[group] + (1.0 + memory.surprises[0]) / (1.0 + memory.surprises[1])
+
+
+@njit(nogil=True)
+def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped-def]
+    """Update the likelihoods of all hypotheses for an outcome that is about to be counted."""
+    group = cell if shape.by_action else cell // shape.actions
+    place, components, logged = cell // shape.actions, guess.strength.shape[1], entry < len(guess.lower)
+    # A new outcome was one of those that were possible, or none of them: it gets one more share of the flat part.
+    k = possible(memory, cell, group)
+    proven, free = guess.lower[entry] if logged else 0.0, guess.free[cell]
+    prior, component, doubts, by_state, _ = guess.hypotheses
+    for c in range(components):
+        if guess.strength[cell, c] == 0.0 or memory.ratio[cell, c] == -np.inf:
+            continue
+        weight = guess.weight[entry, c] if logged else 0.0
+        mean = proven + free * (weight + guess.flat[cell, c] / k)
+        flat = proven + free / k
+        sharp, dull = guess.sharpness[cell, c], guess.sharpness[cell, components]
+        seen, total = memory.seen[entry], memory.total[cell]
+        if times == 1.0:
+            gain = math.log((seen + sharp * mean) / (total + sharp))
+            gain -= math.log((seen + dull * flat) / (total + dull))
+        else:
+            gain = _polya(seen + sharp * mean, total + sharp, times) - _polya(seen + dull * flat, total + dull, times)
+        here, there = memory.ratio[cell, c], memory.state_ratio[place, c]
+        memory.ratio[cell, c], memory.state_ratio[place, c] = here + gain, there + gain
+        for h in range(1, len(prior)):
+            before = there if by_state[h] else here
+            if component[h] == c and before > -np.inf:
+                memory.evidence[h] += log_mix(before + gain, doubts[h]) - log_mix(before, doubts[h])
+
+
+@njit(nogil=True)
+def _polya(part, whole, times):  # type: ignore[no-untyped-def]
+    """Return the logarithm of prod over i < times of (part + i) / (whole + i)."""
+    return math.lgamma(part + times) - math.lgamma(part) - math.lgamma(whole + times) + math.lgamma(whole)
+
+
+@njit(nogil=True)
+def belief(guess, memory):  # type: ignore[no-untyped-def]
+    """Return the probability of each hypothesis."""
+    score = guess.hypotheses.prior + memory.evidence
+    chance = np.exp(score - score.max())
+    return chance / chance.sum()
+
+
+@njit(nogil=True)
+def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
+    """Draw a world: a hypothesis, whom it trusts where, then proven masses, labels and free mass of every cell."""
+    chance, left, hypothesis = belief(guess, memory), rng.random(), 0
+    while hypothesis < len(chance) - 1 and left >= chance[hypothesis]:
+        left -= chance[hypothesis]
+        hypothesis += 1
+    _, component, doubts, by_state, blunts = guess.hypotheses
+    c, doubt, blunt, at, sure = component[hypothesis], doubts[hypothesis], blunts[hypothesis], 0, False
+    for cell in range(len(memory.head)):
+        if c >= 0 and not by_state[hypothesis]:
+            sure = rng.random() < chance_of_trust(memory.ratio[cell, c], doubt)
+        elif c >= 0 and cell % shape.actions == 0:
+            sure = rng.random() < chance_of_trust(memory.state_ratio[cell // shape.actions, c], doubt)
+        trusted = c if sure and guess.strength[cell, c] > 0.0 else -1
+        drawn.trusted[cell], drawn.first[cell] = trusted, at
+        if 0 <= memory.head[cell] < len(guess.lower):
+            _draw_proven(rng, shape, guess, memory, cell)
+        at = _draw_free(rng, shape, guess, memory, cell, trusted, blunt, drawn, at)
+    drawn.first[len(memory.head)] = at
+    return hypothesis
+
+
+@njit(nogil=True)
+def _draw_proven(rng, shape, guess, memory, cell):  # type: ignore[no-untyped-def]
+    """Draw the proven masses of a cell from what logs say, and keep them if the agent's own counts agree.
+
+    A Metropolis step with q as it is: the proposal is the posterior given the logs, so that only the likelihood of what
+    happened online decides.
+    """
+    place, sources = cell // shape.actions, guess.n.shape[1]
+    first, size = memory.head[cell], 0
+    entry = first
+    while entry >= 0 and entry < len(guess.lower):
+        size += 1
+        entry = memory.link[entry]
+    proposal = np.empty(size)
+    if guess.fixed:
+        for i in range(size):
+            memory.mass[first + i] = guess.lower[first + i]
+        return
+    for _attempt in range(20):
+        proposal[:] = 0.0
+        for c in range(sources):
+            taken, visits = guess.taken[cell, c], guess.visits[place, c]
+            if taken == 0.0:
+                continue
+            # Shares of the outcomes seen after x; one visit more, spread over all outcomes, proves nothing.
+            known = rng.standard_gamma(1.0 + taken - guess.n[first : first + size, c].sum())
+            drawn = np.zeros(size)
+            for i in range(size):
+                if guess.n[first + i, c] > 0:
+                    drawn[i] = rng.standard_gamma(guess.n[first + i, c])
+            whole = known + drawn.sum()
+            a = rng.standard_gamma(taken + 1.0 / shape.actions)
+            propensity = a / (a + rng.standard_gamma(visits - taken + 1.0 - 1.0 / shape.actions + 1e-12))
+            factor = (propensity + (1.0 - propensity) / guess.gamma[c]) / whole
+            for i in range(size):
+                proposal[i] = max(proposal[i], factor * drawn[i])
+        if proposal.sum() <= 1.0:
+            break
+    total = proposal.sum()
+    if total > 1.0:
+        proposal /= total
+    if memory.total[cell] > 0.0:
+        old, new, free, now = 1.0, 1.0, 0.0, 0.0
+        for i in range(size):
+            old -= memory.mass[first + i]
+            new -= proposal[i]
+        old, new = max(old, 0.0), max(new, 0.0)
+        entry, i = first, 0
+        while entry >= 0:
+            m = memory.seen[entry]
+            if m > 0.0:
+                q = memory.share[entry]
+                free += m * math.log(max(memory.mass[entry] + old * q, 1e-300))
+                now += m * math.log(max((proposal[i] if i < size else 0.0) + new * q, 1e-300))
+            entry, i = memory.link[entry], i + 1
+        if now < free and rng.random() >= math.exp(now - free):
+            return
+    for i in range(size):
+        memory.mass[first + i] = proposal[i]
+
+
+@njit(nogil=True)
+def _draw_free(rng, shape, guess, memory, cell, trusted, blunt, drawn, at):  # type: ignore[no-untyped-def]
+    """Draw what free mass does, and write the transitions of a cell; return where the next cell's begin."""
+    group = cell if shape.by_action else cell // shape.actions
+    nodes, known = memory.group_first[group], memory.group_size[group]
+    k = possible(memory, cell, group)
+    logs = len(guess.lower)
+    free, entry = 1.0, memory.head[cell]
+    while entry >= 0:
+        free -= memory.mass[entry]
+        entry = memory.link[entry]
+    free = max(free, 0.0)
+    strength, flat = 1.0, 1.0
+    if trusted >= 0:
+        strength, flat = guess.strength[cell, trusted], guess.flat[cell, trusted]
+        if blunt:
+            strength = min(strength, BLUNT)
+    reward, unknown, whole = 0.0, 0.0, 0.0
+    entry = memory.head[cell]
+    while entry >= 0:
+        m, own = memory.seen[entry], 0.0
+        if m > 0.0:
+            mine = free * memory.share[entry]
+            proven = memory.mass[entry]
+            own = m if proven == 0.0 else 0.0
+            if proven > 0.0 and mine > 0.0:
+                own = float(rng.binomial(int(m), mine / (mine + proven)))
+        if trusted >= 0 and entry < logs:
+            own += strength * guess.weight[entry, trusted]
+        memory.share[entry] = rng.standard_gamma(own) if own > 0.0 else 0.0
+        whole += memory.share[entry]
+        entry = memory.link[entry]
+    rest = rng.standard_gamma(strength * flat)
+    whole += rest
+    if whole <= 0.0:  # smaller than any number: the largest part takes all
+        whole = rest = 1.0
+    entry = memory.head[cell]
+    while entry >= 0:
+        memory.share[entry] /= whole
+        entry = memory.link[entry]
+    # The flat part, broken like a stick; each piece goes to one of the k possible outcomes, all equally likely.
+    left = rest / whole
+    for stick in range(STICKS):
+        if left <= 0.0:
+            break
+        last = left * free < NEGLIGIBLE or stick == STICKS - 1
+        piece = left if last else left * (1.0 - rng.random() ** (1.0 / (strength * flat)))
+        left -= piece
+        node = int(rng.random() * k)
+        if node >= known:
+            unknown += free * piece
+            continue
+        entry = memory.head[cell]
+        while entry >= 0 and memory.node[entry] != node:
+            entry = memory.link[entry]
+        if entry >= 0:
+            memory.share[entry] += piece
+        else:
+            i = nodes + node
+            reward += free * piece * memory.node_paid[i] / memory.node_times[i]
+            if memory.node_after[i] < shape.states:
+                drawn.after[at], drawn.chance[at] = memory.node_after[i], free * piece
+                at += 1
+    entry = memory.head[cell]
+    while entry >= 0:
+        p = memory.mass[entry] + free * memory.share[entry]
+        i = nodes + memory.node[entry]
+        if p > 0.0:
+            reward += p * memory.node_paid[i] / memory.node_times[i]
+            if memory.node_after[i] < shape.states:
+                drawn.after[at], drawn.chance[at] = memory.node_after[i], p
+                at += 1
+        entry = memory.link[entry]
+    drawn.reward[cell], drawn.unknown[cell] = reward, unknown
+    return at
+
+
+@njit(nogil=True)
+def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[no-untyped-def]
+    """Write optimal Q-values of a drawn world for each step: float64 [steps, states, actions].
+
+    An outcome that nobody has seen pays `reward_max` and leads to the best state that was met so far, or to an end, if
+    episodes can end.
+    """
+    horizon, states, actions = q_values.shape
+    first, after, chance, reward, unknown, _ = drawn
+    met, can_end, any_met = memory.met, memory.sizes[3] > 0, memory.met.any()
+    values, best = np.zeros(states), 0.0  # of the next step
+    now = np.zeros(states)
+    for h in range(horizon - 1, -1, -1):
+        surprise = shape.reward_max + shape.discount * best
+        layer = h if shape.steps > 1 else 0
+        best = 0.0 if can_end else -np.inf
+        for s in range(states):
+            if terminal[s]:
+                continue
+            value = -np.inf
+            for x in range(actions):
+                if not admissible[s, x]:
+                    q_values[h, s, x] = -np.inf
+                    continue
+                cell = (layer * states + s) * actions + x
+                earned = 0.0
+                for i in range(first[cell], first[cell + 1]):
+                    earned += chance[i] * values[after[i]]
+                earned = reward[cell] + shape.discount * earned + unknown[cell] * surprise
+                q_values[h, s, x] = earned
+                value = max(value, earned)
+            now[s] = value
+            if met[s] or not any_met:
+                best = max(best, value)
+        values[:] = now
+
+
+@njit(nogil=True)
+def mean_world(shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
+    """Write the mean of the posterior: what each component predicts, weighed by how far it is trusted."""
+    components, chance = guess.strength.shape[1], belief(guess, memory)
+    _, component, doubts, by_state, blunts = guess.hypotheses
+    logs, at = len(guess.lower), 0
+    trust = np.zeros((components + 1, 2))  # sharp, blunt; flat comes last
+    for cell in range(len(memory.head)):
+        group, place = cell if shape.by_action else cell // shape.actions, cell // shape.actions
+        nodes, known = memory.group_first[group], memory.group_size[group]
+        k = possible(memory, cell, group)
+        trust[:] = 0.0
+        for h in range(1, len(chance)):
+            c = component[h]
+            if guess.strength[cell, c] > 0.0:
+                ratio = memory.state_ratio[place, c] if by_state[h] else memory.ratio[cell, c]
+                trust[c, 1 if blunts[h] else 0] += chance[h] * chance_of_trust(ratio, doubts[h])
+        trust[components, 0] = max(0.0, 1.0 - trust.sum())
+        drawn.first[cell], drawn.trusted[cell] = at, -1
+        total, free = memory.total[cell], guess.free[cell]
+        reward, spread = 0.0, 0.0  # `spread`: what each possible outcome gets beside what is written for entries
+        for c in range(components + 1):
+            flat = 1.0 if c == components else guess.flat[cell, c]
+            for b in range(2):
+                if trust[c, b] > 0.0:
+                    sharp = guess.sharpness[cell, c] if b == 0 else guess.blunt[cell, c]
+                    spread += trust[c, b] * sharp * free * flat / k / (total + sharp)
+        entry = memory.head[cell]
+        while entry >= 0:
+            p = 0.0
+            for c in range(components + 1):
+                proven = guess.lower[entry] if entry < logs else 0.0
+                weight = guess.weight[entry, c] if c < components and entry < logs else 0.0
+                for b in range(2):
+                    if trust[c, b] > 0.0:
+                        sharp = guess.sharpness[cell, c] if b == 0 else guess.blunt[cell, c]
+                        p += trust[c, b] * (memory.seen[entry] + sharp * (proven + free * weight)) / (total + sharp)
+            i = nodes + memory.node[entry]
+            reward += p * memory.node_paid[i] / memory.node_times[i]
+            if memory.node_after[i] < shape.states:
+                drawn.after[at], drawn.chance[at] = memory.node_after[i], p
+                at += 1
+            entry = memory.link[entry]
+        for node in range(known):
+            i = nodes + node
+            reward += spread * memory.node_paid[i] / memory.node_times[i]
+        drawn.reward[cell] = reward
+        drawn.unknown[cell] = spread * (k - known)
+        at = _spread(shape, memory, nodes, known, spread, drawn, at)
+    drawn.first[len(memory.head)] = at
+
+
+@njit(nogil=True)
+def _spread(shape, memory, nodes, known, share, drawn, at):  # type: ignore[no-untyped-def]
+    """Write a transition to each possible outcome with an equal share."""
+    for node in range(known):
+        after = memory.node_after[nodes + node]
+        if after < shape.states:
+            drawn.after[at], drawn.chance[at] = after, share
+            at += 1
+    return at

@@ -1,0 +1,378 @@
+"""What logs prove and what they suggest of do(x), as arrays for the sampler."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from causal_shaping.beliefs._kernels import BLUNT, Guess, Hypotheses, Memory, Shape, observe
+from causal_shaping.bounds._masses import Evidence, reward_groups
+from causal_shaping.bounds.settings import CEILING, Settings
+from causal_shaping.bounds.support import Unrestricted, reward_keys, terminal_states, unrestricted_cells
+from causal_shaping.data.arrays import FloatArray, LongArray, groups
+from causal_shaping.data.counts import MAX_REWARDS, Counts
+from causal_shaping.data.space import UNKNOWN, Space
+
+MOST_STRENGTH = 1000.0
+"""A component is worth at most so many visits of its own."""
+
+POOL_FLAT, MOST_FLAT = 0.1, 4.0
+"""The share of the pool's guess that is flat, and the most visits that this part is worth."""
+
+REFUTED = 4.0
+"""A component is refuted in a cell by standard errors beyond this between its share and what others prove."""
+
+POPULATION = 1e6
+"""Population masses count as so many visits."""
+
+MOST_SHARPNESS = 1e9
+
+
+def empty_guess(cells: int, places: int) -> Guess:
+    """Return what is said without logs: nothing."""
+    none = np.zeros((0, 0))
+    return Guess(
+        n=none,
+        taken=np.zeros((cells, 0)),
+        visits=np.zeros((places, 0)),
+        gamma=np.zeros(0),
+        fixed=False,
+        lower=np.zeros(0),
+        free=np.ones(cells),
+        weight=none,
+        flat=np.zeros((cells, 0)),
+        strength=np.zeros((cells, 0)),
+        sharpness=np.ones((cells, 1)),
+        blunt=np.zeros((cells, 0)),
+        hypotheses=hypotheses(0, 0),
+    )
+
+
+class Model:
+    """Logs, read by checked settings, as arrays; `memory()` gives what an agent starts from."""
+
+    def __init__(self, space: Space, counts: Counts | None, settings: Settings) -> None:
+        self.space, self.settings = space, settings
+        steps = settings.horizon if counts is not None and counts.step_indexed else 1
+        states, actions = len(space.states), len(space.actions)
+        by_action = counts is not None and settings.support == "observed-action"
+        self.shape = Shape(steps, states, actions, by_action, settings.reward_bound, settings.discount)
+        self.places, self.cells = steps * states, steps * states * actions
+        self.terminal = space.is_terminal.copy()
+        self.edges = np.zeros(0)
+        self.level = np.zeros(0)
+        self.can_end = bool(space.is_terminal.any())
+        self.guess = empty_guess(self.cells, self.places)
+        self.first_entry = np.zeros(self.cells + 1, dtype=np.int64)
+        self.node = np.zeros(0, dtype=np.int64)
+        self.node_first = np.zeros((self.cells if by_action else self.places) + 1, dtype=np.int64)
+        self.node_after, self.node_level = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
+        self.node_paid, self.node_times = np.zeros(0), np.zeros(0)
+        self.unknown = np.ones(self.cells, dtype=np.bool_)
+        self.met = np.zeros(states, dtype=np.bool_)
+        self.refuted = np.zeros((self.cells, 0), dtype=np.bool_)
+        self.trials: list[tuple[int, int, float, float]] = []
+        self.sources: tuple[str, ...] = ()
+        if counts is not None:
+            self._read(counts)
+
+    def _read(self, counts: Counts) -> None:
+        """Turn counts into entries, nodes, masses and guesses."""
+        shape, settings = self.shape, self.settings
+        evidence = Evidence(counts, settings, CEILING)
+        counts, bins = evidence.counts, evidence.counts.space.reward_bins
+        self.terminal |= terminal_states(counts)
+        self.edges = np.zeros(0) if bins is None else np.array(bins.edges)
+        self.level = evidence.keys if bins is None else np.zeros(0)
+        self.can_end |= bool(counts.terminated.any())
+        times = counts.n * (POPULATION if counts.population else 1.0)
+        paid = counts.reward_sum * (POPULATION if counts.population else 1.0)
+        step = 0 if counts.step is None else counts.step.astype(np.int64)
+        place = step * shape.states + counts.state
+        cell = place * shape.actions + counts.action
+        after = np.where(counts.terminated, shape.states, counts.next_state).astype(np.int64)
+        level = np.searchsorted(evidence.keys, reward_keys(counts)).astype(np.int64)
+        gammas = np.array([settings.gamma(name) for name in counts.sources])
+        trial = gammas == 1.0
+        confounded = np.flatnonzero(~trial)
+        self.sources = tuple(counts.sources[i] for i in confounded)
+        known = counts.outcome_known
+        self.met[counts.state] = True
+        self.met[counts.next_state[known & ~counts.terminated]] = True
+
+        # Nodes: what was seen to follow a place (or a cell), by any source.
+        group = cell if shape.by_action else place
+        order, first = groups([group[known], after[known], level[known]])
+        rows = np.flatnonzero(known)[order]
+        self.node_after, self.node_level = after[rows][first].astype(np.int32), level[rows][first].astype(np.int32)
+        node_group = group[rows][first]
+        self.node_first = np.searchsorted(node_group, np.arange(len(self.node_first)))
+        weights = np.add.reduceat(times[rows], first) if len(first) else np.zeros(0)
+        sums = np.add.reduceat(paid[rows], first) if len(first) else np.zeros(0)
+        if bins is None:
+            self.node_paid, self.node_times = self.level[self.node_level], np.ones(len(first))
+        else:
+            self.node_paid, self.node_times = sums, weights
+        node_of = np.empty(len(known), dtype=np.int64)
+        node_of[rows] = np.cumsum(np.isin(np.arange(len(rows)), first)) - 1
+
+        # Entries: the same by cell.
+        order, first = groups([cell[known], node_of[known]])
+        rows = np.flatnonzero(known)[order]
+        entry_cell, entries = cell[rows][first], len(first)
+        self.node = node_of[rows][first] - self.node_first[group[rows][first]]
+        self.first_entry = np.searchsorted(entry_cell, np.arange(self.cells + 1))
+        entry_of = np.full(len(known), -1)
+        entry_of[rows] = np.cumsum(np.isin(np.arange(len(rows)), first)) - 1
+        n = np.zeros((entries, len(counts.sources)))
+        np.add.at(n, (entry_of[known], counts.source[known]), times[known])
+        taken, visits = np.zeros((self.cells, len(gammas))), np.zeros((self.places, len(gammas)))
+        np.add.at(taken, (cell, counts.source), times)
+        np.add.at(visits, (place, counts.source), times)
+        for e in np.flatnonzero(n[:, trial].any(axis=1)):
+            node = self.node_first[entry_cell[e] if shape.by_action else entry_cell[e] // shape.actions] + self.node[e]
+            reward = self.node_paid[node] / self.node_times[node]
+            self.trials.append((int(entry_cell[e]), int(self.node_after[node]), float(reward), float(n[e, trial].sum())))
+        n, taken, visits, gammas = n[:, confounded], taken[:, confounded], visits[:, confounded], gammas[confounded]
+        self._allow(counts, settings, taken)
+        lower = self._limits(evidence, cell, node_of, entry_cell) if settings.confidence is not None else None
+        self.guess = self._guesses(n, taken, visits, gammas, entry_cell, lower)
+
+    def _allow(self, counts: Counts, settings: Settings, taken: FloatArray) -> None:
+        """Find out where an outcome that nobody has seen is possible: where the support allows anything."""
+        shape, unrestricted = self.shape, unrestricted_cells(counts, settings)
+        tried = np.zeros(self.cells)
+        step = 0 if counts.step is None else counts.step.astype(np.int64)
+        np.add.at(tried, (step * shape.states + counts.state) * shape.actions + counts.action, counts.n)
+        for t in range(shape.steps):
+            anything = unrestricted.at(t if counts.step_indexed else None)
+            part = slice(t * shape.states * shape.actions, (t + 1) * shape.states * shape.actions)
+            self.unknown[part] = anything.ravel()
+        self.unknown |= tried == 0
+
+    def _limits(self, evidence: Evidence, cell: LongArray, node_of: LongArray, entry_cell: LongArray) -> FloatArray:
+        """Return lower confidence limits of the masses of the entries."""
+        shape = self.shape
+        result = np.zeros(len(entry_cell))
+        for t in range(shape.steps):
+            masses = evidence.masses(t if evidence.counts.step_indexed else None)
+            row_cell = np.repeat(masses.state.astype(np.int64) * shape.actions + masses.action, np.diff(masses.first))
+            row_cell += t * shape.states * shape.actions
+            group = row_cell if shape.by_action else row_cell // shape.actions
+            for o in range(len(row_cell)):
+                begin, end = self.node_first[group[o]], self.node_first[group[o] + 1]
+                same = (self.node_after[begin:end] == masses.after[o]) & (self.node_level[begin:end] == masses.reward[o])
+                entries = slice(self.first_entry[row_cell[o]], self.first_entry[row_cell[o] + 1])
+                result[entries][self.node[entries] == np.flatnonzero(same)[0]] += masses.lower[o]
+        return result
+
+    def _guesses(
+        self,
+        n: FloatArray,
+        taken: FloatArray,
+        visits: FloatArray,
+        gammas: FloatArray,
+        entry_cell: LongArray,
+        limits: FloatArray | None,
+    ) -> Guess:
+        """Return what each component says of free mass, and how sharply its hypothesis is tested."""
+        shape, cells, sources = self.shape, self.cells, n.shape[1]
+        place = entry_cell // shape.actions
+        group = np.arange(cells) if shape.by_action else np.arange(cells) // shape.actions
+        k = np.maximum(np.diff(self.node_first)[group] + self.unknown, 1)
+        known = np.zeros((cells, sources))
+        np.add.at(known, entry_cell, n)
+        # The mean of L under the posterior of each source's table, given its visits and one more that proves nothing.
+        here, seen = taken[entry_cell], visits[place]
+        propensity = (here + 1.0 / shape.actions) / (seen + 1.0)
+        share = n / (here + 1.0)
+        each = share * (propensity + (1.0 - propensity) / gammas) if sources else np.zeros((len(n), 0))
+        by = each.argmax(axis=1) if sources else np.zeros(len(n), dtype=np.int64)
+        lower = each.max(axis=1, initial=0.0) if limits is None else limits
+        proven = np.bincount(entry_cell, lower, minlength=cells)
+        lower = lower / np.maximum(proven, 1.0)[entry_cell]
+        free = np.maximum(1.0 - np.bincount(entry_cell, lower, minlength=cells), 0.0)
+        rows = np.arange(len(n))
+        spread = lower * (1.0 - lower) / (seen[rows, by] + 2.0) if sources and limits is None else np.zeros(len(n))
+        uncertain = np.bincount(entry_cell, spread, minlength=cells)
+
+        shares = [n[:, c] / np.maximum(known[entry_cell, c] + 1.0, 1.0) for c in range(sources)]
+        strengths = [np.minimum(known[:, c] + 1.0, MOST_STRENGTH) * (known[:, c] > 0) for c in range(sources)]
+        flats = [np.ones(cells) for _ in range(sources)]
+        errors = [(share_c * (1 - share_c) + 1.0 / (known[entry_cell, c] + 1.0)) / (known[entry_cell, c] + 1.0) for c, share_c in enumerate(shares)]
+        if sources > 1:
+            pooled, kappa, some = _pool(n, known, entry_cell)
+            shares.append(pooled)
+            strengths.append(np.where(some, kappa, 0.0))
+            flats.append(np.full(cells, min(max(POOL_FLAT * kappa, 1e-3), MOST_FLAT)))
+            both = known.sum(axis=1)[entry_cell]
+            errors.append(pooled * (1 - pooled) * (1.0 / (kappa + 1.0) + 1.0 / (both + 1.0)) + 1.0 / (both + 1.0) ** 2)
+        components = len(shares)
+        weight, flat = np.zeros((len(n), components)), np.ones((cells, components))
+        strength, refuted = np.zeros((cells, components)), np.zeros((cells, components), dtype=np.bool_)
+        sharpness, blunt = np.ones((cells, components + 1)), np.ones((cells, components))
+        no_weight = np.zeros(len(n))
+        for c in range(components):
+            left = np.maximum(shares[c] - lower, 0.0)
+            total = np.bincount(entry_cell, left, minlength=cells)
+            inside = np.divide(total, total + flats[c] / np.maximum(strengths[c], 1.0), out=np.zeros(cells), where=total > 0)
+            has = strengths[c] > 0
+            strength[:, c] = np.where(has, flats[c] + strengths[c] * inside, 0.0)
+            flat[:, c] = np.where(has, flats[c] / np.maximum(strength[:, c], 1e-12), 1.0)
+            weight[:, c] = (1.0 - flat[entry_cell, c]) * np.divide(left, total[entry_cell], out=no_weight.copy(), where=left > 0)
+            beyond = (lower - shares[c]) > REFUTED * np.sqrt(errors[c] + spread)
+            refuted[:, c] = np.bincount(entry_cell, beyond & has[entry_cell], minlength=cells) > 0
+            sharpness[:, c], blunt[:, c] = (
+                _sharpness(lower, weight[:, c], flat[:, c], free, uncertain, entry_cell, k, most)
+                for most in (strength[:, c], np.minimum(strength[:, c], BLUNT))
+            )
+        one = np.ones(cells)
+        sharpness[:, -1] = _sharpness(lower, no_weight, one, free, uncertain, entry_cell, k, one)
+        self.refuted = refuted
+        return Guess(
+            n=n,
+            taken=taken,
+            visits=visits,
+            gamma=gammas,
+            fixed=limits is not None,
+            lower=lower,
+            free=free,
+            weight=weight,
+            flat=flat,
+            strength=strength,
+            sharpness=sharpness,
+            blunt=blunt,
+            hypotheses=hypotheses(sources, components),
+        )
+
+    def memory(self, steps: int) -> Memory:
+        """Return what is known before the first step, with room for so many."""
+        shape, guess = self.shape, self.guess
+        components, groups_ = guess.strength.shape[1], len(self.node_first) - 1
+        most = min(steps, self.cells * (shape.states + 1) * MAX_REWARDS) + len(self.trials)
+        known, entries = len(self.node_after), len(self.node)
+        pool = 4 * (most + known + min(most, groups_)) + 8
+        head, tail = np.full(self.cells, -1), np.full(self.cells, -1)
+        some = np.flatnonzero(np.diff(self.first_entry))
+        head[some], tail[some] = self.first_entry[some], self.first_entry[some + 1] - 1
+        link = np.full(entries + most, -1)
+        link[:entries] = np.arange(1, entries + 1)
+        link[tail[some]] = -1
+        ratio = np.where(self.refuted, -np.inf, 0.0)
+        by_state = ratio.reshape(self.places, shape.actions, components).sum(axis=1)
+        held = guess.hypotheses
+        evidence = np.zeros(len(held.prior))
+        for h in range(1, len(evidence)):
+            refuted = np.isinf(by_state if held.by_state[h] else ratio)[:, held.component[h]]
+            evidence[h] = math.log(held.doubt[h]) * refuted.sum()
+        level = np.zeros(max(len(self.level), MAX_REWARDS))
+        level[: len(self.level)] = self.level
+        sizes = np.array([known, entries, len(self.level), int(self.can_end)])
+        first, size = self.node_first[:-1].copy(), np.diff(self.node_first)
+        result = Memory(
+            level=level,
+            edges=self.edges,
+            sizes=sizes,
+            met=self.met.copy(),
+            surprises=np.zeros(2),
+            group_first=first,
+            group_size=size.copy(),
+            group_room=size.copy(),
+            node_after=_padded(self.node_after, pool),
+            node_level=_padded(self.node_level, pool),
+            node_paid=_padded(self.node_paid, pool),
+            node_times=_padded(self.node_times, pool),
+            head=head,
+            tail=tail,
+            link=link,
+            node=_padded(self.node, len(link)),
+            seen=np.zeros(len(link)),
+            mass=_padded(guess.lower, len(link)),
+            share=np.zeros(len(link)),
+            total=np.zeros(self.cells),
+            unknown=self.unknown.copy(),
+            ratio=ratio,
+            state_ratio=by_state,
+            evidence=evidence,
+        )
+        for cell, after, reward, times in self.trials:
+            observe(shape, guess, result, cell, after, reward, times)
+        return result
+
+
+def _padded(values: Any, size: int) -> Any:
+    result = np.zeros(size, dtype=values.dtype)
+    result[: len(values)] = values
+    return result
+
+
+FULL_DOUBT = 1e-6
+PART_DOUBTS = (0.1, 0.3, 0.5, 0.8)
+CELL_DOUBTS = (0.02, 0.1, 0.3)
+SPLIT = (0.5, 0.5, 0.0)
+
+
+def hypotheses(sources: int, components: int) -> Hypotheses:
+    """Return the hypotheses and what is believed of each before anything is seen: one half that nobody is right."""
+    rows = [(0.5 if components else 1.0, -1, 0.5, False, False)]
+    for c in range(components):
+        each = 0.5 / components
+        full, part, cell = SPLIT if c < sources else (1.0, 0.0, 0.0)
+        rows.append((each * full, c, FULL_DOUBT, False, False))
+        if part: rows += [(each * part / len(PART_DOUBTS), c, doubt, True, True) for doubt in PART_DOUBTS]
+        if cell: rows += [(each * cell / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
+    prior, component, doubt, by_state, blunt = zip(*rows, strict=True)
+    return Hypotheses(
+        np.log(prior),
+        np.array(component, dtype=np.int32),
+        np.array(doubt),
+        np.array(by_state),
+        np.array(blunt),
+    )
+
+
+def _pool(n: FloatArray, known: FloatArray, entry_cell: LongArray) -> tuple[FloatArray, float, Any]:
+    """Return the mean of the sources' shares, how much they agree (a concentration), and in which cells."""
+    has = known > 0
+    some = has.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(has[entry_cell], n / known[entry_cell], 0.0)
+    mean = share.sum(axis=1) / np.maximum(some[entry_cell], 1)
+    compared = (known > 1).sum(axis=1) > 1
+    usable = (known > 1)[entry_cell] & compared[entry_cell][:, None]
+    members = np.maximum(usable.sum(axis=1), 2)
+    centre = (share * usable).sum(axis=1) / members
+    between = (np.where(usable, share - centre[:, None], 0.0) ** 2).sum(axis=1) / (members - 1)
+    noise = (np.where(usable, share * (1 - share) / np.maximum(known[entry_cell] - 1, 1), 0.0)).sum(axis=1) / members
+    rows = usable.any(axis=1)
+    excess, whole = float((between - noise)[rows].sum()), float((centre * (1 - centre))[rows].sum())
+    kappa = MOST_STRENGTH if excess <= 0 else whole / excess - 1
+    pooled = mean * (known.sum(axis=1) / (known.sum(axis=1) + 1.0))[entry_cell]
+    return pooled, float(np.clip(kappa, 1.0, MOST_STRENGTH)), some > 0
+
+
+def _sharpness(
+    lower: FloatArray,
+    weight: FloatArray,
+    flat: FloatArray,
+    free: FloatArray,
+    uncertain: FloatArray,
+    entry_cell: LongArray,
+    k: Any,
+    strength: FloatArray,
+) -> FloatArray:
+    """Return the concentration of a Dirichlet that has the mean and the total variance of L + F q, for each cell."""
+    cells = len(free)
+    entries = np.bincount(entry_cell, minlength=cells)
+    guess = weight + (flat / k)[entry_cell]
+    mean = lower + free[entry_cell] * guess
+    others = np.maximum(k - entries, 0)
+    rest = flat / k
+    spread = 1.0 - np.bincount(entry_cell, mean**2, minlength=cells) - others * (free * rest) ** 2
+    inside = 1.0 - np.bincount(entry_cell, guess**2, minlength=cells) - others * rest**2
+    variance = free**2 * np.maximum(inside, 0.0) / (strength + 1.0) + uncertain
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result = np.where(variance > 0, np.maximum(spread, 0.0) / variance - 1.0, MOST_SHARPNESS)
+    return np.clip(result, 1e-3, MOST_SHARPNESS)
