@@ -449,6 +449,16 @@ def run_verdict(part: str) -> Figures:
     return run_part(part)
 
 
+# Monitor ---------------------------------------------------------------------------------------------------------
+
+
+def _monitor() -> Any:
+    """Return the module of the monitor's runs, imported late."""
+    import monitor
+
+    return monitor
+
+
 # Hard worlds -----------------------------------------------------------------------------------------------------
 
 
@@ -565,6 +575,13 @@ CHECKS = {
         hard_parts,
         run_hard,
         hard_holds,
+    ),
+    "monitor": Check(
+        "The monitor calls ceilings that hold wrong in at most 5% of 1,000 runs, and finds most of those that do not.",
+        1,
+        lambda: _monitor().parts(),
+        lambda part: _monitor().run_part(part),
+        lambda parts: _monitor().as_promised(parts),
     ),
     "study": Check(
         "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",

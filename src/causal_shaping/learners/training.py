@@ -51,8 +51,8 @@ def train(
     environment tells in `info["action_mask"]`. Ceilings must count all actions of the world or environment, or that is
     an error.
 
-    Ceilings that carry a `reward_min` are tested while the learner acts, see `causal_shaping.shaping.monitor`. When what
-    it sees contradicts them, it drops them and begins again with a potential of 0; a warning and `run.alarm` tell so.
+    Ceilings with a `reward_min` are tested while the learner acts (`causal_shaping.shaping.monitor`). When what it
+    sees contradicts them, it drops them and begins again with a potential of 0; a warning and `run.alarm` tell so.
 
     Args:
         world: a world, learned in compiled code, or a Gymnasium environment with discrete actions, whose observations
