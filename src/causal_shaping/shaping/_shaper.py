@@ -173,10 +173,11 @@ class Shaper:
         if not self.named:
             return 0
         number = int(action) - self.numbers.all.start if self._discrete else self.numbers.position(action)
-        if number not in self._taken:  # one by one: actions of many parts can be more than can be listed
+        found = self._taken.get(number)
+        if found is None:  # one by one: actions of many parts can be more than can be listed
             assert self.actions is not None
-            self._taken[number] = self.potential.space.find_action(self.actions[number])
-        return self._taken[number]
+            found = self._taken[number] = self.potential.space.find_action(self.actions[number])
+        return found
 
     def phi(self, position: int, h: int) -> float:
         """Return the potential of one state; 0 beyond the horizon."""

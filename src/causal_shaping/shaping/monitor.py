@@ -38,6 +38,7 @@ then says that they are too low here, because an assumption is wrong or because 
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -118,6 +119,7 @@ class Monitor:
         """Args: a ceiling; whether actions are known by their position in its space; the number of environments."""
         self.potential, self.by_action, self._told = potential, by_action, kernel.NOTHING
         self.packed = _packed(potential, by_action, environments)
+        self._step, self._integers = functools.partial(monitor_step, *self.packed), self.packed.integers
 
     def step(
         self,
@@ -131,8 +133,7 @@ class Monitor:
         environment: int = 0,
     ) -> float:
         """Test a step and return the evidence so far; positions in the potential's space, -1 for unknown ones."""
-        step = (environment, h, state, action, reward, after, terminated, truncated)
-        return monitor_step(*self.packed, *step)  # type: ignore[no-any-return]
+        return self._step(environment, h, state, action, reward, after, terminated, truncated)  # type: ignore[no-any-return]
 
     @property
     def code(self) -> int:
@@ -151,7 +152,7 @@ class Monitor:
 
     def tell(self, stacklevel: int, ended: str = "") -> None:
         """Warn of an alarm, and of a reward below reward_min, once each; `ended` says what an alarm led to."""
-        if self.code != self._told:
+        if self._integers[kernel.CODE] != self._told:
             self._told = self.code
             words = f"{self._words()} {ended}" if ended and self.alarmed else self._words()
             warnings.warn(words, AssumptionWarning, stacklevel=stacklevel + 1)

@@ -234,8 +234,8 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         if self._monitor is not None:
             if truncated and not terminated and not shaper.bootstrap:  # its potential was not needed, but it followed
                 position = shaper.position(observation)
-            step = (self._h - 1, started, shaper.taken(action), float(reward), position, bool(terminated))
-            info["ceiling_evidence"] = self._monitor.step(*step, bool(truncated))
+            x, over = shaper.taken(action), (bool(terminated), bool(truncated))
+            info["ceiling_evidence"] = self._monitor.step(self._h - 1, started, x, float(reward), position, *over)
             self._monitor.tell(stacklevel=2)
         if terminated or truncated:
             info["unshaped_return"], info["shaped_return"] = self._returns
