@@ -28,6 +28,7 @@ STAGES = (
     "logs",
     "bounds",
     "diagnose",
+    "beliefs",
     "shaping",
     "learners",
     "plot",

@@ -535,7 +535,7 @@ def test_ceilings_say_when_the_logs_are_longer_and_when_their_ends_are_unknown(r
 
 
 def test_the_least_reward_goes_with_the_ceilings(run, easy, tmp_path):
-    logs = (easy / "good.parquet", easy / "random.parquet")
+    logs = (easy / "bad.parquet", easy / "random.parquet")
     code, _, _ = run("ceilings", *logs, *BOUNDED, "--reward-min", "-1.1", "-o", tmp_path / "phi.parquet")
     assert code == 0
     phi = cs.load_potential(tmp_path / "phi.parquet")

@@ -196,7 +196,10 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
         memory.node_paid[first + node] += times * reward
         memory.node_times[first + node] += times
     elif new:
-        memory.node_paid[first + node], memory.node_times[first + node] = memory.level[memory.node_level[first + node]], 1.0
+        memory.node_paid[first + node], memory.node_times[first + node] = (
+            memory.level[memory.node_level[first + node]],
+            1.0,
+        )
     memory.met[cell // shape.actions % shape.states] = True
     if after == shape.states:
         memory.sizes[3] = 1
@@ -464,13 +467,25 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
 
 
 @njit(nogil=True)
-def mean_world(shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
-    """Write the mean of the posterior: what each component predicts, weighed by how far it is trusted."""
+def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
+    """Return the mean of the posterior: what each component predicts, weighed by how far it is trusted."""
+    cells = len(memory.head)
+    room = memory.sizes[1]
+    for cell in range(cells):
+        room += memory.group_size[cell if shape.by_action else cell // shape.actions]
+    drawn = Drawn(
+        np.zeros(cells + 1, dtype=np.int64),
+        np.zeros(room, dtype=np.int32),
+        np.zeros(room),
+        np.zeros(cells),
+        np.zeros(cells),
+        np.zeros(cells, dtype=np.int32),
+    )
     components, chance = guess.strength.shape[1], belief(guess, memory)
     _, component, doubts, by_state, blunts = guess.hypotheses
     logs, at = len(guess.lower), 0
     trust = np.zeros((components + 1, 2))  # sharp, blunt; flat comes last
-    for cell in range(len(memory.head)):
+    for cell in range(cells):
         group, place = cell if shape.by_action else cell // shape.actions, cell // shape.actions
         nodes, known = memory.group_first[group], memory.group_size[group]
         k = possible(memory, cell, group)
@@ -512,7 +527,8 @@ def mean_world(shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
         drawn.reward[cell] = reward
         drawn.unknown[cell] = spread * (k - known)
         at = _spread(shape, memory, nodes, known, spread, drawn, at)
-    drawn.first[len(memory.head)] = at
+    drawn.first[cells] = at
+    return drawn
 
 
 @njit(nogil=True)

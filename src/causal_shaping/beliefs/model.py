@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from causal_shaping.beliefs._kernels import BLUNT, Guess, Hypotheses, Memory, Shape, observe
-from causal_shaping.bounds._masses import Evidence, reward_groups
+from causal_shaping.beliefs._kernels import BLUNT, STICKS, Drawn, Guess, Hypotheses, Memory, Shape, observe
+from causal_shaping.bounds._masses import Evidence
 from causal_shaping.bounds.settings import CEILING, Settings
-from causal_shaping.bounds.support import Unrestricted, reward_keys, terminal_states, unrestricted_cells
+from causal_shaping.bounds.support import reward_keys, terminal_states, unrestricted_cells
 from causal_shaping.data.arrays import FloatArray, LongArray, groups
 from causal_shaping.data.counts import MAX_REWARDS, Counts
-from causal_shaping.data.space import UNKNOWN, Space
+from causal_shaping.data.space import Space
 
 MOST_STRENGTH = 1000.0
 """A component is worth at most so many visits of its own."""
@@ -134,8 +134,11 @@ class Model:
         for e in np.flatnonzero(n[:, trial].any(axis=1)):
             node = self.node_first[entry_cell[e] if shape.by_action else entry_cell[e] // shape.actions] + self.node[e]
             reward = self.node_paid[node] / self.node_times[node]
-            self.trials.append((int(entry_cell[e]), int(self.node_after[node]), float(reward), float(n[e, trial].sum())))
-        n, taken, visits, gammas = n[:, confounded], taken[:, confounded], visits[:, confounded], gammas[confounded]
+            self.trials.append(
+                (int(entry_cell[e]), int(self.node_after[node]), float(reward), float(n[e, trial].sum()))
+            )
+        n, taken, visits = (np.ascontiguousarray(table[:, confounded]) for table in (n, taken, visits))
+        gammas = gammas[confounded]
         self._allow(counts, settings, taken)
         lower = self._limits(evidence, cell, node_of, entry_cell) if settings.confidence is not None else None
         self.guess = self._guesses(n, taken, visits, gammas, entry_cell, lower)
@@ -163,7 +166,9 @@ class Model:
             group = row_cell if shape.by_action else row_cell // shape.actions
             for o in range(len(row_cell)):
                 begin, end = self.node_first[group[o]], self.node_first[group[o] + 1]
-                same = (self.node_after[begin:end] == masses.after[o]) & (self.node_level[begin:end] == masses.reward[o])
+                same = (self.node_after[begin:end] == masses.after[o]) & (
+                    self.node_level[begin:end] == masses.reward[o]
+                )
                 entries = slice(self.first_entry[row_cell[o]], self.first_entry[row_cell[o] + 1])
                 result[entries][self.node[entries] == np.flatnonzero(same)[0]] += masses.lower[o]
         return result
@@ -196,12 +201,15 @@ class Model:
         free = np.maximum(1.0 - np.bincount(entry_cell, lower, minlength=cells), 0.0)
         rows = np.arange(len(n))
         spread = lower * (1.0 - lower) / (seen[rows, by] + 2.0) if sources and limits is None else np.zeros(len(n))
-        uncertain = np.bincount(entry_cell, spread, minlength=cells)
+        uncertain: FloatArray = np.bincount(entry_cell, spread, minlength=cells).astype(np.float64)
 
         shares = [n[:, c] / np.maximum(known[entry_cell, c] + 1.0, 1.0) for c in range(sources)]
         strengths = [np.minimum(known[:, c] + 1.0, MOST_STRENGTH) * (known[:, c] > 0) for c in range(sources)]
         flats = [np.ones(cells) for _ in range(sources)]
-        errors = [(share_c * (1 - share_c) + 1.0 / (known[entry_cell, c] + 1.0)) / (known[entry_cell, c] + 1.0) for c, share_c in enumerate(shares)]
+        errors = [
+            (share_c * (1 - share_c) + 1.0 / (known[entry_cell, c] + 1.0)) / (known[entry_cell, c] + 1.0)
+            for c, share_c in enumerate(shares)
+        ]
         if sources > 1:
             pooled, kappa, some = _pool(n, known, entry_cell)
             shares.append(pooled)
@@ -217,11 +225,15 @@ class Model:
         for c in range(components):
             left = np.maximum(shares[c] - lower, 0.0)
             total = np.bincount(entry_cell, left, minlength=cells)
-            inside = np.divide(total, total + flats[c] / np.maximum(strengths[c], 1.0), out=np.zeros(cells), where=total > 0)
+            inside = np.divide(
+                total, total + flats[c] / np.maximum(strengths[c], 1.0), out=np.zeros(cells), where=total > 0
+            )
             has = strengths[c] > 0
             strength[:, c] = np.where(has, flats[c] + strengths[c] * inside, 0.0)
             flat[:, c] = np.where(has, flats[c] / np.maximum(strength[:, c], 1e-12), 1.0)
-            weight[:, c] = (1.0 - flat[entry_cell, c]) * np.divide(left, total[entry_cell], out=no_weight.copy(), where=left > 0)
+            weight[:, c] = (1.0 - flat[entry_cell, c]) * np.divide(
+                left, total[entry_cell], out=no_weight.copy(), where=left > 0
+            )
             beyond = (lower - shares[c]) > REFUTED * np.sqrt(errors[c] + spread)
             refuted[:, c] = np.bincount(entry_cell, beyond & has[entry_cell], minlength=cells) > 0
             sharpness[:, c], blunt[:, c] = (
@@ -302,6 +314,13 @@ class Model:
         return result
 
 
+def room_for(model: Model, memory: Memory) -> Drawn:
+    """Return arrays that a world can be drawn into."""
+    cells, most = model.cells, len(memory.link) + model.cells * STICKS
+    first, trusted = np.zeros(cells + 1, dtype=np.int64), np.zeros(cells, dtype=np.int32)
+    return Drawn(first, np.zeros(most, dtype=np.int32), np.zeros(most), np.zeros(cells), np.zeros(cells), trusted)
+
+
 def _padded(values: Any, size: int) -> Any:
     result = np.zeros(size, dtype=values.dtype)
     result[: len(values)] = values
@@ -321,8 +340,10 @@ def hypotheses(sources: int, components: int) -> Hypotheses:
         each = 0.5 / components
         full, part, cell = SPLIT if c < sources else (1.0, 0.0, 0.0)
         rows.append((each * full, c, FULL_DOUBT, False, False))
-        if part: rows += [(each * part / len(PART_DOUBTS), c, doubt, True, True) for doubt in PART_DOUBTS]
-        if cell: rows += [(each * cell / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
+        if part:
+            rows += [(each * part / len(PART_DOUBTS), c, doubt, True, True) for doubt in PART_DOUBTS]
+        if cell:
+            rows += [(each * cell / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
     prior, component, doubt, by_state, blunt = zip(*rows, strict=True)
     return Hypotheses(
         np.log(prior),

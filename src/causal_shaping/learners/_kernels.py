@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
+from causal_shaping.learners._posterior import Sampler, begin_sampled, learn_sampled, recommend_sampled
 from causal_shaping.shaping._monitor import CODE, NOTHING, VOID, monitor_step
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.worlds.simulate import pick
@@ -37,6 +39,14 @@ class Setting(NamedTuple):
     step_indexed: bool
 
 
+class Learned(NamedTuple):
+    """What a learner knows, changed in place."""
+
+    q_values: FloatArray  # [steps, states, actions]
+    values: FloatArray  # [steps + 1, states]
+    visits: LongArray  # like `q_values`
+
+
 class Watch(NamedTuple):
     """The monitor of ceilings, and how it numbers states and actions; without states it is off."""
 
@@ -46,18 +56,23 @@ class Watch(NamedTuple):
     actions: LongArray
 
 
-class Learned(NamedTuple):
-    """What a learner knows, changed in place."""
+class Tabular(NamedTuple):
+    """A learner by a rule: what it knows, its rule, the rule for a potential of 0, and what watches over its ceilings.
 
-    q_values: FloatArray  # [steps, states, actions]
-    values: FloatArray  # [steps + 1, states]
-    visits: LongArray  # like `q_values`
+    When they are refuted, the learner begins again by the rule for a potential of 0.
+    """
+
+    learned: Learned
+    setting: Setting
+    without: Setting
+    watch: Watch
 
 
 class Step(NamedTuple):
     """One step: `layer` is its table and `below` that of the next step (both 0 without step index).
 
     `final` says that nothing follows `after`: it terminated, or was truncated and the rule does not bootstrap there.
+    `number` is that of the step in its episode, from 0.
     """
 
     layer: int
@@ -67,6 +82,9 @@ class Step(NamedTuple):
     reward: float
     after: int
     final: bool
+    number: int
+    terminated: bool
+    truncated: bool
 
 
 class Course(NamedTuple):
@@ -76,6 +94,9 @@ class Course(NamedTuple):
     episodes: int
     checkpoints: LongArray
     gaps: FloatArray  # [steps, states, actions]
+    horizon: int
+    bootstrap: bool  # see `Rule.time_limit`
+    step_indexed: bool
 
 
 class Track(NamedTuple):
@@ -85,7 +106,6 @@ class Track(NamedTuple):
     episode_end: LongArray
     returns: FloatArray
     policies: IntArray
-    alarm: int  # 0 if there was none
 
 
 class Rows(NamedTuple):
@@ -112,7 +132,7 @@ def update(learned, step, constants):  # type: ignore[no-untyped-def]
     """Update Q and V by one step, as in the text of `causal_shaping.learners.rules`."""
     q_values, values, visits = learned
     discount, potential, clip, bonus, horizon = constants
-    layer, below, s, x, reward, after, final = step
+    layer, below, s, x, reward, after, final, _, _, _ = step
     visits[layer, s, x] += 1
     t = visits[layer, s, x]
     alpha = (horizon + 1.0) / (horizon + t)
@@ -124,16 +144,30 @@ def update(learned, step, constants):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def contradicted(watch, h, step, terminated, truncated):  # type: ignore[no-untyped-def]
-    """Test a step, the one of number h in its episode, and return whether the ceilings are refuted by now."""
-    reals, integers, states, actions = watch
-    s, x, after = states[step.state], actions[step.action], states[step.after]
-    monitor_step(reals, integers, 0, h, s, x, step.reward, after, terminated, truncated)
-    return integers[CODE] != NOTHING and integers[CODE] != VOID
+def learn_by_rule(agent, step):  # type: ignore[no-untyped-def]
+    """Update what a learner knows, by the rule for a potential of 0 from the moment that its ceilings are refuted."""
+    learned, setting, without, watch = agent
+    if len(watch.states) == 0:
+        update(learned, step, setting.constants)
+        return
+    refuted = _is_refuted(watch)
+    if not refuted:
+        s, x, after = watch.states[step.state], watch.actions[step.action], watch.states[step.after]
+        ended = (step.terminated, step.truncated)
+        monitor_step(watch.reals, watch.integers, 0, step.number, s, x, step.reward, after, *ended)
+        refuted = _is_refuted(watch)
+        if refuted:
+            _begin_again(learned, without)
+    update(learned, step, without.constants if refuted else setting.constants)
 
 
 @njit(nogil=True)
-def start_again(learned, setting):  # type: ignore[no-untyped-def]
+def _is_refuted(watch):  # type: ignore[no-untyped-def]
+    return watch.integers[CODE] != NOTHING and watch.integers[CODE] != VOID
+
+
+@njit(nogil=True)
+def _begin_again(learned, setting):  # type: ignore[no-untyped-def]
     """Forget what was learned, but for the actions that turned out not to be admissible."""
     q_values, values, visits = learned
     for layer, s, x in np.ndindex(q_values.shape):
@@ -143,43 +177,83 @@ def start_again(learned, setting):  # type: ignore[no-untyped-def]
     values[:] = setting.initial_values
 
 
-@njit(nogil=True)
-def run_tables(rng, tables, setting, without, course, learned, rows, watch):  # type: ignore[no-untyped-def]
-    """Learn in the tables of a world; s, x, u: state, action, hidden noise.
+def begin_episode(agent: Any) -> None:
+    """Let a learner prepare for an episode: one that samples may plan anew."""
+    if isinstance(agent, Sampler):
+        begin_sampled(agent)
 
-    `without` is the setting of a potential of 0, which takes over when ceilings are refuted.
-    """
+
+def learn(agent: Any, step: Step) -> None:
+    """Let a learner learn from a step."""
+    if isinstance(agent, Sampler):
+        learn_sampled(agent, step)
+    else:
+        learn_by_rule(agent, step)
+
+
+def recommend(agent: Any) -> Any:
+    """Return the Q-values whose best actions a learner recommends: float64 [steps, states, actions]."""
+    return recommend_sampled(agent) if isinstance(agent, Sampler) else agent.learned.q_values
+
+
+def _samples(agent: Any) -> bool:
+    return getattr(agent, "instance_class", None) is Sampler
+
+
+# The same for compiled code, which chooses by the type: a learner's kernels are compiled only if it is used.
+
+
+@overload(begin_episode)
+def _begin_episode(agent):  # type: ignore[no-untyped-def]
+    return (lambda agent: begin_sampled(agent)) if _samples(agent) else (lambda agent: None)
+
+
+@overload(learn)
+def _learn(agent, step):  # type: ignore[no-untyped-def]
+    if _samples(agent):
+        return lambda agent, step: learn_sampled(agent, step)
+    return lambda agent, step: learn_by_rule(agent, step)
+
+
+@overload(recommend)
+def _recommend(agent):  # type: ignore[no-untyped-def]
+    return (lambda agent: recommend_sampled(agent)) if _samples(agent) else (lambda agent: agent.learned.q_values)
+
+
+@njit(nogil=True)
+def run_tables(rng, tables, agent, q_values, course, rows):  # type: ignore[no-untyped-def]
+    """Learn in the tables of a world, acting on `q_values`; s, x, u: state, action, hidden noise."""
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
-    q_values, (steps, most_episodes, checkpoints, gaps) = learned.q_values, course
+    steps, most_episodes, checkpoints, gaps, horizon, bootstrap, step_indexed = course
     next_state, rewards, noise, terminal, start = tables
-    constants, _, _, bootstrap, step_indexed = setting
     layers, states, _ = q_values.shape
     row_state, row_action, row_reward, row_next, row_terminated = rows
-    recording, watching, alarm = len(row_state) > 0, len(watch.states) > 0, 0
+    recording = len(row_state) > 0
     regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
     policies = np.zeros((len(checkpoints), layers, states), dtype=np.int32)
     episodes, saved, h, earned = 0, 0, 0, 0.0
     s = pick(start, rng.random())
     for done in range(1, steps + 1):
+        if h == 0:
+            begin_episode(agent)
         layer, below = (h, h + 1) if step_indexed else (0, 0)
         x = q_values[layer, s].argmax()
         regret[done - 1] = gaps[layer, s, x]
         u = pick(noise[s], rng.random())
         after, reward = int(next_state[s, x, u]), rewards[s, x, u]
         h += 1
-        terminated, truncated = terminal[after], h == constants.horizon
-        step = Step(layer, below, s, x, reward, after, _is_final(terminated, truncated, bootstrap))
+        terminated, truncated = terminal[after], h == horizon
+        final = _is_final(terminated, truncated, bootstrap)
+        step = Step(layer, below, s, x, reward, after, final, h - 1, terminated, truncated)
         if recording:
             row_state[done - 1], row_action[done - 1], row_reward[done - 1] = s, x, reward
             row_next[done - 1], row_terminated[done - 1] = after, terminated
-        if watching and contradicted(watch, h - 1, step, terminated, truncated):
-            watching, alarm, constants = False, done, without.constants
-            start_again(learned, without)
-        update(learned, step, constants)
+        learn(agent, step)
         earned += reward
         if saved < len(checkpoints) and checkpoints[saved] == done:
+            best = recommend(agent)
             for i, state in np.ndindex(layers, states):
-                policies[saved, i, state] = q_values[i, state].argmax()
+                policies[saved, i, state] = best[i, state].argmax()
             saved += 1
         if terminated or truncated or done == steps:
             ends[episodes], returns[episodes] = done, earned
@@ -190,5 +264,4 @@ def run_tables(rng, tables, setting, without, course, learned, rows, watch):  # 
                 s = pick(start, rng.random())
         else:
             s = after
-    regret, ends = regret[: ends[episodes - 1]].copy(), ends[:episodes].copy()
-    return Track(regret, ends, returns[:episodes].copy(), policies, alarm)
+    return Track(regret[: ends[episodes - 1]].copy(), ends[:episodes].copy(), returns[:episodes].copy(), policies)

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from causal_shaping._checks import check_integer
+from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.potential import UNSEEN, Potential
@@ -41,7 +42,7 @@ class Problem:
     """
 
     def __init__(
-        self, world: World | gym.Env[Any, Any], potential: Potential | Ceilings | None, horizon: int | None
+        self, world: World | gym.Env[Any, Any], potential: Posterior | Potential | Ceilings | None, horizon: int | None
     ) -> None:
         self.name, self.world = name_of(world), world_of(world)
         self.env: gym.Env[Any, Any] | None = None if isinstance(world, World) else world
@@ -76,7 +77,7 @@ class Problem:
             raise ArgumentError(f"{self.name} has no time limit: pass horizon=, the steps of an episode.")
         self.horizon = check_integer("horizon", limit, least=1)
 
-    def _labelled(self, potential: Potential | Ceilings | None) -> Space:
+    def _labelled(self, potential: Posterior | Potential | Ceilings | None) -> Space:
         assert self.env is not None
         if potential is not None:
             return potential.space

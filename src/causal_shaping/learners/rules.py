@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from causal_shaping._checks import check_choice, check_probability
+from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
@@ -82,21 +83,30 @@ PRESETS = MappingProxyType(
 )
 
 
-def recommended_learner(potential: Potential | Ceilings | None = None) -> str:
-    """Return the name of the learner to use for what is at hand: "q-ucb-shaping", as the paper prints it.
+POSTERIOR = "posterior"
+"""The learner that samples from a posterior: it has no constants."""
+
+LEARNERS = (POSTERIOR, *PRESETS)
+
+
+def recommended_learner(potential: Posterior | Potential | Ceilings | None = None) -> str:
+    """Return the name of the learner to use for what is at hand.
+
+    "posterior" for a posterior, the most that logs can give; "q-ucb-shaping" for a potential or ceilings, and for
+    nothing at all, as the paper prints it.
 
     Examples:
         >>> recommended_learner()
         'q-ucb-shaping'
     """
-    return "q-ucb-shaping"
+    return POSTERIOR if isinstance(potential, Posterior) else "q-ucb-shaping"
 
 
 def resolve(learner: str | Rule, **changes: Any) -> Rule:
     """Return a rule by name, or as given, with some constants changed."""
     if isinstance(learner, str):
         if learner not in PRESETS:
-            raise ArgumentError(f"There is no learner {learner!r}. Learners are {', '.join(PRESETS)}.")
+            raise ArgumentError(f"There is no learner {learner!r}. Learners are {', '.join(LEARNERS)}.")
         learner = PRESETS[learner]
     if unknown := set(changes) - {field.name for field in fields(Rule)}:
         if "label" in unknown:
@@ -111,9 +121,32 @@ def resolve(learner: str | Rule, **changes: Any) -> Rule:
     return replace(learner, **changes) if changes else learner
 
 
-def choose(learner: str | Rule | None, potential: Any, changes: dict[str, Any]) -> tuple[str, Rule]:
-    """Return the name and the rule of a learner; None stands for the recommended one."""
-    if not isinstance(potential, (Ceilings, Potential, type(None))):
-        raise ArgumentError(f"{potential!r} is no potential. Use Potential(values, space), or ceilings.")
+def choose(learner: str | Rule | None, potential: Any, changes: dict[str, Any]) -> tuple[str, Rule | None]:
+    """Return the name and the rule of a learner, no rule for one without constants; None: the recommended one."""
+    if not isinstance(potential, (Posterior, Ceilings, Potential, type(None))):
+        raise ArgumentError(f"{potential!r} is no potential. Use posterior(counts, ...), or Potential(values, space).")
     chosen = recommended_learner(potential) if learner is None else learner
+    if chosen == POSTERIOR:
+        if changes:
+            raise ArgumentError(f"The learner 'posterior' has no constants: leave out {', '.join(sorted(changes))}.")
+        as_belief(potential)
+        return POSTERIOR, None
+    as_potential(potential)
     return chosen if isinstance(chosen, str) else CUSTOM, resolve(chosen, **changes)
+
+
+def as_belief(potential: Any) -> Posterior | None:
+    """Return what the learner "posterior" was given, if it can use it."""
+    if not isinstance(potential, (Posterior, type(None))):
+        raise ArgumentError(
+            "The learner 'posterior' starts from a posterior, not from a potential: pass posterior(counts, ...), or "
+            "None to learn without logs."
+        )
+    return potential
+
+
+def as_potential(potential: Any) -> Potential | Ceilings | None:
+    """Return what a rule was given, if it can use it."""
+    if isinstance(potential, Posterior):
+        raise ArgumentError("This learner takes a potential: pass posterior.potential(), or learner='posterior'.")
+    return potential  # type: ignore[no-any-return]

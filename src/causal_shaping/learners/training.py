@@ -15,15 +15,18 @@ import gymnasium as gym
 import numpy as np
 
 from causal_shaping._checks import check_integer
+from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
+from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners import _kernels as kernels
-from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Track, Watch
+from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Tabular, Track
+from causal_shaping.learners._posterior import Sampler, model_for, sampler_of
 from causal_shaping.learners._problem import Problem
 from causal_shaping.learners._setting import prepare, watched
-from causal_shaping.learners.rules import Rule, choose
+from causal_shaping.learners.rules import Rule, as_belief, as_potential, choose
 from causal_shaping.learners.run import Run
 from causal_shaping.shaping.formula import is_final
 from causal_shaping.worlds import World
@@ -32,7 +35,7 @@ from causal_shaping.worlds.simulate import tables_of
 
 def train(
     world: World | gym.Env[Any, Any],
-    potential: Potential | Ceilings | None = None,
+    potential: Posterior | Potential | Ceilings | None = None,
     *,
     learner: str | Rule | None = None,
     steps: int = 20_000,
@@ -41,6 +44,7 @@ def train(
     checkpoints: Iterable[int] = (),
     episodes: int | None = None,
     horizon: int | None = None,
+    reward_max: float | None = None,
     record: bool = False,
     compiled: bool = True,
     **changes: Any,
@@ -51,21 +55,23 @@ def train(
     environment tells in `info["action_mask"]`. Ceilings must count all actions of the world or environment, or that is
     an error.
 
-    Ceilings with a `reward_min` are tested while the learner acts (`causal_shaping.shaping.monitor`). When what it
-    sees contradicts them, it drops them and begins again with a potential of 0; a warning and `run.alarm` tell so.
+    Ceilings with a `reward_min` are tested while the learner acts (`causal_shaping.shaping.monitor`). When what it sees
+    contradicts them, "q-ucb-shaping" drops them and begins again with a potential of 0; a warning and `run.alarm` tell.
 
     Args:
         world: a world, learned in compiled code, or a Gymnasium environment with discrete actions, whose observations
             are numbers of states or are known to the potential.
-        potential: what shapes the reward, or ceilings, whose potential does. None stands for a potential of 0.
-        learner: "q-ucb" (Jin et al. 2018, the paper's algorithm 3), "q-ucb-shaping" (the paper's algorithm 1, as
-            printed), or a `Rule` of your own; by default `recommended_learner`.
+        potential: a `Posterior`, what logs suggest and prove, for the learner "posterior"; for the others what shapes
+            the reward, or ceilings, whose potential does. None stands for no logs, and a potential of 0.
+        learner: "posterior" (posterior sampling), "q-ucb" (Jin et al. 2018, the paper's algorithm 3), "q-ucb-shaping"
+            (the paper's algorithm 1, as printed), or a `Rule` of your own; by default `recommended_learner`.
         steps: the budget of environment steps.
         seed: equal seeds give equal runs.
         step_indexed: one table per step of the episode.
         checkpoints: numbers of steps after which to keep the policy; those that are not reached are left out.
         episodes: stop after this many episodes, if that comes before the budget of steps is used up.
         horizon: the number of steps of an episode; by default the world's.
+        reward_max: the most that a step can pay, for "posterior" without logs in an environment that is not a world.
         record: keep what the agent does as `run.logs`, one more source for `counts.merge(count(run.logs))`. It does not
             see the hidden noise: its confounding is 1; see `ShapeReward.logs` for what to mind.
         compiled: learn a world in compiled code; False steps through its environment, with equal results (extra
@@ -82,28 +88,46 @@ def train(
     steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
     kept = np.unique(np.array([check_integer("checkpoints", at, least=1) for at in checkpoints], dtype=np.int64))
     most_episodes = steps if episodes is None else check_integer("episodes", episodes, least=1)
-    problem = Problem(world, potential, horizon)
-    setting = prepare(rule, problem.space, problem.horizon, steps, potential, step_indexed)
-    monitor, watch = watched(potential, problem.space, rule)
-    without = setting
-    if monitor is not None:
-        zero = Potential.zero(problem.space, discount=setting.constants.discount)
-        without = prepare(rule, problem.space, problem.horizon, steps, zero, step_indexed)
-    layers, discount = len(setting.initial), setting.constants.discount
-    course = Course(steps, most_episodes, kept[kept <= steps], problem.gaps(layers, step_indexed, discount))
-    visits = np.zeros(setting.initial.shape, dtype=np.int64)
-    learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits)
+    problem, monitor = Problem(world, potential, horizon), None
+    agent: Tabular | Sampler
+    if rule is None:
+        model = model_for(problem, as_belief(potential), reward_max, step_indexed)
+        discount, bootstrap = model.settings.discount, True
+        agent = sampler_of(model, steps, seed, problem.admissible, step_indexed)
+        learned: Learned | Sampler = agent
+    else:
+        shaping, space = as_potential(potential), problem.space
+        setting = without = prepare(rule, space, problem.horizon, steps, shaping, step_indexed)
+        monitor, watch = watched(shaping, space, rule)
+        if monitor is not None:
+            zero = Potential.zero(space, discount=setting.constants.discount)
+            without = prepare(rule, space, problem.horizon, steps, zero, step_indexed)
+        discount, bootstrap = setting.constants.discount, setting.bootstrap
+        visits = np.zeros(setting.initial.shape, dtype=np.int64)
+        learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits)
+        agent = Tabular(learned, setting, without, watch)
+    layers, q_values = len(learned.q_values), learned.q_values
+    gaps = problem.gaps(layers, step_indexed, discount)
+    course = Course(steps, most_episodes, kept[kept <= steps], gaps, problem.horizon, bootstrap, step_indexed)
     rows = kernels.room_for(steps if record else 0)
     if isinstance(world, World) and compiled:
         if world.model.steps is not None:
             raise ArgumentError("Learners need a world whose tables are the same at each step.")
         rng = np.random.default_rng(seed)
-        track = kernels.run_tables(rng, tables_of(world.model), setting, without, course, learned, rows, watch)
+        track = kernels.run_tables(rng, tables_of(world.model), agent, q_values, course, rows)
     else:
-        track = _play(problem, setting, without, course, seed, learned, rows, watch)
+        track = _play(problem, agent, q_values, course, seed, rows)
+    alarm = None
     if monitor is not None:
+        alarm = monitor.report().alarm_step
         monitor.tell(stacklevel=2, ended="The learner dropped them and began again with a potential of 0.")
-    _warn_of_clip(without if track.alarm else setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
+    if rule is not None:
+        _warn_of_clip(
+            setting if alarm is None else without, float(track.returns[-max(1, len(track.returns) // 10) :].mean())
+        )
+    found = kernels.recommend(agent)
+    known = np.where(problem.admissible, found, np.nan)
+    values = found.max(axis=-1) if rule is None else learned.values[:layers]  # type: ignore[union-attr]
     reached = course.checkpoints[course.checkpoints <= len(track.regret)]
     first: Any = slice(None) if step_indexed else 0
     return Run(
@@ -117,13 +141,13 @@ def train(
         step_regret=np.cumsum(track.regret),
         episode_end=track.episode_end,
         returns=track.returns,
-        q_values=np.where(problem.admissible, learned.q_values, np.nan)[first],
-        values=learned.values[:layers][first],
-        visits=visits[first],
+        q_values=known[first],
+        values=values[first],
+        visits=learned.visits[first],
         checkpoints=reached,
         policies=track.policies[: len(reached), first],
-        recommended=learned.q_values.argmax(axis=-1)[first],
-        alarm=track.alarm or None,
+        recommended=found.argmax(axis=-1)[first],
+        alarm=alarm,
         logs=_logs(problem, rows, track, {"learner": name, "seed": str(seed)}) if record else None,
     )
 
@@ -160,14 +184,7 @@ def _warn_of_clip(setting: Setting, earned: float) -> None:
 
 
 def _play(
-    problem: Problem,
-    setting: Setting,
-    without: Setting,
-    course: Course,
-    seed: int,
-    learned: Learned,
-    rows: Rows,
-    watch: Watch,
+    problem: Problem, agent: Tabular | Sampler, q_values: FloatArray, course: Course, seed: int, rows: Rows
 ) -> Track:
     """Learn step by step in an environment, by the same rule."""
     env: Any = problem.env
@@ -176,36 +193,34 @@ def _play(
 
         assert problem.world is not None
         env = environment_of(replace(problem.world, horizon=problem.horizon))
-    q_values, constants, watching, alarm = learned.q_values, setting.constants, len(watch.states) > 0, 0
     regret, ends, returns = np.empty(course.steps), [], []
     policies = np.zeros((len(course.checkpoints), *q_values.shape[:2]), dtype=np.int32)
     observation, info = env.reset(seed=seed)
     s, h, earned, saved = problem.position(observation), 0, 0.0, 0
     for done in range(1, course.steps + 1):
-        layer, below = (h, h + 1) if setting.step_indexed else (0, 0)
+        layer, below = (h, h + 1) if course.step_indexed else (0, 0)
         excluded = problem.excluded(s, info)
+        if h == 0:
+            kernels.begin_episode(agent)
         if excluded is not None:
             q_values[:, s, excluded] = -np.inf
         x = int(q_values[layer, s].argmax())
         regret[done - 1] = course.gaps[layer, s, x]
         observation, reward, terminated, cut, info = env.step(problem.actions[x])
         h += 1
-        terminated, truncated = bool(terminated), bool(cut) or h == setting.constants.horizon
+        terminated, truncated = bool(terminated), bool(cut) or h == course.horizon
         after = s if terminated else problem.position(observation)
-        final = is_final(terminated, truncated, setting.bootstrap)
-        taken = Step(layer, below, s, x, float(reward), after, final)
+        final = is_final(terminated, truncated, course.bootstrap)
+        taken = Step(layer, below, s, x, float(reward), after, final, h - 1, terminated, truncated)
         if len(rows.state):
             reached = problem.ended(observation) if terminated else after
             columns: Any = zip(rows, (s, x, float(reward), reached, terminated), strict=True)
             for column, value in columns:
                 column[done - 1] = value
-        if watching and kernels.contradicted(watch, h - 1, taken, terminated, truncated):
-            watching, alarm, constants = False, done, without.constants
-            kernels.start_again(learned, without)
-        kernels.update(learned, taken, constants)
+        kernels.learn(agent, taken)
         earned += float(reward)
         if saved < len(policies) and course.checkpoints[saved] == done:
-            policies[saved] = q_values.argmax(axis=-1)
+            policies[saved] = kernels.recommend(agent).argmax(axis=-1)
             saved += 1
         if terminated or truncated or done == course.steps:
             ends.append(done)
@@ -218,4 +233,4 @@ def _play(
             h, earned = 0, 0.0
         else:
             s = after
-    return Track(regret[: ends[-1]], np.array(ends, dtype=np.int64), np.array(returns), policies, alarm)
+    return Track(regret[: ends[-1]], np.array(ends, dtype=np.int64), np.array(returns), policies)

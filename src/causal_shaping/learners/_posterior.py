@@ -1,0 +1,119 @@
+"""The learner that samples: it draws a world from what it believes, plans in it, and acts on the plan.
+
+Before an episode it draws and plans anew if that can matter: if visits of some (s, x) have grown enough since the last
+plan. What happens in the episode is counted, and judges the hypotheses of trust; see `causal_shaping.beliefs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from causal_shaping._checks import check_finite
+from causal_shaping._compile import njit
+from causal_shaping.beliefs import _kernels as beliefs
+from causal_shaping.beliefs._kernels import Drawn, Guess, Memory, Shape
+from causal_shaping.beliefs.inference import Posterior
+from causal_shaping.beliefs.model import Model, room_for
+from causal_shaping.bounds.settings import Settings
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
+from causal_shaping.errors import ArgumentError
+from causal_shaping.learners._problem import Problem
+
+GROWTH = 0.02
+"""By how much visits of some (s, x) must have grown before a world is drawn again, once they are many."""
+
+
+class Sampler(NamedTuple):
+    """What the learner knows, changed in place."""
+
+    rng: np.random.Generator
+    shape: Shape
+    guess: Guess
+    memory: Memory
+    drawn: Drawn
+    admissible: BoolArray  # [states, actions]
+    terminal: BoolArray  # [states]
+    planned: FloatArray  # [cells], visits at the last plan
+    state: LongArray  # [2], whether to plan before the next episode; how many plans there were
+    plan: FloatArray  # [horizon, states, actions], the Q-values of the drawn world
+    q_values: FloatArray  # [steps, states, actions], those that the agent acts on
+    visits: LongArray  # like `q_values`
+
+
+def model_for(problem: Problem, belief: Posterior | None, reward_max: float | None, step_indexed: bool) -> Model:
+    """Return what is believed of a problem, with its states and actions; without logs, nothing but `reward_max`."""
+    if belief is None:
+        if reward_max is None:
+            if problem.world is None:
+                raise ArgumentError("Without logs, pass reward_max=, the most that a step can pay.")
+            reward_max = problem.world.model.reward_range[1]
+        check_finite("reward_max", reward_max)
+        return Model(problem.space, None, Settings(horizon=problem.horizon, reward_bound=float(reward_max)))
+    if reward_max is not None:
+        raise ArgumentError("The posterior knows the largest reward: leave reward_max out.")
+    if belief.settings.horizon != problem.horizon:
+        raise ArgumentError(
+            f"The posterior is of {belief.settings.horizon} steps, but episodes last {problem.horizon}."
+        )
+    if belief.counts.step_indexed and not step_indexed:
+        raise ArgumentError("The posterior tells steps apart: pass step_indexed=True, or pool the steps of the counts.")
+    return Model(problem.space, belief.counts.to_space(problem.space), belief.settings)
+
+
+def sampler_of(model: Model, steps: int, seed: int, admissible: BoolArray, step_indexed: bool) -> Sampler:
+    """Return a learner at its beginning, with draws of its own stream, apart from that of the world."""
+    memory, (_, states, actions, *_) = model.memory(steps), model.shape
+    horizon = model.settings.horizon
+    shape = (horizon if step_indexed else 1, states, actions)
+    return Sampler(
+        rng=np.random.default_rng([seed, 1]),
+        shape=model.shape,
+        guess=model.guess,
+        memory=memory,
+        drawn=room_for(model, memory),
+        admissible=admissible,
+        terminal=model.terminal,
+        planned=np.zeros(model.cells),
+        state=np.array([1, 0]),
+        plan=np.zeros((horizon, states, actions)),
+        q_values=np.zeros(shape),
+        visits=np.zeros(shape, dtype=np.int64),
+    )
+
+
+@njit(nogil=True)
+def begin_sampled(sampler: Any) -> None:
+    """Draw a world and plan in it, if that can matter."""
+    if sampler.state[0] == 0:
+        return
+    beliefs.draw(sampler.rng, sampler.shape, sampler.guess, sampler.memory, sampler.drawn)
+    beliefs.plan(sampler.shape, sampler.memory, sampler.drawn, sampler.admissible, sampler.terminal, sampler.plan)
+    sampler.q_values[:] = sampler.plan[: len(sampler.q_values)]
+    sampler.planned[:] = sampler.memory.total
+    sampler.state[0] = 0
+    sampler.state[1] += 1
+
+
+@njit(nogil=True)
+def learn_sampled(sampler: Any, step: Any) -> None:
+    """Count what happened."""
+    shape = sampler.shape
+    layer = step.layer if shape.steps > 1 else 0
+    cell = (layer * shape.states + step.state) * shape.actions + step.action
+    after = shape.states if step.final else step.after
+    beliefs.observe(shape, sampler.guess, sampler.memory, cell, after, step.reward, 1.0)
+    sampler.visits[step.layer, step.state, step.action] += 1
+    before = sampler.planned[cell]
+    if sampler.memory.total[cell] >= before + max(1.0, GROWTH * before):
+        sampler.state[0] = 1
+
+
+@njit(nogil=True)
+def recommend_sampled(sampler: Any) -> Any:
+    """Return the Q-values of the plan in the mean of the posterior: float64 [steps, states, actions]."""
+    world = beliefs.mean_world(sampler.shape, sampler.guess, sampler.memory)
+    plan = np.zeros_like(sampler.plan)
+    beliefs.plan(sampler.shape, sampler.memory, world, sampler.admissible, sampler.terminal, plan)
+    return plan[: len(sampler.q_values)].copy()
