@@ -43,11 +43,10 @@ def test_both_paths_drop_ceilings_at_the_same_step_and_learn_alike(given, step_i
     assert compiled.visits.sum() == 1_500 - compiled.alarm + 1
 
 
-def test_after_the_alarm_the_learner_is_one_that_begins_with_a_potential_of_0(tmp_path):
+def test_after_the_alarm_the_learner_begins_again_with_a_potential_of_0_and_no_clip(tmp_path):
     with pytest.warns(AssumptionWarning):
         run = cs.train(WORLD, LOW, steps=4_000, seed=1, record=True)
     logs, alarm = run.logs, run.alarm - 1
-    rule = run.rule
     table = np.zeros((len(WORLD.states), len(WORLD.actions)))
     values, visits = np.zeros(len(table)), np.zeros(table.shape)
     for row in range(alarm, 4_000):
@@ -58,8 +57,7 @@ def test_after_the_alarm_the_learner_is_one_that_begins_with_a_potential_of_0(tm
         rate = (WORLD.horizon + 1) / (WORLD.horizon + visits[s, x])
         target = logs.reward[row] + (0.0 if logs.terminated[row] else values[after])
         table[s, x] = (1 - rate) * table[s, x] + rate * target
-        values[s] = min(0.0, table[s].max())
-    assert rule.clip == "potential"
+        values[s] = table[s].max()
     np.testing.assert_allclose(run.q_values, table, atol=1e-12)
     run.save(tmp_path / "run.parquet")
     assert cs.Run.load(tmp_path / "run.parquet").alarm == run.alarm

@@ -48,7 +48,7 @@ class Learned(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """The monitor of ceilings, and how it numbers states and actions; without states it is off."""
+    """The monitor of ceilings, and how it numbers states and actions."""
 
     reals: FloatArray
     integers: LongArray
@@ -57,14 +57,17 @@ class Watch(NamedTuple):
 
 
 class Tabular(NamedTuple):
-    """A learner by a rule: what it knows, its rule, the rule for a potential of 0, and what watches over its ceilings.
-
-    When they are refuted, the learner begins again by the rule for a potential of 0.
-    """
+    """A learner by a rule: what it knows, and its rule."""
 
     learned: Learned
     setting: Setting
-    without: Setting
+
+
+class Watched(NamedTuple):
+    """A learner by a rule whose ceilings are tested: what it knows, its rule, and the monitor."""
+
+    learned: Learned
+    setting: Setting
     watch: Watch
 
 
@@ -144,37 +147,22 @@ def update(learned, step, constants):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def learn_by_rule(agent, step):  # type: ignore[no-untyped-def]
-    """Update what a learner knows, by the rule for a potential of 0 from the moment that its ceilings are refuted."""
-    learned, setting, without, watch = agent
-    if len(watch.states) == 0:
-        update(learned, step, setting.constants)
+def watch_step(agent, step):  # type: ignore[no-untyped-def]
+    """Test a step; when the ceilings are refuted, begin again with a potential of 0 and no clip."""
+    reals, integers, states, actions = agent.watch
+    if integers[CODE] != NOTHING and integers[CODE] != VOID:
         return
-    refuted = _is_refuted(watch)
-    if not refuted:
-        s, x, after = watch.states[step.state], watch.actions[step.action], watch.states[step.after]
-        ended = (step.terminated, step.truncated)
-        monitor_step(watch.reals, watch.integers, 0, step.number, s, x, step.reward, after, *ended)
-        refuted = _is_refuted(watch)
-        if refuted:
-            _begin_again(learned, without)
-    update(learned, step, without.constants if refuted else setting.constants)
-
-
-@njit(nogil=True)
-def _is_refuted(watch):  # type: ignore[no-untyped-def]
-    return watch.integers[CODE] != NOTHING and watch.integers[CODE] != VOID
-
-
-@njit(nogil=True)
-def _begin_again(learned, setting):  # type: ignore[no-untyped-def]
-    """Forget what was learned, but for the actions that turned out not to be admissible."""
-    q_values, values, visits = learned
-    for layer, s, x in np.ndindex(q_values.shape):
-        if q_values[layer, s, x] > -np.inf:
-            q_values[layer, s, x] = setting.initial[layer, s, x]
-        visits[layer, s, x] = 0
-    values[:] = setting.initial_values
+    s, x, after = states[step.state], actions[step.action], states[step.after]
+    monitor_step(reals, integers, 0, step.number, s, x, step.reward, after, step.terminated, step.truncated)
+    if integers[CODE] != NOTHING and integers[CODE] != VOID:
+        q_values, values, visits = agent.learned
+        agent.setting.constants.potential[:] = 0.0
+        agent.setting.constants.clip[:] = np.inf
+        for layer, state, action in np.ndindex(q_values.shape):
+            if q_values[layer, state, action] > -np.inf:  # or it turned out not to be admissible
+                q_values[layer, state, action] = agent.setting.initial[layer, state, action]
+        values[:] = agent.setting.initial_values
+        visits[:] = 0
 
 
 def begin_episode(agent: Any) -> None:
@@ -187,8 +175,10 @@ def learn(agent: Any, step: Step) -> None:
     """Let a learner learn from a step."""
     if isinstance(agent, Sampler):
         learn_sampled(agent, step)
-    else:
-        learn_by_rule(agent, step)
+        return
+    if isinstance(agent, Watched):
+        watch_step(agent, step)
+    update(agent.learned, step, agent.setting.constants)
 
 
 def recommend(agent: Any) -> Any:
@@ -212,7 +202,14 @@ def _begin_episode(agent):  # type: ignore[no-untyped-def]
 def _learn(agent, step):  # type: ignore[no-untyped-def]
     if _samples(agent):
         return lambda agent, step: learn_sampled(agent, step)
-    return lambda agent, step: learn_by_rule(agent, step)
+    if getattr(agent, "instance_class", None) is Watched:
+        return _learn_watched
+    return lambda agent, step: update(agent.learned, step, agent.setting.constants)
+
+
+def _learn_watched(agent, step):  # type: ignore[no-untyped-def]
+    watch_step(agent, step)
+    update(agent.learned, step, agent.setting.constants)
 
 
 @overload(recommend)

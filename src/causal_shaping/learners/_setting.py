@@ -67,15 +67,14 @@ def prepare(
     return Setting(constants, initial, initial_values, rule.time_limit == "bootstrap", step_indexed)
 
 
-def watched(potential: Potential | Ceilings | None, space: Space, rule: Rule) -> tuple[Monitor | None, Watch]:
+def watched(potential: Potential | Ceilings | None, space: Space, rule: Rule) -> tuple[Monitor | None, Watch | None]:
     """Return a monitor of ceilings that say the least reward, and what the kernels need of it; None if there is none.
 
     Ceilings are tested as they are, step by step, also where the learner has no step index.
     """
     phi = potential.potential() if isinstance(potential, Ceilings) else potential
     if phi is None or phi.kind != "ceiling" or phi.reward_min is None or not rule.shaped:
-        none = np.zeros(0, dtype=np.int64)
-        return None, Watch(np.zeros(0), none, none, none)
+        return None, None
     actions = np.array([phi.space.find_action(label) for label in space.actions], dtype=np.int64)
     by_action = bool((actions != UNKNOWN).all())
     monitor = Monitor(phi, by_action=by_action)

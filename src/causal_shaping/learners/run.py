@@ -54,8 +54,8 @@ class Run(Result):
         recommended: int32 [states] or [steps, states], the actions to take once learning is over; the same as `policy`
             for every learner that is a `Rule`.
         alarm: the number of steps at which what the learner saw contradicted the ceilings; it dropped them and began
-            again with a potential of 0, so that `visits` are those since. None if there was no alarm, or no monitor:
-            that takes ceilings with a `reward_min`, see `causal_shaping.shaping.monitor`.
+            again with a potential of 0 and without clip, so that `visits` are those since. None without an alarm, and
+            without a monitor: that takes ceilings with a `reward_min`, see `causal_shaping.shaping.monitor`.
         logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
             run: `run.logs.save(path)`.
     """

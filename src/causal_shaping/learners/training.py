@@ -22,7 +22,7 @@ from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners import _kernels as kernels
-from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Tabular, Track
+from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Tabular, Track, Watched
 from causal_shaping.learners._posterior import Sampler, model_for, sampler_of
 from causal_shaping.learners._problem import Problem
 from causal_shaping.learners._setting import prepare, watched
@@ -56,7 +56,8 @@ def train(
     an error.
 
     Ceilings with a `reward_min` are tested while the learner acts (`causal_shaping.shaping.monitor`). When what it sees
-    contradicts them, "q-ucb-shaping" drops them and begins again with a potential of 0; a warning and `run.alarm` tell.
+    contradicts them, "q-ucb-shaping" drops them: it begins again with a potential of 0 and without clip, and says so in
+    a warning and in `run.alarm`.
 
     Args:
         world: a world, learned in compiled code, or a Gymnasium environment with discrete actions, whose observations
@@ -89,7 +90,7 @@ def train(
     kept = np.unique(np.array([check_integer("checkpoints", at, least=1) for at in checkpoints], dtype=np.int64))
     most_episodes = steps if episodes is None else check_integer("episodes", episodes, least=1)
     problem, monitor = Problem(world, potential, horizon), None
-    agent: Tabular | Sampler
+    agent: Tabular | Watched | Sampler
     if rule is None:
         model = model_for(problem, as_belief(potential), reward_max, step_indexed)
         discount, bootstrap = model.settings.discount, True
@@ -97,15 +98,12 @@ def train(
         learned: Learned | Sampler = agent
     else:
         shaping, space = as_potential(potential), problem.space
-        setting = without = prepare(rule, space, problem.horizon, steps, shaping, step_indexed)
+        setting = prepare(rule, space, problem.horizon, steps, shaping, step_indexed)
         monitor, watch = watched(shaping, space, rule)
-        if monitor is not None:
-            zero = Potential.zero(space, discount=setting.constants.discount)
-            without = prepare(rule, space, problem.horizon, steps, zero, step_indexed)
         discount, bootstrap = setting.constants.discount, setting.bootstrap
         visits = np.zeros(setting.initial.shape, dtype=np.int64)
         learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits)
-        agent = Tabular(learned, setting, without, watch)
+        agent = Tabular(learned, setting) if watch is None else Watched(learned, setting, watch)
     layers, q_values = len(learned.q_values), learned.q_values
     gaps = problem.gaps(layers, step_indexed, discount)
     course = Course(steps, most_episodes, kept[kept <= steps], gaps, problem.horizon, bootstrap, step_indexed)
@@ -122,9 +120,7 @@ def train(
         alarm = monitor.report().alarm_step
         monitor.tell(stacklevel=2, ended="The learner dropped them and began again with a potential of 0.")
     if rule is not None:
-        _warn_of_clip(
-            setting if alarm is None else without, float(track.returns[-max(1, len(track.returns) // 10) :].mean())
-        )
+        _warn_of_clip(setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
     found = kernels.recommend(agent)
     known = np.where(problem.admissible, found, np.nan)
     values = found.max(axis=-1) if rule is None else learned.values[:layers]  # type: ignore[union-attr]
@@ -184,7 +180,7 @@ def _warn_of_clip(setting: Setting, earned: float) -> None:
 
 
 def _play(
-    problem: Problem, agent: Tabular | Sampler, q_values: FloatArray, course: Course, seed: int, rows: Rows
+    problem: Problem, agent: Tabular | Watched | Sampler, q_values: FloatArray, course: Course, seed: int, rows: Rows
 ) -> Track:
     """Learn step by step in an environment, by the same rule."""
     env: Any = problem.env
