@@ -484,6 +484,30 @@ def hard_holds(parts: Mapping[str, Figures]) -> bool:
     return holds(parts)
 
 
+# Calibration -----------------------------------------------------------------------------------------------------
+
+
+def calibration_parts() -> list[str]:
+    """Return the kinds of logs, in parts."""
+    from calibration import calibration_parts as parts
+
+    return parts()
+
+
+def run_calibration(part: str) -> Figures:
+    """Return where V* lies among the draws of posteriors."""
+    from calibration import run_calibration as run_part
+
+    return run_part(part)
+
+
+def calibration_holds(parts: Mapping[str, Figures]) -> bool:
+    """Whether posterior intervals hold as often as they say."""
+    from calibration import holds
+
+    return holds(parts)
+
+
 CHECKS = {
     "properties": Check(
         "The suite's properties hold with 25 times as many examples, which differ from run to run.",
@@ -582,6 +606,13 @@ CHECKS = {
         lambda: _monitor().parts(),
         lambda part: _monitor().run_part(part),
         lambda parts: _monitor().as_promised(parts),
+    ),
+    "calibration": Check(
+        "Posterior intervals of V* hold as often as they say in 200 worlds drawn from the prior, with confounded logs.",
+        1,
+        calibration_parts,
+        run_calibration,
+        calibration_holds,
     ),
     "study": Check(
         "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",

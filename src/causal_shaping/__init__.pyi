@@ -1,6 +1,6 @@
 """The public names and where they live; `__init__.py` loads them from here when they are first used."""
 
-from causal_shaping.beliefs import Posterior as Posterior, posterior as posterior
+from causal_shaping.beliefs import Posterior as Posterior, Trust as Trust, posterior as posterior
 from causal_shaping.bounds import (
     Ceilings as Ceilings,
     EpisodeCeilings as EpisodeCeilings,

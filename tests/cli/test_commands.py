@@ -541,5 +541,5 @@ def test_the_least_reward_goes_with_the_ceilings(run, easy, tmp_path):
     phi = cs.load_potential(tmp_path / "phi.parquet")
     assert (phi.kind, phi.reward_min) == ("ceiling", -1.1)
     code, _, err = run("ceilings", *logs, *BOUNDED, "--reward-min", "-0.01")
-    assert code == 1
+    assert code == 2
     assert "--reward-min is -0.01, but source" in " ".join(err.split())

@@ -29,14 +29,20 @@ METADATA_KEY = b"causal_shaping"
 VERSIONS: Mapping[str, tuple[int, int]] = {
     "logs": (1, 1),
     "counts": (1, 3),
+<<<<<<< HEAD
     "potential": (1, 2),
     "ceilings": (5, 5),
+=======
+    "posterior": (1, 1),
+    "potential": (1, 1),
+    "ceilings": (4, 4),
+>>>>>>> main
     "floors": (4, 4),
     "sensitivity": (2, 2),
     "episode ceilings": (1, 1),
     "run": (2, 3),
     "learned table": (2, 3),
-    "training run": (2, 2),
+    "training run": (2, 3),
     "study": (1, 1),
 }
 """Kind to the oldest version of its format that is read, and the one that is written.

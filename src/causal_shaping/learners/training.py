@@ -16,6 +16,7 @@ import numpy as np
 
 from causal_shaping._checks import check_integer
 from causal_shaping.beliefs.inference import Posterior
+from causal_shaping.beliefs.trust import trust_of
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.logs import Logs
@@ -143,7 +144,11 @@ def train(
         checkpoints=reached,
         policies=track.policies[: len(reached), first],
         recommended=found.argmax(axis=-1)[first],
+<<<<<<< HEAD
         alarm=alarm,
+=======
+        trust=trust_of(model, agent.memory) if isinstance(agent, Sampler) and model.sources else None,
+>>>>>>> main
         logs=_logs(problem, rows, track, {"learner": name, "seed": str(seed)}) if record else None,
     )
 
