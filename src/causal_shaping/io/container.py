@@ -29,14 +29,9 @@ METADATA_KEY = b"causal_shaping"
 VERSIONS: Mapping[str, tuple[int, int]] = {
     "logs": (1, 1),
     "counts": (1, 3),
-<<<<<<< HEAD
+    "posterior": (1, 1),
     "potential": (1, 2),
     "ceilings": (5, 5),
-=======
-    "posterior": (1, 1),
-    "potential": (1, 1),
-    "ceilings": (4, 4),
->>>>>>> main
     "floors": (4, 4),
     "sensitivity": (2, 2),
     "episode ceilings": (1, 1),

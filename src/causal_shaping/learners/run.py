@@ -54,14 +54,11 @@ class Run(Result):
         policies: int32 [checkpoints, states], or [checkpoints, steps, states]: the best actions at each checkpoint.
         recommended: int32 [states] or [steps, states], the actions to take once learning is over; the same as `policy`
             for every learner that is a `Rule`.
-<<<<<<< HEAD
         alarm: the number of steps at which what the learner saw contradicted the ceilings; it dropped them and began
             again with a potential of 0 and without clip, so that `visits` are those since. None without an alarm, and
             without a monitor: that takes ceilings with a `reward_min`, see `causal_shaping.shaping.monitor`.
-=======
         trust: how far the learner "posterior" trusted each source of the logs in the end; None without logs, and for
             other learners.
->>>>>>> main
         logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
             run: `run.logs.save(path)`.
     """
@@ -82,11 +79,8 @@ class Run(Result):
     checkpoints: LongArray
     policies: IntArray
     recommended: IntArray
-<<<<<<< HEAD
     alarm: int | None = None
-=======
     trust: Trust | None = None
->>>>>>> main
     logs: Logs | None = None
 
     def __post_init__(self) -> None:

@@ -144,11 +144,8 @@ def train(
         checkpoints=reached,
         policies=track.policies[: len(reached), first],
         recommended=found.argmax(axis=-1)[first],
-<<<<<<< HEAD
         alarm=alarm,
-=======
         trust=trust_of(model, agent.memory) if isinstance(agent, Sampler) and model.sources else None,
->>>>>>> main
         logs=_logs(problem, rows, track, {"learner": name, "seed": str(seed)}) if record else None,
     )
 
