@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KIND = "training run"
-_PLAIN = ("name", "learner", "seed", "horizon", "discount", "alarm")
+_PLAIN = ("name", "learner", "seed", "horizon", "discount")
 _ARRAYS: dict[str, Any] = {
     **dict.fromkeys(("step_regret", "returns", "q_values", "values"), np.float64),
     **dict.fromkeys(("episode_end", "visits", "checkpoints"), np.int64),
@@ -148,8 +148,10 @@ class Run(Result):
     def _metadata(self) -> dict[str, Any]:
         shapes = {name: getattr(self, name).shape for name in _ARRAYS}
         rule = None if self.rule is None else asdict(self.rule)
-        trust = {} if self.trust is None else {"trust": self.trust.as_plain()}
-        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": rule, "shapes": shapes, **trust}
+        more: dict[str, Any] = {} if self.trust is None else {"trust": self.trust.as_plain()}
+        if self.alarm is not None:
+            more["alarm"] = self.alarm
+        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": rule, "shapes": shapes, **more}
 
     @cached_property
     def checksum(self) -> str:
@@ -173,6 +175,7 @@ class Run(Result):
             plain = {name: held[name] for name in _PLAIN}
             rule = None if held["rule"] is None else Rule(**held["rule"])
             trust = Trust.restore(contents.space, held["trust"]) if "trust" in held else None
+            plain["alarm"] = held.get("alarm")
             return cls(**plain, rule=rule, space=contents.space, trust=trust, **arrays)
 
         return load(path, KIND, build)
