@@ -210,7 +210,7 @@ def test_findings_never_round_in_their_own_favour(small):
     runs = (rows("zero", 100.0), rows("causal-bound", 110.0), rows("no-shaping", 1099.0), rows("joint", 70.1))
     found = dict(findings(Results(small.folder, small.settings, runs, ())))
     assert "at least 9 times better" in found["Most of the published gain needs no logs"]  # 1099 / 110 = 9.99
-    assert "(0 of 1 worlds)" in found["Where ceilings from confounded logs earn their keep"]
+    assert "(0 of 1 worlds)" in found["Where potentials from confounded logs earn their keep"]
     step = {**small.potentials_of("lavacross-easy", "joint")[0], "violations": 0, "violations_all_steps": 3}
     text = dict(findings(Results(small.folder, small.settings, runs, (step,))))["Which bounds hold"]
     assert "in 1 of 1 sets of logs" in text

@@ -241,7 +241,7 @@ def _earns(results: Results) -> tuple[str, str] | None:
     if not lines:
         return None
     head = f"Regret as a share of the zero potential's, and in how many worlds that is at most {AIM}."
-    return "Where ceilings from confounded logs earn their keep", " ".join([head, *lines])
+    return "Where potentials from confounded logs earn their keep", " ".join([head, *lines])
 
 
 def _sampled(results: Results) -> tuple[str, str] | None:

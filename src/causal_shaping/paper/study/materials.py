@@ -162,6 +162,8 @@ class Materials:
         if name == BCQ_LIFTED:
             learned = self.bcq("bcq").potential()
             return learned.shifted(LIFTED_TO - float(learned.values[~self.world.model.terminal].max()))
+        if name == "guess":
+            return self.belief("posterior").potential(step_indexed=False)
         found = self.bound(name)
         if name == "paper":  # as a potential: its Q-values skip actions that were never tried
             assert isinstance(found, Ceilings)

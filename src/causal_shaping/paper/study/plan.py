@@ -114,6 +114,7 @@ POTENTIALS: Mapping[str, str] = {
     "joint-sure": f"joint ceilings, confidence {CONFIDENCE}",
     "joint-capped": "joint ceilings, values up to 0",
     "joint-trial": "joint ceilings with a randomised source",
+    "guess": "best guess: the posterior mean of V*",
 }
 """The potentials by name. Besides these, `alone-NAME` are the joint ceilings of the source NAME alone, and `floor` is
 the joint floor."""
@@ -162,6 +163,7 @@ ADDED_METHODS = (
     Method("oracle-clip-zero", "V* (oracle), clip at 0", "added", "optimum", "q-ucb-shaping", {"clip": "zero"}),
     Method("joint", "Joint ceilings, as printed", "added", "joint", "q-ucb-shaping"),
     Method("joint-plain", "Joint ceilings, no bonus, clip at 0", "added", "joint", "q-ucb-shaping", PLAIN),
+    Method("guess", "Best guess, no bonus, no clip", "added", "guess", "q-ucb-shaping", {"bonus": 0.0, "clip": "none"}),
     Method("posterior-no-logs", "Posterior, no logs", "added", None, POSTERIOR),
     Method("posterior", "Posterior", "added", "posterior", POSTERIOR),
     Method("posterior-confounded", "Posterior, without the blind source", "added", "posterior-confounded", POSTERIOR),

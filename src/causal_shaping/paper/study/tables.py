@@ -56,7 +56,7 @@ AIM = 0.7
 SAMPLED = {"posterior": "posterior-no-logs", "posterior-confounded": "posterior-no-logs"}
 """Methods that start from a posterior, and the same learner without logs."""
 
-INFORMED: Mapping[str, str] = {"joint": BASELINE, "joint-plain": BASELINE, **SAMPLED}
+INFORMED: Mapping[str, str] = {"joint": BASELINE, "joint-plain": BASELINE, "guess": BASELINE, **SAMPLED}
 """Methods with logs, and the same learner without."""
 
 
@@ -485,7 +485,7 @@ def _potential_tables(results: Results) -> list[Table]:
             "interval; its largest value; correlation with V*; violations, the number of states where a ceiling lies "
             "below V* (a floor above): at the first step, summed over all steps, and against V* over an infinite "
             "horizon; and the verdict of the ceilings on their usefulness. Violations of a plug-in ceiling are "
-            "sampling error; behaviour values and BCQ are not bounds. The randomised source is the demonstrator that "
+            "sampling error; behaviour values, BCQ and the best guess are not bounds. The randomised source is the demonstrator that "
             "acts at random, declared unconfounded, where a world has one; in the mazes, which have none, a trial of "
             "as many steps is added. Values up to 0: 0 is a known upper bound on values, which is true here over an "
             "infinite horizon, and which a potential of zero assumes as well.",
