@@ -265,9 +265,9 @@ def posterior_words():
         shares = [regret / zero[part.split("; ")[0]] for part, regret in regrets.items() if part.endswith(f"; {way}")]
         spans.append(f"{min(shares):.2f} to {max(shares):.2f}")
     return [
-        f"Measured in the paper's five grid worlds: the learner `posterior` has {spans[0]} of the regret of a potential of "
-        f"zero, which needs no logs; {spans[1]} if the one source that did not look at the wind is left out; and "
-        f"{spans[2]} without logs.",
+        f"Measured in the paper's five grid worlds: the learner `posterior` has {spans[0]} of the regret of a "
+        f"potential of zero, which needs no logs; {spans[1]} if the source that did not look at the wind is left out; "
+        f"and {spans[2]} without logs.",
         "",
     ]
 

@@ -481,14 +481,15 @@ def _potential_tables(results: Results) -> list[Table]:
             results,
             "potentials",
             "The potentials: distance, validity, verdict",
-            "Distance to the first step's V* over the states in which episodes start, as a mean over seeds with its "
-            "interval; its largest value; correlation with V*; violations, the number of states where a ceiling lies "
-            "below V* (a floor above): at the first step, summed over all steps, and against V* over an infinite "
-            "horizon; and the verdict of the ceilings on their usefulness. Violations of a plug-in ceiling are "
-            "sampling error; behaviour values, BCQ and the best guess are not bounds. The randomised source is the demonstrator that "
-            "acts at random, declared unconfounded, where a world has one; in the mazes, which have none, a trial of "
-            "as many steps is added. Values up to 0: 0 is a known upper bound on values, which is true here over an "
-            "infinite horizon, and which a potential of zero assumes as well.",
+            "Distance to the first step's V* over the states in which episodes start, as a mean over seeds with "
+            "its interval; its largest value; correlation with V*; violations, the number of states where a "
+            "ceiling lies below V* (a floor above): at the first step, summed over all steps, and against V* over "
+            "an infinite horizon; and the verdict of the ceilings on their usefulness. Violations of a plug-in "
+            "ceiling are sampling error; behaviour values, BCQ and the best guess are not bounds. The randomised "
+            "source is the demonstrator that acts at random, declared unconfounded, where a world has one; in the "
+            "mazes, which have none, a trial of as many steps is added. Values up to 0: 0 is a known upper bound "
+            "on values, which is true here over an infinite horizon, and which a potential of zero assumes as "
+            "well.",
             alone=False,
         ),
         potential_table(
