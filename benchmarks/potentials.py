@@ -32,7 +32,7 @@ DEEP_WORLDS = {"lavacross-easy": "LavaCrossEasy", "lavacross-hard": "LavaCrossHa
 DISCOUNT = 0.97
 DQN = {"learning_rate": 2e-3, "learning_starts": 200, "target_update_interval": 200, "exploration_fraction": 0.5}
 PPO = {"learning_rate": 2e-3, "n_steps": 256, "batch_size": 64}
-STEPS = {"DQN": 3_000, "PPO": 10_000}
+STEPS = {"DQN": 3_000, "PPO": 4_000}
 
 
 @cache
