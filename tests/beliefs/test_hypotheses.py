@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from causal_shaping.beliefs._kernels import chance_of_trust
 from causal_shaping.beliefs.model import hypotheses
 
