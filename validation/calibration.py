@@ -44,7 +44,7 @@ def tables_of(rng: np.random.Generator, sources: int, actions: int) -> tuple[Any
 
 
 def drawn_world(rng: np.random.Generator, sources: int, actions: int) -> tuple[Any, Any, Any]:
-    """Return tables P_i(x, o | s) [i, s, x, o] and what actions do [s, x, o], drawn from the prior; and whom to trust."""
+    """Return tables P_i(x, o | s) [i, s, x, o], what actions do [s, x, o], and whom to trust, drawn from the prior."""
     from causal_shaping.beliefs.model import hypotheses
 
     propensity, share, proven = map(
@@ -74,7 +74,7 @@ def logs_of(rng: np.random.Generator, tables: Any, law: Any, after: Any, paid: A
     """Return counts of rows from the tables; None if they do not show all outcomes and actions of some state."""
     import causal_shaping as cs
 
-    sources, states, actions, outcomes = tables.shape
+    sources, states, actions, _ = tables.shape
     flat = tables.reshape(sources, states, -1)
     n = rng.multinomial(visits, flat / flat.sum(axis=-1, keepdims=True)).reshape(tables.shape)
     if trial:

@@ -1,4 +1,4 @@
-"""The posterior as an object: what it says, files, words, errors, and that scale and offset of rewards do not matter."""
+"""The posterior as an object: what it says, files, words, errors; scale and offset of rewards do not matter."""
 
 import json
 
@@ -136,7 +136,7 @@ def test_a_trial_shows_which_source_misleads():
 
 
 def test_wrong_arguments_and_contradictions_are_errors(counts):
-    with pytest.raises(ArgumentError, match="reward_max is -0.5, but source"):
+    with pytest.raises(ArgumentError, match=r"reward_max is -0\.5, but source"):
         cs.posterior(counts, 20, -0.5)
     with pytest.raises(ArgumentError, match="support by name"):
         cs.posterior(counts, 20, 0.0, support={(1, 1): [(1, 2)]})

@@ -19,11 +19,17 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArra
 BLUNT = 4.0
 """How many visits a source is worth that is trusted in some states only: it cannot silence what the agent sees."""
 
-NEGLIGIBLE = 1e-4
+NEGLIGIBLE = 1e-2
 """Free mass of a cell below this goes to one outcome instead of being broken further."""
 
 STICKS = 64
 """The most pieces that the flat part of the free mass is broken into."""
+
+ATTEMPTS = 20
+"""How often proven masses that add to more than 1 are drawn again before they are scaled."""
+
+TINY = 1e-300
+"""What the logarithm of a chance of 0 is taken of."""
 
 SAME_REWARD = 2.0**-22
 """Rewards within this of each other, relative to the largest, are one."""
@@ -66,6 +72,7 @@ class Guess(NamedTuple):
     sharpness: FloatArray  # [cells, components + 1], the concentration of the likelihood, that of flat comes last
     blunt: FloatArray  # [cells, components], the same for at most `BLUNT` visits
     hypotheses: Hypotheses
+    most: int  # the most log entries of a cell
 
 
 class Memory(NamedTuple):
@@ -218,11 +225,15 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
 
 
 @njit(nogil=True)
+def weight_of_unknown(memory):  # type: ignore[no-untyped-def]
+    """Return how much an outcome that nobody has seen counts beside one that was seen: by how often there were any."""
+    return (1.0 + memory.surprises[0]) / (1.0 + memory.surprises[1])
+
+
+@njit(nogil=True)
 def possible(memory, cell, group):  # type: ignore[no-untyped-def]
     """Return the number of possible outcomes of a cell; the unknown one counts by how often there were surprises."""
-    if not memory.unknown[cell]:
-        return float(memory.group_size[group])
-    return memory.group_size[group] + (1.0 + memory.surprises[0]) / (1.0 + memory.surprises[1])
+    return memory.group_size[group] + (weight_of_unknown(memory) if memory.unknown[cell] else 0.0)
 
 
 @njit(nogil=True)
@@ -278,150 +289,179 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
         hypothesis += 1
     _, component, doubts, by_state, blunts = guess.hypotheses
     c, doubt, blunt, at, sure = component[hypothesis], doubts[hypothesis], blunts[hypothesis], 0, False
-    for cell in range(len(memory.head)):
-        if c >= 0 and not by_state[hypothesis]:
-            sure = rng.random() < chance_of_trust(memory.ratio[cell, c], doubt)
-        elif c >= 0 and cell % shape.actions == 0:
-            sure = rng.random() < chance_of_trust(memory.state_ratio[cell // shape.actions, c], doubt)
-        trusted = c if sure and guess.strength[cell, c] > 0.0 else -1
-        drawn.trusted[cell], drawn.first[cell] = trusted, at
-        if 0 <= memory.head[cell] < len(guess.lower):
-            _draw_proven(rng, shape, guess, memory, cell)
-        at = _draw_free(rng, shape, guess, memory, cell, trusted, blunt, drawn, at)
-    drawn.first[len(memory.head)] = at
+    proposal, shares = np.empty(guess.most), np.empty(guess.most)
+    # Unpacked once: in the loop, each look into a tuple of arrays would count references.
+    actions, by_action, fixed, gamma = shape.actions, shape.by_action, guess.fixed, guess.gamma
+    n, taken, visits, lower = guess.n, guess.taken, guess.visits, guess.lower
+    weight, flat, strength = guess.weight, guess.flat, guess.strength
+    group_first, group_size, after = memory.group_first, memory.group_size, memory.node_after
+    paid, times, head, link, node = memory.node_paid, memory.node_times, memory.head, memory.link, memory.node
+    seen, mass, share, total, unknown = memory.seen, memory.mass, memory.share, memory.total, memory.unknown
+    ratio, state_ratio = memory.ratio, memory.state_ratio
+    first, to, pays, chances, reward, unseen, trusts = drawn
+    logs, whole_states, surprise = len(lower), by_state[hypothesis], weight_of_unknown(memory)
+    for cell in range(len(head)):
+        place = cell // actions
+        group = cell if by_action else place
+        if c >= 0 and not whole_states:
+            sure = rng.random() < chance_of_trust(ratio[cell, c], doubt)
+        elif c >= 0 and cell % actions == 0:
+            sure = rng.random() < chance_of_trust(state_ratio[place, c], doubt)
+        trusted = c if sure and strength[cell, c] > 0.0 else -1
+        trusts[cell], first[cell] = trusted, at
+        known = group_size[group]
+        if known == 0:  # nothing is known of the state
+            reward[cell], unseen[cell] = 0.0, 1.0
+            continue
+        if 0 <= head[cell] < logs:
+            if fixed:
+                entry = head[cell]
+                while 0 <= entry < logs:
+                    mass[entry], entry = lower[entry], link[entry]
+            else:
+                _draw_proven(
+                    rng, cell, head[cell], actions, n, taken, visits[place], gamma, link, seen, mass, share, total,
+                    proposal, shares,
+                )  # fmt: skip
+        worth, part = 1.0, 1.0
+        if trusted >= 0:
+            worth, part = strength[cell, trusted], flat[cell, trusted]
+            if blunt:
+                worth = min(worth, BLUNT)
+        k = known + (surprise if unknown[cell] else 0.0)
+        at, reward[cell], unseen[cell] = _draw_free(
+            rng, head[cell], trusted, worth, part, k, known, group_first[group], weight, after, paid, times, link,
+            node, seen, mass, share, to, pays, chances, at,
+        )  # fmt: skip
+    first[len(head)] = at
     return hypothesis
 
 
 @njit(nogil=True)
-def _draw_proven(rng, shape, guess, memory, cell):  # type: ignore[no-untyped-def]
+def _draw_proven(  # type: ignore[no-untyped-def]
+    rng, cell, first, actions, n, taken, visits, gamma, link, seen, mass, share, total, proposal, shares
+):
     """Draw the proven masses of a cell from what logs say, and keep them if the agent's own counts agree.
 
     A Metropolis step with q as it is: the proposal is the posterior given the logs, so that only the likelihood of what
-    happened online decides.
+    happened online decides. `proposal` and `shares` are room to work in.
     """
-    place, sources = cell // shape.actions, guess.n.shape[1]
-    first, size = memory.head[cell], 0
-    entry = first
-    while entry >= 0 and entry < len(guess.lower):
-        size += 1
-        entry = memory.link[entry]
-    proposal = np.empty(size)
-    if guess.fixed:
+    size, entry = 0, first
+    while 0 <= entry < len(n):
+        size, entry = size + 1, link[entry]
+    proven = 2.0
+    for attempt in range(ATTEMPTS):
         for i in range(size):
-            memory.mass[first + i] = guess.lower[first + i]
-        return
-    for _attempt in range(20):
-        proposal[:] = 0.0
-        for c in range(sources):
-            taken, visits = guess.taken[cell, c], guess.visits[place, c]
-            if taken == 0.0:
+            proposal[i] = 0.0
+        for c in range(len(gamma)):
+            if taken[cell, c] == 0.0:
                 continue
-            # Shares of the outcomes seen after x; one visit more, spread over all outcomes, proves nothing.
-            known = rng.standard_gamma(1.0 + taken - guess.n[first : first + size, c].sum())
-            drawn = np.zeros(size)
+            # Shares of the outcomes seen after x; visits with an unknown outcome, and one more, prove nothing.
+            whole, known = 0.0, 0.0
             for i in range(size):
-                if guess.n[first + i, c] > 0:
-                    drawn[i] = rng.standard_gamma(guess.n[first + i, c])
-            whole = known + drawn.sum()
-            a = rng.standard_gamma(taken + 1.0 / shape.actions)
-            propensity = a / (a + rng.standard_gamma(visits - taken + 1.0 - 1.0 / shape.actions + 1e-12))
-            factor = (propensity + (1.0 - propensity) / guess.gamma[c]) / whole
+                shares[i] = rng.standard_gamma(n[first + i, c]) if n[first + i, c] > 0.0 else 0.0
+                whole, known = whole + shares[i], known + n[first + i, c]
+            whole += rng.standard_gamma(1.0 + taken[cell, c] - known)
+            a = rng.standard_gamma(taken[cell, c] + 1.0 / actions)
+            propensity = a / (a + rng.standard_gamma(visits[c] - taken[cell, c] + 1.0 - 1.0 / actions + TINY))
+            factor = (propensity + (1.0 - propensity) / gamma[c]) / whole
             for i in range(size):
-                proposal[i] = max(proposal[i], factor * drawn[i])
-        if proposal.sum() <= 1.0:
-            break
-    total = proposal.sum()
-    if total > 1.0:
-        proposal /= total
-    if memory.total[cell] > 0.0:
-        old, new, free, now = 1.0, 1.0, 0.0, 0.0
+                proposal[i] = max(proposal[i], factor * shares[i])
+        proven = 0.0
         for i in range(size):
-            old -= memory.mass[first + i]
-            new -= proposal[i]
-        old, new = max(old, 0.0), max(new, 0.0)
-        entry, i = first, 0
+            proven += proposal[i]
+        if proven <= 1.0:
+            break
+        if attempt == ATTEMPTS - 1:
+            for i in range(size):
+                proposal[i] /= proven
+            proven = 1.0
+    if total[cell] > 0.0:
+        old, new, before, now = 1.0, 1.0 - proven, 0.0, 0.0
+        for i in range(size):
+            old -= mass[first + i]
+        old, entry, i = max(old, 0.0), first, 0
         while entry >= 0:
-            m = memory.seen[entry]
-            if m > 0.0:
-                q = memory.share[entry]
-                free += m * math.log(max(memory.mass[entry] + old * q, 1e-300))
-                now += m * math.log(max((proposal[i] if i < size else 0.0) + new * q, 1e-300))
-            entry, i = memory.link[entry], i + 1
-        if now < free and rng.random() >= math.exp(now - free):
+            if seen[entry] > 0.0:
+                before += seen[entry] * math.log(max(mass[entry] + old * share[entry], TINY))
+                chance = (proposal[i] if i < size else 0.0) + new * share[entry]
+                now += seen[entry] * math.log(max(chance, TINY))
+            entry, i = link[entry], i + 1
+        if now < before and rng.random() >= math.exp(now - before):
             return
     for i in range(size):
-        memory.mass[first + i] = proposal[i]
+        mass[first + i] = proposal[i]
 
 
 @njit(nogil=True)
-def _draw_free(rng, shape, guess, memory, cell, trusted, blunt, drawn, at):  # type: ignore[no-untyped-def]
-    """Draw what free mass does, and write the transitions of a cell; return where the next cell's begin."""
-    group = cell if shape.by_action else cell // shape.actions
-    nodes, known = memory.group_first[group], memory.group_size[group]
-    k = possible(memory, cell, group)
-    logs = len(guess.lower)
-    free, entry = 1.0, memory.head[cell]
+def _draw_free(  # type: ignore[no-untyped-def]
+    rng, head, trusted, worth, flat, k, known, nodes, weight, after, paid, times, link, node, seen, mass, share, to,
+    pays, chances, at,
+):  # fmt: skip
+    """Draw what free mass does, and write the transitions of a cell.
+
+    The prior of q is that of the `trusted` component, worth so many visits, of which the share `flat` is spread over
+    all k possible outcomes; of these, `known` were seen. Return where the next cell's transitions begin, the mean
+    reward, and the chance of an outcome that nobody has seen.
+    """
+    free, entry = 1.0, head
     while entry >= 0:
-        free -= memory.mass[entry]
-        entry = memory.link[entry]
+        free, entry = free - mass[entry], link[entry]
     free = max(free, 0.0)
-    strength, flat = 1.0, 1.0
-    if trusted >= 0:
-        strength, flat = guess.strength[cell, trusted], guess.flat[cell, trusted]
-        if blunt:
-            strength = min(strength, BLUNT)
-    reward, unknown, whole = 0.0, 0.0, 0.0
-    entry = memory.head[cell]
+    reward, unseen, whole, entry = 0.0, 0.0, 0.0, head
     while entry >= 0:
-        m, own = memory.seen[entry], 0.0
-        if m > 0.0:
-            mine = free * memory.share[entry]
-            proven = memory.mass[entry]
-            own = m if proven == 0.0 else 0.0
-            if proven > 0.0 and mine > 0.0:
-                own = float(rng.binomial(int(m), mine / (mine + proven)))
-        if trusted >= 0 and entry < logs:
-            own += strength * guess.weight[entry, trusted]
-        memory.share[entry] = rng.standard_gamma(own) if own > 0.0 else 0.0
-        whole += memory.share[entry]
-        entry = memory.link[entry]
-    rest = rng.standard_gamma(strength * flat)
-    whole += rest
-    if whole <= 0.0:  # smaller than any number: the largest part takes all
-        whole = rest = 1.0
-    entry = memory.head[cell]
+        # Which of the agent's own visits fell into the free part: those count for q.
+        own = 0.0
+        if seen[entry] > 0.0:
+            mine = free * share[entry]
+            if mass[entry] == 0.0:
+                own = seen[entry]
+            elif mine > 0.0:
+                own = float(rng.binomial(int(seen[entry]), mine / (mine + mass[entry])))
+        if trusted >= 0 and entry < len(weight):
+            own += worth * weight[entry, trusted]
+        share[entry] = rng.standard_gamma(own) if own > 0.0 else 0.0
+        whole, entry = whole + share[entry], link[entry]
+    rest = rng.standard_gamma(worth * flat)
+    if whole + rest <= 0.0:  # smaller than any number
+        rest = 1.0
+    whole, entry = whole + rest, head
     while entry >= 0:
-        memory.share[entry] /= whole
-        entry = memory.link[entry]
+        share[entry] /= whole
+        entry = link[entry]
     # The flat part, broken like a stick; each piece goes to one of the k possible outcomes, all equally likely.
-    left = rest / whole
+    left, pieces = rest / whole, worth * flat
     for stick in range(STICKS):
+        piece = left
+        if left * free >= NEGLIGIBLE and stick < STICKS - 1:
+            cut = rng.random()
+            piece *= cut if pieces == 1.0 else 1.0 - cut ** (1.0 / pieces)
+        left -= piece
+        place = int(rng.random() * k)
+        if place >= known:
+            unseen += free * piece
+        else:
+            entry = head
+            while entry >= 0 and node[entry] != place:
+                entry = link[entry]
+            if entry >= 0:
+                share[entry] += piece
+            else:
+                to[at], chances[at] = after[nodes + place], free * piece
+                pays[at] = paid[nodes + place] / times[nodes + place]
+                reward += chances[at] * pays[at]
+                at += 1
         if left <= 0.0:
             break
-        last = left * free < NEGLIGIBLE or stick == STICKS - 1
-        piece = left if last else left * (1.0 - rng.random() ** (1.0 / (strength * flat)))
-        left -= piece
-        node = int(rng.random() * k)
-        if node >= known:
-            unknown += free * piece
-            continue
-        entry = memory.head[cell]
-        while entry >= 0 and memory.node[entry] != node:
-            entry = memory.link[entry]
-        if entry >= 0:
-            memory.share[entry] += piece
-        else:
-            at = _write(memory, drawn, at, nodes + node, free * piece)
-            reward += drawn.chance[at - 1] * drawn.paid[at - 1]
-    entry = memory.head[cell]
+    entry = head
     while entry >= 0:
-        p = memory.mass[entry] + free * memory.share[entry]
+        p, i = mass[entry] + free * share[entry], nodes + node[entry]
         if p > 0.0:
-            at = _write(memory, drawn, at, nodes + memory.node[entry], p)
-            reward += p * drawn.paid[at - 1]
-        entry = memory.link[entry]
-    drawn.reward[cell], drawn.unknown[cell] = reward, unknown
-    return at
+            to[at], chances[at], pays[at] = after[i], p, paid[i] / times[i]
+            reward += p * pays[at]
+            at += 1
+        entry = link[entry]
+    return at, reward, unseen
 
 
 @njit(nogil=True)

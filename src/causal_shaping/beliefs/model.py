@@ -47,6 +47,7 @@ def empty_guess(cells: int, places: int) -> Guess:
         sharpness=np.ones((cells, 1)),
         blunt=np.zeros((cells, 0)),
         hypotheses=hypotheses(0, 0),
+        most=0,
     )
 
 
@@ -257,6 +258,7 @@ class Model:
             sharpness=sharpness,
             blunt=blunt,
             hypotheses=hypotheses(sources, components),
+            most=int(np.diff(self.first_entry).max(initial=0)),
         )
 
     def memory(self, steps: int) -> Memory:
