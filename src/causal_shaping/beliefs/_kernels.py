@@ -31,6 +31,9 @@ ATTEMPTS = 20
 TINY = 1e-300
 """What the logarithm of a chance of 0 is taken of."""
 
+SAME_VALUE = 2.0**-36
+"""Actions whose values differ by less than this, relative to what rewards differ by, are equally good."""
+
 SAME_REWARD = 2.0**-22
 """Rewards within this of each other, relative to the largest, are one."""
 
@@ -477,9 +480,15 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
     """Write optimal Q-values of a drawn world for each step: float64 [steps, states, actions].
 
     An outcome that nobody has seen pays `reward_max` and leads to the best state that was met so far, or to an end, if
-    episodes can end.
+    episodes can end. Of actions that are equally good but for rounding, all get the same value.
     """
     horizon, states, actions = q_values.shape
+    lowest = shape.reward_max
+    if len(memory.edges):
+        lowest = min(lowest, memory.edges[0])
+    elif memory.sizes[2]:
+        lowest = min(lowest, memory.level[: memory.sizes[2]].min())
+    slack = SAME_VALUE * horizon * (shape.reward_max - lowest)
     first, after, _, chance, reward, unknown, _ = drawn
     met, can_end, any_met = memory.met, memory.sizes[3] > 0, memory.met.any()
     values, best = np.zeros(states + 1), 0.0  # of the next step; an end is worth 0
@@ -503,6 +512,9 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
                 earned = reward[cell] + shape.discount * earned + unknown[cell] * surprise
                 q_values[h, s, x] = earned
                 value = max(value, earned)
+            for x in range(actions):
+                if q_values[h, s, x] >= value - slack:
+                    q_values[h, s, x] = value
             now[s] = value
             if met[s] or not any_met:
                 best = max(best, value)
