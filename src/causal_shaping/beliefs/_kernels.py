@@ -25,6 +25,9 @@ NEGLIGIBLE = 1e-2
 STICKS = 64
 """The most pieces that the flat part of the free mass is broken into."""
 
+LOG_ALARM = math.log(20.0)
+"""Evidence against the logs, a likelihood ratio, beyond which they are dropped."""
+
 ATTEMPTS = 20
 """How often proven masses that add to more than 1 are drawn again before they are scaled."""
 
@@ -97,14 +100,16 @@ class Memory(NamedTuple):
     tail: LongArray  # [cells]
     link: LongArray  # [entries], the next entry of the cell, or -1
     node: LongArray  # [entries], a position in the group
-    seen: FloatArray  # [entries], how often it happened online
+    seen: FloatArray  # [entries], how often it happened under do(x)
     mass: FloatArray  # [entries], L as drawn last
     share: FloatArray  # [entries], q as drawn last
-    total: FloatArray  # [cells], how often the action was taken online
+    own: FloatArray  # [entries], how often the agent saw it; `seen` counts sources of confounding 1, too
+    total: FloatArray  # [cells], how often the action was taken: the sum of `seen`
     unknown: BoolArray  # [cells], whether an outcome that nobody has seen is possible
     ratio: FloatArray  # [cells, components], log-likelihood of what happened online, relative to flat; -inf: refuted
     state_ratio: FloatArray  # [places, components], summed over actions
     evidence: FloatArray  # [hypotheses], log-likelihoods, relative to flat
+    against: FloatArray  # [3], log evidence against the logs; the agent's steps when they were dropped, 0 if not; steps
 
 
 class Drawn(NamedTuple):
@@ -221,10 +226,49 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
         memory.surprises[0] += 1.0 if new else 0.0
         memory.surprises[1] += 1.0 / ((known + 1.0) * (memory.total[cell] + 1.0))
     entry = find_entry(memory, cell, node)
-    if guess.strength.shape[1]:
+    logged, acting = memory.against[1] == 0.0, memory.against[2] >= 0.0  # the agent acts; before, trials are read
+    k, dull = possible(memory, cell, group), guess.sharpness[cell, guess.strength.shape[1]]
+    proven = guess.lower[entry] if entry < len(guess.lower) else 0.0
+    flat = (memory.seen[entry] + dull * (proven + guess.free[cell] / k)) / (memory.total[cell] + dull)
+    before = _log_sum(guess, memory)
+    if logged and guess.strength.shape[1]:
         _judge(shape, guess, memory, cell, entry, times)
+    if logged and acting:
+        # What the agent's own visits alone predict, against what the mixture of all hypotheses did.
+        visits, other = 0.0, memory.head[cell]
+        while other >= 0:
+            visits, other = visits + memory.own[other], memory.link[other]
+        alone = (memory.own[entry] + 1.0 / k) / (visits + 1.0)
+        memory.against[0] += math.log(alone) - math.log(flat) - (_log_sum(guess, memory) - before)
     memory.seen[entry] += times
     memory.total[cell] += times
+    if acting:
+        memory.own[entry] += 1.0
+        memory.against[2] += 1.0
+        if logged and memory.against[0] > LOG_ALARM:
+            _drop_logs(guess, memory)
+
+
+@njit(nogil=True)
+def _log_sum(guess, memory):  # type: ignore[no-untyped-def]
+    """Return the logarithm of what all hypotheses together have predicted, relative to flat."""
+    score = guess.hypotheses.prior + memory.evidence
+    return score.max() + math.log(np.exp(score - score.max()).sum())
+
+
+@njit(nogil=True)
+def _drop_logs(guess, memory):  # type: ignore[no-untyped-def]
+    """Go on with what the agent saw itself: something that was taken for granted of the logs is wrong."""
+    memory.against[1] = memory.against[2]
+    memory.evidence[1:] = -np.inf
+    memory.unknown[:] = True
+    memory.total[:] = 0.0
+    for cell in range(len(memory.head)):
+        entry = memory.head[cell]
+        while entry >= 0:
+            memory.seen[entry], memory.mass[entry] = memory.own[entry], 0.0
+            memory.total[cell] += memory.own[entry]
+            entry = memory.link[entry]
 
 
 @njit(nogil=True)
@@ -302,7 +346,8 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     seen, mass, share, total, unknown = memory.seen, memory.mass, memory.share, memory.total, memory.unknown
     ratio, state_ratio = memory.ratio, memory.state_ratio
     first, to, pays, chances, reward, unseen, trusts = drawn
-    logs, whole_states, surprise = len(lower), by_state[hypothesis], weight_of_unknown(memory)
+    dropped, logs = memory.against[1] > 0.0, len(lower)
+    whole_states, surprise = by_state[hypothesis], weight_of_unknown(memory)
     for cell in range(len(head)):
         place = cell // actions
         group = cell if by_action else place
@@ -316,7 +361,7 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
         if known == 0:  # nothing is known of the state
             reward[cell], unseen[cell] = 0.0, 1.0
             continue
-        if 0 <= head[cell] < logs:
+        if 0 <= head[cell] < logs and not dropped:
             if fixed:
                 entry = head[cell]
                 while 0 <= entry < logs:
@@ -333,8 +378,8 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
                 worth = min(worth, BLUNT)
         k = known + (surprise if unknown[cell] else 0.0)
         at, reward[cell], unseen[cell] = _draw_free(
-            rng, head[cell], trusted, worth, part, k, known, group_first[group], weight, after, paid, times, link,
-            node, seen, mass, share, to, pays, chances, at,
+            rng, head[cell], trusted, worth, part, k, known, group_first[group], weight, after, paid, times, link, node,
+            seen, mass, share, to, chances, pays, at,
         )  # fmt: skip
     first[len(head)] = at
     return hypothesis
@@ -399,7 +444,7 @@ def _draw_proven(  # type: ignore[no-untyped-def]
 @njit(nogil=True)
 def _draw_free(  # type: ignore[no-untyped-def]
     rng, head, trusted, worth, flat, k, known, nodes, weight, after, paid, times, link, node, seen, mass, share, to,
-    pays, chances, at,
+    chances, pays, at,
 ):  # fmt: skip
     """Draw what free mass does, and write the transitions of a cell.
 
@@ -450,9 +495,9 @@ def _draw_free(  # type: ignore[no-untyped-def]
             if entry >= 0:
                 share[entry] += piece
             else:
-                to[at], chances[at] = after[nodes + place], free * piece
-                pays[at] = paid[nodes + place] / times[nodes + place]
-                reward += chances[at] * pays[at]
+                i = nodes + place
+                to[at], chances[at], pays[at] = after[i], free * piece, paid[i] / times[i]
+                reward += free * piece * pays[at]
                 at += 1
         if left <= 0.0:
             break
@@ -522,6 +567,14 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
 
 
 @njit(nogil=True)
+def _concentration(guess, cell, c, blunt, dropped):  # type: ignore[no-untyped-def]
+    """Return how many visits the guess of a component is worth in a cell; without logs, one."""
+    if dropped:
+        return 1.0
+    return guess.blunt[cell, c] if blunt else guess.sharpness[cell, c]
+
+
+@njit(nogil=True)
 def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
     """Return the mean of the posterior: what each component predicts, weighed by how far it is trusted."""
     cells = len(memory.head)
@@ -539,7 +592,8 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
     )
     components, chance = guess.strength.shape[1], belief(guess, memory)
     _, component, doubts, by_state, blunts = guess.hypotheses
-    logs, at = len(guess.lower), 0
+    dropped, at = memory.against[1] > 0.0, 0
+    logs = 0 if dropped else len(guess.lower)
     trust = np.zeros((components + 1, 2))  # sharp, blunt; flat comes last
     for cell in range(cells):
         group, place = cell if shape.by_action else cell // shape.actions, cell // shape.actions
@@ -553,13 +607,13 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
                 trust[c, 1 if blunts[h] else 0] += chance[h] * chance_of_trust(ratio, doubts[h])
         trust[components, 0] = max(0.0, 1.0 - trust.sum())
         drawn.first[cell], drawn.trusted[cell] = at, -1
-        total, free = memory.total[cell], guess.free[cell]
+        total, free = memory.total[cell], 1.0 if dropped else guess.free[cell]
         reward, spread = 0.0, 0.0  # `spread`: what each possible outcome gets beside what is written for entries
         for c in range(components + 1):
             flat = 1.0 if c == components else guess.flat[cell, c]
             for b in range(2):
                 if trust[c, b] > 0.0:
-                    sharp = guess.sharpness[cell, c] if b == 0 else guess.blunt[cell, c]
+                    sharp = _concentration(guess, cell, c, b, dropped)
                     spread += trust[c, b] * sharp * free * flat / k / (total + sharp)
         entry = memory.head[cell]
         while entry >= 0:
@@ -569,7 +623,7 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
                 weight = guess.weight[entry, c] if c < components and entry < logs else 0.0
                 for b in range(2):
                     if trust[c, b] > 0.0:
-                        sharp = guess.sharpness[cell, c] if b == 0 else guess.blunt[cell, c]
+                        sharp = _concentration(guess, cell, c, b, dropped)
                         p += trust[c, b] * (memory.seen[entry] + sharp * (proven + free * weight)) / (total + sharp)
             at = _write(memory, drawn, at, nodes + memory.node[entry], p)
             reward += p * drawn.paid[at - 1]
