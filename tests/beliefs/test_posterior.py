@@ -112,7 +112,8 @@ def test_trust_is_a_result_and_adds_to_one(belief):
     trust = belief.trust
     assert trust.sources == ("good", "bad", "random")
     assert 0 < trust.nobody < 1
-    assert trust.everywhere.sum() + trust.in_part.sum() + trust.nobody <= 1 + 1e-9
+    assert trust.everywhere.sum() + trust.in_part.sum() + trust.together + trust.nobody == pytest.approx(1)
+    assert trust.dropped is None
     known = trust.by_state[~np.isnan(trust.by_state)]
     assert ((known >= 0) & (known <= 1)).all()
     again = cs.Trust.restore(trust.space, json.loads(json.dumps(trust.as_plain())))
