@@ -449,6 +449,16 @@ def run_verdict(part: str) -> Figures:
     return run_part(part)
 
 
+# Monitor ---------------------------------------------------------------------------------------------------------
+
+
+def _monitor() -> Any:
+    """Return the module of the monitor's runs, imported late."""
+    import monitor
+
+    return monitor
+
+
 # Hard worlds -----------------------------------------------------------------------------------------------------
 
 
@@ -589,6 +599,13 @@ CHECKS = {
         hard_parts,
         run_hard,
         hard_holds,
+    ),
+    "monitor": Check(
+        "The monitor calls ceilings that hold wrong in at most 5% of 1,000 runs, and finds most of those that do not.",
+        1,
+        lambda: _monitor().parts(),
+        lambda part: _monitor().run_part(part),
+        lambda parts: _monitor().as_promised(parts),
     ),
     "calibration": Check(
         "Posterior intervals of V* hold as often as they say in 200 worlds drawn from the prior, with confounded logs.",

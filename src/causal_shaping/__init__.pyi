@@ -59,6 +59,7 @@ from causal_shaping.learners import (
 from causal_shaping.logs import LogTable as LogTable, count as count, open_logs as open_logs, read_logs as read_logs
 from causal_shaping.models import TabularCMDP as TabularCMDP, Values as Values
 from causal_shaping.shaping import (
+    CeilingEvidence as CeilingEvidence,
     ShapeReward as ShapeReward,
     VectorShapeReward as VectorShapeReward,
     check_potential as check_potential,

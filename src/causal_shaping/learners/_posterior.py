@@ -6,6 +6,7 @@ plan. What happens in the episode is counted, and judges the hypotheses of trust
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.beliefs.model import Model, room_for
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners._problem import Problem
 
 GROWTH = 0.02
@@ -81,6 +82,21 @@ def sampler_of(model: Model, steps: int, seed: int, admissible: BoolArray, step_
         q_values=np.zeros(shape),
         visits=np.zeros(shape, dtype=np.int64),
     )
+
+
+def alarm_of(sampler: Sampler) -> int | None:
+    """Return the number of steps at which the learner dropped the logs, and warn of it; None if it kept them."""
+    alarm = int(sampler.memory.against[1])
+    if not alarm:
+        return None
+    warnings.warn(
+        f"What the agent saw in its first {alarm:,} steps contradicts the logs: its own visits alone predict it more "
+        "than 20 times better. Either a source is more confounded than declared, or the world is not that of the logs, "
+        "or a hidden cause lasts over the episode. The learner dropped the logs and went on without.",
+        ShapingWarning,
+        stacklevel=3,
+    )
+    return alarm
 
 
 @njit(nogil=True)
