@@ -55,9 +55,9 @@ class Run(Result):
         recommended: int32 [states] or [steps, states], the actions to take once learning is over; the same as `policy`
             for every learner that is a `Rule`.
         alarm: the number of steps at which what the learner saw contradicted what it had from logs, and it dropped
-            that. Ceilings: it began again with a potential of 0 and without clip, so that `visits` are those since; they
-            are tested if they have a `reward_min`, see `causal_shaping.shaping.monitor`. A posterior: it went on with
-            what it saw itself. None without an alarm.
+            that. Ceilings: it began again with a potential of 0 and without clip, so that `visits` are those since;
+            they are tested if they have a `reward_min`, see `causal_shaping.shaping.monitor`. A posterior: it went on
+            with what it saw itself. None without an alarm.
         trust: how far the learner "posterior" trusted each source of the logs in the end; None without logs, and for
             other learners.
         logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
