@@ -67,7 +67,7 @@ def test_its_mean_orders_the_states_of_hard_in_which_ceilings_mislead():
 
 def test_a_potential_is_a_guess_and_claims_no_bound(belief):
     phi = belief.potential()
-    assert (phi.assumptions, phi.horizon, phi.discount) == ((), 20, 1.0)
+    assert (phi.kind, phi.assumptions, phi.horizon, phi.discount) == ("guess", (), 20, 1.0)
     assert phi.origin == "posterior mean of good, bad, random"
     lasting = ~belief.space.is_terminal
     np.testing.assert_array_equal(phi.values[:, lasting], belief.mean.values[:, lasting])
@@ -113,7 +113,6 @@ def test_trust_is_a_result_and_adds_to_one(belief):
     assert trust.sources == ("good", "bad", "random")
     assert 0 < trust.nobody < 1
     assert trust.everywhere.sum() + trust.in_part.sum() + trust.together + trust.nobody == pytest.approx(1)
-    assert trust.dropped is None
     known = trust.by_state[~np.isnan(trust.by_state)]
     assert ((known >= 0) & (known <= 1)).all()
     again = cs.Trust.restore(trust.space, json.loads(json.dumps(trust.as_plain())))

@@ -204,6 +204,7 @@ class Posterior(Result):
             self.space,
             discount=self.settings.discount,
             origin=f"posterior {what} of {', '.join(self.counts.sources)}",
+            kind="guess",
         )
 
     @property

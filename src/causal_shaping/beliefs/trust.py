@@ -43,8 +43,6 @@ class Trust(Result):
         by_state: float64 [sources, states], or [sources, steps, states] for counts by step: the probability that a
             source is right in a state; NaN where it has no data.
         refuted: int32 [sources], of how many actions in states other sources prove that it misleads.
-        dropped: the steps after which an agent dropped the logs, since what it saw spoke against all that they say,
-            what they prove included; None if it did not.
     """
 
     space: Space
@@ -55,7 +53,6 @@ class Trust(Result):
     nobody: float
     by_state: FloatArray
     refuted: IntArray
-    dropped: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("everywhere", "in_part", "by_state"):
@@ -81,8 +78,6 @@ class Trust(Result):
         if self.together > 0:
             lines.append(f"Their mean is right, everywhere or in part: {_chance(self.together)}.")
         lines.append(f"None of this holds: {_chance(self.nobody)}.")
-        if self.dropped is not None:
-            lines.append(f"After {self.dropped:,} steps the logs were dropped: what the agent saw spoke against them.")
         return "\n".join(lines)
 
     def _doubts(self, source: int) -> str:
@@ -119,13 +114,12 @@ class Trust(Result):
             "by_state": [None if np.isnan(p) else p for p in self.by_state.ravel().tolist()],
             "shape": list(self.by_state.shape),
             "refuted": self.refuted.tolist(),
-            "dropped": self.dropped,
         }
 
     @classmethod
     def restore(cls, space: Space, held: Mapping[str, Any]) -> Self:
         """Return the trust that `as_plain` gave."""
-        plain = {name: held[name] for name in ("everywhere", "in_part", "together", "nobody", "refuted", "dropped")}
+        plain = {name: held[name] for name in ("everywhere", "in_part", "together", "nobody", "refuted")}
         by_state = np.array(held["by_state"], dtype=np.float64).reshape(held["shape"])  # None is NaN
         return cls(space, tuple(held["sources"]), **plain, by_state=by_state)
 
@@ -170,5 +164,4 @@ def trust_of(model: Model, memory: Memory) -> Trust:
         float(chance[0]),
         by_state.reshape(sources, *layers),
         model.refuted[:, :sources].sum(axis=0).astype(np.int32),
-        int(memory.against[1]) or None,
     )
