@@ -99,3 +99,12 @@ def test_scale_and_offset_of_rewards_do_not_change_what_the_learner_does(factor,
     if factor in (64.0, 1 / 64):
         np.testing.assert_array_equal(runs[1].q_values, factor * runs[0].q_values)
     np.testing.assert_allclose(runs[1].q_values, factor * runs[0].q_values + left, rtol=1e-9)
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_many_seeds_are_trained_by_the_same_learner(tmp_path, logs):
+    belief = belief_of(EASY) if logs else None
+    found = cs.train_seeds(EASY, belief, learner="posterior", steps=300, seeds=range(2), folder=tmp_path)
+    alone = cs.train(EASY, belief, learner="posterior", steps=300, seed=1)
+    assert found.settings["learner"] == "posterior"
+    assert found.results[1].regret == alone.step_regret[-1]
