@@ -284,6 +284,9 @@ def potentials_table():
     for (agent, world), row in found.items():
         cells = []
         for kind in kinds:
+            if kind not in row:
+                cells.append(NOTHING)
+                continue
             if agent == "q-learning":
                 values = np.array([one["regret"] for one in row[kind]])
                 text = "{:.0f} ({:.0f} to {:.0f})".format(*mean_interval(values))
