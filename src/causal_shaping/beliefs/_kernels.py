@@ -137,10 +137,14 @@ def log_mix(ratio, doubt):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def chance_of_trust(ratio, doubt):  # type: ignore[no-untyped-def]
-    """Return (1 - doubt) exp(ratio) / ((1 - doubt) exp(ratio) + doubt)."""
+    """Return (1 - doubt) exp(ratio) / ((1 - doubt) exp(ratio) + doubt), and at most 1 - doubt.
+
+    What happened in a cell takes trust away and does not add to it: an action that is shown in bad noise only has bad
+    luck online too, which is predicted better than by a flat guess, and that would lock the agent out of the cell.
+    """
     if ratio == -np.inf:
         return 0.0
-    return 1.0 / (1.0 + doubt / (1.0 - doubt) * math.exp(-ratio))
+    return 1.0 / (1.0 + doubt / (1.0 - doubt) * math.exp(-min(ratio, 0.0)))
 
 
 @njit(nogil=True)

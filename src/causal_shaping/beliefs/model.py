@@ -357,15 +357,13 @@ def _padded(values: Any, size: int) -> Any:
     return result
 
 
-FULL, PARTLY, BY_CELL = 0.2, 0.2, 0.6
-"""What is believed of a component before anything is seen: right everywhere, in some states, in some cells."""
-
 FULL_DOUBT = 1e-6
-STATE_DOUBTS = (0.1, 0.3, 0.5, 0.8)
-CELL_DOUBTS = (0.1, 0.3)
-"""How likely a component is to mislead in a cell, a state, a cell; all equally likely.
+"""How likely a component is to mislead in a cell, if it is right everywhere; one half of its prior."""
 
-A smaller doubt of cells would be refuted late, and make the agent try everything in the meantime; with a larger one it
+CELL_DOUBTS = (0.1, 0.3)
+"""The same if it is right in some cells only; the other half, all equally likely.
+
+A smaller doubt would be refuted late, and make the agent try everything in the meantime; with a larger one alone it
 would give up trying before it has found the one action that logs make look bad.
 """
 
@@ -375,9 +373,8 @@ def hypotheses(sources: int, components: int) -> Hypotheses:
     rows = [(0.5 if components else 1.0, -1, 0.5, False, False)]
     for c in range(components):
         each = 0.5 / components
-        rows.append((each * FULL, c, FULL_DOUBT, False, False))
-        rows += [(each * PARTLY / len(STATE_DOUBTS), c, doubt, True, True) for doubt in STATE_DOUBTS]
-        rows += [(each * BY_CELL / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
+        rows.append((each / 2, c, FULL_DOUBT, False, False))
+        rows += [(each / 2 / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
     prior, component, doubt, by_state, blunt = zip(*rows, strict=True)
     return Hypotheses(
         np.log(prior),

@@ -1,7 +1,8 @@
 """The learner that samples: it draws a world from what it believes, plans in it, and acts on the plan.
 
 Before an episode it draws and plans anew if that can matter: if visits of some (s, x) have grown enough since the last
-plan. What happens in the episode is counted, and judges the hypotheses of trust; see `causal_shaping.beliefs`.
+plan; in an episode, if it is about to repeat an action whose visits have doubled. What happens is counted, and judges
+the hypotheses of trust; see `causal_shaping.beliefs`.
 """
 
 from __future__ import annotations
@@ -100,12 +101,23 @@ def alarm_of(sampler: Sampler) -> int | None:
 
 
 @njit(nogil=True)
-def begin_sampled(sampler: Any) -> None:
-    """Draw a world and plan in it, if that can matter."""
-    if sampler.state[0] == 0:
+def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
+    """Draw a world and plan in it, if that can matter: before an episode, or before a step is repeated.
+
+    In an episode, an action is not repeated on a plan that knew less than half of its visits: what was hoped of it may
+    be refuted by now.
+    """
+    shape = sampler.shape
+    if h > 0:
+        cell = ((layer if shape.steps > 1 else 0) * shape.states + s) * shape.actions
+        cell += sampler.q_values[layer, s].argmax()
+        planned = sampler.planned[cell]
+        if sampler.memory.total[cell] < max(1.0, 2.0 * planned):
+            return
+    elif sampler.state[0] == 0:
         return
-    beliefs.draw(sampler.rng, sampler.shape, sampler.guess, sampler.memory, sampler.drawn)
-    beliefs.plan(sampler.shape, sampler.memory, sampler.drawn, sampler.admissible, sampler.terminal, sampler.plan)
+    beliefs.draw(sampler.rng, shape, sampler.guess, sampler.memory, sampler.drawn)
+    beliefs.plan(shape, sampler.memory, sampler.drawn, sampler.admissible, sampler.terminal, sampler.plan)
     sampler.q_values[:] = sampler.plan[: len(sampler.q_values)]
     sampler.planned[:] = sampler.memory.total
     sampler.state[0] = 0

@@ -200,8 +200,7 @@ def _play(
     for done in range(1, course.steps + 1):
         layer, below = (h, h + 1) if course.step_indexed else (0, 0)
         excluded = problem.excluded(s, info)
-        if h == 0:
-            kernels.begin_episode(agent)
+        kernels.before_step(agent, h, layer, s)
         if excluded is not None:
             q_values[:, s, excluded] = -np.inf
         x = int(q_values[layer, s].argmax())
