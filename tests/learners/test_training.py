@@ -194,7 +194,7 @@ def test_learners_that_locked_in_are_gone():
     assert set(PRESETS) == {"q-ucb", "q-ucb-shaping"}
     assert set(asdict(cs.Rule())) == {"c", "p", "initial", "bonus", "clip", "time_limit", "shaped"}
     for learner in ("q-ucb-shaping-tight", "ucbvi", "ucbvi-causal"):
-        with pytest.raises(CausalShapingError, match="Learners are q-ucb, q-ucb-shaping"):
+        with pytest.raises(CausalShapingError, match="Learners are posterior, q-ucb, q-ucb-shaping"):
             cs.train(EASY, learner=learner)
     for word in ("ceilings", "potential"):
         with pytest.raises(CausalShapingError, match="initial is"):
@@ -476,7 +476,7 @@ def test_a_clip_below_what_is_earned_is_told():
         (lambda: cs.train(EASY, bonus=True), "bonus is True; it must be a number"),
         (lambda: cs.train("lavacross-easy"), "is neither a world nor an environment"),
         (lambda: cs.train(gym.make(ENVIRONMENTS["lavacross-easy"], observation="image")), "are not its states"),
-        (lambda: cs.train(EASY, learner="magic"), "There is no learner 'magic'. Learners are q-ucb"),
+        (lambda: cs.train(EASY, learner="magic"), "There is no learner 'magic'. Learners are posterior, q-ucb"),
         (lambda: cs.train(EASY, steps=0), "steps is 0"),
         (lambda: cs.train(EASY, seed=-1), "seed is -1"),
         (lambda: cs.train(EASY, clip="maybe"), "clip is 'maybe'; use 'horizon' or"),

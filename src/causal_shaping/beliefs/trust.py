@@ -36,8 +36,8 @@ class Trust(Result):
         space: the states and actions.
         sources: the names of the confounded sources.
         everywhere: float64 [sources], the probability that a source is right in all states.
-        in_part: float64 [sources], the probability that it is right in some states and misleads in others, and that
-            no other source is the one to follow.
+        in_part: float64 [sources], the probability that it is right about some actions in some states and misleads
+            elsewhere, and that no other source is the one to follow.
         together: the probability that not one of them, but their mean is right, everywhere or in part.
         nobody: the probability that none of this holds: what they suggest beyond what they prove is ignored.
         by_state: float64 [sources, states], or [sources, steps, states] for counts by step: the probability that a
@@ -71,7 +71,7 @@ class Trust(Result):
         lines = []
         for i, name in enumerate(self.sources):
             line = f"{name}: right everywhere with a probability of {_chance(self.everywhere[i])}, "
-            line += f"right in some states only {_chance(self.in_part[i])}"
+            line += f"right in part only {_chance(self.in_part[i])}"
             if self.refuted[i]:
                 line += f"; of {self.refuted[i]:,} actions in states other sources prove that it misleads"
             lines.append(f"{line}.{self._doubts(i)}")
