@@ -263,7 +263,7 @@ def posterior_words():
         regrets = {part: np.mean(found["regret"]) for part, found in parts.items() if ", standing; " in part}
         zero = {part.split("; ")[0]: regret for part, regret in regrets.items() if part.endswith("zero potential")}
         shares = [regret / zero[part.split("; ")[0]] for part, regret in regrets.items() if part.endswith(f"; {way}")]
-        spans.append(f"{min(shares):.2f} to {max(shares):.2f}")
+        spans.append(f"{min(shares):.2f} to {max(shares):.2f}" if shares else NOTHING)
     return [
         f"Measured in the paper's five grid worlds: the learner `posterior` has {spans[0]} of the regret of a "
         f"potential of zero, which needs no logs; {spans[1]} if the source that did not look at the wind is left out; "
