@@ -96,8 +96,8 @@ class Posterior(Result):
 
         Each agrees with the proven masses of its own draw. Its noise is one number for all actions of a state: only
         what an action does is believed something of, not what would have happened under another. An outcome that
-        nobody has seen pays `reward_max` and leads to the state that was met and is best at the first step (for counts
-        by step: at the next), or to an end, if one was seen and nothing is worth more. Where episodes end and the
+        nobody has seen pays any of the rewards that were seen, or `reward_max`, and leads to any state that was met, or
+        to an end, if one was seen. Where episodes end and the
         counts know no terminal state, the worlds have one more, called "end". Steps are told apart only if the counts
         do.
 
@@ -290,7 +290,7 @@ def posterior(
         horizon: how many steps an episode has.
         reward_max: the most that a step can pay; an error if a source saw more.
         support: "observed", "observed-action" or "any", see `value_ceilings`. Where anything may follow, one unknown
-            outcome is possible, too, which pays `reward_max`.
+            outcome is possible, too.
         confounding: Gamma from 1 (a randomised trial, or the agent's own data) to inf, for all sources or by name.
         confidence: take lower limits of proven masses that all hold at once with this probability as proven; None
             draws masses from what is believed of them.
