@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from causal_shaping._progress import Progress, no_progress
 from causal_shaping.beliefs.model import Model
 from causal_shaping.bounds.settings import Confounding, Settings, merge_counts
 from causal_shaping.bounds.support import Support
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result
 from causal_shaping.data.space import Space
+
+if TYPE_CHECKING:
+    from causal_shaping.learners.worth import Worth
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +52,36 @@ class Posterior(Result):
     def checksum(self) -> str:
         """A SHA-256 of the counts and the settings."""
         return self.counts.checksum
+
+    def worth(
+        self,
+        *,
+        steps: int = 20_000,
+        seeds: int | Iterable[int] = 40,
+        start: Any = None,
+        trial: int = 0,
+        folder: str | os.PathLike[str] | None = None,
+        progress: Progress = no_progress,
+    ) -> Worth:
+        """Return what the logs are expected to save the learner "posterior": regret and episodes, by simulation.
+
+        Worlds are drawn that agree with what the logs prove, from a wider prior than this one, worlds among them in
+        which the logs are set against the truth; in each of them the learner runs with the logs and without.
+
+        Args:
+            steps: the budget of environment steps.
+            seeds: how many worlds to draw, or the seeds to draw them by.
+            start: the state in which episodes start, or a mapping of states to weights; by default as far as the logs
+                tell.
+            trial: ask also what a randomised source would add that has so many rows of each action in each state.
+            folder: a folder to keep each world's results in; interrupted runs resume.
+            progress: called with the number of worlds that are done, that of all, and what is done.
+        """
+        from causal_shaping.learners.worth import simulate_worth  # the stage to the right: a method people look for
+
+        return simulate_worth(
+            self, steps=steps, seeds=seeds, start=start, trial=trial, folder=folder, progress=progress
+        )
 
     def __repr__(self) -> str:
         return f"Posterior({self.settings.horizon} steps from {', '.join(self.counts.sources)})"
