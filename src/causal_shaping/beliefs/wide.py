@@ -21,8 +21,9 @@ from causal_shaping.beliefs import _kernels as kernels
 from causal_shaping.beliefs.model import Model
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 
-GRAINS = ("everywhere", "by state", "by action")
-"""Where a source misleads: by the same share everywhere, in some states, or in some (state, action)."""
+GRAINS = ("everywhere", "by state", "by action", "one action")
+"""Where a source misleads: by the same share everywhere, in some states, in some (state, action), or in many states
+about one action that does not look best."""
 
 TRIAL_SWEEPS = 10
 """How often masses and shares are drawn in turn where rows of randomised sources bind both."""
@@ -54,13 +55,22 @@ class Outcomes(NamedTuple):
     sums: FloatArray  # [outcomes], running sums of the chances of a cell, which end in 1
 
 
-def draw_lean(rng: np.random.Generator, model: Model) -> Lean:
-    """Return how far a world leans on which source: the doubt has a density that is highest at 0 and at 1."""
+def draw_lean(rng: np.random.Generator, model: Model, looks_best: LongArray) -> Lean:
+    """Return how far a world leans on which source: the doubt has a density that is highest at 0 and at 1.
+
+    Args:
+        rng: where randomness comes from.
+        model: what the logs say.
+        looks_best: int64 [places], the action that looks best.
+    """
     cells, actions, sources = model.cells, model.shape.actions, len(model.sources)
     grain, doubt, against = int(rng.integers(len(GRAINS))), float(rng.beta(0.5, 0.5)), bool(rng.random() < 0.5)
     place = np.arange(cells) // actions
     wrong = rng.random(cells) < doubt
-    share = (np.full(cells, doubt), wrong[place * actions].astype(float), wrong.astype(float))[grain]
+    other = (looks_best + 1 + rng.integers(max(actions - 1, 1), size=model.places)) % actions
+    there = wrong[place * actions]
+    shares = (np.full(cells, doubt), there, wrong, there & (np.arange(cells) % actions == other[place]))
+    share = shares[grain].astype(np.float64)
     if sources == 0:
         return Lean(grain, 1.0, False, np.full(cells, -1, dtype=np.int32), np.ones(cells))
     each = rng.integers(sources, size=model.places)
@@ -76,7 +86,7 @@ class WidePrior:
         memory = model.memory(1)
         plan = np.zeros((model.settings.horizon, shape.states, shape.actions))
         mean = kernels.mean_world(shape, model.guess, memory)
-        kernels.plan(shape, memory, mean, model.space.is_admissible, model.terminal, plan)
+        kernels.plan(shape, memory, mean, model.space.is_admissible.copy(), model.terminal, plan)
         values = np.append(plan.max(axis=-1), np.zeros((len(plan), 1)), axis=1)  # the end is worth 0
         values[:, :-1][:, model.terminal] = 0.0
         values = np.append(values[1:], np.zeros((1, shape.states + 1)), axis=0)  # of the next step
@@ -88,11 +98,12 @@ class WidePrior:
         self.value = np.round((worth - worth.min()) / span, DECIMALS) if span > 0 else np.zeros(len(worth))
         """float64 [nodes], what outcomes are worth by the mean of the posterior, as a share of their span."""
         unit = model.node_first[1:] - model.node_first[:-1]
+        self.looks_best = plan[: shape.steps].argmax(axis=-1).ravel()
         self.room = int((unit.sum() if shape.by_action else unit.sum() * shape.actions) + model.cells)
 
     def draw(self, rng: np.random.Generator) -> tuple[Outcomes, Lean]:
         """Return a world, and how far it leans on logs."""
-        model, lean, room = self.model, draw_lean(rng, self.model), self.room
+        model, lean, room = self.model, draw_lean(rng, self.model, self.looks_best), self.room
         memory = model.memory(1)
         world = Outcomes(
             np.zeros(model.cells + 1, dtype=np.int64),

@@ -46,6 +46,9 @@ WORLDS = 40
 COVERED = 0.9
 """The share of the worlds that an interval holds."""
 
+ROUNDING = 1e-9
+"""Regrets that differ by a smaller share are equal."""
+
 SHOWN_STATES = 6
 """States that a summary names."""
 
@@ -116,7 +119,8 @@ def head_start(without: FloatArray, with_logs: FloatArray) -> int:
     """
     if with_logs[-1] > without[-1]:
         return -head_start(with_logs, without)
-    return int(np.searchsorted(without, without[-1] - with_logs[-1], side="left") + 1) if without[-1] > with_logs[-1] else 0
+    ahead = without[-1] - with_logs[-1] - ROUNDING * without[-1]
+    return int(np.searchsorted(without, ahead, side="left") + 1) if ahead > 0 else 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
