@@ -19,11 +19,20 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArra
 BLUNT = 4.0
 """How many visits a source is worth that is trusted in some states only: it cannot silence what the agent sees."""
 
-NEGLIGIBLE = 1e-4
+NEGLIGIBLE = 1e-2
 """Free mass of a cell below this goes to one outcome instead of being broken further."""
 
 STICKS = 64
 """The most pieces that the flat part of the free mass is broken into."""
+
+LOG_ALARM = math.log(20.0)
+"""Evidence against the logs, a likelihood ratio, beyond which they are dropped."""
+
+ATTEMPTS = 20
+"""How often proven masses that add to more than 1 are drawn again before they are scaled."""
+
+TINY = 1e-300
+"""What the logarithm of a chance of 0 is taken of."""
 
 SAME_REWARD = 2.0**-22
 """Rewards within this of each other, relative to the largest, are one."""
@@ -66,6 +75,7 @@ class Guess(NamedTuple):
     sharpness: FloatArray  # [cells, components + 1], the concentration of the likelihood, that of flat comes last
     blunt: FloatArray  # [cells, components], the same for at most `BLUNT` visits
     hypotheses: Hypotheses
+    most: int  # the most log entries of a cell
 
 
 class Memory(NamedTuple):
@@ -87,14 +97,16 @@ class Memory(NamedTuple):
     tail: LongArray  # [cells]
     link: LongArray  # [entries], the next entry of the cell, or -1
     node: LongArray  # [entries], a position in the group
-    seen: FloatArray  # [entries], how often it happened online
+    seen: FloatArray  # [entries], how often it happened under do(x)
     mass: FloatArray  # [entries], L as drawn last
     share: FloatArray  # [entries], q as drawn last
-    total: FloatArray  # [cells], how often the action was taken online
+    own: FloatArray  # [entries], how often the agent saw it; `seen` counts sources of confounding 1, too
+    total: FloatArray  # [cells], how often the action was taken: the sum of `seen`
     unknown: BoolArray  # [cells], whether an outcome that nobody has seen is possible
     ratio: FloatArray  # [cells, components], log-likelihood of what happened online, relative to flat; -inf: refuted
     state_ratio: FloatArray  # [places, components], summed over actions
     evidence: FloatArray  # [hypotheses], log-likelihoods, relative to flat
+    against: FloatArray  # [3], log evidence against the logs; the agent's steps when they were dropped, 0 if not; steps
 
 
 class Drawn(NamedTuple):
@@ -210,18 +222,61 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
         memory.surprises[0] += 1.0 if new else 0.0
         memory.surprises[1] += 1.0 / ((known + 1.0) * (memory.total[cell] + 1.0))
     entry = find_entry(memory, cell, node)
-    if guess.strength.shape[1]:
+    logged, acting = memory.against[1] == 0.0, memory.against[2] >= 0.0  # the agent acts; before, trials are read
+    k, dull = possible(memory, cell, group), guess.sharpness[cell, guess.strength.shape[1]]
+    proven = guess.lower[entry] if entry < len(guess.lower) else 0.0
+    flat = (memory.seen[entry] + dull * (proven + guess.free[cell] / k)) / (memory.total[cell] + dull)
+    before = _log_sum(guess, memory)
+    if logged and guess.strength.shape[1]:
         _judge(shape, guess, memory, cell, entry, times)
+    if logged and acting:
+        # What the agent's own visits alone predict, against what the mixture of all hypotheses did.
+        visits, other = 0.0, memory.head[cell]
+        while other >= 0:
+            visits, other = visits + memory.own[other], memory.link[other]
+        alone = (memory.own[entry] + 1.0 / k) / (visits + 1.0)
+        memory.against[0] += math.log(alone) - math.log(flat) - (_log_sum(guess, memory) - before)
     memory.seen[entry] += times
     memory.total[cell] += times
+    if acting:
+        memory.own[entry] += 1.0
+        memory.against[2] += 1.0
+        if logged and memory.against[0] > LOG_ALARM:
+            _drop_logs(guess, memory)
+
+
+@njit(nogil=True)
+def _log_sum(guess, memory):  # type: ignore[no-untyped-def]
+    """Return the logarithm of what all hypotheses together have predicted, relative to flat."""
+    score = guess.hypotheses.prior + memory.evidence
+    return score.max() + math.log(np.exp(score - score.max()).sum())
+
+
+@njit(nogil=True)
+def _drop_logs(guess, memory):  # type: ignore[no-untyped-def]
+    """Go on with what the agent saw itself: something that was taken for granted of the logs is wrong."""
+    memory.against[1] = memory.against[2]
+    memory.evidence[1:] = -np.inf
+    memory.unknown[:] = True
+    memory.total[:] = 0.0
+    for cell in range(len(memory.head)):
+        entry = memory.head[cell]
+        while entry >= 0:
+            memory.seen[entry], memory.mass[entry] = memory.own[entry], 0.0
+            memory.total[cell] += memory.own[entry]
+            entry = memory.link[entry]
+
+
+@njit(nogil=True)
+def weight_of_unknown(memory):  # type: ignore[no-untyped-def]
+    """Return how much an outcome that nobody has seen counts beside one that was seen: by how often there were any."""
+    return (1.0 + memory.surprises[0]) / (1.0 + memory.surprises[1])
 
 
 @njit(nogil=True)
 def possible(memory, cell, group):  # type: ignore[no-untyped-def]
     """Return the number of possible outcomes of a cell; the unknown one counts by how often there were surprises."""
-    if not memory.unknown[cell]:
-        return float(memory.group_size[group])
-    return memory.group_size[group] + (1.0 + memory.surprises[0]) / (1.0 + memory.surprises[1])
+    return memory.group_size[group] + (weight_of_unknown(memory) if memory.unknown[cell] else 0.0)
 
 
 @njit(nogil=True)
@@ -277,156 +332,185 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
         hypothesis += 1
     _, component, doubts, by_state, blunts = guess.hypotheses
     c, doubt, blunt, at, sure = component[hypothesis], doubts[hypothesis], blunts[hypothesis], 0, False
-    for cell in range(len(memory.head)):
-        if c >= 0 and not by_state[hypothesis]:
-            sure = rng.random() < chance_of_trust(memory.ratio[cell, c], doubt)
-        elif c >= 0 and cell % shape.actions == 0:
-            sure = rng.random() < chance_of_trust(memory.state_ratio[cell // shape.actions, c], doubt)
-        trusted = c if sure and guess.strength[cell, c] > 0.0 else -1
-        drawn.trusted[cell], drawn.first[cell] = trusted, at
-        if 0 <= memory.head[cell] < len(guess.lower):
-            _draw_proven(rng, shape, guess, memory, cell)
-        at = _draw_free(rng, shape, guess, memory, cell, trusted, blunt, drawn, at)
-    drawn.first[len(memory.head)] = at
+    proposal, shares = np.empty(guess.most), np.empty(guess.most)
+    # Unpacked once: in the loop, each look into a tuple of arrays would count references.
+    states, actions, by_action, fixed, gamma = shape.states, shape.actions, shape.by_action, guess.fixed, guess.gamma
+    n, taken, visits, lower = guess.n, guess.taken, guess.visits, guess.lower
+    weight, flat, strength = guess.weight, guess.flat, guess.strength
+    group_first, group_size, after = memory.group_first, memory.group_size, memory.node_after
+    paid, times, head, link, node = memory.node_paid, memory.node_times, memory.head, memory.link, memory.node
+    seen, mass, share, total, unknown = memory.seen, memory.mass, memory.share, memory.total, memory.unknown
+    ratio, state_ratio = memory.ratio, memory.state_ratio
+    first, to, chances, reward, unseen, trusts = drawn
+    dropped, logs, whole_states, surprise = (
+        memory.against[1] > 0.0,
+        len(lower),
+        by_state[hypothesis],
+        weight_of_unknown(memory),
+    )
+    for cell in range(len(head)):
+        place = cell // actions
+        group = cell if by_action else place
+        if c >= 0 and not whole_states:
+            sure = rng.random() < chance_of_trust(ratio[cell, c], doubt)
+        elif c >= 0 and cell % actions == 0:
+            sure = rng.random() < chance_of_trust(state_ratio[place, c], doubt)
+        trusted = c if sure and strength[cell, c] > 0.0 else -1
+        trusts[cell], first[cell] = trusted, at
+        known = group_size[group]
+        if known == 0:  # nothing is known of the state
+            reward[cell], unseen[cell] = 0.0, 1.0
+            continue
+        if 0 <= head[cell] < logs and not dropped:
+            if fixed:
+                entry = head[cell]
+                while 0 <= entry < logs:
+                    mass[entry], entry = lower[entry], link[entry]
+            else:
+                _draw_proven(
+                    rng, cell, head[cell], actions, n, taken, visits[place], gamma, link, seen, mass, share, total,
+                    proposal, shares,
+                )  # fmt: skip
+        worth, part = 1.0, 1.0
+        if trusted >= 0:
+            worth, part = strength[cell, trusted], flat[cell, trusted]
+            if blunt:
+                worth = min(worth, BLUNT)
+        k = known + (surprise if unknown[cell] else 0.0)
+        at, reward[cell], unseen[cell] = _draw_free(
+            rng, head[cell], trusted, worth, part, k, known, group_first[group], states, weight, after, paid, times,
+            link, node, seen, mass, share, to, chances, at,
+        )  # fmt: skip
+    first[len(head)] = at
     return hypothesis
 
 
 @njit(nogil=True)
-def _draw_proven(rng, shape, guess, memory, cell):  # type: ignore[no-untyped-def]
+def _draw_proven(  # type: ignore[no-untyped-def]
+    rng, cell, first, actions, n, taken, visits, gamma, link, seen, mass, share, total, proposal, shares
+):
     """Draw the proven masses of a cell from what logs say, and keep them if the agent's own counts agree.
 
     A Metropolis step with q as it is: the proposal is the posterior given the logs, so that only the likelihood of what
-    happened online decides.
+    happened online decides. `proposal` and `shares` are room to work in.
     """
-    place, sources = cell // shape.actions, guess.n.shape[1]
-    first, size = memory.head[cell], 0
-    entry = first
-    while entry >= 0 and entry < len(guess.lower):
-        size += 1
-        entry = memory.link[entry]
-    proposal = np.empty(size)
-    if guess.fixed:
+    size, entry = 0, first
+    while 0 <= entry < len(n):
+        size, entry = size + 1, link[entry]
+    proven = 2.0
+    for attempt in range(ATTEMPTS):
         for i in range(size):
-            memory.mass[first + i] = guess.lower[first + i]
-        return
-    for _attempt in range(20):
-        proposal[:] = 0.0
-        for c in range(sources):
-            taken, visits = guess.taken[cell, c], guess.visits[place, c]
-            if taken == 0.0:
+            proposal[i] = 0.0
+        for c in range(len(gamma)):
+            if taken[cell, c] == 0.0:
                 continue
-            # Shares of the outcomes seen after x; one visit more, spread over all outcomes, proves nothing.
-            known = rng.standard_gamma(1.0 + taken - guess.n[first : first + size, c].sum())
-            drawn = np.zeros(size)
+            # Shares of the outcomes seen after x; visits with an unknown outcome, and one more, prove nothing.
+            whole, known = 0.0, 0.0
             for i in range(size):
-                if guess.n[first + i, c] > 0:
-                    drawn[i] = rng.standard_gamma(guess.n[first + i, c])
-            whole = known + drawn.sum()
-            a = rng.standard_gamma(taken + 1.0 / shape.actions)
-            propensity = a / (a + rng.standard_gamma(visits - taken + 1.0 - 1.0 / shape.actions + 1e-12))
-            factor = (propensity + (1.0 - propensity) / guess.gamma[c]) / whole
+                shares[i] = rng.standard_gamma(n[first + i, c]) if n[first + i, c] > 0.0 else 0.0
+                whole, known = whole + shares[i], known + n[first + i, c]
+            whole += rng.standard_gamma(1.0 + taken[cell, c] - known)
+            a = rng.standard_gamma(taken[cell, c] + 1.0 / actions)
+            propensity = a / (a + rng.standard_gamma(visits[c] - taken[cell, c] + 1.0 - 1.0 / actions + TINY))
+            factor = (propensity + (1.0 - propensity) / gamma[c]) / whole
             for i in range(size):
-                proposal[i] = max(proposal[i], factor * drawn[i])
-        if proposal.sum() <= 1.0:
-            break
-    total = proposal.sum()
-    if total > 1.0:
-        proposal /= total
-    if memory.total[cell] > 0.0:
-        old, new, free, now = 1.0, 1.0, 0.0, 0.0
+                proposal[i] = max(proposal[i], factor * shares[i])
+        proven = 0.0
         for i in range(size):
-            old -= memory.mass[first + i]
-            new -= proposal[i]
-        old, new = max(old, 0.0), max(new, 0.0)
-        entry, i = first, 0
+            proven += proposal[i]
+        if proven <= 1.0:
+            break
+        if attempt == ATTEMPTS - 1:
+            for i in range(size):
+                proposal[i] /= proven
+            proven = 1.0
+    if total[cell] > 0.0:
+        old, new, before, now = 1.0, 1.0 - proven, 0.0, 0.0
+        for i in range(size):
+            old -= mass[first + i]
+        old, entry, i = max(old, 0.0), first, 0
         while entry >= 0:
-            m = memory.seen[entry]
-            if m > 0.0:
-                q = memory.share[entry]
-                free += m * math.log(max(memory.mass[entry] + old * q, 1e-300))
-                now += m * math.log(max((proposal[i] if i < size else 0.0) + new * q, 1e-300))
-            entry, i = memory.link[entry], i + 1
-        if now < free and rng.random() >= math.exp(now - free):
+            if seen[entry] > 0.0:
+                before += seen[entry] * math.log(max(mass[entry] + old * share[entry], TINY))
+                chance = (proposal[i] if i < size else 0.0) + new * share[entry]
+                now += seen[entry] * math.log(max(chance, TINY))
+            entry, i = link[entry], i + 1
+        if now < before and rng.random() >= math.exp(now - before):
             return
     for i in range(size):
-        memory.mass[first + i] = proposal[i]
+        mass[first + i] = proposal[i]
 
 
 @njit(nogil=True)
-def _draw_free(rng, shape, guess, memory, cell, trusted, blunt, drawn, at):  # type: ignore[no-untyped-def]
-    """Draw what free mass does, and write the transitions of a cell; return where the next cell's begin."""
-    group = cell if shape.by_action else cell // shape.actions
-    nodes, known = memory.group_first[group], memory.group_size[group]
-    k = possible(memory, cell, group)
-    logs = len(guess.lower)
-    free, entry = 1.0, memory.head[cell]
+def _draw_free(  # type: ignore[no-untyped-def]
+    rng, head, trusted, worth, flat, k, known, nodes, states, weight, after, paid, times, link, node, seen, mass, share,
+    to, chances, at,
+):  # fmt: skip
+    """Draw what free mass does, and write the transitions of a cell.
+
+    The prior of q is that of the `trusted` component, worth so many visits, of which the share `flat` is spread over
+    all k possible outcomes; of these, `known` were seen. Return where the next cell's transitions begin, the mean
+    reward, and the chance of an outcome that nobody has seen.
+    """
+    free, entry = 1.0, head
     while entry >= 0:
-        free -= memory.mass[entry]
-        entry = memory.link[entry]
+        free, entry = free - mass[entry], link[entry]
     free = max(free, 0.0)
-    strength, flat = 1.0, 1.0
-    if trusted >= 0:
-        strength, flat = guess.strength[cell, trusted], guess.flat[cell, trusted]
-        if blunt:
-            strength = min(strength, BLUNT)
-    reward, unknown, whole = 0.0, 0.0, 0.0
-    entry = memory.head[cell]
+    reward, unseen, whole, entry = 0.0, 0.0, 0.0, head
     while entry >= 0:
-        m, own = memory.seen[entry], 0.0
-        if m > 0.0:
-            mine = free * memory.share[entry]
-            proven = memory.mass[entry]
-            own = m if proven == 0.0 else 0.0
-            if proven > 0.0 and mine > 0.0:
-                own = float(rng.binomial(int(m), mine / (mine + proven)))
-        if trusted >= 0 and entry < logs:
-            own += strength * guess.weight[entry, trusted]
-        memory.share[entry] = rng.standard_gamma(own) if own > 0.0 else 0.0
-        whole += memory.share[entry]
-        entry = memory.link[entry]
-    rest = rng.standard_gamma(strength * flat)
-    whole += rest
-    if whole <= 0.0:  # smaller than any number: the largest part takes all
-        whole = rest = 1.0
-    entry = memory.head[cell]
+        # Which of the agent's own visits fell into the free part: those count for q.
+        own = 0.0
+        if seen[entry] > 0.0:
+            mine = free * share[entry]
+            if mass[entry] == 0.0:
+                own = seen[entry]
+            elif mine > 0.0:
+                own = float(rng.binomial(int(seen[entry]), mine / (mine + mass[entry])))
+        if trusted >= 0 and entry < len(weight):
+            own += worth * weight[entry, trusted]
+        share[entry] = rng.standard_gamma(own) if own > 0.0 else 0.0
+        whole, entry = whole + share[entry], link[entry]
+    rest = rng.standard_gamma(worth * flat)
+    if whole + rest <= 0.0:  # smaller than any number
+        rest = 1.0
+    whole, entry = whole + rest, head
     while entry >= 0:
-        memory.share[entry] /= whole
-        entry = memory.link[entry]
+        share[entry] /= whole
+        entry = link[entry]
     # The flat part, broken like a stick; each piece goes to one of the k possible outcomes, all equally likely.
-    left = rest / whole
+    left, pieces = rest / whole, worth * flat
     for stick in range(STICKS):
+        piece = left
+        if left * free >= NEGLIGIBLE and stick < STICKS - 1:
+            cut = rng.random()
+            piece *= cut if pieces == 1.0 else 1.0 - cut ** (1.0 / pieces)
+        left -= piece
+        place = int(rng.random() * k)
+        if place >= known:
+            unseen += free * piece
+        else:
+            entry = head
+            while entry >= 0 and node[entry] != place:
+                entry = link[entry]
+            if entry >= 0:
+                share[entry] += piece
+            else:
+                reward += free * piece * paid[nodes + place] / times[nodes + place]
+                if after[nodes + place] < states:
+                    to[at], chances[at] = after[nodes + place], free * piece
+                    at += 1
         if left <= 0.0:
             break
-        last = left * free < NEGLIGIBLE or stick == STICKS - 1
-        piece = left if last else left * (1.0 - rng.random() ** (1.0 / (strength * flat)))
-        left -= piece
-        node = int(rng.random() * k)
-        if node >= known:
-            unknown += free * piece
-            continue
-        entry = memory.head[cell]
-        while entry >= 0 and memory.node[entry] != node:
-            entry = memory.link[entry]
-        if entry >= 0:
-            memory.share[entry] += piece
-        else:
-            i = nodes + node
-            reward += free * piece * memory.node_paid[i] / memory.node_times[i]
-            if memory.node_after[i] < shape.states:
-                drawn.after[at], drawn.chance[at] = memory.node_after[i], free * piece
-                at += 1
-    entry = memory.head[cell]
+    entry = head
     while entry >= 0:
-        p = memory.mass[entry] + free * memory.share[entry]
-        i = nodes + memory.node[entry]
+        p, i = mass[entry] + free * share[entry], nodes + node[entry]
         if p > 0.0:
-            reward += p * memory.node_paid[i] / memory.node_times[i]
-            if memory.node_after[i] < shape.states:
-                drawn.after[at], drawn.chance[at] = memory.node_after[i], p
+            reward += p * paid[i] / times[i]
+            if after[i] < states:
+                to[at], chances[at] = after[i], p
                 at += 1
-        entry = memory.link[entry]
-    drawn.reward[cell], drawn.unknown[cell] = reward, unknown
-    return at
+        entry = link[entry]
+    return at, reward, unseen
 
 
 @njit(nogil=True)
@@ -467,6 +551,14 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
 
 
 @njit(nogil=True)
+def _concentration(guess, cell, c, blunt, dropped):  # type: ignore[no-untyped-def]
+    """Return how many visits the guess of a component is worth in a cell; without logs, one."""
+    if dropped:
+        return 1.0
+    return guess.blunt[cell, c] if blunt else guess.sharpness[cell, c]
+
+
+@njit(nogil=True)
 def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
     """Return the mean of the posterior: what each component predicts, weighed by how far it is trusted."""
     cells = len(memory.head)
@@ -483,7 +575,8 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
     )
     components, chance = guess.strength.shape[1], belief(guess, memory)
     _, component, doubts, by_state, blunts = guess.hypotheses
-    logs, at = len(guess.lower), 0
+    dropped, at = memory.against[1] > 0.0, 0
+    logs = 0 if dropped else len(guess.lower)
     trust = np.zeros((components + 1, 2))  # sharp, blunt; flat comes last
     for cell in range(cells):
         group, place = cell if shape.by_action else cell // shape.actions, cell // shape.actions
@@ -497,13 +590,13 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
                 trust[c, 1 if blunts[h] else 0] += chance[h] * chance_of_trust(ratio, doubts[h])
         trust[components, 0] = max(0.0, 1.0 - trust.sum())
         drawn.first[cell], drawn.trusted[cell] = at, -1
-        total, free = memory.total[cell], guess.free[cell]
+        total, free = memory.total[cell], 1.0 if dropped else guess.free[cell]
         reward, spread = 0.0, 0.0  # `spread`: what each possible outcome gets beside what is written for entries
         for c in range(components + 1):
             flat = 1.0 if c == components else guess.flat[cell, c]
             for b in range(2):
                 if trust[c, b] > 0.0:
-                    sharp = guess.sharpness[cell, c] if b == 0 else guess.blunt[cell, c]
+                    sharp = _concentration(guess, cell, c, b, dropped)
                     spread += trust[c, b] * sharp * free * flat / k / (total + sharp)
         entry = memory.head[cell]
         while entry >= 0:
@@ -513,7 +606,7 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
                 weight = guess.weight[entry, c] if c < components and entry < logs else 0.0
                 for b in range(2):
                     if trust[c, b] > 0.0:
-                        sharp = guess.sharpness[cell, c] if b == 0 else guess.blunt[cell, c]
+                        sharp = _concentration(guess, cell, c, b, dropped)
                         p += trust[c, b] * (memory.seen[entry] + sharp * (proven + free * weight)) / (total + sharp)
             i = nodes + memory.node[entry]
             reward += p * memory.node_paid[i] / memory.node_times[i]

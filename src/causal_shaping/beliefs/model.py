@@ -47,6 +47,7 @@ def empty_guess(cells: int, places: int) -> Guess:
         sharpness=np.ones((cells, 1)),
         blunt=np.zeros((cells, 0)),
         hypotheses=hypotheses(0, 0),
+        most=0,
     )
 
 
@@ -257,6 +258,7 @@ class Model:
             sharpness=sharpness,
             blunt=blunt,
             hypotheses=hypotheses(sources, components),
+            most=int(np.diff(self.first_entry).max(initial=0)),
         )
 
     def memory(self, steps: int) -> Memory:
@@ -303,14 +305,18 @@ class Model:
             seen=np.zeros(len(link)),
             mass=_padded(guess.lower, len(link)),
             share=np.zeros(len(link)),
+            own=np.zeros(len(link)),
             total=np.zeros(self.cells),
             unknown=self.unknown.copy(),
             ratio=ratio,
             state_ratio=by_state,
             evidence=evidence,
+            against=np.zeros(3),
         )
+        result.against[2] = -1.0  # the agent has not begun
         for cell, after, reward, times in self.trials:
             observe(shape, guess, result, cell, after, reward, times)
+        result.against[2] = 0.0
         return result
 
 
@@ -327,10 +333,17 @@ def _padded(values: Any, size: int) -> Any:
     return result
 
 
+FULL, PARTLY, BY_CELL = 0.2, 0.2, 0.6
+"""What is believed of a component before anything is seen: right everywhere, in some states, in some cells."""
+
 FULL_DOUBT = 1e-6
-PART_DOUBTS = (0.1, 0.3, 0.5, 0.8)
-CELL_DOUBTS = (0.02, 0.1, 0.3)
-SPLIT = (0.5, 0.5, 0.0)
+STATE_DOUBTS = (0.1, 0.3, 0.5, 0.8)
+CELL_DOUBTS = (0.1, 0.3)
+"""How likely a component is to mislead in a cell, a state, a cell; all equally likely.
+
+A smaller doubt of cells would be refuted late, and make the agent try everything in the meantime; with a larger one it
+would give up trying before it has found the one action that logs make look bad.
+"""
 
 
 def hypotheses(sources: int, components: int) -> Hypotheses:
@@ -338,12 +351,9 @@ def hypotheses(sources: int, components: int) -> Hypotheses:
     rows = [(0.5 if components else 1.0, -1, 0.5, False, False)]
     for c in range(components):
         each = 0.5 / components
-        full, part, cell = SPLIT if c < sources else (1.0, 0.0, 0.0)
-        rows.append((each * full, c, FULL_DOUBT, False, False))
-        if part:
-            rows += [(each * part / len(PART_DOUBTS), c, doubt, True, True) for doubt in PART_DOUBTS]
-        if cell:
-            rows += [(each * cell / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
+        rows.append((each * FULL, c, FULL_DOUBT, False, False))
+        rows += [(each * PARTLY / len(STATE_DOUBTS), c, doubt, True, True) for doubt in STATE_DOUBTS]
+        rows += [(each * BY_CELL / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
     prior, component, doubt, by_state, blunt = zip(*rows, strict=True)
     return Hypotheses(
         np.log(prior),

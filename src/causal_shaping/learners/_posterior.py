@@ -105,8 +105,8 @@ def learn_sampled(sampler: Any, step: Any) -> None:
     after = shape.states if step.final else step.after
     beliefs.observe(shape, sampler.guess, sampler.memory, cell, after, step.reward, 1.0)
     sampler.visits[step.layer, step.state, step.action] += 1
-    before = sampler.planned[cell]
-    if sampler.memory.total[cell] >= before + max(1.0, GROWTH * before):
+    before, now = sampler.planned[cell], sampler.memory.total[cell]
+    if now >= before + max(1.0, GROWTH * before) or now < before:  # fewer than before: the logs were dropped
         sampler.state[0] = 1
 
 
