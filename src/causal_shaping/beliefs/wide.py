@@ -139,12 +139,20 @@ def _draw_outcomes(rng, shape, guess, memory, lean, value, all_nodes, world):  #
     """Draw the masses and the free mass of every cell, and write its outcomes."""
     first, after, paid, chance, sums = world
     logs, at = len(guess.lower), 0
+    proposal, shares = np.empty(guess.most), np.empty(guess.most)
     for cell in range(len(memory.head)):
         group = cell if shape.by_action else cell // shape.actions
         nodes, known = memory.group_first[group], memory.group_size[group]
         options = known + (1 if memory.unknown[cell] or known == 0 else 0)
-        if 0 <= memory.head[cell] < logs:
-            kernels._draw_proven(rng, shape, guess, memory, cell)
+        if 0 <= memory.head[cell] < logs and guess.fixed:
+            entry = memory.head[cell]
+            while 0 <= entry < logs:
+                memory.mass[entry], entry = guess.lower[entry], memory.link[entry]
+        elif 0 <= memory.head[cell] < logs:
+            kernels._draw_proven(
+                rng, cell, memory.head[cell], shape.actions, guess.n, guess.taken, guess.visits[cell // shape.actions],
+                guess.gamma, memory.link, memory.seen, memory.mass, memory.share, memory.total, proposal, shares,
+            )  # fmt: skip
         proven, own, said = np.zeros(options), np.zeros(options), np.zeros(options)
         c = lean.source[cell]
         trusted = c >= 0 and guess.strength[cell, c] > 0.0 and memory.ratio[cell, c] > -np.inf

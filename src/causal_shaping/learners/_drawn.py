@@ -77,6 +77,7 @@ def run_in(
 def add_trial(rng, sampler, world, rows):  # type: ignore[no-untyped-def]
     """Let a learner see so many rows of each action that exists: what a randomised source would have logged."""
     shape, (first, after, paid, _, sums) = sampler.shape, world
+    sampler.memory.against[2] = -1.0  # the agent has not begun
     for cell in range(len(first) - 1):
         s, x = cell // shape.actions % shape.states, cell % shape.actions
         if sampler.terminal[s] or not sampler.admissible[s, x]:
@@ -88,3 +89,4 @@ def add_trial(rng, sampler, world, rows):  # type: ignore[no-untyped-def]
             if seen[i] > 0.0:
                 at = first[cell] + i
                 beliefs.observe(shape, sampler.guess, sampler.memory, cell, after[at], paid[at], seen[i])
+    sampler.memory.against[2] = 0.0
