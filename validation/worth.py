@@ -1,4 +1,4 @@
-"""Whether predicted worth is what logs save in the true world: over worlds of all kinds, none of which anybody chose by.
+"""Whether predicted worth is what logs save in the true world: in worlds of all kinds, none of which anybody chose by.
 
 Predicted from the logs alone, in a few drawn worlds; realised by runs in the true world. Both are the share of the
 regret that is saved, from -1 to 1, and the episodes saved as a share of the budget.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 HARD, FIRST_WORLD = 8, 20_000
-STEPS, SEEDS, DRAWN = 10_000, range(900, 903), range(8)
+STEPS, SEEDS, DRAWN = 10_000, range(900, 903), range(16)
 LOG_STEPS, LOG_SEED = 20_000, 310
 GRIDS = ("windy-empty", "lavacross-easy", "lavacross-hard", "lavacross-maze", "lavacross-maze-fewer-coins")
 KINDS = (

@@ -108,7 +108,9 @@ def test_the_optimum_of_a_drawn_world_is_that_of_its_tables(random_world):
     world = Outcomes(
         np.array(first), np.array(after, dtype=np.int32), np.array(reward), np.array(chance), np.array(chance)
     )
-    plain = cs.posterior(model.observe(next(iter(random_world.demonstrators.values())), source="a"), horizon, 2.0).settings
+    plain = cs.posterior(
+        model.observe(next(iter(random_world.demonstrators.values())), source="a"), horizon, 2.0
+    ).settings
     found = solve(Model(model.space, None, plain), world, model.space.is_admissible.copy())
     best = model.optimum(horizon=horizon).q_values
     alive = ~model.terminal
@@ -262,9 +264,9 @@ def test_randomised_sources_bind_drawn_worlds():
     world = hard_worlds.bandit(2)
     counts = hard_worlds.counts_of(world, 1_000).merge(
         cs.count(
-            cs.World(
-                "trial", "Trial", world.model, 1, world.noises, {"trial": np.full((2, 10, 2), 0.5)}
-            ).collect("trial", 20_000),
+            cs.World("trial", "Trial", world.model, 1, world.noises, {"trial": np.full((2, 10, 2), 0.5)}).collect(
+                "trial", 20_000
+            ),
             states=world.states,
             actions=world.actions,
         )

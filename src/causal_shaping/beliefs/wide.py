@@ -75,7 +75,7 @@ def draw_lean(rng: np.random.Generator, model: Model, looks_best: LongArray) -> 
         return Lean(grain, 1.0, False, np.full(cells, -1, dtype=np.int32), np.ones(cells))
     each = rng.integers(sources, size=model.places)
     chosen = each[place] if rng.random() < 0.5 else np.full(cells, each[0])
-    return Lean(grain, doubt, against, chosen.astype(np.int32), share)
+    return Lean(grain, doubt, against or GRAINS[grain] == "one action", chosen.astype(np.int32), share)
 
 
 class WidePrior:

@@ -54,7 +54,8 @@ def say_written(files: Mapping[str, Path | None]) -> None:
 
 def say_worth() -> None:
     """Point to the command that tells what logs are expected to save."""
-    say("\nWhat the logs are expected to save an agent: causal-shaping worth LOGS... --horizon H --reward-max R --steps N")
+    command = "causal-shaping worth LOGS... --horizon H --reward-max R --steps N"
+    say(f"\nWhat the logs are expected to save an agent: {command}")
 
 
 def wide_console(width: int = 0) -> Console:

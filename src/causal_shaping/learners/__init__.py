@@ -6,4 +6,15 @@ from causal_shaping.learners.seeds import SeedResult, Seeds, train_seeds
 from causal_shaping.learners.training import train
 from causal_shaping.learners.worth import Worth, WorthWorld
 
-__all__ = ["PRESETS", "Rule", "Run", "SeedResult", "Seeds", "recommended_learner", "train", "train_seeds", "Worth", "WorthWorld"]
+__all__ = [
+    "PRESETS",
+    "Rule",
+    "Run",
+    "SeedResult",
+    "Seeds",
+    "Worth",
+    "WorthWorld",
+    "recommended_learner",
+    "train",
+    "train_seeds",
+]

@@ -1,9 +1,9 @@
 """What logs are worth: how much regret, and how many episodes, they are expected to save an agent that uses them.
 
-Worlds are drawn that agree with what the logs prove, from a wider prior than the learner's own: in some of them what the
-logs suggest is right, in others it is wrong here and there, by a share or everywhere, and in some it is set against the
-truth (`causal_shaping.beliefs.wide`). In each of them the learner "posterior" runs with the logs and without, with the
-same randomness of the world, and its regret is known.
+Worlds are drawn that agree with what the logs prove, from a wider prior than the learner's own: in some of them what
+the logs suggest is right, in others it is wrong here and there, by a share or everywhere, and in some it is set against
+the truth (`causal_shaping.beliefs.wide`). In each of them the learner "posterior" runs with the logs and without, with
+the same randomness of the world, and its regret is known.
 """
 
 from __future__ import annotations
@@ -265,9 +265,7 @@ class Worth(Result):
     def curves(self) -> tuple[LongArray, FloatArray, FloatArray]:
         """Return steps, and the regret in each world there: int64 [points], float64 [worlds, points], without, with."""
         points = curve_points(self.settings["steps"])
-        return points, *(
-            np.array([getattr(world, name) for world in self.worlds]) for name in ("curve_without", "curve_with")
-        )
+        return points, self._column("curve_without"), self._column("curve_with")
 
     @property
     def checksum(self) -> str:
