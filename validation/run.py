@@ -449,6 +449,16 @@ def run_verdict(part: str) -> Figures:
     return run_part(part)
 
 
+# Monitor ---------------------------------------------------------------------------------------------------------
+
+
+def _monitor() -> Any:
+    """Return the module of the monitor's runs, imported late."""
+    import monitor
+
+    return monitor
+
+
 # Hard worlds -----------------------------------------------------------------------------------------------------
 
 
@@ -470,6 +480,30 @@ def run_hard(part: str) -> Figures:
 def hard_holds(parts: Mapping[str, Figures]) -> bool:
     """Whether logs cost no more than promised in hard worlds."""
     from hard import holds
+
+    return holds(parts)
+
+
+# Calibration -----------------------------------------------------------------------------------------------------
+
+
+def calibration_parts() -> list[str]:
+    """Return the kinds of logs, in parts."""
+    from calibration import calibration_parts as parts
+
+    return parts()
+
+
+def run_calibration(part: str) -> Figures:
+    """Return where V* lies among the draws of posteriors."""
+    from calibration import run_calibration as run_part
+
+    return run_part(part)
+
+
+def calibration_holds(parts: Mapping[str, Figures]) -> bool:
+    """Whether posterior intervals hold as often as they say."""
+    from calibration import holds
 
     return holds(parts)
 
@@ -590,6 +624,20 @@ CHECKS = {
         hard_parts,
         run_hard,
         hard_holds,
+    ),
+    "monitor": Check(
+        "The monitor calls ceilings that hold wrong in at most 5% of 1,000 runs, and finds most of those that do not.",
+        1,
+        lambda: _monitor().parts(),
+        lambda part: _monitor().run_part(part),
+        lambda parts: _monitor().as_promised(parts),
+    ),
+    "calibration": Check(
+        "Posterior intervals of V* hold as often as they say in 200 worlds drawn from the prior, with confounded logs.",
+        1,
+        calibration_parts,
+        run_calibration,
+        calibration_holds,
     ),
     "worth": Check(
         "What logs are predicted to save goes together with what they save, in worlds of all kinds.",

@@ -1,6 +1,6 @@
 """The public names and where they live; `__init__.py` loads them from here when they are first used."""
 
-from causal_shaping.beliefs import Posterior as Posterior, posterior as posterior
+from causal_shaping.beliefs import Posterior as Posterior, Trust as Trust, posterior as posterior
 from causal_shaping.bounds import (
     Ceilings as Ceilings,
     EpisodeCeilings as EpisodeCeilings,
@@ -61,6 +61,7 @@ from causal_shaping.learners import (
 from causal_shaping.logs import LogTable as LogTable, count as count, open_logs as open_logs, read_logs as read_logs
 from causal_shaping.models import TabularCMDP as TabularCMDP, Values as Values
 from causal_shaping.shaping import (
+    CeilingEvidence as CeilingEvidence,
     ShapeReward as ShapeReward,
     VectorShapeReward as VectorShapeReward,
     check_potential as check_potential,

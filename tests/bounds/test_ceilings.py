@@ -345,7 +345,7 @@ def test_options_are_keywords_in_the_same_order():
         for compute in (cs.value_ceilings, cs.value_floors, cs.sensitivity)
     }
     order = ["method", "support", "confounding", "fixed", "confidence", "discount", "stationary", "rarest"]
-    order += ["value_max", "plug_in", "progress"]
+    order += ["value_max", "reward_min", "plug_in", "progress"]
     for names in orders.values():
         assert names == [name for name in order if name in names]
     with pytest.raises(TypeError, match="positional"):

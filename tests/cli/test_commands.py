@@ -331,7 +331,6 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("inspect", "a.parquet", "--truncated", "=left"), "--truncated is '=left'; write a column"),
         (("inspect",), "Missing argument 'LOGS'. See causal-shaping inspect --help."),
         (("inspect", "a.parquet", "--by-step"), "No such option: --by-step"),
-        (("ceilings", "a.parquet", *BOUNDED, "--reward-min", "-1"), "--reward-min is for a page"),
         (("ceilings", "a.parquet", *BOUNDED, "--smallest-cell", "11"), "--smallest-cell is for a page"),
         (("ceilings", "a.parquet", "--horizon", "few", "--reward-max", "0"), "'--horizon'"),
         (("ceilings", "a.parquet", *BOUNDED, "--png", "no/x.png"), "the folder no does not exist"),
@@ -563,3 +562,14 @@ def test_ceilings_say_when_the_logs_are_longer_and_when_their_ends_are_unknown(r
     code, _, err = run(*asked, 4)
     assert code == 0
     assert "--horizon" not in err
+
+
+def test_the_least_reward_goes_with_the_ceilings(run, easy, tmp_path):
+    logs = (easy / "bad.parquet", easy / "random.parquet")
+    code, _, _ = run("ceilings", *logs, *BOUNDED, "--reward-min", "-1.1", "-o", tmp_path / "phi.parquet")
+    assert code == 0
+    phi = cs.load_potential(tmp_path / "phi.parquet")
+    assert (phi.kind, phi.reward_min) == ("ceiling", -1.1)
+    code, _, err = run("ceilings", *logs, *BOUNDED, "--reward-min", "-0.01")
+    assert code == 2
+    assert "--reward-min is -0.01, but source" in " ".join(err.split())

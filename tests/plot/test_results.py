@@ -39,6 +39,8 @@ def results(world, tmp_path_factory):
         "Counts": counts,
         "Bounds": ceilings,
         "Potential": ceilings.potential(),
+        "Posterior": (belief := cs.posterior(counts, 20, -0.1, draws=20)),
+        "Trust": belief.trust,
         "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf), confidence=0.95),
         "EpisodeCeilings": cs.episode_ceilings(world.collect("random", 2_000), 3, 0.1),
         "Coverage": found.coverage,

@@ -110,12 +110,13 @@ class Memory(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A sampled world, written in place: p(next state), the mean reward, and the chance of an unknown outcome."""
+    """A sampled world, written in place: p(outcome), the mean reward, and the chance of an unknown outcome."""
 
-    first: LongArray  # [cells + 1]
-    after: IntArray  # [transitions]
+    first: LongArray  # [cells + 1], where its transitions begin
+    after: IntArray  # [transitions], the next state; the number of states for an end
+    paid: FloatArray  # [transitions], the reward
     chance: FloatArray  # [transitions]
-    reward: FloatArray  # [cells]
+    reward: FloatArray  # [cells], the mean
     unknown: FloatArray  # [cells]
     trusted: IntArray  # [cells], the component that was trusted, -1 for none
 
@@ -334,20 +335,16 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     c, doubt, blunt, at, sure = component[hypothesis], doubts[hypothesis], blunts[hypothesis], 0, False
     proposal, shares = np.empty(guess.most), np.empty(guess.most)
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
-    states, actions, by_action, fixed, gamma = shape.states, shape.actions, shape.by_action, guess.fixed, guess.gamma
+    actions, by_action, fixed, gamma = shape.actions, shape.by_action, guess.fixed, guess.gamma
     n, taken, visits, lower = guess.n, guess.taken, guess.visits, guess.lower
     weight, flat, strength = guess.weight, guess.flat, guess.strength
     group_first, group_size, after = memory.group_first, memory.group_size, memory.node_after
     paid, times, head, link, node = memory.node_paid, memory.node_times, memory.head, memory.link, memory.node
     seen, mass, share, total, unknown = memory.seen, memory.mass, memory.share, memory.total, memory.unknown
     ratio, state_ratio = memory.ratio, memory.state_ratio
-    first, to, chances, reward, unseen, trusts = drawn
-    dropped, logs, whole_states, surprise = (
-        memory.against[1] > 0.0,
-        len(lower),
-        by_state[hypothesis],
-        weight_of_unknown(memory),
-    )
+    first, to, pays, chances, reward, unseen, trusts = drawn
+    dropped, logs = memory.against[1] > 0.0, len(lower)
+    whole_states, surprise = by_state[hypothesis], weight_of_unknown(memory)
     for cell in range(len(head)):
         place = cell // actions
         group = cell if by_action else place
@@ -378,8 +375,8 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
                 worth = min(worth, BLUNT)
         k = known + (surprise if unknown[cell] else 0.0)
         at, reward[cell], unseen[cell] = _draw_free(
-            rng, head[cell], trusted, worth, part, k, known, group_first[group], states, weight, after, paid, times,
-            link, node, seen, mass, share, to, chances, at,
+            rng, head[cell], trusted, worth, part, k, known, group_first[group], weight, after, paid, times, link, node,
+            seen, mass, share, to, chances, pays, at,
         )  # fmt: skip
     first[len(head)] = at
     return hypothesis
@@ -443,8 +440,8 @@ def _draw_proven(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _draw_free(  # type: ignore[no-untyped-def]
-    rng, head, trusted, worth, flat, k, known, nodes, states, weight, after, paid, times, link, node, seen, mass, share,
-    to, chances, at,
+    rng, head, trusted, worth, flat, k, known, nodes, weight, after, paid, times, link, node, seen, mass, share, to,
+    chances, pays, at,
 ):  # fmt: skip
     """Draw what free mass does, and write the transitions of a cell.
 
@@ -495,22 +492,29 @@ def _draw_free(  # type: ignore[no-untyped-def]
             if entry >= 0:
                 share[entry] += piece
             else:
-                reward += free * piece * paid[nodes + place] / times[nodes + place]
-                if after[nodes + place] < states:
-                    to[at], chances[at] = after[nodes + place], free * piece
-                    at += 1
+                i = nodes + place
+                to[at], chances[at], pays[at] = after[i], free * piece, paid[i] / times[i]
+                reward += free * piece * pays[at]
+                at += 1
         if left <= 0.0:
             break
     entry = head
     while entry >= 0:
         p, i = mass[entry] + free * share[entry], nodes + node[entry]
         if p > 0.0:
-            reward += p * paid[i] / times[i]
-            if after[i] < states:
-                to[at], chances[at] = after[i], p
-                at += 1
+            to[at], chances[at], pays[at] = after[i], p, paid[i] / times[i]
+            reward += p * pays[at]
+            at += 1
         entry = link[entry]
     return at, reward, unseen
+
+
+@njit(nogil=True)
+def _write(memory, drawn, at, node, chance):  # type: ignore[no-untyped-def]
+    """Write a transition and return where the next one goes."""
+    drawn.after[at], drawn.chance[at] = memory.node_after[node], chance
+    drawn.paid[at] = memory.node_paid[node] / memory.node_times[node]
+    return at + 1
 
 
 @njit(nogil=True)
@@ -521,9 +525,9 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
     episodes can end.
     """
     horizon, states, actions = q_values.shape
-    first, after, chance, reward, unknown, _ = drawn
+    first, after, _, chance, reward, unknown, _ = drawn
     met, can_end, any_met = memory.met, memory.sizes[3] > 0, memory.met.any()
-    values, best = np.zeros(states), 0.0  # of the next step
+    values, best = np.zeros(states + 1), 0.0  # of the next step; an end is worth 0
     now = np.zeros(states)
     for h in range(horizon - 1, -1, -1):
         surprise = shape.reward_max + shape.discount * best
@@ -547,7 +551,7 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
             now[s] = value
             if met[s] or not any_met:
                 best = max(best, value)
-        values[:] = now
+        values[:states] = now
 
 
 @njit(nogil=True)
@@ -568,6 +572,7 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
     drawn = Drawn(
         np.zeros(cells + 1, dtype=np.int64),
         np.zeros(room, dtype=np.int32),
+        np.zeros(room),
         np.zeros(room),
         np.zeros(cells),
         np.zeros(cells),
@@ -608,28 +613,13 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
                     if trust[c, b] > 0.0:
                         sharp = _concentration(guess, cell, c, b, dropped)
                         p += trust[c, b] * (memory.seen[entry] + sharp * (proven + free * weight)) / (total + sharp)
-            i = nodes + memory.node[entry]
-            reward += p * memory.node_paid[i] / memory.node_times[i]
-            if memory.node_after[i] < shape.states:
-                drawn.after[at], drawn.chance[at] = memory.node_after[i], p
-                at += 1
+            at = _write(memory, drawn, at, nodes + memory.node[entry], p)
+            reward += p * drawn.paid[at - 1]
             entry = memory.link[entry]
         for node in range(known):
-            i = nodes + node
-            reward += spread * memory.node_paid[i] / memory.node_times[i]
+            at = _write(memory, drawn, at, nodes + node, spread)
+            reward += spread * drawn.paid[at - 1]
         drawn.reward[cell] = reward
         drawn.unknown[cell] = spread * (k - known)
-        at = _spread(shape, memory, nodes, known, spread, drawn, at)
     drawn.first[cells] = at
     return drawn
-
-
-@njit(nogil=True)
-def _spread(shape, memory, nodes, known, share, drawn, at):  # type: ignore[no-untyped-def]
-    """Write a transition to each possible outcome with an equal share."""
-    for node in range(known):
-        after = memory.node_after[nodes + node]
-        if after < shape.states:
-            drawn.after[at], drawn.chance[at] = after, share
-            at += 1
-    return at

@@ -323,8 +323,9 @@ class Model:
 def room_for(model: Model, memory: Memory) -> Drawn:
     """Return arrays that a world can be drawn into."""
     cells, most = model.cells, len(memory.link) + model.cells * STICKS
-    first, trusted = np.zeros(cells + 1, dtype=np.int64), np.zeros(cells, dtype=np.int32)
-    return Drawn(first, np.zeros(most, dtype=np.int32), np.zeros(most), np.zeros(cells), np.zeros(cells), trusted)
+    first, after = np.zeros(cells + 1, dtype=np.int64), np.zeros(most, dtype=np.int32)
+    paid, chance, reward, unknown = np.zeros(most), np.zeros(most), np.zeros(cells), np.zeros(cells)
+    return Drawn(first, after, paid, chance, reward, unknown, np.zeros(cells, dtype=np.int32))
 
 
 def _padded(values: Any, size: int) -> Any:

@@ -20,7 +20,7 @@ from causal_shaping.bounds._joint import joint_bounds
 from causal_shaping.bounds._published import paper_ceilings
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
 from causal_shaping.bounds.settings import Confounding, Settings, merge_counts, refuse_reward
-from causal_shaping.bounds.support import OBSERVED, Support, sources_without_terminations
+from causal_shaping.bounds.support import OBSERVED, Support, allowed_successors, sources_without_terminations
 from causal_shaping.bounds.verdict import outlook
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
@@ -51,6 +51,7 @@ def value_ceilings(
     stationary: bool = False,
     rarest: float | None = None,
     value_max: float | None = None,
+    reward_min: float | None = None,
     progress: Progress = no_progress,
 ) -> Ceilings:
     """Return upper bounds of the optimal interventional value, for every step, state and action.
@@ -95,6 +96,8 @@ def value_ceilings(
             exact statement and its proof.
         value_max: a known upper bound on values (at any step, unless stationary), such as 0 where every reward is a
             cost. It limits what unproven mass can come to, step by step.
+        reward_min: the least that a step can pay. The ceilings do not depend on it; with it, `ShapeReward` and `train`
+            test while an agent acts whether what it earns contradicts them.
         progress: called after each step.
 
     Returns:
@@ -119,7 +122,7 @@ def value_ceilings(
         rarest=rarest,
         value_max=value_max,
     )
-    return compute(Ceilings, merge_counts(counts), settings, progress)
+    return compute(Ceilings, merge_counts(counts), settings, progress, reward_min=reward_min)
 
 
 def value_floors(
@@ -239,11 +242,19 @@ def _margin(floor: FloatArray) -> FloatArray:
 
 
 def compute(
-    kind: type[Kind], counts: Counts, settings: Settings, progress: Progress = no_progress, *, doubts: bool = True
+    kind: type[Kind],
+    counts: Counts,
+    settings: Settings,
+    progress: Progress = no_progress,
+    *,
+    doubts: bool = True,
+    reward_min: float | None = None,
 ) -> Kind:
     """Return bounds; refuse settings that do not fit the counts, and warn of doubts unless told not to."""
     settings = settings.checked(counts)
     _refuse_reward_bound(kind, counts, settings)
+    if reward_min is not None:
+        _refuse_reward_min(counts, settings, reward_min)
     if doubts:
         _warn_of_doubts(counts, settings)
     joint, support = settings.method == "joint", settings.support
@@ -258,6 +269,8 @@ def compute(
     extra: dict[str, Any] = {"support": shown, "caveats": caveats}
     if doubts and kind is Ceilings:
         extra["outlook"] = outlook(counts, settings, solution)
+        extra["successors"] = allowed_successors(counts, settings)
+        extra["reward_min"] = None if reward_min is None else float(reward_min)
     return kind(
         **vars(settings) | vars(solution) | extra,
         space=counts.space,
@@ -279,6 +292,16 @@ def _refuse_reward_bound(kind: type[Bounds], counts: Counts, settings: Settings)
     entry = int((kind.SIDE * seen).argmax())
     if settings.method == "joint":
         refuse_reward(name, settings.reward_bound, counts.sources[counts.source[entry]], seen[entry])
+
+
+def _refuse_reward_min(counts: Counts, settings: Settings, reward_min: float) -> None:
+    """Refuse a least reward of ceilings that the logs, or the largest reward, break."""
+    check_finite("reward_min", reward_min)
+    entry = int(counts.reward_min.argmin())
+    source, seen = counts.sources[counts.source[entry]], counts.reward_min[entry]
+    if min(seen, settings.reward_bound) < reward_min:
+        what = f"source {source!r} holds a reward of {seen}" if seen < reward_min else "reward_max is less"
+        raise ArgumentError(f"reward_min is {reward_min}, but {what}. Pass the least that a step can pay.")
 
 
 def _warn_of_doubts(counts: Counts, settings: Settings) -> None:

@@ -22,6 +22,7 @@ from causal_shaping.bounds.verdict import Outlook, judge
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of, frozen
 from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
+from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import AssumptionWarning
 
 if TYPE_CHECKING:
@@ -169,7 +170,8 @@ class Bounds(Settings, Result):
             )
         ]
         about = self.metadata | {"guaranteed": self.guaranteed, "assumptions": self.assumptions, "states": states}
-        del about["space"]
+        for name in ("space", "successors"):
+            about.pop(name, None)
         return json_text(about)
 
     def summary(self) -> str:
@@ -202,6 +204,8 @@ class Bounds(Settings, Result):
         made |= {name: columns[name] for name in ("vacuous", "unrestricted")}
         if made.get("outlook"):
             made["outlook"] = Outlook(**made["outlook"])
+        if made.get("successors"):
+            made["successors"] = AllowedSuccessors.from_plain(made["successors"])
         made["confounding"] = {name: float(gamma) for name, gamma in held["confounding"].items()}
         made["terminal"] = columns["terminal"].reshape(-1, len(space.states))[0]
         made["q_values"] = np.stack([columns[name] for name in q_names(space)], axis=-1)
@@ -223,16 +227,21 @@ class Ceilings(Bounds):
 
     Attributes:
         outlook: what the verdict rests on; None for ceilings that are a step to another result.
+        reward_min: the least that a step can pay, for the monitor of `ShapeReward`; None if it was not declared.
+        successors: what is taken to be possible after a state and action; None if nothing is excluded.
     """
 
     outlook: Outlook | None = None
+    reward_min: float | None = None
+    successors: AllowedSuccessors | None = None
 
     KIND, SIDE = "ceilings", CEILING
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values for JSON."""
-        return super().metadata | {"outlook": self.outlook and dataclasses.asdict(self.outlook)}
+        held = {"outlook": self.outlook and dataclasses.asdict(self.outlook)}
+        return super().metadata | held | {"successors": self.successors and self.successors.as_plain()}
 
     def potential(self, *, step_indexed: bool = True, shift: float = 0.0) -> Potential:
         """Return the ceiling as a potential for reward shaping; unknown states have the vacuous value.
@@ -260,8 +269,27 @@ class Ceilings(Bounds):
             unseen=vacuous[0] if first else vacuous,
             origin=f"ceilings of {', '.join(self.sources)} by {self.method}",
             assumptions=(*self.assumptions, *(f"Not guaranteed: {caveat}" for caveat in self.caveats)),
+            kind="ceiling",
+            reward_min=self.reward_min,
+            reward_max=self.reward_bound,
+            successors=self.successors,
+            episode_steps=self._episode_steps(first),
         )
         return made.shifted(shift) if shift else made
+
+    def _episode_steps(self, first: bool) -> int | None:
+        """Return what the potential bounds, see `Potential.episode_steps`; `first` says that it is of the first step.
+
+        A backup of the joint bound is a maximum over all outcome distributions that are possible, so that no action
+        earns more than the ceiling in the mean. Values that `value_max` cut, and those of the paper's method, bound
+        the optimum without that: the ceilings of what follows may be looser.
+        """
+        cut, discount = False, self.discount
+        if self.value_max is not None and self.reward_bound + discount * max(self.value_max, 0.0) > self.value_max:
+            cut = bool((self.values[..., ~self.terminal] >= self.value_max).any())
+        if not first and not cut and self.method == "joint":
+            return None
+        return 0 if self.stationary else self.horizon
 
     @cached_property
     def _verdict(self) -> tuple[bool | None, str]:

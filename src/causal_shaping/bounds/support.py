@@ -46,6 +46,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import UNKNOWN, Label
+from causal_shaping.data.successors import ANYTHING, AllowedSuccessors
 from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -256,3 +257,37 @@ def _refuse_excluded(counts: Counts, table: Mapping[int, set[int]]) -> None:
             f"support leaves out {what} after {space.actions[x]!r} in {space.states[s]!r}, but source "
             f"{counts.sources[counts.source[entry]]!r} saw it. Allow it there."
         )
+
+
+def allowed_successors(counts: Counts, settings: Settings) -> AllowedSuccessors | None:
+    """Return what ceilings take to be possible after each (s, x), with settings checked for these counts.
+
+    None if they exclude nothing. Counts by step allow at every step what they allow at any.
+    """
+    if settings.method != "joint" or settings.support == "any":
+        return None
+    row: IntArray = np.full(counts.space.is_admissible.shape, ANYTHING, dtype=np.int32)
+    given = given_support(counts, settings.support)
+    if given is not None:
+        row.ravel()[given.pair] = np.arange(len(given.pair))
+        first = np.append(given.first, len(given.after))
+        return AllowedSuccessors(row, first, given.after, np.full(len(given.after), settings.reward_bound))
+    unrestricted, known = unrestricted_cells(counts, settings), counts.outcome_known
+    pair = counts.state.astype(np.int64) * row.shape[1] + counts.action
+    limited = np.ones(row.shape, dtype=bool)
+    for step in [None] if counts.step is None else range(settings.horizon):
+        here = known if counts.step is None else known & (counts.step == step)
+        tried = np.bincount(pair[here], minlength=row.size) > 0
+        limited &= tried.reshape(row.shape) & ~unrestricted.at(step)
+    rows = row.size if unrestricted.by_action else len(row)
+    row[limited] = np.broadcast_to(np.arange(rows).reshape(len(row), -1), row.shape)[limited]
+    highest, bins = counts.reward_max, counts.space.reward_bins
+    if bins is not None:  # free mass in a bin may pay all that the bin holds
+        highest = np.minimum(np.append(bins.edges, np.inf)[bins(highest)], settings.reward_bound)
+    size = len(row) + 1
+    key = unrestricted.cell.astype(np.int64) * size + np.where(counts.terminated, size - 1, counts.next_state)
+    key, highest = key[known], highest[known]
+    order = np.argsort(key, kind="stable")
+    distinct, begin = np.unique(key[order], return_index=True)
+    first = np.searchsorted(distinct, np.arange(rows + 1) * size)
+    return AllowedSuccessors(row, first, (distinct % size).astype(np.int32), np.maximum.reduceat(highest[order], begin))

@@ -23,7 +23,7 @@ OPTIONS = (
 """Arguments in Python that an option of the same name sets."""
 
 ONLY_PYTHON = (
-    "bonus", "clip", "edges", "initial", "label", "observation", "plug_in", "quantiles",
+    "bonus", "clip", "draws", "edges", "initial", "label", "observation", "plug_in", "quantiles",
     "random", "record", "shaped", "source", "states", "terminal", "time_limit",
 )
 """Arguments that no command can set: what a message says of them is left out."""

@@ -34,9 +34,10 @@ def ceilings(
     reward_min: Annotated[
         float | None,
         option(
-            "The least that a step can pay: adds floors to the page, and with --confidence sensitivity.",
+            "The least that a step can pay: lets shaping test the ceilings online; adds floors to a page (--html), and "
+            "with --confidence sensitivity.",
             "NUMBER",
-            panel=shared.OUTPUT,
+            panel=shared.BOUNDS,
         ),
     ] = None,
     smallest_cell: shared.SmallestCell = None,
@@ -69,7 +70,7 @@ def ceilings(
     check_choice("--support", support, shared.SUPPORTS)
     check_files(output, png, html)
     check_files(counts_file, endings=(".parquet",))
-    for name, given in (("--reward-min", reward_min), ("--smallest-cell", smallest_cell), ("--hidden", hidden)):
+    for name, given in (("--smallest-cell", smallest_cell), ("--hidden", hidden)):
         if given is not None and html is None:
             raise ArgumentError(f"{name} is for a page: give --html page.html, too.")
     gammas = read_gammas(confounding)
@@ -79,10 +80,9 @@ def ceilings(
         counts, tables = logs.with_hidden(hidden).count(progress, step_indexed)
         with spoken_warnings():
             _note_episodes([summary for table in tables for summary in summarise(table)], horizon, stationary)
-            found = value_ceilings(
-                counts, horizon, reward_max, method=method, value_max=value_max, progress=progress, **bound
-            )
-            floors = None if reward_min is None else value_floors(counts, horizon, reward_min, **bound)
+            known: Any = {"method": method, "value_max": value_max, "reward_min": reward_min}
+            found = value_ceilings(counts, horizon, reward_max, progress=progress, **known, **bound)
+            floors = None if reward_min is None or html is None else value_floors(counts, horizon, reward_min, **bound)
             if floors is not None and method == "joint":
                 refuse_crossing(found, floors)
         if output is not None and output.suffix.lower() == ".csv":

@@ -20,14 +20,21 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_discount, check_finite, check_integer
+from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
 from causal_shaping.data.result import Result, frame_by_state
 from causal_shaping.data.space import UNKNOWN, Space
+from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import ArgumentError, DataError, ShapingWarning, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+KINDS = ("ceiling", "guess", "other")
+"""What a potential claims: an upper bound of the optimal values, a best guess of them, or nothing."""
+
+CLAIMS = ("kind", "reward_min", "reward_max", "successors", "episode_steps")
+"""The attributes of a potential that say what it claims."""
 
 UNSEEN = UNKNOWN
 """The position of a state that the potential does not know: the last column of its table."""
@@ -61,6 +68,14 @@ class Potential(Result):
             the largest value of the step, so that an unknown state looks as good as any; NaN makes it an error.
         origin: where it comes from, in words.
         assumptions: the assumptions that it rests on, in sentences.
+        kind: "ceiling", an upper bound of the optimal values, which `ShapeReward` tests while an agent acts; "guess",
+            a best guess of them; "other", anything else.
+        reward_min: the least that a step can pay; None if it was not declared.
+        reward_max: the most that a step can pay; None if it was not declared.
+        successors: of a ceiling, what it takes to be possible after a state and action; None if it excludes nothing.
+        episode_steps: of a ceiling, None if no step is worth more than it says: phi_h(s) >= E[r + discount *
+            phi_{h+1}(s')] for every action. A number if it only bounds the return of so many steps from the first state
+            on, as the first step's ceiling without step index does; 0 if it does not bound returns either.
 
     Examples:
         >>> phi = Potential([0.0, 1.0], Space(["a", "b"], ["go"]))
@@ -75,6 +90,11 @@ class Potential(Result):
     unseen: FloatArray | float | None = None
     origin: str = "given"
     assumptions: tuple[str, ...] = ()
+    kind: str = "other"
+    reward_min: float | None = None
+    reward_max: float | None = None
+    successors: AllowedSuccessors | None = None
+    episode_steps: int | None = None
 
     def __post_init__(self) -> None:
         space = _space_of(self.space)
@@ -89,6 +109,7 @@ class Potential(Result):
             where = f"{space.states[state]!r}{f' at step {step[0]}' if step else ''}"
             raise ArgumentError(f"The potential of {where} is {values[(*step, state)]}; it must be a finite number.")
         check_discount(self.discount)
+        self._check_claims(space)
         values = np.where(space.is_terminal, 0.0, values)
         highest = np.max(values[..., ~space.is_terminal], axis=-1, initial=-np.inf)
         highest = np.where(np.isinf(highest), 0.0, highest)
@@ -100,6 +121,15 @@ class Potential(Result):
             raise ArgumentError("unseen must be finite, or NaN to make unseen states an error.")
         vars(self).update(space=space, discount=float(self.discount), assumptions=tuple(self.assumptions))
         vars(self).update(values=frozen(values, np.float64), unseen=frozen(unseen, np.float64, "unseen"))
+
+    def _check_claims(self, space: Space) -> None:
+        """Refuse what the potential claims of rewards and successors if it cannot be."""
+        check_choice("kind", self.kind, KINDS)
+        for name in ("reward_min", "reward_max"):
+            if getattr(self, name) is not None:
+                check_finite(name, getattr(self, name))
+        if self.successors is not None and self.successors.row.shape != space.is_admissible.shape:
+            raise ArgumentError("successors must have a row for each state and action of the space.")
 
     @classmethod
     def zero(cls, where: Space | HasSpace, *, discount: float = 1.0) -> Self:
@@ -136,10 +166,11 @@ class Potential(Result):
         return self.values.shape[0] if self.step_indexed else None
 
     def shifted(self, shift: float) -> Self:
-        """Return the potential plus a constant; terminal states stay at 0."""
+        """Return the potential plus a constant; terminal states stay at 0. A ceiling that is lowered is none."""
         check_finite("shift", shift)
         assert self.unseen is not None
-        return replace(self, values=self.values + shift, unseen=self.unseen + shift)
+        kind = "other" if self.kind == "ceiling" and shift < 0 else self.kind
+        return replace(self, values=self.values + shift, unseen=self.unseen + shift, kind=kind)
 
     def position(self, observation: Any) -> int:
         """Return the position of a live observation in `values`, or `UNSEEN`; real numbers are binned first."""
@@ -196,12 +227,16 @@ class Potential(Result):
     def metadata(self) -> dict[str, Any]:
         """Everything but the values and the space, as plain values for JSON."""
         unseen = [None if np.isnan(value) else float(value) for value in np.ravel(np.asarray(self.unseen))]
-        return {
+        held = {
             "discount": self.discount,
             "unseen": unseen,
             "origin": self.origin,
             "assumptions": list(self.assumptions),
         }
+        claims = {name: getattr(self, name) for name in CLAIMS}
+        claims["successors"] = self.successors and self.successors.as_plain()
+        # What claims nothing is written as it was before potentials had a kind.
+        return held if self.kind == "other" else held | {"claims": claims}
 
     @cached_property
     def checksum(self) -> str:
@@ -213,7 +248,10 @@ class Potential(Result):
         """Return a potential from its values, space and `metadata`."""
         unseen = np.array([np.nan if value is None else value for value in metadata["unseen"]], dtype=np.float64)
         held = {name: metadata[name] for name in ("discount", "origin", "assumptions")}
-        return cls(values, space, unseen=unseen.reshape(values.shape[:-1]), **held)
+        claims = dict(metadata.get("claims", {}))
+        if claims.get("successors"):
+            claims["successors"] = AllowedSuccessors.from_plain(claims["successors"])
+        return cls(values, space, unseen=unseen.reshape(values.shape[:-1]), **held, **claims)
 
     def to_json(self) -> str:
         """Return all of the potential as JSON, for the spec of an environment."""

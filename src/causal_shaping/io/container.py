@@ -29,8 +29,9 @@ METADATA_KEY = b"causal_shaping"
 VERSIONS: Mapping[str, tuple[int, int]] = {
     "logs": (1, 1),
     "counts": (1, 3),
-    "potential": (1, 1),
-    "ceilings": (4, 4),
+    "posterior": (1, 1),
+    "potential": (1, 2),
+    "ceilings": (5, 5),
     "floors": (4, 4),
     "sensitivity": (2, 2),
     "episode ceilings": (1, 1),
@@ -38,6 +39,7 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "learned table": (2, 3),
     "training run": (2, 2),
     "worth": (1, 1),
+    "training run": (2, 3),
     "study": (1, 1),
 }
 """Kind to the oldest version of its format that is read, and the one that is written.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -41,28 +41,38 @@ def logs_table(logs: Logs) -> pa.Table:
 
 def save_counts(counts: Counts, path: str | os.PathLike[str]) -> None:
     """Write counts to a Parquet file: a row per entry, sources, states and actions by label."""
-    metadata = {"sources": dict.fromkeys(counts.sources, counts.discrete_rewards), "population": counts.population}
-    save(path, "counts", counts.labelled(label_column), metadata, space=counts.space, checksum=counts.checksum)
+    save(path, "counts", counts_columns(counts), counts_metadata(counts), space=counts.space, checksum=counts.checksum)
+
+
+def counts_columns(counts: Counts) -> dict[str, Any]:
+    """Return the entries of counts by column, as files hold them."""
+    return counts.labelled(label_column)
+
+
+def counts_metadata(counts: Counts) -> dict[str, Any]:
+    """Return what else a file of counts holds, beside the space."""
+    return {"sources": dict.fromkeys(counts.sources, counts.discrete_rewards), "population": counts.population}
 
 
 def load_counts(path: str | os.PathLike[str]) -> Counts:
     """Return the counts that `save_counts` wrote."""
+    return load(path, "counts", counts_from)
 
-    def build(contents: Contents) -> Counts:
-        table, space, sources = contents.table, contents.space, contents.metadata["sources"]
-        if not all(sources.values()) and space.reward_bins is None:
-            raise DataError("it was counted by an older version, with mean rewards; count the logs again")
-        return Counts(
-            space=space,
-            sources=tuple(sources),
-            source=positions(table, ["source"], list(sources).index, "source"),
-            step=table["step"].to_numpy() if "step" in table.column_names else None,
-            population=contents.metadata["population"],
-            **row_positions(table, space, space.columns, space.next_columns),
-            **{name: table[space.free_name(name)].to_numpy() for name in ("terminated", "n", *REWARDS)},
-        )
 
-    return load(path, "counts", build)
+def counts_from(contents: Contents) -> Counts:
+    """Return the counts that a file holds, alone or as a part."""
+    table, space, sources = contents.table, contents.space, contents.metadata["sources"]
+    if not all(sources.values()) and space.reward_bins is None:
+        raise DataError("it was counted by an older version, with mean rewards; count the logs again")
+    return Counts(
+        space=space,
+        sources=tuple(sources),
+        source=positions(table, ["source"], list(sources).index, "source"),
+        step=table["step"].to_numpy() if "step" in table.column_names else None,
+        population=contents.metadata["population"],
+        **row_positions(table, space, space.columns, space.next_columns),
+        **{name: table[space.free_name(name)].to_numpy() for name in ("terminated", "n", *REWARDS)},
+    )
 
 
 def save_potential(potential: Potential, path: str | os.PathLike[str]) -> None:

@@ -11,6 +11,7 @@ from numba.extending import overload
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.learners._posterior import Sampler, begin_sampled, learn_sampled, recommend_sampled
+from causal_shaping.shaping._monitor import CODE, NOTHING, VOID, monitor_step
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.worlds.simulate import pick
 
@@ -46,6 +47,15 @@ class Learned(NamedTuple):
     visits: LongArray  # like `q_values`
 
 
+class Watch(NamedTuple):
+    """The monitor of ceilings, and how it numbers states and actions."""
+
+    reals: FloatArray
+    integers: LongArray
+    states: LongArray
+    actions: LongArray
+
+
 class Tabular(NamedTuple):
     """A learner by a rule: what it knows, and its rule."""
 
@@ -53,10 +63,19 @@ class Tabular(NamedTuple):
     setting: Setting
 
 
+class Watched(NamedTuple):
+    """A learner by a rule whose ceilings are tested: what it knows, its rule, and the monitor."""
+
+    learned: Learned
+    setting: Setting
+    watch: Watch
+
+
 class Step(NamedTuple):
     """One step: `layer` is its table and `below` that of the next step (both 0 without step index).
 
     `final` says that nothing follows `after`: it terminated, or was truncated and the rule does not bootstrap there.
+    `number` is that of the step in its episode, from 0.
     """
 
     layer: int
@@ -66,6 +85,9 @@ class Step(NamedTuple):
     reward: float
     after: int
     final: bool
+    number: int
+    terminated: bool
+    truncated: bool
 
 
 class Course(NamedTuple):
@@ -113,7 +135,7 @@ def update(learned, step, constants):  # type: ignore[no-untyped-def]
     """Update Q and V by one step, as in the text of `causal_shaping.learners.rules`."""
     q_values, values, visits = learned
     discount, potential, clip, bonus, horizon = constants
-    layer, below, s, x, reward, after, final = step
+    layer, below, s, x, reward, after, final, _, _, _ = step
     visits[layer, s, x] += 1
     t = visits[layer, s, x]
     alpha = (horizon + 1.0) / (horizon + t)
@@ -122,6 +144,25 @@ def update(learned, step, constants):  # type: ignore[no-untyped-def]
     new = (1.0 - alpha) * q_values[layer, s, x] + alpha * (shaped + following + bonus / math.sqrt(t))
     q_values[layer, s, x] = new
     values[layer, s] = min(clip[layer, s], q_values[layer, s].max())
+
+
+@njit(nogil=True)
+def watch_step(agent, step):  # type: ignore[no-untyped-def]
+    """Test a step; when the ceilings are refuted, begin again with a potential of 0 and no clip."""
+    reals, integers, states, actions = agent.watch
+    if integers[CODE] != NOTHING and integers[CODE] != VOID:
+        return
+    s, x, after = states[step.state], actions[step.action], states[step.after]
+    monitor_step(reals, integers, 0, step.number, s, x, step.reward, after, step.terminated, step.truncated)
+    if integers[CODE] != NOTHING and integers[CODE] != VOID:
+        q_values, values, visits = agent.learned
+        agent.setting.constants.potential[:] = 0.0
+        agent.setting.constants.clip[:] = np.inf
+        for layer, state, action in np.ndindex(q_values.shape):
+            if q_values[layer, state, action] > -np.inf:  # or it turned out not to be admissible
+                q_values[layer, state, action] = agent.setting.initial[layer, state, action]
+        values[:] = agent.setting.initial_values
+        visits[:] = 0
 
 
 def begin_episode(agent: Any) -> None:
@@ -134,8 +175,10 @@ def learn(agent: Any, step: Step) -> None:
     """Let a learner learn from a step."""
     if isinstance(agent, Sampler):
         learn_sampled(agent, step)
-    else:
-        update(agent.learned, step, agent.setting.constants)
+        return
+    if isinstance(agent, Watched):
+        watch_step(agent, step)
+    update(agent.learned, step, agent.setting.constants)
 
 
 def recommend(agent: Any) -> Any:
@@ -159,7 +202,14 @@ def _begin_episode(agent):  # type: ignore[no-untyped-def]
 def _learn(agent, step):  # type: ignore[no-untyped-def]
     if _samples(agent):
         return lambda agent, step: learn_sampled(agent, step)
+    if getattr(agent, "instance_class", None) is Watched:
+        return _learn_watched
     return lambda agent, step: update(agent.learned, step, agent.setting.constants)
+
+
+def _learn_watched(agent, step):  # type: ignore[no-untyped-def]
+    watch_step(agent, step)
+    update(agent.learned, step, agent.setting.constants)
 
 
 @overload(recommend)
@@ -190,7 +240,8 @@ def run_tables(rng, tables, agent, q_values, course, rows):  # type: ignore[no-u
         after, reward = int(next_state[s, x, u]), rewards[s, x, u]
         h += 1
         terminated, truncated = terminal[after], h == horizon
-        step = Step(layer, below, s, x, reward, after, _is_final(terminated, truncated, bootstrap))
+        final = _is_final(terminated, truncated, bootstrap)
+        step = Step(layer, below, s, x, reward, after, final, h - 1, terminated, truncated)
         if recording:
             row_state[done - 1], row_action[done - 1], row_reward[done - 1] = s, x, reward
             row_next[done - 1], row_terminated[done - 1] = after, terminated

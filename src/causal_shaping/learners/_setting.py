@@ -9,10 +9,11 @@ import numpy as np
 
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.space import Space
+from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import ArgumentError
-from causal_shaping.learners._kernels import Constants, Setting
+from causal_shaping.learners._kernels import Constants, Setting, Watch
 from causal_shaping.learners.rules import Rule
+from causal_shaping.shaping.monitor import Monitor
 
 
 def prepare(
@@ -64,3 +65,17 @@ def prepare(
     # Nothing follows the last step; without step index, a table follows itself.
     initial_values = np.concatenate([values, np.zeros_like(values[:1]) if step_indexed else values])
     return Setting(constants, initial, initial_values, rule.time_limit == "bootstrap", step_indexed)
+
+
+def watched(potential: Potential | Ceilings | None, space: Space, rule: Rule) -> tuple[Monitor | None, Watch | None]:
+    """Return a monitor of ceilings that say the least reward, and what the kernels need of it; None if there is none.
+
+    Ceilings are tested as they are, step by step, also where the learner has no step index.
+    """
+    phi = potential.potential() if isinstance(potential, Ceilings) else potential
+    if phi is None or phi.kind != "ceiling" or phi.reward_min is None or not rule.shaped:
+        return None, None
+    actions = np.array([phi.space.find_action(label) for label in space.actions], dtype=np.int64)
+    by_action = bool((actions != UNKNOWN).all())
+    monitor = Monitor(phi, by_action=by_action)
+    return monitor, Watch(*monitor.packed, phi.space.find_all(space), actions if by_action else np.zeros_like(actions))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from causal_shaping.beliefs.trust import Trust
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.result import Result
@@ -53,6 +54,11 @@ class Run(Result):
         policies: int32 [checkpoints, states], or [checkpoints, steps, states]: the best actions at each checkpoint.
         recommended: int32 [states] or [steps, states], the actions to take once learning is over; the same as `policy`
             for every learner that is a `Rule`.
+        alarm: the number of steps at which what the learner saw contradicted the ceilings; it dropped them and began
+            again with a potential of 0 and without clip, so that `visits` are those since. None without an alarm, and
+            without a monitor: that takes ceilings with a `reward_min`, see `causal_shaping.shaping.monitor`.
+        trust: how far the learner "posterior" trusted each source of the logs in the end; None without logs, and for
+            other learners.
         logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
             run: `run.logs.save(path)`.
     """
@@ -73,6 +79,8 @@ class Run(Result):
     checkpoints: LongArray
     policies: IntArray
     recommended: IntArray
+    alarm: int | None = None
+    trust: Trust | None = None
     logs: Logs | None = None
 
     def __post_init__(self) -> None:
@@ -122,7 +130,9 @@ class Run(Result):
             f"{self._what} of at most {self.horizon}, {table}, discount {self.discount:g}",
             f"Constants changed: {', '.join(changed)}" if changed else "",
             f"Return, mean of the last tenth of the episodes: {self.mean_return:.4g}",
+            f"The ceilings were contradicted after {self.alarm:,} steps, and dropped" if self.alarm is not None else "",
             f"Cumulative {self._regret}" if self._regret else "Regret: not known, since the optimum is not",
+            "" if self.trust is None else self.trust.summary(),
         ]
         return "\n".join(filter(None, lines))
 
@@ -138,7 +148,10 @@ class Run(Result):
     def _metadata(self) -> dict[str, Any]:
         shapes = {name: getattr(self, name).shape for name in _ARRAYS}
         rule = None if self.rule is None else asdict(self.rule)
-        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": rule, "shapes": shapes}
+        more: dict[str, Any] = {} if self.trust is None else {"trust": self.trust.as_plain()}
+        if self.alarm is not None:
+            more["alarm"] = self.alarm
+        return {**{name: getattr(self, name) for name in _PLAIN}, "rule": rule, "shapes": shapes, **more}
 
     @cached_property
     def checksum(self) -> str:
@@ -161,6 +174,8 @@ class Run(Result):
             arrays: dict[str, Any] = {name: values.reshape(held["shapes"][name]) for name, values in found.items()}
             plain = {name: held[name] for name in _PLAIN}
             rule = None if held["rule"] is None else Rule(**held["rule"])
-            return cls(**plain, rule=rule, space=contents.space, **arrays)
+            trust = Trust.restore(contents.space, held["trust"]) if "trust" in held else None
+            plain["alarm"] = held.get("alarm")
+            return cls(**plain, rule=rule, space=contents.space, trust=trust, **arrays)
 
         return load(path, KIND, build)

@@ -16,16 +16,17 @@ import numpy as np
 
 from causal_shaping._checks import check_integer
 from causal_shaping.beliefs.inference import Posterior
+from causal_shaping.beliefs.trust import trust_of
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners import _kernels as kernels
-from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Tabular, Track
+from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Tabular, Track, Watched
 from causal_shaping.learners._posterior import Sampler, model_for, sampler_of
 from causal_shaping.learners._problem import Problem
-from causal_shaping.learners._setting import prepare
+from causal_shaping.learners._setting import prepare, watched
 from causal_shaping.learners.rules import Rule, as_belief, as_potential, choose
 from causal_shaping.learners.run import Run
 from causal_shaping.shaping.formula import is_final
@@ -54,6 +55,10 @@ def train(
     It never takes an action that is not admissible: by the space of the world or the potential, or by what an
     environment tells in `info["action_mask"]`. Ceilings must count all actions of the world or environment, or that is
     an error.
+
+    Ceilings with a `reward_min` are tested while the learner acts (`causal_shaping.shaping.monitor`). When what it sees
+    contradicts them, "q-ucb-shaping" drops them: it begins again with a potential of 0 and without clip, and says so in
+    a warning and in `run.alarm`.
 
     Args:
         world: a world, learned in compiled code, or a Gymnasium environment with discrete actions, whose observations
@@ -85,19 +90,21 @@ def train(
     steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
     kept = np.unique(np.array([check_integer("checkpoints", at, least=1) for at in checkpoints], dtype=np.int64))
     most_episodes = steps if episodes is None else check_integer("episodes", episodes, least=1)
-    problem = Problem(world, potential, horizon)
-    agent: Tabular | Sampler
+    problem, monitor = Problem(world, potential, horizon), None
+    agent: Tabular | Watched | Sampler
     if rule is None:
         model = model_for(problem, as_belief(potential), reward_max, step_indexed)
         discount, bootstrap = model.settings.discount, True
         agent = sampler_of(model, steps, seed, problem.admissible, step_indexed)
         learned: Learned | Sampler = agent
     else:
-        setting = prepare(rule, problem.space, problem.horizon, steps, as_potential(potential), step_indexed)
+        shaping, space = as_potential(potential), problem.space
+        setting = prepare(rule, space, problem.horizon, steps, shaping, step_indexed)
+        monitor, watch = watched(shaping, space, rule)
         discount, bootstrap = setting.constants.discount, setting.bootstrap
         visits = np.zeros(setting.initial.shape, dtype=np.int64)
         learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits)
-        agent = Tabular(learned, setting)
+        agent = Tabular(learned, setting) if watch is None else Watched(learned, setting, watch)
     layers, q_values = len(learned.q_values), learned.q_values
     gaps = problem.gaps(layers, step_indexed, discount)
     course = Course(steps, most_episodes, kept[kept <= steps], gaps, problem.horizon, bootstrap, step_indexed)
@@ -109,6 +116,10 @@ def train(
         track = kernels.run_tables(rng, tables_of(world.model), agent, q_values, course, rows)
     else:
         track = _play(problem, agent, q_values, course, seed, rows)
+    alarm = None
+    if monitor is not None:
+        alarm = monitor.report().alarm_step
+        monitor.tell(stacklevel=2, ended="The learner dropped them and began again with a potential of 0.")
     if rule is not None:
         _warn_of_clip(setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
     found = kernels.recommend(agent)
@@ -133,6 +144,8 @@ def train(
         checkpoints=reached,
         policies=track.policies[: len(reached), first],
         recommended=found.argmax(axis=-1)[first],
+        alarm=alarm,
+        trust=trust_of(model, agent.memory) if isinstance(agent, Sampler) and model.sources else None,
         logs=_logs(problem, rows, track, {"learner": name, "seed": str(seed)}) if record else None,
     )
 
@@ -169,7 +182,7 @@ def _warn_of_clip(setting: Setting, earned: float) -> None:
 
 
 def _play(
-    problem: Problem, agent: Tabular | Sampler, q_values: FloatArray, course: Course, seed: int, rows: Rows
+    problem: Problem, agent: Tabular | Watched | Sampler, q_values: FloatArray, course: Course, seed: int, rows: Rows
 ) -> Track:
     """Learn step by step in an environment, by the same rule."""
     env: Any = problem.env
@@ -196,7 +209,7 @@ def _play(
         terminated, truncated = bool(terminated), bool(cut) or h == course.horizon
         after = s if terminated else problem.position(observation)
         final = is_final(terminated, truncated, course.bootstrap)
-        taken = Step(layer, below, s, x, float(reward), after, final)
+        taken = Step(layer, below, s, x, float(reward), after, final, h - 1, terminated, truncated)
         if len(rows.state):
             reached = problem.ended(observation) if terminated else after
             columns: Any = zip(rows, (s, x, float(reward), reached, terminated), strict=True)

@@ -27,6 +27,8 @@ FIGURES = MappingProxyType(
         "Counts": ("by_state", "draw_visits"),
         "Bounds": ("by_state", "draw_bounds"),
         "Potential": ("by_state", "draw_potential"),
+        "Posterior": ("beliefs", "draw_posterior"),
+        "Trust": ("beliefs", "draw_trust"),
         "EpisodeCeilings": ("episodes", "draw_episodes"),
         "Sensitivity": ("sensitivity", "draw_sensitivity"),
         "Coverage": ("inspection", "draw_coverage"),

@@ -1,7 +1,11 @@
-"""Shaped rewards for any Gymnasium agent: the formula, the wrappers, and a check that they do what shaping promises."""
+"""Shaped rewards for any Gymnasium agent.
+
+The formula, the wrappers, the monitor of ceilings, and a check that they do what shaping promises.
+"""
 
 from causal_shaping.shaping.check import PotentialCheck, check_potential
+from causal_shaping.shaping.monitor import CeilingEvidence
 from causal_shaping.shaping.potentials import load_potential
 from causal_shaping.shaping.wrappers import ShapeReward, VectorShapeReward
 
-__all__ = ["PotentialCheck", "ShapeReward", "VectorShapeReward", "check_potential", "load_potential"]
+__all__ = ["CeilingEvidence", "PotentialCheck", "ShapeReward", "VectorShapeReward", "check_potential", "load_potential"]

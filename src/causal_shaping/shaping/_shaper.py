@@ -62,6 +62,8 @@ class Shaper:
         self.actions = match_actions(potential.space, own, self.numbers.all, claims=claims, names=names)
         numbered = all(isinstance(label, int) for label in potential.space.actions)
         self.named = self.actions is not None and (numbered or own is not None or names is not None)
+        self._discrete = isinstance(actions, gym.spaces.Discrete)
+        self._taken: dict[int, int] = {}
         # What an environment says of its actions is compared where the potential claims that some are not admissible.
         self.restricted = bool(claims and potential.space.admissible and self.actions is not None)
         self._compared = {UNSEEN}
@@ -165,6 +167,17 @@ class Shaper:
                     f"Action {label!r} is not admissible in state {space.states[position]!r} of the potential's space. "
                     "Choose among the admissible ones, potential.space.admissible, or declare it when logs are counted."
                 )
+
+    def taken(self, action: Any) -> int:
+        """Return the position of an action in the potential's space; 0 if which is which cannot be told."""
+        if not self.named:
+            return 0
+        number = int(action) - self.numbers.all.start if self._discrete else self.numbers.position(action)
+        found = self._taken.get(number)
+        if found is None:  # one by one: actions of many parts can be more than can be listed
+            assert self.actions is not None
+            found = self._taken[number] = self.potential.space.find_action(self.actions[number])
+        return found
 
     def phi(self, position: int, h: int) -> float:
         """Return the potential of one state; 0 beyond the horizon."""

@@ -23,6 +23,7 @@ from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
 from causal_shaping.shaping._recording import Recording
 from causal_shaping.shaping._shaper import Label, Shaper, wrappers_of
 from causal_shaping.shaping.formula import is_final, shaped_reward
+from causal_shaping.shaping.monitor import CeilingEvidence, Monitor
 from causal_shaping.shaping.potentials import as_potential
 
 GivenPotential: TypeAlias = Potential | str | os.PathLike[str] | Mapping[str, Any]
@@ -34,6 +35,7 @@ class _Shaping(RecordConstructorArgs):
 
     _shaper: Shaper
     _recording: Recording | None
+    _monitor: Monitor | None
 
     def _set_up(
         self,
@@ -41,21 +43,29 @@ class _Shaping(RecordConstructorArgs):
         action_space: Any,
         observations: Any,
         potential: GivenPotential,
-        record: int,
+        environments: int,
+        record: bool,
+        monitor: bool,
         **options: Any,
     ) -> None:
-        """Keep the arguments and match the potential with an environment; `options` are those of `Shaper`.
-
-        `record` is the number of environments to record, 0 for none.
-        """
+        """Keep the arguments and match the potential with an environment; `options` are those of `Shaper`."""
         require_discrete(action_space)
         found = as_potential(potential)
         in_file = isinstance(potential, (str, os.PathLike))
         recorded = os.fspath(potential) if in_file else json.loads(found.to_json())  # type: ignore[arg-type]
-        RecordConstructorArgs.__init__(self, potential=recorded, **options, record=bool(record), _disable_deepcopy=True)
+        kept = {**options, "record": record, "monitor": monitor}
+        RecordConstructorArgs.__init__(self, potential=recorded, **kept, _disable_deepcopy=True)
         names = options.pop("actions")
         self._shaper = Shaper(env, action_space, observations, found, **options, names=names)
-        self._recording = Recording(self._shaper, record) if record else None
+        self._recording = Recording(self._shaper, environments) if record else None
+        self._monitor = None
+        if monitor and found.kind == "ceiling":
+            self._monitor = Monitor(found, by_action=self._shaper.named, environments=environments)
+
+    @property
+    def monitor(self) -> CeilingEvidence | None:
+        """What contradicts the ceilings so far; None for a potential that is no ceiling, and with `monitor=False`."""
+        return None if self._monitor is None else self._monitor.report()
 
     @property
     def potential(self) -> Potential:
@@ -120,7 +130,11 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
     The wrapper cannot see what an agent maximises; `check_potential` says what stays at the time limit.
 
     `info` carries `unshaped_reward` and `shaping` of each step, and at the end of an episode `unshaped_return` and
-    `shaped_return`, undiscounted. The spec holds the potential, or the path of its file, and can be written to JSON
+    `shaped_return`, undiscounted. With ceilings it also carries `ceiling_evidence`, an e-value against them: the
+    wrapper tests whether what the agent sees contradicts what they assume, and warns once when it reaches 20, which
+    happens in at most 5% of runs if they hold, however long these are. It bets on what steps earn, which takes
+    `value_ceilings(..., reward_min=)`, and it is infinite as soon as something happens that they exclude; see
+    `causal_shaping.shaping.monitor`. The spec holds the potential, or the path of its file, and can be written to JSON
     unless there is a `label`, which is code.
 
     Args:
@@ -136,6 +150,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         actions: the names of the environment's actions in the order of their numbers, where the logs name actions and
             the environment does not; needed to record, and to compare admissible actions.
         record: keep what the agent does, about 22 bytes a step; `logs` returns it as one more source.
+        monitor: test ceilings while the agent acts; other potentials claim nothing that could be tested.
 
     Raises:
         ArgumentError: if the potential comes from ceilings, and the environment has an action that they do not count;
@@ -164,6 +179,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         label: Label | None = None,
         actions: Sequence[Any] | None = None,
         record: bool = False,
+        monitor: bool = True,
     ) -> None:
         if isinstance(env, VectorEnv):
             raise ArgumentError("This is a vector of environments: use VectorShapeReward.")
@@ -171,7 +187,8 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
             raise ArgumentError("Shape the reward inside gymnasium.wrappers.Autoreset: it hides where episodes end.")
         names = None if actions is None else list(actions)
         options = {"time_limit": time_limit, "discount": discount, "label": label, "actions": names}
-        self._set_up(env, env.action_space, env.observation_space, potential, int(record), **options)
+        spaces = (env.action_space, env.observation_space)
+        self._set_up(env, *spaces, potential, 1, bool(record), bool(monitor), **options)
         gym.Wrapper.__init__(self, env)
         self._before: float | None = None
         self._position = UNSEEN
@@ -209,11 +226,17 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
                 shaper.compare(position, info)
         shaping = shaped_reward(0.0, shaper.discount, self._before, after)
         shaped = float(reward) + shaping
-        self._before, self._position = after, position
+        started, self._before, self._position = self._position, after, position
         if self._recording is not None:
             self._recording.add(action, float(reward), observation, terminated, truncated, position=position)
         self._returns = (self._returns[0] + float(reward), self._returns[1] + shaped)
         info = {**info, "unshaped_reward": float(reward), "shaping": shaping}
+        if self._monitor is not None:
+            if truncated and not terminated and not shaper.bootstrap:  # its potential was not needed, but it followed
+                position = shaper.position(observation)
+            x, over = shaper.taken(action), (bool(terminated), bool(truncated))
+            info["ceiling_evidence"] = self._monitor.step(self._h - 1, started, x, float(reward), position, *over)
+            self._monitor.tell(stacklevel=2)
         if terminated or truncated:
             info["unshaped_return"], info["shaped_return"] = self._returns
         return observation, shaped, terminated, truncated, info
@@ -236,6 +259,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         label: Label | None = None,
         actions: Sequence[Any] | None = None,
         record: bool = False,
+        monitor: bool = True,
     ) -> None:
         if not isinstance(env, VectorEnv):
             raise ArgumentError("This is one environment: use ShapeReward.")
@@ -245,7 +269,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         names = None if actions is None else list(actions)
         options = {"time_limit": time_limit, "discount": discount, "label": label, "actions": names}
         spaces = (env.single_action_space, env.single_observation_space)
-        self._set_up(one, *spaces, potential, env.num_envs if record else 0, **options)
+        self._set_up(one, *spaces, potential, env.num_envs, bool(record), bool(monitor), **options)
         if makers and not inside:
             one.close()
         VectorWrapper.__init__(self, env)
@@ -304,6 +328,27 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         else:
             self._shaper.refuse_inadmissible(int(self._positions[i]), action)
 
+    def _test(
+        self,
+        which: BoolArray,
+        started: list[int],
+        actions: Any,
+        rewards: FloatArray,
+        positions: LongArray,
+        terminated: BoolArray,
+        truncated: BoolArray,
+    ) -> None:
+        """Test steps against the ceilings, one environment after the other."""
+        assert self._monitor is not None
+        columns = (self._h - 1, started, rewards.astype(float), positions, terminated, truncated)
+        rows = zip(
+            which, iterate(self.action_space, actions), *(np.asarray(one).tolist() for one in columns), strict=True
+        )
+        for i, (told, action, h, state, reward, after, ended, cut) in enumerate(rows):
+            if told:
+                taken = self._shaper.taken(action)
+                self._monitor.step(h, state, taken, reward, after, ended, cut, environment=i)
+
     def _record_beginnings(self, which: BoolArray, observations: Any) -> None:
         if self._recording is not None and which.any():
             for i, one in enumerate(iterate(self.observation_space, observations)):
@@ -331,6 +376,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         shaping = np.where(fresh, 0.0, shaped_reward(0.0, shaper.discount, self._before, after))
         shaped = rewards + shaping
         self._returns = np.where(fresh, 0.0, self._returns + np.stack([rewards, shaped]))
+        started = self._positions.tolist()
         self._before, self._ended, self._positions = after, over, positions
         if self._recording is not None:
             seen = list(iterate(self.observation_space, observations))
@@ -340,6 +386,15 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
                     self._recording.add(action, float(rewards[j]), found, terminated[j], truncated[j], j)
             self._record_beginnings(fresh, observations)
         info = {**info, "unshaped_reward": np.array(rewards, dtype=np.float64), "shaping": shaping}
+        if self._monitor is not None:
+            where = positions.copy()
+            cut = np.flatnonzero(~needed & ~terminated)  # their potential was not needed, but they followed
+            met = list(iterate(self.observation_space, observations)) if len(cut) else []
+            for i in cut:
+                where[i] = shaper.position(info["final_obs"][i] if replaced[i] else met[i])
+            self._test(~fresh, started, actions, rewards, where, terminated, truncated)
+            info["ceiling_evidence"] = np.full(self.num_envs, self._monitor.evidence)
+            self._monitor.tell(stacklevel=2)
         if over.any():
             info |= {"unshaped_return": self._returns[0].copy(), "_unshaped_return": over.copy()}
             info |= {"shaped_return": self._returns[1].copy(), "_shaped_return": over.copy()}

@@ -195,7 +195,7 @@ def _watch(rng, episodes, horizon, model, learned, exact, constants):  # type: i
             going_on = not terminal[after] and h + 1 < horizon
             following = values[h + 1, after] if going_on else 0.0
             best_after, phi_after = (best[h + 1, after], phi[h + 1, after]) if going_on else (0.0, 0.0)
-            update(learned, Step(h, h + 1, s, x, y, after, not going_on), constants)
+            update(learned, Step(h, h + 1, s, x, y, after, not going_on, h, not going_on, False), constants)
             t = visits[h, s, x]
             rate = (horizon + 1.0) / (horizon + t)
             ahead[h, s, x] += rate * ((following - (best_after - phi_after)) - ahead[h, s, x])

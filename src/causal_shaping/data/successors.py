@@ -1,0 +1,50 @@
+"""What may follow a state and action, as far as ceilings exclude anything: for the monitor of their assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, frozen
+from causal_shaping.errors import DataError
+
+ANYTHING = -1
+"""The row of a state and action that anything may follow."""
+
+
+@dataclass(frozen=True, eq=False)
+class AllowedSuccessors:
+    """The outcomes that are allowed after each state and action, at any step.
+
+    Attributes:
+        row: int32 [states, actions], the row of the list below that holds for a state and action; `ANYTHING` if none.
+        first: int64 [rows + 1], where the successors of each row begin.
+        after: int32 [successors], the states that may follow; the number of states stands for an end.
+        highest: float64 [successors], the most that a step to each may pay.
+    """
+
+    row: IntArray
+    first: LongArray
+    after: IntArray
+    highest: FloatArray
+
+    def __post_init__(self) -> None:
+        kinds = {"row": np.int32, "first": np.int64, "after": np.int32, "highest": np.float64}
+        for name, kind in kinds.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), kind, name))
+        rows = len(self.first) - 1
+        sound = self.row.ndim == 2 and rows >= 0 and len(self.after) == len(self.highest) == self.first[-1]
+        if not sound or (self.row >= rows).any() or (np.diff(self.first) < 0).any():
+            raise DataError("The allowed successors are not a list for each state and action.")
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON."""
+        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+
+    @classmethod
+    def from_plain(cls, held: Mapping[str, Any]) -> Self:
+        """Return what `as_plain` gave."""
+        return cls(**{field.name: held[field.name] for field in fields(cls)})

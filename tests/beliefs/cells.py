@@ -1,0 +1,70 @@
+"""One-state worlds in which every episode ends after a step, and independent computations of what is believed there."""
+
+import math
+
+import numpy as np
+from scipy.special import roots_jacobi
+
+import causal_shaping as cs
+from causal_shaping.beliefs._kernels import draw
+from causal_shaping.beliefs.model import Model, room_for
+
+REWARDS = (0.0, 1.0, 2.0, 3.0)
+
+
+def counts_of(n, rewards=REWARDS, names="abcdefgh"):
+    """Counts of n[source][action][outcome]: an outcome ends the episode and pays."""
+    n = np.asarray(n)
+    source, action, outcome = np.nonzero(n)
+    paid = np.asarray(rewards)[outcome]
+    columns = {"source": source, "step": None, "state": np.zeros(len(source), int), "action": action}
+    columns |= {"next_state": np.full(len(source), -1), "terminated": np.ones(len(source), bool), "n": n[n > 0]}
+    columns |= {"reward_sum": paid * n[n > 0], "reward_min": paid, "reward_max": paid}
+    return cs.Counts.combined(cs.Space(["s"], range(n.shape[1])), list(names[: len(n)]), columns)
+
+
+def model_of(n, only=None, **options):
+    """The arrays of the sampler; `only` is the one hypothesis that is believed."""
+    rewards = options.pop("rewards", REWARDS)
+    belief = cs.posterior(counts_of(n, rewards), 1, max(rewards), **options)
+    model = Model(belief.space, belief.counts, belief.settings)
+    if only is not None:
+        held = model.guess.hypotheses
+        prior = np.full(len(held.prior), -np.inf)
+        prior[only] = 0.0
+        model.guess = model.guess._replace(hypotheses=held._replace(prior=prior))
+    return model
+
+
+def drawn_outcomes(model, draws, cell=0, seed=0, skip=200, rewards=REWARDS, memory=None):
+    """p(outcome) of a cell in many draws: float64 [draws, outcomes]."""
+    memory = model.memory(0) if memory is None else memory
+    room, rng, result = room_for(model, memory), np.random.default_rng(seed), np.zeros((draws, len(rewards)))
+    for i in range(-skip, draws):
+        draw(rng, model.shape, model.guess, memory, room)
+        if i >= 0:
+            here = slice(room.first[cell], room.first[cell + 1])
+            np.add.at(result[i], np.searchsorted(rewards, room.paid[here]), room.chance[here])
+    return result
+
+
+def beta_nodes(a, b, n):
+    """Nodes and weights of Gauss quadrature over Beta(a, b); exact for polynomials of degree 2 n - 1."""
+    x, w = roots_jacobi(n, b - 1, a - 1)
+    return (x + 1) / 2, w / w.sum()
+
+
+def moments(parts):
+    """First and second moments of independent Beta(a, b) and Dirichlet variables are all that is needed below."""
+    a, total = np.asarray(parts, dtype=float), float(np.sum(parts))
+    return a / total, (np.outer(a, a) + np.diag(a)) / (total * (total + 1))
+
+
+def polya(counts, alpha):
+    """The probability of a sequence with these counts under a Dirichlet-multinomial, factor by factor."""
+    result, total = 0.0, 0
+    for o, times in enumerate(counts):
+        for i in range(int(times)):
+            result += math.log((alpha[o] + i) / (sum(alpha) + total))
+            total += 1
+    return result

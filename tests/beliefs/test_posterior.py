@@ -1,0 +1,199 @@
+"""The posterior as an object: what it says, files, words, errors, and that scale and offset of rewards do not matter."""
+
+import json
+
+import numpy as np
+import pytest
+from cells import counts_of
+from hypothesis import given, settings, strategies as st
+from test_sampler import random_counts
+
+import causal_shaping as cs
+from causal_shaping.beliefs.draws import each_draw
+from causal_shaping.errors import ArgumentError, ContradictionError, FileError
+
+pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
+
+
+@pytest.fixture(scope="module")
+def counts():
+    world = cs.load_world("lavacross-easy")
+    return cs.count([world.collect(name, 20_000) for name in world.demonstrators])
+
+
+@pytest.fixture(scope="module")
+def belief(counts):
+    return cs.posterior(counts, 20, -0.1, draws=60)
+
+
+def scaled(counts, factor=1.0, offset=0.0):
+    """The same logs with other rewards."""
+    columns = {name: getattr(counts, name) for name in cs.Counts.COLUMNS}
+    for name in ("reward_min", "reward_max"):
+        columns[name] = columns[name] * factor + offset
+    columns["reward_sum"] = columns["reward_sum"] * factor + offset * counts.n
+    return cs.Counts.combined(counts.space, counts.sources, columns, population=counts.population)
+
+
+def test_means_quantiles_and_probabilities_are_those_of_one_set_of_draws(belief):
+    drawn = np.array([sample.q_values.copy() for sample in each_draw(belief.model, 60, 0)])
+    np.testing.assert_allclose(belief.mean.q_values, drawn.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(belief.mean.values, drawn.max(axis=-1).mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(belief.quantile(0.9).values, np.quantile(drawn.max(axis=-1), 0.9, axis=0), atol=1e-12)
+    best = np.isclose(drawn, drawn.max(axis=-1, keepdims=True), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(belief.probability_optimal, best.mean(axis=0))
+    low, high = belief.quantile(0.1), belief.quantile(0.9)
+    assert (low.values <= high.values).all()
+    told = []
+    belief.draw(lambda done, total, what: told.append((done, total)))
+    assert told[-1] == (60, 60)
+
+
+def test_its_mean_orders_the_states_of_hard_in_which_ceilings_mislead():
+    world = cs.load_world("lavacross-hard")
+    logs = cs.count([world.collect(name, 20_000) for name in world.demonstrators])
+    best, start = world.model.optimum(world.horizon).values[0], world.model.start > 0
+    most = world.model.reward_range[1]
+    found = []
+    for potential in (
+        cs.posterior(logs, 20, most, draws=60).potential(),
+        cs.value_ceilings(logs, 20, most).potential(),
+    ):
+        order, _ = potential.space.positions(world.space)
+        found.append(np.corrcoef(potential.values[0][order][start], best[start])[0, 1])
+    assert found[0] > 0.8
+    assert found[1] < 0.3
+
+
+def test_a_potential_is_a_guess_and_claims_no_bound(belief):
+    phi = belief.potential()
+    assert (phi.assumptions, phi.horizon, phi.discount) == ((), 20, 1.0)
+    assert phi.origin == "posterior mean of good, bad, random"
+    lasting = ~belief.space.is_terminal
+    np.testing.assert_array_equal(phi.values[:, lasting], belief.mean.values[:, lasting])
+    high = belief.potential(0.9, step_indexed=False)
+    np.testing.assert_array_equal(high.values[lasting], belief.quantile(0.9).values[0, lasting])
+    with pytest.raises(ArgumentError, match="quantile"):
+        belief.potential("median")
+    with pytest.raises(ArgumentError, match="from 0 to 1"):
+        belief.potential(1.5)
+
+
+def test_a_file_makes_it_anew_and_a_changed_one_is_refused(belief, tmp_path):
+    belief.save(tmp_path / "b.parquet")
+    again = cs.Posterior.load(tmp_path / "b.parquet")
+    assert again.checksum == belief.checksum
+    assert again.assumptions == belief.assumptions
+    np.testing.assert_array_equal(again.mean.values, belief.mean.values)
+    other = cs.posterior(belief.counts, 20, -0.1, draws=60, confounding={"random": 2.0}, support="any")
+    assert other.checksum != belief.checksum
+    other.save(tmp_path / "c.parquet")
+    found = cs.Posterior.load(tmp_path / "c.parquet")
+    assert (found.metadata, found.counts.checksum) == (other.metadata, other.counts.checksum)
+    assert found.settings.gamma("random") == 2.0
+    with pytest.raises(FileError, match="holds posterior, not ceilings"):
+        cs.Ceilings.load(tmp_path / "b.parquet")
+
+
+def test_words_say_what_is_assumed_what_is_guessed_and_whom_it_trusts(belief):
+    text = belief.summary()
+    assert "guarantees nothing" in text
+    assert "No step pays more than -0.1." in belief.assumptions
+    assert any(sentence.startswith("Believed, and proven by nothing") for sentence in belief.assumptions)
+    assert "random: right everywhere" in text
+    assert repr(belief) == "Posterior(20 steps from good, bad, random)"
+    assert "Posterior(" in belief._repr_html_()
+    frame = belief.to_pandas()
+    assert len(frame) == 20 * len(belief.space.states)
+    assert (frame["quantile_05"] <= frame["quantile_95"]).all()
+
+
+def test_trust_is_a_result_and_adds_to_one(belief):
+    trust = belief.trust
+    assert trust.sources == ("good", "bad", "random")
+    assert 0 < trust.nobody < 1
+    assert trust.everywhere.sum() + trust.in_part.sum() + trust.nobody <= 1 + 1e-9
+    known = trust.by_state[~np.isnan(trust.by_state)]
+    assert ((known >= 0) & (known <= 1)).all()
+    again = cs.Trust.restore(trust.space, json.loads(json.dumps(trust.as_plain())))
+    np.testing.assert_array_equal(again.by_state, trust.by_state)
+    assert again.summary() == trust.summary()
+    assert len(trust.to_pandas()) == 3 * len(trust.space.states)
+    assert json.loads(trust.to_json())["nobody"] == trust.nobody
+    alone = cs.posterior(counts_of([[[3, 4], [2, 2]]]), 1, 1.0, confounding=1.0).trust
+    assert alone.sources == ()
+    assert "no confounded source" in alone.summary()
+    assert len(alone.to_pandas()) == 0
+
+
+def test_a_trial_shows_which_source_misleads():
+    right, wrong = [[50, 50], [90, 10]], [[5, 95], [90, 10]]
+    trial = [[60, 60], [60, 60]]
+    n = np.array([right, wrong, trial])
+    found = cs.posterior(counts_of(n, (0.0, 1.0)), 1, 1.0, confounding={"c": 1.0}).trust
+    assert found.sources == ("a", "b")
+    assert found.by_state[1, 0] < 0.1
+
+
+def test_wrong_arguments_and_contradictions_are_errors(counts):
+    with pytest.raises(ArgumentError, match="reward_max is -0.5, but source"):
+        cs.posterior(counts, 20, -0.5)
+    with pytest.raises(ArgumentError, match="support by name"):
+        cs.posterior(counts, 20, 0.0, support={(1, 1): [(1, 2)]})
+    with pytest.raises(ArgumentError, match="support"):
+        cs.posterior(counts, 20, 0.0, support="some")
+    with pytest.raises(ArgumentError, match="draws"):
+        cs.posterior(counts, 20, 0.0, draws=0)
+    with pytest.raises(ArgumentError, match="horizon"):
+        cs.posterior(counts, 0, 0.0)
+    with pytest.raises(ArgumentError, match="start has shape"):
+        cs.posterior(counts, 20, 0.0).sample(1, start=[1.0])
+    with pytest.raises(ContradictionError, match="contradict each other"):
+        cs.posterior(counts_of([[[900, 0], [100, 0]], [[0, 900], [100, 0]]]), 1, 3.0)
+
+
+def test_too_many_draws_to_keep_are_refused(counts):
+    with pytest.raises(ArgumentError, match="draws="):
+        cs.posterior(counts, 20, 0.0, draws=10**6).quantile(0.5)
+
+
+def test_population_counts_work():
+    world = cs.load_world("lavacross-easy")
+    parts = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
+    belief = cs.posterior(parts, 20, -0.1, draws=20)
+    ceilings = cs.value_ceilings(parts, 20, -0.1)
+    lasting = ~ceilings.terminal
+    assert (belief.quantile(1.0).values <= ceilings.values + 0.01)[:, lasting].all()
+    assert "population masses" in belief.summary()
+
+
+def test_counts_by_step_and_admissible_actions():
+    world = cs.load_world("walking-robot")
+    logs = [world.collect(name, 2_000) for name in world.demonstrators]
+    horizon = world.horizon
+    belief = cs.posterior(cs.count(logs, step_indexed=True), horizon, world.model.reward_range[1], draws=20)
+    assert belief.trust.by_state.shape == (len(logs), horizon, len(belief.space.states))
+    (sampled,) = belief.sample(1)
+    assert sampled.steps == horizon
+    found = sampled.optimum(horizon).values[:, : len(belief.space.states)]
+    (planned,) = (sample.q_values.max(axis=-1) for sample in each_draw(belief.model, 1, 0))
+    np.testing.assert_allclose(found, planned, atol=1e-9)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10**6), st.sampled_from(["any", "observed"]), st.floats(0.01, 100.0), st.floats(-5, 5))
+def test_scale_and_offset_of_rewards_do_not_matter(seed, support, factor, offset):
+    counts = random_counts(seed)
+    belief = cs.posterior(counts, 4, 1.5, support=support, draws=5)
+    exact = cs.posterior(scaled(counts, 64.0), 4, 96.0, support=support, draws=5)
+    np.testing.assert_array_equal(exact.mean.q_values, 64 * belief.mean.q_values)
+    other = cs.posterior(scaled(counts, factor), 4, 1.5 * factor, support=support, draws=5)
+    np.testing.assert_allclose(other.mean.q_values, factor * belief.mean.q_values, rtol=1e-9, atol=1e-9 * factor)
+    columns = {name: getattr(counts, name) for name in cs.Counts.COLUMNS}
+    columns |= {"terminated": np.zeros(len(counts), bool), "next_state": np.maximum(counts.next_state, 0)}
+    endless = cs.Counts.combined(counts.space, counts.sources, columns)  # all episodes have the same length
+    belief = cs.posterior(endless, 4, 1.5, support=support, draws=5)
+    moved = cs.posterior(scaled(endless, 1.0, offset), 4, 1.5 + offset, support=support, draws=5)
+    left = np.arange(4, 0, -1)[:, None, None]
+    np.testing.assert_allclose(moved.mean.q_values, belief.mean.q_values + offset * left, atol=1e-9)
+    np.testing.assert_array_equal(moved.probability_optimal, belief.probability_optimal)
