@@ -37,9 +37,8 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "episode ceilings": (1, 1),
     "run": (2, 3),
     "learned table": (2, 3),
-    "training run": (2, 2),
-    "worth": (1, 1),
     "training run": (2, 3),
+    "worth": (1, 1),
     "study": (1, 1),
 }
 """Kind to the oldest version of its format that is read, and the one that is written.

@@ -45,7 +45,8 @@ def run_drawn(rng, shape, world, terminal, start, gaps, sampler):  # type: ignor
         at = _position(sums, first[cell], first[cell + 1], rng.random())
         after = int(after_of[at])
         terminated = after == shape.states or terminal[after]
-        learn_sampled(sampler, Step(h, h + 1, s, x, paid[at], after, terminated))
+        step = Step(h, h + 1, s, x, paid[at], after, terminated, h, terminated, h + 1 == horizon)
+        learn_sampled(sampler, step)
         h += 1
         if terminated or h == horizon or done == steps - 1:
             ends[episodes] = done + 1
