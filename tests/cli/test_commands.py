@@ -489,7 +489,7 @@ def test_the_three_jobs_run_as_they_stand_each_in_a_process_of_its_own(tmp_path)
 
 
 def test_worth_tells_what_logs_save_and_resumes(run, easy, tmp_path):
-    logs, small = [easy / "bad.parquet", easy / "random.csv"], ("--steps", 200, "--seeds", 2)
+    logs, small = [easy / "bad.parquet", easy / "random.parquet"], ("--steps", 200, "--seeds", 2)
     files = ("-o", tmp_path / "worth.csv", "--png", tmp_path / "worth.png", "--folder", tmp_path / "runs")
     code, out, err = run("worth", *logs, *BOUNDED, *small, "--trial", 5, *files)
     assert (code, err) == (0, "")
