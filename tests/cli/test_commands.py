@@ -502,7 +502,7 @@ def test_worth_tells_what_logs_save_and_resumes(run, easy, tmp_path):
     assert code == 0
     assert json.loads(out)["settings"]["steps"] == 200
     run("worth", *logs, *BOUNDED, *small, "-o", tmp_path / "worth.parquet")
-    assert cs.Worth.load(tmp_path / "worth.parquet").as_plain() == json.loads(out)
+    assert json.loads(cs.Worth.load(tmp_path / "worth.parquet").to_json()) == json.loads(out)
     code, _, err = run("worth", *logs, *BOUNDED, *small, "--trial", "-1")
     assert code == 2
     assert "--trial is -1" in err

@@ -178,7 +178,8 @@ def test_interrupted_runs_resume(belief, tmp_path, monkeypatch):
     ran, run = [], worth_module._Simulation.run
     monkeypatch.setattr(worth_module._Simulation, "run", lambda self, seed: ran.append(seed) or run(self, seed))
     told = []
-    more = belief.worth(steps=200, seeds=4, folder=tmp_path, progress=lambda *state: told.append(state))
+    anew = cs.posterior(belief.counts, belief.settings.horizon, belief.settings.reward_bound)
+    more = anew.worth(steps=200, seeds=4, folder=tmp_path, progress=lambda *state: told.append(state))
     assert sorted(ran) == [2, 3]
     assert more.worlds[:2] == first.worlds
     assert [done for done, _, _ in told] == [2, 3, 4]

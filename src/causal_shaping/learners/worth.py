@@ -385,7 +385,7 @@ def simulate_worth(
         "trial": trial,
         "trial_rows": trial * acting,
         "start": words,
-        "posterior": checksum_of(f"{belief.counts.checksum} {belief.settings!r}", [where]),
+        "posterior": checksum_of(belief.checksum, [where]),
     }
     path = None if folder is None else Path(folder)
     if path is not None:
