@@ -44,15 +44,18 @@ def tables_of(rng: np.random.Generator, sources: int, actions: int) -> tuple[Any
 
 
 def drawn_world(rng: np.random.Generator, sources: int, actions: int) -> tuple[Any, Any, Any]:
-    """Return tables P_i(x, o | s) [i, s, x, o] and what actions do [s, x, o], drawn from the prior; and whom to trust."""
+    """Return tables P_i(x, o | s) [i, s, x, o], what actions do [s, x, o], and whom to trust, drawn from the prior."""
     from causal_shaping.beliefs.model import hypotheses
 
     propensity, share, proven = map(
         np.array, zip(*(tables_of(rng, sources, actions) for _ in range(STATES)), strict=True)
     )
-    # A source is refuted in a cell if others prove more mass of an outcome than it shows.
+    tables = np.swapaxes(propensity[..., None] * share, 0, 1)
+    if sources > 1:  # the mean of all is one more guess
+        share = np.concatenate([share, share.mean(axis=1, keepdims=True)], axis=1)
+    # A guess is refuted in a cell if sources prove more mass of an outcome than it says.
     fits = (share >= proven[:, None] - 1e-12).all(axis=-1)  # [s, i, x]
-    held = hypotheses(sources, sources)
+    held = hypotheses(sources, share.shape[1])
     score = held.prior.copy()
     for h in range(1, len(score)):
         here = fits[:, held.component[h]]
@@ -67,14 +70,14 @@ def drawn_world(rng: np.random.Generator, sources: int, actions: int) -> tuple[A
         right = np.broadcast_to(rng.random(shape) >= held.doubt[h], (STATES, actions))
         right = right & (fits[:, c].all(axis=-1, keepdims=True) if held.by_state[h] else fits[:, c])
         law = np.where(right[..., None], share[:, c], law)
-    return np.swapaxes(propensity[..., None] * share, 0, 1), law, int(h)
+    return tables, law, int(h)
 
 
 def logs_of(rng: np.random.Generator, tables: Any, law: Any, after: Any, paid: Any, visits: int, trial: int) -> Any:
     """Return counts of rows from the tables; None if they do not show all outcomes and actions of some state."""
     import causal_shaping as cs
 
-    sources, states, actions, outcomes = tables.shape
+    sources, states, actions, _ = tables.shape
     flat = tables.reshape(sources, states, -1)
     n = rng.multinomial(visits, flat / flat.sum(axis=-1, keepdims=True)).reshape(tables.shape)
     if trial:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import roots_jacobi
 
 import causal_shaping as cs
-from causal_shaping.beliefs._kernels import draw
+from causal_shaping.beliefs._kernels import draw, observe
 from causal_shaping.beliefs.model import Model, room_for
 
 REWARDS = (0.0, 1.0, 2.0, 3.0)
@@ -34,6 +34,16 @@ def model_of(n, only=None, **options):
         prior[only] = 0.0
         model.guess = model.guess._replace(hypotheses=held._replace(prior=prior))
     return model
+
+
+def told(model, online, rewards=REWARDS):
+    """What is known after online[action][outcome], in that order; read like a trial, which raises no alarm."""
+    memory = model.memory(100)
+    memory.against[2] = -1.0
+    for x, o in np.argwhere(np.asarray(online)):
+        for _ in range(online[x][o]):
+            observe(model.shape, model.guess, memory, x, 1, rewards[o], 1.0)
+    return memory
 
 
 def drawn_outcomes(model, draws, cell=0, seed=0, skip=200, rewards=REWARDS, memory=None):

@@ -1,4 +1,4 @@
-"""The posterior as an object: what it says, files, words, errors, and that scale and offset of rewards do not matter."""
+"""The posterior as an object: what it says, files, words, errors; scale and offset of rewards do not matter."""
 
 import json
 
@@ -40,7 +40,7 @@ def test_means_quantiles_and_probabilities_are_those_of_one_set_of_draws(belief)
     np.testing.assert_allclose(belief.mean.q_values, drawn.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(belief.mean.values, drawn.max(axis=-1).mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(belief.quantile(0.9).values, np.quantile(drawn.max(axis=-1), 0.9, axis=0), atol=1e-12)
-    best = np.isclose(drawn, drawn.max(axis=-1, keepdims=True), rtol=0, atol=1e-9)
+    best = drawn == drawn.max(axis=-1, keepdims=True)
     np.testing.assert_allclose(belief.probability_optimal, best.mean(axis=0))
     low, high = belief.quantile(0.1), belief.quantile(0.9)
     assert (low.values <= high.values).all()
@@ -67,7 +67,7 @@ def test_its_mean_orders_the_states_of_hard_in_which_ceilings_mislead():
 
 def test_a_potential_is_a_guess_and_claims_no_bound(belief):
     phi = belief.potential()
-    assert (phi.assumptions, phi.horizon, phi.discount) == ((), 20, 1.0)
+    assert (phi.kind, phi.assumptions, phi.horizon, phi.discount) == ("guess", (), 20, 1.0)
     assert phi.origin == "posterior mean of good, bad, random"
     lasting = ~belief.space.is_terminal
     np.testing.assert_array_equal(phi.values[:, lasting], belief.mean.values[:, lasting])
@@ -112,7 +112,7 @@ def test_trust_is_a_result_and_adds_to_one(belief):
     trust = belief.trust
     assert trust.sources == ("good", "bad", "random")
     assert 0 < trust.nobody < 1
-    assert trust.everywhere.sum() + trust.in_part.sum() + trust.nobody <= 1 + 1e-9
+    assert trust.everywhere.sum() + trust.in_part.sum() + trust.together + trust.nobody == pytest.approx(1)
     known = trust.by_state[~np.isnan(trust.by_state)]
     assert ((known >= 0) & (known <= 1)).all()
     again = cs.Trust.restore(trust.space, json.loads(json.dumps(trust.as_plain())))
@@ -136,7 +136,7 @@ def test_a_trial_shows_which_source_misleads():
 
 
 def test_wrong_arguments_and_contradictions_are_errors(counts):
-    with pytest.raises(ArgumentError, match="reward_max is -0.5, but source"):
+    with pytest.raises(ArgumentError, match=r"reward_max is -0\.5, but source"):
         cs.posterior(counts, 20, -0.5)
     with pytest.raises(ArgumentError, match="support by name"):
         cs.posterior(counts, 20, 0.0, support={(1, 1): [(1, 2)]})

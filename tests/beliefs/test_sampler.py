@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from cells import REWARDS, beta_nodes, counts_of, drawn_outcomes, model_of, moments, polya
+from cells import REWARDS, beta_nodes, counts_of, drawn_outcomes, model_of, moments, polya, told
 from hypothesis import given, settings, strategies as st
 
 import causal_shaping as cs
@@ -86,10 +86,7 @@ def quadrature(n, cell, seen, outcomes, nodes=16):
 def test_the_gibbs_step_has_the_exact_posterior_as_its_limit(online):
     logs = [[[5, 3], [6, 4]]]
     model = model_of(logs, only=NOBODY, rewards=REWARDS[:2])
-    memory = model.memory(100)
-    for o, times in enumerate(online):
-        for _ in range(times):
-            observe(model.shape, model.guess, memory, 0, 1, REWARDS[o], 1.0)
+    memory = told(model, [online])
     found = drawn_outcomes(model, 30_000, rewards=REWARDS[:2], memory=memory)
     mean, variance = quadrature(logs[0], 0, online, 2)
     np.testing.assert_allclose(found.mean(axis=0), mean, atol=0.006)
@@ -99,10 +96,7 @@ def test_the_gibbs_step_has_the_exact_posterior_as_its_limit(online):
 def test_the_gibbs_step_with_two_sources_has_the_posterior_by_importance_sampling_as_its_limit():
     logs, online = np.array([[[5, 2], [6, 4]], [[2, 4], [3, 9]]]), [2, 7]
     model = model_of(logs, only=NOBODY, rewards=REWARDS[:2])
-    memory = model.memory(100)
-    for o, times in enumerate(online):
-        for _ in range(times):
-            observe(model.shape, model.guess, memory, 0, 1, REWARDS[o], 1.0)
+    memory = told(model, [online])
     found = drawn_outcomes(model, 30_000, rewards=REWARDS[:2], memory=memory)
     rng, size = np.random.default_rng(1), 1_000_000
     low = np.zeros((size, 2))
@@ -126,6 +120,7 @@ def test_evidence_is_the_product_of_dirichlet_multinomials_in_any_order(seed):
     guess, online = model.guess, rng.multinomial(6, rng.dirichlet(np.ones(4)), 2)
     rows = [(x, o) for x in range(2) for o in range(4) for _ in range(online[x, o])]
     memory = model.memory(100)
+    memory.against[2] = -1.0  # read like a trial, which raises no alarm
     for i in rng.permutation(len(rows)):
         x, o = rows[i]
         observe(model.shape, guess, memory, x, 1, REWARDS[o], 1.0)
@@ -166,9 +161,7 @@ def test_the_mean_world_is_the_mean_of_the_draws():
 def test_the_mean_world_is_near_the_mean_of_the_draws_after_online_steps():
     logs = [[[60, 30], [20, 50]], [[40, 15], [30, 80]]]
     model = model_of(logs, rewards=REWARDS[:2])
-    memory = model.memory(100)
-    for o in [0] * 12 + [1] * 8:
-        observe(model.shape, model.guess, memory, 0, 1, REWARDS[o], 1.0)
+    memory = told(model, [[12, 8]])
     world = mean_world(model.shape, model.guess, memory)
     mean = np.zeros(2)
     np.add.at(mean, world.paid[: world.first[1]].astype(int), world.chance[: world.first[1]])
@@ -229,13 +222,36 @@ def test_worlds_respect_what_is_proven_and_the_support(seed, chosen):
 
 
 @settings(max_examples=40)
-@given(st.integers(0, 10**6), st.sampled_from(["any", "observed", "observed-action"]), st.sampled_from([1.0, 0.9]))
-def test_values_of_worlds_never_exceed_ceilings_of_the_same_settings(seed, support, discount):
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["any", "observed", "observed-action"]),
+    st.sampled_from([1.0, 0.9]),
+    st.sampled_from([np.inf, 3.0, 1.2, {"a": 1.5}]),
+)
+def test_values_of_worlds_never_exceed_ceilings_of_the_same_settings(seed, support, discount, confounding):
     counts = random_counts(seed)
-    held = {"support": support, "confidence": 0.9, "discount": discount}
+    held = {"support": support, "confidence": 0.9, "discount": discount, "confounding": confounding}
     belief, ceilings = cs.posterior(counts, 4, 1.5, **held), cs.value_ceilings(counts, 4, 1.5, **held)
     for sample in each_draw(belief.model, 5, seed):
         assert (sample.q_values <= ceilings.q_values + 1e-9)[:, ~ceilings.terminal].all()
+
+
+def test_free_mass_respects_the_upper_limits_of_finite_confounding():
+    logs = [[[300, 100, 0], [100, 200, 300]]]
+    drawn = {}
+    for gamma in (1.5, np.inf):
+        model = model_of(logs, rewards=REWARDS[:3], confounding=gamma)
+        drawn[gamma] = drawn_outcomes(model, 500, rewards=REWARDS[:3])
+        np.testing.assert_allclose(drawn[gamma].sum(axis=1), 1)
+    # The first action has a propensity of .4 and shares of 3/4, 1/4 and 0: at most a factor of .4 + .6 * 1.5 = 1.3.
+    guess = model_of(logs, rewards=REWARDS[:3], confounding=1.5).guess
+    assert (guess.upper[:2] > 1.3 * np.array([0.75, 0.25])).all()
+    assert (guess.upper[:2] < 1.3 * np.array([0.75, 0.25]) + 0.2).all()
+    assert guess.rest[0] < 0.03
+    assert (drawn[1.5][:, :2] <= guess.upper[:2] + 1e-9).all()
+    assert (drawn[1.5][:, 2] <= guess.rest[0] + 1e-9).all()
+    assert drawn[np.inf][:, 2].max() > 0.3
+    assert not model_of(logs, rewards=REWARDS[:3]).guess.limited.any()
 
 
 def test_tables_have_the_values_of_the_plan():
@@ -259,10 +275,7 @@ def test_an_unknown_outcome_pays_the_most_and_leads_to_the_best_state():
 def test_trials_count_as_the_agents_own_steps():
     confounded, trial = np.array([[[5, 2, 1], [6, 3, 4]]]), np.array([[[3, 1, 2], [1, 4, 1]]])
     alone = model_of(confounded, rewards=REWARDS[:3])
-    memory = alone.memory(100)
-    for x, o in itertools.product(range(2), range(3)):
-        for _ in range(trial[0, x, o]):
-            observe(alone.shape, alone.guess, memory, x, 1, REWARDS[o], 1.0)
+    memory = told(alone, trial[0])
     both = model_of(np.concatenate([confounded, trial]), rewards=REWARDS[:3], confounding={"b": 1.0})
     assert both.sources == ("a",)
     other = both.memory(0)

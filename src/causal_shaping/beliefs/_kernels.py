@@ -34,6 +34,9 @@ ATTEMPTS = 20
 TINY = 1e-300
 """What the logarithm of a chance of 0 is taken of."""
 
+SAME_VALUE = 2.0**-36
+"""Actions whose values differ by less than this, relative to what rewards differ by, are equally good."""
+
 SAME_REWARD = 2.0**-22
 """Rewards within this of each other, relative to the largest, are one."""
 
@@ -69,6 +72,9 @@ class Guess(NamedTuple):
     fixed: bool  # `lower` are confidence limits; otherwise masses are drawn
     lower: FloatArray  # [log entries], L: its mean, or its limit
     free: FloatArray  # [cells], F = 1 - sum of L
+    limited: BoolArray  # [cells], whether a source of finite Gamma limits masses from above
+    upper: FloatArray  # [log entries], U
+    rest: FloatArray  # [cells], U of all other outcomes together
     weight: FloatArray  # [log entries, components], what each component says of free mass, beside its flat part
     flat: FloatArray  # [cells, components], the flat part; with the weights it adds to 1
     strength: FloatArray  # [cells, components], B, 0 where a component has no data
@@ -131,10 +137,14 @@ def log_mix(ratio, doubt):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def chance_of_trust(ratio, doubt):  # type: ignore[no-untyped-def]
-    """Return (1 - doubt) exp(ratio) / ((1 - doubt) exp(ratio) + doubt)."""
+    """Return (1 - doubt) exp(ratio) / ((1 - doubt) exp(ratio) + doubt), and at most 1 - doubt.
+
+    What happened in a cell takes trust away and does not add to it: an action that is shown in bad noise only has bad
+    luck online too, which is predicted better than by a flat guess, and that would lock the agent out of the cell.
+    """
     if ratio == -np.inf:
         return 0.0
-    return 1.0 / (1.0 + doubt / (1.0 - doubt) * math.exp(-ratio))
+    return 1.0 / (1.0 + doubt / (1.0 - doubt) * math.exp(-min(ratio, 0.0)))
 
 
 @njit(nogil=True)
@@ -338,6 +348,7 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     actions, by_action, fixed, gamma = shape.actions, shape.by_action, guess.fixed, guess.gamma
     n, taken, visits, lower = guess.n, guess.taken, guess.visits, guess.lower
     weight, flat, strength = guess.weight, guess.flat, guess.strength
+    limited, upper, rest = guess.limited, guess.upper, guess.rest
     group_first, group_size, after = memory.group_first, memory.group_size, memory.node_after
     paid, times, head, link, node = memory.node_paid, memory.node_times, memory.head, memory.link, memory.node
     seen, mass, share, total, unknown = memory.seen, memory.mass, memory.share, memory.total, memory.unknown
@@ -376,7 +387,7 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
         k = known + (surprise if unknown[cell] else 0.0)
         at, reward[cell], unseen[cell] = _draw_free(
             rng, head[cell], trusted, worth, part, k, known, group_first[group], weight, after, paid, times, link, node,
-            seen, mass, share, to, chances, pays, at,
+            seen, mass, share, to, chances, pays, at, limited[cell] and not dropped, upper, rest[cell],
         )  # fmt: skip
     first[len(head)] = at
     return hypothesis
@@ -441,14 +452,16 @@ def _draw_proven(  # type: ignore[no-untyped-def]
 @njit(nogil=True)
 def _draw_free(  # type: ignore[no-untyped-def]
     rng, head, trusted, worth, flat, k, known, nodes, weight, after, paid, times, link, node, seen, mass, share, to,
-    chances, pays, at,
+    chances, pays, at, limited, upper, most,
 ):  # fmt: skip
     """Draw what free mass does, and write the transitions of a cell.
 
     The prior of q is that of the `trusted` component, worth so many visits, of which the share `flat` is spread over
-    all k possible outcomes; of these, `known` were seen. Return where the next cell's transitions begin, the mean
-    reward, and the chance of an outcome that nobody has seen.
+    all k possible outcomes; of these, `known` were seen. If masses are `limited`, those of logs have `upper`, and all
+    others `most`. Return where the next cell's transitions begin, the mean reward, and the chance of an outcome that
+    nobody has seen.
     """
+    begin = at
     free, entry = 1.0, head
     while entry >= 0:
         free, entry = free - mass[entry], link[entry]
@@ -498,6 +511,14 @@ def _draw_free(  # type: ignore[no-untyped-def]
                 at += 1
         if left <= 0.0:
             break
+    if limited:
+        others = unseen
+        for i in range(begin, at):
+            others += chances[i]
+        kept = _limit(head, free, others, upper, most, link, mass, share) / max(others, TINY)
+        reward, unseen = reward * kept, unseen * kept
+        for i in range(begin, at):
+            chances[i] *= kept
     entry = head
     while entry >= 0:
         p, i = mass[entry] + free * share[entry], nodes + node[entry]
@@ -507,6 +528,38 @@ def _draw_free(  # type: ignore[no-untyped-def]
             at += 1
         entry = link[entry]
     return at, reward, unseen
+
+
+@njit(nogil=True)
+def _limit(head, free, others, upper, most, link, mass, share):  # type: ignore[no-untyped-def]
+    """Move free mass beyond the upper limits to outcomes of the logs with room, in proportion to it.
+
+    Return what is left to all other outcomes. What the agent alone has seen has no limit.
+    """
+    kept, room, whole, entry = min(others, most), 0.0, 0.0, head
+    beyond = others - kept
+    while entry >= 0:
+        if entry < len(upper):
+            p, limit = mass[entry] + free * share[entry], max(upper[entry], mass[entry])
+            if p > limit:
+                beyond += p - limit
+                share[entry] = (limit - mass[entry]) / free
+            else:
+                room += limit - p
+            whole += mass[entry] + free * share[entry]
+        entry = link[entry]
+    if beyond <= 0.0 or free <= 0.0:
+        return kept
+    gain, entry = (min(1.0, beyond / room) if room > 0.0 else 0.0), head
+    # Limits that leave no room for all mass, by sampling error alone, give way in proportion.
+    spare = max(beyond - room, 0.0) / max(whole + min(room, beyond), TINY)
+    while entry >= 0:
+        if entry < len(upper):
+            p = mass[entry] + free * share[entry]
+            p += gain * max(max(upper[entry], mass[entry]) - p, 0.0)
+            share[entry] = (p * (1.0 + spare) - mass[entry]) / free
+        entry = link[entry]
+    return kept
 
 
 @njit(nogil=True)
@@ -522,9 +575,15 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
     """Write optimal Q-values of a drawn world for each step: float64 [steps, states, actions].
 
     An outcome that nobody has seen pays `reward_max` and leads to the best state that was met so far, or to an end, if
-    episodes can end.
+    episodes can end. Of actions that are equally good but for rounding, all get the same value.
     """
     horizon, states, actions = q_values.shape
+    lowest = shape.reward_max
+    if len(memory.edges):
+        lowest = min(lowest, memory.edges[0])
+    elif memory.sizes[2]:
+        lowest = min(lowest, memory.level[: memory.sizes[2]].min())
+    slack = SAME_VALUE * horizon * (shape.reward_max - lowest)
     first, after, _, chance, reward, unknown, _ = drawn
     met, can_end, any_met = memory.met, memory.sizes[3] > 0, memory.met.any()
     values, best = np.zeros(states + 1), 0.0  # of the next step; an end is worth 0
@@ -548,6 +607,9 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
                 earned = reward[cell] + shape.discount * earned + unknown[cell] * surprise
                 q_values[h, s, x] = earned
                 value = max(value, earned)
+            for x in range(actions):
+                if q_values[h, s, x] >= value - slack:
+                    q_values[h, s, x] = value
             now[s] = value
             if met[s] or not any_met:
                 best = max(best, value)

@@ -49,9 +49,6 @@ DRAWS = 200
 MOST_BYTES = 2**31
 """Values of all draws that would take more memory than this are not kept."""
 
-AS_GOOD = 1e-9
-"""Actions are equally good if their values differ by less than this, relative to all there are."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Result):
@@ -145,7 +142,7 @@ class Posterior(Result):
         for done, sample in enumerate(each_draw(self.model, self.draws, 0), 1):
             found = sample.q_values
             most = found.max(axis=-1)
-            best += found >= (most - AS_GOOD * float(np.ptp(found[np.isfinite(found)])))[..., None]
+            best += found == most[..., None]
             q_values += found
             values += most
             progress(done, self.draws, "Drawing worlds")
@@ -208,6 +205,7 @@ class Posterior(Result):
             self.space,
             discount=self.settings.discount,
             origin=f"posterior {what} of {', '.join(self.counts.sources)}",
+            kind="guess",
         )
 
     @property

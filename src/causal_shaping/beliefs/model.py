@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from causal_shaping.beliefs._kernels import BLUNT, STICKS, Drawn, Guess, Hypothe
 from causal_shaping.bounds._masses import Evidence
 from causal_shaping.bounds.settings import CEILING, Settings
 from causal_shaping.bounds.support import reward_keys, terminal_states, unrestricted_cells
-from causal_shaping.data.arrays import FloatArray, LongArray, groups
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, groups
 from causal_shaping.data.counts import MAX_REWARDS, Counts
 from causal_shaping.data.space import Space
 
@@ -41,6 +41,9 @@ def empty_guess(cells: int, places: int) -> Guess:
         fixed=False,
         lower=np.zeros(0),
         free=np.ones(cells),
+        limited=np.zeros(cells, dtype=np.bool_),
+        upper=np.zeros(0),
+        rest=np.ones(cells),
         weight=none,
         flat=np.zeros((cells, 0)),
         strength=np.zeros((cells, 0)),
@@ -49,6 +52,15 @@ def empty_guess(cells: int, places: int) -> Guess:
         hypotheses=hypotheses(0, 0),
         most=0,
     )
+
+
+class Limits(NamedTuple):
+    """Limits of masses; the upper ones count in cells that are `limited`."""
+
+    lower: FloatArray  # [log entries]
+    limited: BoolArray  # [cells]
+    upper: FloatArray  # [log entries]
+    rest: FloatArray  # [cells], of all outcomes that are no entries, together
 
 
 class Model:
@@ -141,8 +153,8 @@ class Model:
         n, taken, visits = (np.ascontiguousarray(table[:, confounded]) for table in (n, taken, visits))
         gammas = gammas[confounded]
         self._allow(counts, settings, taken)
-        lower = self._limits(evidence, cell, node_of, entry_cell) if settings.confidence is not None else None
-        self.guess = self._guesses(n, taken, visits, gammas, entry_cell, lower)
+        limits = self._limits(evidence, entry_cell) if settings.confidence is not None else None
+        self.guess = self._guesses(n, taken, visits, gammas, entry_cell, limits)
 
     def _allow(self, counts: Counts, settings: Settings, taken: FloatArray) -> None:
         """Find out where an outcome that nobody has seen is possible: where the support allows anything."""
@@ -156,23 +168,30 @@ class Model:
             self.unknown[part] = anything.ravel()
         self.unknown |= tried == 0
 
-    def _limits(self, evidence: Evidence, cell: LongArray, node_of: LongArray, entry_cell: LongArray) -> FloatArray:
-        """Return lower confidence limits of the masses of the entries."""
-        shape = self.shape
-        result = np.zeros(len(entry_cell))
+    def _limits(self, evidence: Evidence, entry_cell: LongArray) -> Limits:
+        """Return confidence limits of the masses of the entries."""
+        shape, cells = self.shape, self.cells
+        found = Limits(
+            np.zeros(len(entry_cell)), np.zeros(cells, dtype=np.bool_), np.ones(len(entry_cell)), np.ones(cells)
+        )
         for t in range(shape.steps):
             masses = evidence.masses(t if evidence.counts.step_indexed else None)
-            row_cell = np.repeat(masses.state.astype(np.int64) * shape.actions + masses.action, np.diff(masses.first))
-            row_cell += t * shape.states * shape.actions
+            cell_of = masses.state.astype(np.int64) * shape.actions + masses.action + t * shape.states * shape.actions
+            row_cell = np.repeat(cell_of, np.diff(masses.first))
             group = row_cell if shape.by_action else row_cell // shape.actions
+            if len(masses.upper):
+                found.limited[cell_of], found.rest[cell_of] = True, masses.rest
             for o in range(len(row_cell)):
                 begin, end = self.node_first[group[o]], self.node_first[group[o] + 1]
                 same = (self.node_after[begin:end] == masses.after[o]) & (
                     self.node_level[begin:end] == masses.reward[o]
                 )
-                entries = slice(self.first_entry[row_cell[o]], self.first_entry[row_cell[o] + 1])
-                result[entries][self.node[entries] == np.flatnonzero(same)[0]] += masses.lower[o]
-        return result
+                entries = np.arange(self.first_entry[row_cell[o]], self.first_entry[row_cell[o] + 1])
+                entry = entries[self.node[entries] == np.flatnonzero(same)[0]]
+                found.lower[entry] += masses.lower[o]
+                if len(masses.upper):
+                    found.upper[entry] = masses.upper[o]
+        return found
 
     def _guesses(
         self,
@@ -181,7 +200,7 @@ class Model:
         visits: FloatArray,
         gammas: FloatArray,
         entry_cell: LongArray,
-        limits: FloatArray | None,
+        limits: Limits | None,
     ) -> Guess:
         """Return what each component says of free mass, and how sharply its hypothesis is tested."""
         shape, cells, sources = self.shape, self.cells, n.shape[1]
@@ -196,7 +215,7 @@ class Model:
         share = n / (here + 1.0)
         each = share * (propensity + (1.0 - propensity) / gammas) if sources else np.zeros((len(n), 0))
         by = each.argmax(axis=1) if sources else np.zeros(len(n), dtype=np.int64)
-        lower = each.max(axis=1, initial=0.0) if limits is None else limits
+        lower = each.max(axis=1, initial=0.0) if limits is None else limits.lower
         proven = np.bincount(entry_cell, lower, minlength=cells)
         lower = lower / np.maximum(proven, 1.0)[entry_cell]
         free = np.maximum(1.0 - np.bincount(entry_cell, lower, minlength=cells), 0.0)
@@ -244,6 +263,7 @@ class Model:
         one = np.ones(cells)
         sharpness[:, -1] = _sharpness(lower, no_weight, one, free, uncertain, entry_cell, k, one)
         self.refuted = refuted
+        above = limits or _upper_limits(n, taken, visits, gammas, entry_cell, lower, shape.actions)
         return Guess(
             n=n,
             taken=taken,
@@ -252,6 +272,9 @@ class Model:
             fixed=limits is not None,
             lower=lower,
             free=free,
+            limited=above.limited,
+            upper=above.upper,
+            rest=above.rest,
             weight=weight,
             flat=flat,
             strength=strength,
@@ -334,15 +357,13 @@ def _padded(values: Any, size: int) -> Any:
     return result
 
 
-FULL, PARTLY, BY_CELL = 0.2, 0.2, 0.6
-"""What is believed of a component before anything is seen: right everywhere, in some states, in some cells."""
-
 FULL_DOUBT = 1e-6
-STATE_DOUBTS = (0.1, 0.3, 0.5, 0.8)
-CELL_DOUBTS = (0.1, 0.3)
-"""How likely a component is to mislead in a cell, a state, a cell; all equally likely.
+"""How likely a component is to mislead in a cell, if it is right everywhere; one half of its prior."""
 
-A smaller doubt of cells would be refuted late, and make the agent try everything in the meantime; with a larger one it
+CELL_DOUBTS = (0.1, 0.3)
+"""The same if it is right in some cells only; the other half, all equally likely.
+
+A smaller doubt would be refuted late, and make the agent try everything in the meantime; with a larger one alone it
 would give up trying before it has found the one action that logs make look bad.
 """
 
@@ -352,9 +373,8 @@ def hypotheses(sources: int, components: int) -> Hypotheses:
     rows = [(0.5 if components else 1.0, -1, 0.5, False, False)]
     for c in range(components):
         each = 0.5 / components
-        rows.append((each * FULL, c, FULL_DOUBT, False, False))
-        rows += [(each * PARTLY / len(STATE_DOUBTS), c, doubt, True, True) for doubt in STATE_DOUBTS]
-        rows += [(each * BY_CELL / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
+        rows.append((each / 2, c, FULL_DOUBT, False, False))
+        rows += [(each / 2 / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
     prior, component, doubt, by_state, blunt = zip(*rows, strict=True)
     return Hypotheses(
         np.log(prior),
@@ -363,6 +383,39 @@ def hypotheses(sources: int, components: int) -> Hypotheses:
         np.array(by_state),
         np.array(blunt),
     )
+
+
+def _upper_limits(
+    n: FloatArray,
+    taken: FloatArray,
+    visits: FloatArray,
+    gammas: FloatArray,
+    entry_cell: LongArray,
+    lower: FloatArray,
+    actions: int,
+) -> Limits:
+    """Return what sources of finite Gamma allow at most, `REFUTED` standard errors above what their shares say."""
+    cells = len(taken)
+    found = Limits(lower, np.zeros(cells, dtype=np.bool_), np.ones(len(n)), np.ones(cells))
+    for c in np.flatnonzero(np.isfinite(gammas)):
+        known = np.bincount(entry_cell, n[:, c], minlength=cells)
+        here = (taken[:, c] > 0) & (known == taken[:, c])  # unknown outcomes may have been anything
+        seen = visits[np.arange(cells) // actions, c]
+        propensity = taken[:, c] / np.maximum(seen, 1.0)
+        propensity = np.maximum(propensity - REFUTED * np.sqrt(propensity * (1 - propensity) / (seen + 1.0)), 0.0)
+        factor = propensity + (1.0 - propensity) * gammas[c]
+
+        def most(share: FloatArray, times: FloatArray) -> FloatArray:
+            error = np.sqrt((share * (1 - share) + 1.0 / (times + 1.0)) / (times + 1.0))
+            return np.asarray(np.minimum(share + REFUTED * error, 1.0))
+
+        share = n[:, c] / np.maximum(taken[entry_cell, c], 1.0)
+        upper = most(share, taken[entry_cell, c]) * factor[entry_cell]
+        rest = most(np.zeros(cells), taken[:, c]) * factor
+        found.limited[here] = True
+        found.upper[:] = np.where(here[entry_cell], np.minimum(found.upper, upper), found.upper)
+        found.rest[:] = np.where(here, np.minimum(found.rest, rest), found.rest)
+    return found
 
 
 def _pool(n: FloatArray, known: FloatArray, entry_cell: LongArray) -> tuple[FloatArray, float, Any]:

@@ -38,7 +38,8 @@ class Trust(Result):
         everywhere: float64 [sources], the probability that a source is right in all states.
         in_part: float64 [sources], the probability that it is right in some states and misleads in others, and that
             no other source is the one to follow.
-        nobody: the probability that none of them is right: what they suggest beyond what they prove is ignored.
+        together: the probability that not one of them, but their mean is right, everywhere or in part.
+        nobody: the probability that none of this holds: what they suggest beyond what they prove is ignored.
         by_state: float64 [sources, states], or [sources, steps, states] for counts by step: the probability that a
             source is right in a state; NaN where it has no data.
         refuted: int32 [sources], of how many actions in states other sources prove that it misleads.
@@ -48,6 +49,7 @@ class Trust(Result):
     sources: tuple[str, ...]
     everywhere: FloatArray
     in_part: FloatArray
+    together: float
     nobody: float
     by_state: FloatArray
     refuted: IntArray
@@ -73,7 +75,10 @@ class Trust(Result):
             if self.refuted[i]:
                 line += f"; of {self.refuted[i]:,} actions in states other sources prove that it misleads"
             lines.append(f"{line}.{self._doubts(i)}")
-        return "\n".join([*lines, f"None of them is right: {_chance(self.nobody)}."])
+        if self.together > 0:
+            lines.append(f"Their mean is right, everywhere or in part: {_chance(self.together)}.")
+        lines.append(f"None of this holds: {_chance(self.nobody)}.")
+        return "\n".join(lines)
 
     def _doubts(self, source: int) -> str:
         """Return the states in which a source that is trusted elsewhere misleads."""
@@ -104,6 +109,7 @@ class Trust(Result):
             "sources": list(self.sources),
             "everywhere": self.everywhere.tolist(),
             "in_part": self.in_part.tolist(),
+            "together": self.together,
             "nobody": self.nobody,
             "by_state": [None if np.isnan(p) else p for p in self.by_state.ravel().tolist()],
             "shape": list(self.by_state.shape),
@@ -113,7 +119,7 @@ class Trust(Result):
     @classmethod
     def restore(cls, space: Space, held: Mapping[str, Any]) -> Self:
         """Return the trust that `as_plain` gave."""
-        plain = {name: held[name] for name in ("everywhere", "in_part", "nobody", "refuted")}
+        plain = {name: held[name] for name in ("everywhere", "in_part", "together", "nobody", "refuted")}
         by_state = np.array(held["by_state"], dtype=np.float64).reshape(held["shape"])  # None is NaN
         return cls(space, tuple(held["sources"]), **plain, by_state=by_state)
 
@@ -131,12 +137,13 @@ def trust_of(model: Model, memory: Memory) -> Trust:
     """Return how far each source is trusted, after what an agent has seen."""
     guess, sources, shape = model.guess, len(model.sources), model.shape
     held, chance = guess.hypotheses, belief(guess, memory)
-    everywhere, in_part = np.zeros(sources), np.zeros(sources)
+    everywhere, in_part, together = np.zeros(sources), np.zeros(sources), 0.0
     has: BoolArray = np.greater(guess.strength, 0.0).reshape(model.places, shape.actions, -1)
     by_state = np.zeros((sources, model.places))
     for h in range(1, len(chance)):
         c = int(held.component[h])
-        if c >= sources:
+        if c >= sources:  # the pool
+            together += float(chance[h])
             continue
         (in_part if held.blunt[h] else everywhere)[c] += chance[h]
         ratio, doubt = (memory.state_ratio if held.by_state[h] else memory.ratio)[:, c], float(held.doubt[h])
@@ -153,6 +160,7 @@ def trust_of(model: Model, memory: Memory) -> Trust:
         model.sources,
         everywhere,
         in_part,
+        together,
         float(chance[0]),
         by_state.reshape(sources, *layers),
         model.refuted[:, :sources].sum(axis=0).astype(np.int32),

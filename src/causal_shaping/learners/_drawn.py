@@ -11,7 +11,7 @@ from causal_shaping.beliefs import _kernels as beliefs
 from causal_shaping.beliefs.wide import Outcomes
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.learners._kernels import Step
-from causal_shaping.learners._posterior import begin_sampled, learn_sampled
+from causal_shaping.learners._posterior import learn_sampled, plan_if_needed
 from causal_shaping.worlds.simulate import pick
 
 
@@ -36,8 +36,7 @@ def run_drawn(rng, shape, world, terminal, start, gaps, sampler):  # type: ignor
     ends, episodes, h, total = np.empty(steps, dtype=np.int64), 0, 0, 0.0
     s = pick(start, rng.random())
     for done in range(steps):
-        if h == 0:
-            begin_sampled(sampler)
+        plan_if_needed(sampler, h, h, s)
         x = sampler.q_values[h, s].argmax()
         total += costs[h, s, x]
         regret[done] = total

@@ -10,7 +10,7 @@ from numba.extending import overload
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
-from causal_shaping.learners._posterior import Sampler, begin_sampled, learn_sampled, recommend_sampled
+from causal_shaping.learners._posterior import Sampler, learn_sampled, plan_if_needed, recommend_sampled
 from causal_shaping.shaping._monitor import CODE, NOTHING, VOID, monitor_step
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.worlds.simulate import pick
@@ -165,10 +165,10 @@ def watch_step(agent, step):  # type: ignore[no-untyped-def]
         visits[:] = 0
 
 
-def begin_episode(agent: Any) -> None:
-    """Let a learner prepare for an episode: one that samples may plan anew."""
+def before_step(agent: Any, h: int, layer: int, s: int) -> None:
+    """Let a learner prepare for a step: one that samples may plan anew."""
     if isinstance(agent, Sampler):
-        begin_sampled(agent)
+        plan_if_needed(agent, h, layer, s)
 
 
 def learn(agent: Any, step: Step) -> None:
@@ -193,9 +193,11 @@ def _samples(agent: Any) -> bool:
 # The same for compiled code, which chooses by the type: a learner's kernels are compiled only if it is used.
 
 
-@overload(begin_episode)
-def _begin_episode(agent):  # type: ignore[no-untyped-def]
-    return (lambda agent: begin_sampled(agent)) if _samples(agent) else (lambda agent: None)
+@overload(before_step)
+def _before_step(agent, h, layer, s):  # type: ignore[no-untyped-def]
+    if _samples(agent):
+        return lambda agent, h, layer, s: plan_if_needed(agent, h, layer, s)
+    return lambda agent, h, layer, s: None
 
 
 @overload(learn)
@@ -231,9 +233,8 @@ def run_tables(rng, tables, agent, q_values, course, rows):  # type: ignore[no-u
     episodes, saved, h, earned = 0, 0, 0, 0.0
     s = pick(start, rng.random())
     for done in range(1, steps + 1):
-        if h == 0:
-            begin_episode(agent)
         layer, below = (h, h + 1) if step_indexed else (0, 0)
+        before_step(agent, h, layer, s)
         x = q_values[layer, s].argmax()
         regret[done - 1] = gaps[layer, s, x]
         u = pick(noise[s], rng.random())

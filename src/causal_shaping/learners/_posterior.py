@@ -1,11 +1,13 @@
 """The learner that samples: it draws a world from what it believes, plans in it, and acts on the plan.
 
 Before an episode it draws and plans anew if that can matter: if visits of some (s, x) have grown enough since the last
-plan. What happens in the episode is counted, and judges the hypotheses of trust; see `causal_shaping.beliefs`.
+plan; in an episode, if it is about to repeat an action whose visits have doubled. What happens is counted, and judges
+the hypotheses of trust; see `causal_shaping.beliefs`.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.beliefs.model import Model, room_for
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners._problem import Problem
 
 GROWTH = 0.02
@@ -83,13 +85,39 @@ def sampler_of(model: Model, steps: int, seed: int, admissible: BoolArray, step_
     )
 
 
+def alarm_of(sampler: Sampler) -> int | None:
+    """Return the number of steps at which the learner dropped the logs, and warn of it; None if it kept them."""
+    alarm = int(sampler.memory.against[1])
+    if not alarm:
+        return None
+    warnings.warn(
+        f"What the agent saw in its first {alarm:,} steps contradicts the logs: its own visits alone predict it more "
+        "than 20 times better. Either a source is more confounded than declared, or the world is not that of the logs, "
+        "or a hidden cause lasts over the episode. The learner dropped the logs and went on without.",
+        ShapingWarning,
+        stacklevel=3,
+    )
+    return alarm
+
+
 @njit(nogil=True)
-def begin_sampled(sampler: Any) -> None:
-    """Draw a world and plan in it, if that can matter."""
-    if sampler.state[0] == 0:
+def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
+    """Draw a world and plan in it, if that can matter: before an episode, or before a step is repeated.
+
+    In an episode, an action is not repeated on a plan that knew less than half of its visits: what was hoped of it may
+    be refuted by now.
+    """
+    shape = sampler.shape
+    if h > 0:
+        cell = ((layer if shape.steps > 1 else 0) * shape.states + s) * shape.actions
+        cell += sampler.q_values[layer, s].argmax()
+        planned = sampler.planned[cell]
+        if sampler.memory.total[cell] < max(1.0, 2.0 * planned):
+            return
+    elif sampler.state[0] == 0:
         return
-    beliefs.draw(sampler.rng, sampler.shape, sampler.guess, sampler.memory, sampler.drawn)
-    beliefs.plan(sampler.shape, sampler.memory, sampler.drawn, sampler.admissible, sampler.terminal, sampler.plan)
+    beliefs.draw(sampler.rng, shape, sampler.guess, sampler.memory, sampler.drawn)
+    beliefs.plan(shape, sampler.memory, sampler.drawn, sampler.admissible, sampler.terminal, sampler.plan)
     sampler.q_values[:] = sampler.plan[: len(sampler.q_values)]
     sampler.planned[:] = sampler.memory.total
     sampler.state[0] = 0

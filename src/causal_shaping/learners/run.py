@@ -54,9 +54,10 @@ class Run(Result):
         policies: int32 [checkpoints, states], or [checkpoints, steps, states]: the best actions at each checkpoint.
         recommended: int32 [states] or [steps, states], the actions to take once learning is over; the same as `policy`
             for every learner that is a `Rule`.
-        alarm: the number of steps at which what the learner saw contradicted the ceilings; it dropped them and began
-            again with a potential of 0 and without clip, so that `visits` are those since. None without an alarm, and
-            without a monitor: that takes ceilings with a `reward_min`, see `causal_shaping.shaping.monitor`.
+        alarm: the number of steps at which what the learner saw contradicted what it had from logs, and it dropped
+            that. Ceilings: it began again with a potential of 0 and without clip, so that `visits` are those since;
+            they are tested if they have a `reward_min`, see `causal_shaping.shaping.monitor`. A posterior: it went on
+            with what it saw itself. None without an alarm.
         trust: how far the learner "posterior" trusted each source of the logs in the end; None without logs, and for
             other learners.
         logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
@@ -130,7 +131,9 @@ class Run(Result):
             f"{self._what} of at most {self.horizon}, {table}, discount {self.discount:g}",
             f"Constants changed: {', '.join(changed)}" if changed else "",
             f"Return, mean of the last tenth of the episodes: {self.mean_return:.4g}",
-            f"The ceilings were contradicted after {self.alarm:,} steps, and dropped" if self.alarm is not None else "",
+            f"What the logs had said was contradicted after {self.alarm:,} steps, and dropped"
+            if self.alarm is not None
+            else "",
             f"Cumulative {self._regret}" if self._regret else "Regret: not known, since the optimum is not",
             "" if self.trust is None else self.trust.summary(),
         ]

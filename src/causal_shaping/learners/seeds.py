@@ -21,6 +21,7 @@ import numpy as np
 
 from causal_shaping._checks import check_integer
 from causal_shaping._progress import Progress, no_progress
+from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of
 from causal_shaping.data.potential import Potential
@@ -126,7 +127,7 @@ class Seeds(Result):
 
 def train_seeds(
     world: World | gym.Env[Any, Any],
-    potential: Potential | Ceilings | None = None,
+    potential: Posterior | Potential | Ceilings | None = None,
     *,
     learner: str | Rule | None = None,
     steps: int = 20_000,
@@ -162,7 +163,7 @@ def train_seeds(
         "tables": _tables(world) if isinstance(world, World) else repr(world.spec),
         "horizon": horizon,
         "learner": name,
-        "rule": asdict(rule),
+        "rule": None if rule is None else asdict(rule),
         "steps": steps,
         "step_indexed": step_indexed,
         "potential": None if potential is None else potential.checksum,
@@ -173,7 +174,7 @@ def train_seeds(
     options: dict[str, Any] = {"steps": steps, "step_indexed": step_indexed, "horizon": horizon}
 
     def one(seed: int) -> None:
-        run = train(world, potential, learner=rule, seed=seed, **options)
+        run = train(world, potential, learner=name if rule is None else rule, seed=seed, **options)
         _keep(run, _result(run, world), path)
 
     progress(len(wanted) - len(missing), len(wanted), what)

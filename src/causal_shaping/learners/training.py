@@ -24,7 +24,7 @@ from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners import _kernels as kernels
 from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Step, Tabular, Track, Watched
-from causal_shaping.learners._posterior import Sampler, model_for, sampler_of
+from causal_shaping.learners._posterior import Sampler, alarm_of, model_for, sampler_of
 from causal_shaping.learners._problem import Problem
 from causal_shaping.learners._setting import prepare, watched
 from causal_shaping.learners.rules import Rule, as_belief, as_potential, choose
@@ -120,7 +120,9 @@ def train(
     if monitor is not None:
         alarm = monitor.report().alarm_step
         monitor.tell(stacklevel=2, ended="The learner dropped them and began again with a potential of 0.")
-    if rule is not None:
+    if isinstance(agent, Sampler):
+        alarm = alarm_of(agent)
+    else:
         _warn_of_clip(setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
     found = kernels.recommend(agent)
     known = np.where(problem.admissible, found, np.nan)
@@ -198,8 +200,7 @@ def _play(
     for done in range(1, course.steps + 1):
         layer, below = (h, h + 1) if course.step_indexed else (0, 0)
         excluded = problem.excluded(s, info)
-        if h == 0:
-            kernels.begin_episode(agent)
+        kernels.before_step(agent, h, layer, s)
         if excluded is not None:
             q_values[:, s, excluded] = -np.inf
         x = int(q_values[layer, s].argmax())

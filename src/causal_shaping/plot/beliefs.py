@@ -56,12 +56,13 @@ def draw_trust(trust: Trust, ax: Any = None, *, source: str | None = None, world
         values = np.where(np.isnan(by_step), np.inf, by_step).min(axis=0)
         title = f"Probability that {source} is right"
         return draw_states(trust.space, values, np.isinf(values), title, ax, world, (0.0, 1.0))
-    (axes,) = panels(ax, size=(6.0, 1.2 + 0.5 * (len(trust.sources) + 1)))
+    (axes,) = panels(ax, size=(6.0, 1.2 + 0.5 * (len(trust.sources) + 2)))
     rows = np.arange(len(trust.sources))
     axes.barh(rows, trust.everywhere, color=FLOOR, label="right everywhere")
     axes.barh(rows, trust.in_part, left=trust.everywhere, color=CEILING, label="right in part")
-    axes.barh([len(rows)], [trust.nobody], color=SOFT, label="nobody is right")
-    axes.set_yticks(range(len(rows) + 1), [*map(text, trust.sources), "nobody"])
+    others = {"their mean": trust.together, "nobody": trust.nobody}
+    axes.barh(len(rows) + np.arange(2), list(others.values()), color=SOFT)
+    axes.set_yticks(range(len(rows) + 2), [*map(text, trust.sources), *others])
     axes.set(xlim=(0, 1), xlabel="probability", title="Which source is trusted")
     axes.invert_yaxis()
     axes.legend(frameon=False, loc="lower right")

@@ -1,0 +1,110 @@
+"""The learner that samples: the compiled and the plain path agree, and neither scale nor offset of rewards matters."""
+
+from dataclasses import replace
+
+import hard_worlds
+import numpy as np
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.worlds import World
+
+pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
+EASY = cs.load_world("lavacross-easy")
+FIELDS = ("q_values", "values", "visits", "step_regret", "policies", "recommended")
+
+
+def restricted():
+    """A world in which some actions do not exist in some states."""
+    model = EASY.model
+    mask = np.ones((len(EASY.states), 5), dtype=bool)
+    mask[1::2, [0, 4]] = False
+    tables = (model.next_state, model.reward, model.noise, model.terminal, model.start)
+    known = cs.TabularCMDP(*tables, model.states, model.actions, model.space.columns, admissible=mask)
+    betas = {}
+    for name, beta in EASY.demonstrators.items():
+        inside = (beta + 1e-3) * known.space.is_admissible[:, None, :]
+        betas[name] = inside / inside.sum(-1, keepdims=True)
+    return replace(EASY, model=known, demonstrators=betas)
+
+
+def belief_of(world, **options):
+    step_indexed = options.pop("step_indexed", False)
+    logs = [world.collect(name, 3_000) for name in world.demonstrators]
+    counts = cs.count(logs, step_indexed=step_indexed)
+    return cs.posterior(counts, world.horizon, world.model.reward_range[1], **options)
+
+
+WAYS = {
+    "without logs": (EASY, None, {}),
+    "without logs, by step": (EASY, None, {"step_indexed": True}),
+    "with logs": (EASY, {}, {}),
+    "with logs, by step": (EASY, {"step_indexed": True}, {"step_indexed": True}),
+    "discount, anything may follow": (EASY, {"support": "any", "discount": 0.9}, {}),
+    "limits, a trial": (EASY, {"confidence": 0.9, "confounding": {"random": 1.0}}, {}),
+    "admissible actions": (restricted(), {}, {}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_compiled_and_the_plain_path_learn_the_same_bit_for_bit(way):
+    world, logs, more = WAYS[way]
+    belief = None if logs is None else belief_of(world, **logs)
+    options = {"learner": "posterior", "steps": 500, "seed": 3, "checkpoints": [200], **more}
+    run = cs.train(world, belief, **options)
+    played = cs.train(world, belief, compiled=False, **options)
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(run, field), getattr(played, field), err_msg=field)
+    if belief is not None:
+        np.testing.assert_array_equal(run.trust.by_state, played.trust.by_state)
+    assert (run.visits[..., ~world.space.is_admissible] == 0).all()
+
+
+def test_a_run_tells_whom_the_learner_trusted_in_the_end_and_keeps_it_in_its_file(tmp_path):
+    world = hard_worlds.KINDS["hostile"](3)
+    belief = cs.posterior(hard_worlds.counts_of(world), world.horizon, max(hard_worlds.REWARDS))
+    run = cs.train(world, belief, learner="posterior", steps=3_000)
+    assert run.trust.sources == belief.counts.sources
+    assert run.trust.everywhere.sum() < 0.5 * belief.trust.everywhere.sum()
+    assert "None of this holds" in run.summary()
+    run.save(tmp_path / "run.parquet")
+    again = cs.Run.load(tmp_path / "run.parquet")
+    np.testing.assert_array_equal(again.trust.by_state, run.trust.by_state)
+    assert again.trust.summary() == run.trust.summary()
+    assert cs.train(world, None, learner="posterior", steps=100).trust is None
+    assert cs.train(world, None, learner="q-ucb", steps=100).trust is None
+
+
+def fixed_length(factor=1.0, offset=0.0):
+    """A world without ends: every episode has the same length."""
+    rng = np.random.default_rng(4)
+    states, actions, noises = 4, 3, 3
+    next_state = rng.integers(0, states, (states, actions, noises))
+    reward = rng.integers(0, 9, (states, actions, noises)) / 8 * factor + offset
+    noise, beta = rng.dirichlet(np.ones(noises), states), rng.dirichlet(np.full(actions, 0.5), (states, noises))
+    model = cs.TabularCMDP(next_state, reward, noise, np.zeros(states, bool), np.full(states, 1 / states))
+    return World("random", "Random", model, 6, ("a", "b", "c"), {"demonstrator": beta})
+
+
+@pytest.mark.parametrize("logs", [False, True])
+@pytest.mark.parametrize(("factor", "offset"), [(64.0, 0.0), (1 / 64, 0.0), (0.37, 0.0), (1.0, -3.0), (1.0, 8.0)])
+def test_scale_and_offset_of_rewards_do_not_change_what_the_learner_does(factor, offset, logs):
+    runs = []
+    for world in (fixed_length(), fixed_length(factor, offset)):
+        belief = belief_of(world) if logs else None
+        runs.append(cs.train(world, belief, learner="posterior", steps=2_000, record=True))
+    for column in ("state", "action"):
+        np.testing.assert_array_equal(getattr(runs[0].logs, column), getattr(runs[1].logs, column))
+    left = 6 * offset
+    if factor in (64.0, 1 / 64):
+        np.testing.assert_array_equal(runs[1].q_values, factor * runs[0].q_values)
+    np.testing.assert_allclose(runs[1].q_values, factor * runs[0].q_values + left, rtol=1e-9)
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_many_seeds_are_trained_by_the_same_learner(tmp_path, logs):
+    belief = belief_of(EASY) if logs else None
+    found = cs.train_seeds(EASY, belief, learner="posterior", steps=300, seeds=range(2), folder=tmp_path)
+    alone = cs.train(EASY, belief, learner="posterior", steps=300, seed=1)
+    assert found.settings["learner"] == "posterior"
+    assert found.results[1].regret == alone.step_regret[-1]
