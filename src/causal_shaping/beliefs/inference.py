@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from causal_shaping.io.container import Contents
+    from causal_shaping.learners.worth import Worth
 
 KIND = "posterior"
 
@@ -245,6 +246,36 @@ class Posterior(Result):
         gammas = {name: float(gamma) for name, gamma in held["confounding"].items()}
         settings = Settings(**{name: held[name] for name in names}, confounding=gammas)
         return cls(counts_from(contents), settings, held["draws"])
+
+    def worth(
+        self,
+        *,
+        steps: int = 20_000,
+        seeds: int | Iterable[int] = 40,
+        start: Any = None,
+        trial: int = 0,
+        folder: str | os.PathLike[str] | None = None,
+        progress: Progress = no_progress,
+    ) -> Worth:
+        """Return what the logs are expected to save the learner "posterior": regret and episodes, by simulation.
+
+        Worlds are drawn that agree with what the logs prove, from a wider prior than this one, worlds among them in
+        which the logs are set against the truth; in each of them the learner runs with the logs and without.
+
+        Args:
+            steps: the budget of environment steps.
+            seeds: how many worlds to draw, or the seeds to draw them by.
+            start: the state in which episodes start, or a mapping of states to weights; by default as far as the logs
+                tell.
+            trial: ask also what a randomised source would add that has so many rows of each action in each state.
+            folder: a folder to keep each world's results in; interrupted runs resume.
+            progress: called with the number of worlds that are done, that of all, and what is done.
+        """
+        from causal_shaping.learners.worth import simulate_worth  # the stage to the right: a method people look for
+
+        return simulate_worth(
+            self, steps=steps, seeds=seeds, start=start, trial=trial, folder=folder, progress=progress
+        )
 
     def __repr__(self) -> str:
         return f"Posterior({self.settings.horizon} steps from {', '.join(self.counts.sources)})"
