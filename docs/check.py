@@ -19,6 +19,7 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 )
 TUTORIALS = {
     "own-logs": "own_logs.py",
+    "learn-online": "learn_online.py",
     "is-my-data-confounded": "is_my_data_confounded.py",
     "stable-baselines3": "stable_baselines.py",
     "spark": "spark.py",

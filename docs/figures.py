@@ -40,6 +40,7 @@ def overview():
     """Three panels: the map with its hidden wind, the ceiling, and regret with and without the logs."""
     world = cs.load_world(WORLD)
     ceilings = cs.value_ceilings(counts_of(world), world.horizon, REWARD_MAX)
+    belief = cs.posterior(counts_of(world), world.horizon, REWARD_MAX)
     figure = Figure(figsize=(13, 3.9), layout="constrained")
     logs, potential, regret = figure.subplots(1, 3, width_ratios=[1, 1, 1.45])
     draw_world(world, title="Logs in: others acted, and saw the wind", axes=logs)
@@ -48,6 +49,7 @@ def overview():
         "Q-UCB, no logs": (None, "q-ucb", "#7f7f7f"),
         "shaped by zero, no logs": (cs.Potential.zero(world), "q-ucb-shaping", "#000000"),
         "shaped by the ceiling": (ceilings, cs.Rule(bonus=0.0, clip="zero"), "#1f77b4"),
+        "sampled from the posterior": (belief, "posterior", "#2ca02c"),
     }
     points = curve_points(BUDGET)
     for label, (phi, learner, colour) in compared.items():

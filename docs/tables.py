@@ -3,6 +3,7 @@
 Each table stands in its page between `<!-- begin NAME -->` and `<!-- end NAME -->`; the text between is replaced.
 """
 
+import json
 import re
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import numpy as np
 
 import causal_shaping as cs
 from causal_shaping.io.files import replacing
+from causal_shaping.learners.intervals import bootstrap_interval, mean_interval, ratio_of_means
 from causal_shaping.learners.seeds import NEARLY, optimal_ratios
 from causal_shaping.paper.baselines import behaviour_potential
 from causal_shaping.paper.study.theory import theory_tables
@@ -225,6 +227,78 @@ def learners_table():
     return lines
 
 
+def kept(check):
+    """The figures that a check of `make validate` keeps, by part."""
+    return json.loads((HERE.parent / "validation" / "figures" / f"{check}.json").read_text())["parts"]
+
+
+def posterior_table():
+    """Regret of the learner posterior as a share of a zero potential's, from `make validate ARGS=posterior`."""
+    parts = kept("posterior")
+    ways = list(dict.fromkeys(part.split("; ")[1] for part in parts))
+    zero, *others = ways
+    lines = ["| | regret, zero potential | " + " | ".join(f"posterior, {way}" for way in others) + " |"]
+    lines.append("| --- | ---: |" + " ---: |" * len(others))
+    for variant in dict.fromkeys(part.split("; ")[0] for part in parts):
+        world, coins = variant.split(", ")
+        base = parts[f"{variant}; {zero}"]["regret"]
+        cells = [f"{np.mean(base):.0f}"]
+        for way in others:
+            found = parts.get(f"{variant}; {way}")
+            if found is None:
+                cells.append(NOTHING)
+                continue
+            pair = np.array(found["regret"]), np.array(base)
+            share = "{:.3f} ({:.3f} to {:.3f})".format(*bootstrap_interval(ratio_of_means, *pair, paired=True))
+            cells.append(f"{share}; {np.mean(found['optimal']):.0%}")
+        lines.append(f"| {world}{'' if coins == 'standing' else ', coins once'} | {' | '.join(cells)} |")
+    seeds = len(next(iter(parts.values()))["regret"])
+    return [*lines, "", f"{seeds} seeds of logs and learner that were not used to develop anything.", ""]
+
+
+def posterior_words():
+    """The same in a sentence: the range over worlds with standing coins."""
+    parts, spans = kept("posterior"), []
+    for way in ("logs", "without the blind source", "no logs"):
+        regrets = {part: np.mean(found["regret"]) for part, found in parts.items() if ", standing; " in part}
+        zero = {part.split("; ")[0]: regret for part, regret in regrets.items() if part.endswith("zero potential")}
+        shares = [regret / zero[part.split("; ")[0]] for part, regret in regrets.items() if part.endswith(f"; {way}")]
+        spans.append(f"{min(shares):.2f} to {max(shares):.2f}")
+    return [
+        f"Measured in the paper's five grid worlds: the learner `posterior` has {spans[0]} of the regret of a "
+        f"potential of zero, which needs no logs; {spans[1]} if the source that did not look at the wind is left out; "
+        f"and {spans[2]} without logs.",
+        "",
+    ]
+
+
+def potentials_table():
+    """Potentials with three agents, from `benchmarks/potentials.py`."""
+    figures = json.loads((HERE.parent / "benchmarks" / "figures" / "potentials.json").read_text())
+    found = {}
+    for key, figure in figures.items():
+        agent, world, kind, _ = key.split("; ")
+        found.setdefault((agent, world), {}).setdefault(kind, []).append(figure)
+    kinds = list(next(iter(found.values())))
+    lines = ["| | " + " | ".join(kinds) + " |", "| --- |" + " ---: |" * len(kinds)]
+    for (agent, world), row in found.items():
+        cells = []
+        for kind in kinds:
+            if kind not in row:
+                cells.append(NOTHING)
+                continue
+            if agent == "q-learning":
+                values = np.array([one["regret"] for one in row[kind]])
+                text = "{:.0f} ({:.0f} to {:.0f})".format(*mean_interval(values))
+            else:
+                shortfall = np.array([np.mean(one["best"] - np.array(one["returns"])) for one in row[kind]])
+                text = "{:.2f} ({:.2f} to {:.2f})".format(*mean_interval(shortfall))
+            with_values = [one["correlation"] for one in row[kind] if one["correlation"] is not None]
+            cells.append(text + (f"; r {np.mean(with_values):.2f}" if with_values else ""))
+        lines.append(f"| {agent}, {world} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
 def claims_table():
     """What the page on differences says about the published method, measured again."""
     rows = ["| world | " + " | ".join(CLAIMS) + " |", "| --- |" + " ---: |" * len(CLAIMS)]
@@ -381,7 +455,8 @@ def instrument_table(models=200):
 
 
 TABLES = {
-    "learners.md": {"learners": learners_table},
+    "../README.md": {"posterior": posterior_words},
+    "learners.md": {"posterior": posterior_table, "potentials": potentials_table, "learners": learners_table},
     "ceilings.md": {"worlds": ceilings_tables, "confidence": confidence_table},
     "differences.md": {
         "support": support_table,

@@ -36,7 +36,7 @@ def test_the_ten_lines_of_the_readme_run(tmp_path, monkeypatch, capsys):
 
 def test_the_snippets_of_the_tour_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = run_snippets(ROOT / "docs" / "tour.md", 9)
+    names = run_snippets(ROOT / "docs" / "tour.md", 10)
     out = capsys.readouterr().out
     assert "bad and random disagree on what right does in (3, 1): it leads to (4, 1) in 97% against 19%" in out
     assert "confounding of 5.53 reconciles them" in out

@@ -34,19 +34,17 @@ LOCKED_IN = 0.01
 
 
 def hard_parts() -> list[str]:
-    """Return the kinds of worlds, in parts, and the bandits."""
+    """Return the kinds of worlds, in parts."""
     first = range(0, WORLDS, PER_PART)
-    return [f"{kind}; {at}-{at + PER_PART - 1}" for kind in (NO_LOGS, *LIMITS) for at in first] + ["bandits"]
+    return [f"{kind}; {at}-{at + PER_PART - 1}" for kind in (NO_LOGS, *LIMITS) for at in first]
 
 
 def run_hard(part: str) -> dict[str, Any]:
-    """Return the regret in each world of a part, the mean of five seeds, or how many bandits were locked in."""
+    """Return the regret in each world of a part, the mean of five seeds."""
     import hard_worlds
 
     import causal_shaping as cs
 
-    if part == "bandits":
-        return run_bandits()
     kind, worlds = part.split("; ")
     first, last = map(int, worlds.split("-"))
     regret = []
@@ -61,7 +59,12 @@ def run_hard(part: str) -> dict[str, Any]:
     return {"regret": regret}
 
 
-def run_bandits() -> dict[str, Any]:
+def bandit_parts() -> list[str]:
+    """Return the numbers of the bandits, in parts."""
+    return [f"{at}-{at + BANDITS // 4 - 1}" for at in range(0, BANDITS, BANDITS // 4)]
+
+
+def run_bandits(part: str) -> dict[str, Any]:
     """Return how many runs were locked in: without logs, with those of either demonstrator, and with both."""
     import hard_worlds
 
@@ -69,7 +72,8 @@ def run_bandits() -> dict[str, Any]:
 
     ways = {"no logs": [], "slander": ["slander"], "flatter": ["flatter"], "both": ["slander", "flatter"]}
     found: dict[str, Any] = {"runs": 0, "locked in": dict.fromkeys(ways, 0), "least share": 1.0}
-    for i in range(BANDITS):
+    first, last = map(int, part.split("-"))
+    for i in range(first, last + 1):
         scale, arms = SCALES[i % len(SCALES)], ARMS[i // len(SCALES) % len(ARMS)]
         world = hard_worlds.bandit(FIRST_WORLD + i, scale, arms)
         way = list(ways)[i % len(ways)]
@@ -101,10 +105,8 @@ def ratios(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, flo
 
 
 def holds(parts: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether logs cost no more than promised, and no bandit was locked in."""
+    """Whether logs cost no more than promised."""
     found = ratios(parts)
     for kind, (share, decile, worst) in found.items():
         print(f"  {kind}: {share:.2f} of no logs; nine worlds of ten below {decile:.2f}, the worst tenth {worst:.2f}")
-    return not sum(parts["bandits"]["locked in"].values()) and all(
-        found[kind][0] <= limit and found[kind][1] <= WORST_DECILE for kind, limit in LIMITS.items() if limit
-    )
+    return all(found[kind][0] <= limit and found[kind][1] <= WORST_DECILE for kind, limit in LIMITS.items() if limit)

@@ -1,6 +1,7 @@
 """The command line, run as a user would."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -357,6 +358,9 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .csv or .parquet"),
         (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "--seeds is 0"),
+        (("train", "lavacross-easy", "-o", "runs", "--counts", "a", "--potential", "b"), "give one of them"),
+        (("train", "lavacross-easy", "-o", "runs", "--counts", "a", "--admissible", "b"), "where they are counted"),
+        (("train", "lavacross-easy", "-o", "runs", "--support", "any"), "--support is for --counts"),
         (("train", "lavacross-easy", "-o", "runs", "--potential", "no.parquet"), "no.parquet does not exist"),
         (("train", "NoSuch-v1", "-o", "runs"), "Gymnasium cannot make 'NoSuch-v1'"),
         (("train", "lavacross-easy", "-o", "runs", "--learner", "magic"), "There is no learner 'magic'"),
@@ -477,7 +481,8 @@ def test_the_command_alone_shows_the_three_jobs(run):
 
 
 def test_the_three_jobs_run_as_they_stand_each_in_a_process_of_its_own(tmp_path):
-    lines = [line.split()[1:] for line in JOBS.splitlines() if line.startswith("       causal-shaping ")]
+    told = re.sub(r"\n {10,}", " ", JOBS)  # long lines go on in the next
+    lines = [line.split()[1:] for line in told.splitlines() if line.startswith("       causal-shaping ")]
     lines = [line for line in lines if "ward-3.csv" not in line]
     lines.sort(key=lambda line: line[0] != "collect")
     assert [line[0] for line in lines] == ["collect", "collect", "inspect", "ceilings", "train"]

@@ -61,12 +61,12 @@ def test_flags_are_shown_as_flags(run, command):
 
 def test_defaults_that_the_help_spells_out_are_those_of_the_library():
     from causal_shaping.bounds.sensitivity import GAMMAS
-    from causal_shaping.learners import PRESETS
+    from causal_shaping.learners.rules import LEARNERS as KNOWN
     from causal_shaping.paper.study.plan import QUICK, SEEDS
 
     commands = typer.main.get_command(app).commands
     defaults = {(name, item.name): item.default for name, command in commands.items() for item in command.params}
-    assert sorted(LEARNERS.split(", ")) == sorted(PRESETS)
+    assert sorted(LEARNERS.split(", ")) == sorted(KNOWN)
     assert [float(gamma) for gamma in defaults["sensitivity", "confounding"].split(",")] == list(GAMMAS)
     seeds = next(item for item in commands["reproduce"].params if item.name == "seeds")
     assert f"(default: {SEEDS}, quick {QUICK.seeds})" in seeds.help
@@ -164,6 +164,41 @@ def test_training_stands_beside_the_zero_potential(run, easy, tmp_path):
     assert code == 0
     assert "zero potential" not in out
     assert not (tmp_path / "alone" / "zero").exists()
+
+
+def test_the_learner_posterior_starts_from_counts_and_stands_beside_learning_without_logs(run, easy, tmp_path):
+    counts, runs = tmp_path / "counts.parquet", tmp_path / "runs"
+    run("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, "--counts", counts)
+    options = ("train", "lavacross-easy", "--counts", counts, "--steps", 500, "--seeds", 2)
+    code, out, err = run(*options, "-o", runs)
+    assert code == 0, err
+    names = ("counts.parquet (posterior)", "no logs (posterior)", "zero potential (q-ucb-shaping)")
+    assert all(name.partition(" (")[0] in out for name in names)
+    rows = rows_of(runs / "seeds.csv")
+    assert [row["learner"] for row in rows] == ["posterior"] * 4 + ["q-ucb-shaping"] * 2
+    world = cs.load_world("lavacross-easy")
+    belief = cs.posterior(cs.Counts.load(counts), world.horizon, world.model.reward_range[1])
+    expected = [
+        cs.train(world, given, learner="posterior", steps=500, seed=1).step_regret[-1] for given in (belief, None)
+    ]
+    assert [float(row["regret"]) for row in (rows[1], rows[3])] == expected
+    _, out, _ = run(*options, "-o", runs, "--json")
+    found = json.loads(out)
+    assert found["no_logs"]["seeds"][1]["regret"] == expected[1]
+    assert found["zero"]["settings"]["learner"] == "q-ucb-shaping"
+    # A source that is declared randomised is another belief, and another run.
+    declared = (*options, "--confounding", "random=1", "--no-compare")
+    code, _, err = run(*declared, "-o", tmp_path / "declared")
+    assert code == 0, err
+
+
+def test_an_environment_learns_by_sampling_once_the_largest_reward_is_given(run, tmp_path):
+    options = ("train", "FrozenLake-v1", "--learner", "posterior", "--steps", 60, "--seeds", 1, "-o", tmp_path / "runs")
+    code, _, err = run(*options)
+    assert code == 2
+    assert "--reward-max" in err
+    code, _, err = run(*options, "--reward-max", 1)
+    assert code == 0, err
 
 
 def test_a_gymnasium_environment_takes_a_horizon(run, tmp_path):

@@ -55,6 +55,20 @@ def test_seeds_show_themselves_as_a_line_a_text_and_a_table(tmp_path):
     assert "<td>3</td>" in found._repr_html_()
 
 
+def test_seeds_of_the_learner_that_samples_are_kept_with_what_it_started_from(tmp_path):
+    sources = [EASY.model.observe(EASY.demonstrators[name], name) for name in ("good", "bad")]
+    belief = cs.posterior(sources, EASY.horizon, -0.1)
+    options = {"steps": 300, "seeds": [3], "learner": "posterior"}
+    found = cs.train_seeds(EASY, belief, folder=tmp_path / "logs", **options)
+    assert found.results[0].regret == cs.train(EASY, belief, steps=300, seed=3).step_regret[-1]
+    assert found.settings["rule"] is None
+    assert found.settings["potential"] == belief.checksum
+    without = cs.train_seeds(EASY, folder=tmp_path / "none", **options)
+    assert without.results[0].regret == cs.train(EASY, learner="posterior", steps=300, seed=3).step_regret[-1]
+    with pytest.raises(FileError):
+        cs.train_seeds(EASY, belief, folder=tmp_path / "none", **options)
+
+
 def test_the_learner_of_seeds_is_the_recommended_one_unless_one_is_named(tmp_path):
     sources = [EASY.model.observe(EASY.demonstrators[name], name) for name in ("good", "bad")]
     with_ceilings = cs.train_seeds(

@@ -42,10 +42,11 @@ Three jobs, in the order that you meet them:
        causal-shaping inspect good.parquet random.parquet
   2. Turn them into a potential.
        causal-shaping ceilings good.parquet random.parquet --horizon 20 --reward-max -0.1 -o phi.parquet
+                      --counts counts.parquet
   3. Shape the reward of any Gymnasium agent with it, in Python,
        env = causal_shaping.ShapeReward(env, "phi.parquet")
-     or learn in a table.
-       causal-shaping train lavacross-easy --potential phi.parquet -o runs/
+     or learn in a table, from all that the logs prove and suggest.
+       causal-shaping train lavacross-easy --counts counts.parquet --seeds 3 -o runs/
 
 For files of your own, say what their columns are:
        causal-shaping inspect ward-3.csv ward-7.csv --episode patient --step day --first-step 1 --state age,stage

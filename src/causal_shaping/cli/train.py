@@ -1,4 +1,4 @@
-"""`causal-shaping train`: learn online, seed by seed, beside the zero potential."""
+"""`causal-shaping train`: learn online, seed by seed, beside learning without logs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from causal_shaping._checks import check_integer
-from causal_shaping.cli._options import AsJson, Png, check_files, flag, option
+from causal_shaping._checks import check_choice, check_integer
+from causal_shaping.cli import _options as shared
+from causal_shaping.cli._options import AsJson, Png, bound_option, check_files, flag, option, read_gammas
 from causal_shaping.cli._terminal import print_table, progress_bar, say, say_written, spoken_warnings
 from causal_shaping.cli._worlds import STANDING, Coins, Wind, complete_world, load
 from causal_shaping.errors import ArgumentError, MissingExtraError
 
 ZERO, WITHOUT_LOGS = "zero potential", "q-ucb-shaping"
-ZERO_FOLDER, SEEDS_TABLE = "zero", "seeds.csv"
-LEARNERS = "q-ucb, q-ucb-shaping"
+NO_LOGS, SAMPLING = "no logs", "posterior"
+ZERO_FOLDER, NO_LOGS_FOLDER, SEEDS_TABLE = "zero", "no-logs", "seeds.csv"
+LEARNERS = "posterior, q-ucb, q-ucb-shaping"
 
 
 def train(
@@ -32,7 +34,15 @@ def train(
     output: Annotated[
         Path, option("The folder to keep the runs in; interrupted runs resume.", "FOLDER", "--output", "-o")
     ],
-    potential: Annotated[Path | None, option("A file of ceilings, or of a potential.  (default: zero)", "FILE")] = None,
+    counts: Annotated[
+        Path | None,
+        option(
+            "A file of counts, for the learner posterior; `ceilings --counts` writes it.  (default: no logs)", "FILE"
+        ),
+    ] = None,
+    potential: Annotated[
+        Path | None, option("A file of ceilings, or of a potential, for the other learners.  (default: zero)", "FILE")
+    ] = None,
     learner: Annotated[
         str | None, option(f"One of {LEARNERS}.  (default: the one we recommend for what is given)", "NAME")
     ] = None,
@@ -55,16 +65,43 @@ def train(
     coins: Coins = STANDING,
     wind: Wind = None,
     no_compare: Annotated[
-        bool, flag("--no-compare", "Do not run the zero potential, which needs no logs, beside the given one.")
+        bool, flag("--no-compare", "Do not run the learners without logs beside the given one.")
     ] = False,
     png: Png = None,
     as_json: AsJson = False,
+    reward_max: Annotated[
+        float | None,
+        bound_option(
+            "With --counts, or for the learner posterior: the most that a step can pay.  (default: the world's)",
+            "NUMBER",
+        ),
+    ] = None,
+    confounding: Annotated[
+        str | None,
+        bound_option(
+            "With --counts: how confounded sources may be, 1 for a randomised trial, up to inf. One number for all, "
+            "or by name.  (default: inf)",
+            "GAMMA|NAME=GAMMA,...",
+        ),
+    ] = None,
+    support: Annotated[
+        str | None,
+        bound_option(
+            "With --counts: what may follow a state; see `ceilings --help`.  (default: observed)",
+            "observed|observed-action|any",
+        ),
+    ] = None,
+    discount: Annotated[
+        float | None, bound_option("With --counts: the factor on future reward.  (default: 1)", "NUMBER")
+    ] = None,
 ) -> None:
-    """Train a learner online, seed by seed, and compare it with a potential of zero; interrupted runs resume.
+    """Train a learner online, seed by seed, and compare it with learning without logs; interrupted runs resume.
 
-    The folder gets a file per seed, a subfolder `zero` for the zero potential, and `seeds.csv`, a row per seed.
+    With --counts it starts from the posterior: what the logs prove, and what they suggest as far as that turns out to
+    be right. With --potential the reward is shaped. The folder gets a file per seed, a subfolder for each learner
+    without logs (`no-logs` for the same one, `zero` for a zero potential), and `seeds.csv`, a row per seed.
 
-    Example: causal-shaping train lavacross-easy --potential phi.parquet -o runs/
+    Example: causal-shaping train lavacross-easy --counts counts.parquet -o runs/
     """
     from causal_shaping.data.potential import Potential
     from causal_shaping.learners import train_seeds
@@ -73,24 +110,36 @@ def train(
 
     check_files(png=png)
     check_integer("--seeds", seeds, least=1)
+    told = {"confounding": confounding, "support": support, "discount": discount}
+    _refuse_mixtures(counts, potential, admissible, told)
     loaded = _world_or_environment(world, coins, horizon, wind)
     if png is not None and not hasattr(loaded, "model") and not hasattr(loaded.unwrapped, "world"):
         raise ArgumentError(f"--png draws regret, but the optimum of {world} is not known.")
-    phi: Any = None if potential is None else load_ceilings_or_potential(potential)
+    start: Any = None if potential is None else load_ceilings_or_potential(potential)
+    if counts is not None:
+        start = _posterior(loaded, counts, horizon, reward_max, told)
     if admissible is not None:
-        phi = _restricted(loaded, phi, admissible)
-    chosen = learner or recommended_learner(phi)
-    given = {f"{potential.name} ({chosen})" if potential else f"{ZERO} ({chosen})": (phi, chosen, output)}
-    if phi is not None and not no_compare:
-        zero = Potential.zero(phi, discount=phi.discount)
+        start = _restricted(loaded, start, admissible)
+    chosen = learner or recommended_learner(start)
+    file = counts or potential
+    name = file.name if file is not None else NO_LOGS if chosen == SAMPLING else ZERO
+    given = {f"{name} ({chosen})": (start, chosen, output)}
+    if start is not None and not no_compare:
+        if counts is not None:
+            given[f"{NO_LOGS} ({SAMPLING})"] = (None, SAMPLING, output / NO_LOGS_FOLDER)
+        factor = start.settings.discount if counts is not None else start.discount
+        zero = Potential.zero(start, discount=factor)
         given[f"{ZERO} ({WITHOUT_LOGS})"] = (zero, WITHOUT_LOGS, output / ZERO_FOLDER)
     options: Any = {"steps": steps, "seeds": range(first_seed, first_seed + seeds), "step_indexed": step_indexed}
     options["horizon"] = None if hasattr(loaded, "model") else horizon
     found = {}
     with progress_bar() as progress:
-        for name, (shaping, rule, folder) in given.items():
+        for name, (known, rule, folder) in given.items():
+            most = reward_max if known is None and rule == SAMPLING else None
             with spoken_warnings():
-                found[name] = train_seeds(loaded, shaping, learner=rule, folder=folder, progress=progress, **options)
+                found[name] = train_seeds(
+                    loaded, known, learner=rule, folder=folder, reward_max=most, progress=progress, **options
+                )
     _write_seeds(found, output / SEEDS_TABLE)
     if png is not None:
         _draw(found, png)
@@ -122,6 +171,43 @@ def _world_or_environment(name: str, coins: str, horizon: int | None, wind: str 
         raise ArgumentError(f"Gymnasium cannot make {name!r}: {str(error).rstrip('.')}.{hint}") from error
 
 
+def _refuse_mixtures(
+    counts: Path | None, potential: Path | None, admissible: Path | None, told: dict[str, Any]
+) -> None:
+    """Refuse options that say nothing together."""
+    if counts is not None and potential is not None:
+        raise ArgumentError("--counts is for the learner posterior, --potential for the others: give one of them.")
+    if counts is not None and admissible is not None:
+        raise ArgumentError("The counts tell which actions exist: give --admissible where they are counted.")
+    for name, value in told.items():
+        if value is not None and counts is None:
+            raise ArgumentError(f"--{name} is for --counts: give a file of counts, too.")
+
+
+def _posterior(loaded: Any, path: Path, horizon: int | None, reward_max: float | None, told: dict[str, Any]) -> Any:
+    """Return what is believed from a file of counts, over the steps of an episode."""
+    from causal_shaping.beliefs import posterior
+    from causal_shaping.data.counts import Counts
+    from causal_shaping.learners._problem import world_of
+    from causal_shaping.shaping._shaper import time_limit_of
+
+    world = world_of(loaded)
+    if reward_max is None:
+        if world is None:
+            raise ArgumentError("Give --reward-max, the most that a step can pay.")
+        reward_max = world.model.reward_range[1]
+    own = loaded.horizon if hasattr(loaded, "model") else horizon or time_limit_of(loaded)
+    if own is None:
+        raise ArgumentError("The environment has no time limit: give --horizon, the steps of an episode.")
+    options: Any = {name: value for name, value in told.items() if value is not None}
+    if "support" in options:
+        check_choice("--support", options["support"], shared.SUPPORTS)
+    if "confounding" in options:
+        options["confounding"] = read_gammas(options["confounding"])
+    with spoken_warnings():
+        return posterior(Counts.load(path), own, reward_max, **options)
+
+
 def _restricted(loaded: Any, phi: Any, path: Path) -> Any:
     """Return the potential, or one of zero, with the actions that exist in an environment's states as a file tells."""
     from dataclasses import replace
@@ -139,11 +225,12 @@ def _restricted(loaded: Any, phi: Any, path: Path) -> Any:
 
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the runs of the given potential, and those of the zero potential beside them."""
-    first, *zero = (
+    """Return the runs that were asked for, and those without logs beside them."""
+    first, *others = (
         {"settings": seeds.settings, "seeds": [asdict(one) for one in seeds.results]} for seeds in found.values()
     )
-    return first | {"zero": zero[0]} if zero else first
+    names = ("no_logs", "zero")[-len(others) :] if others else ()
+    return first | dict(zip(names, others, strict=True))
 
 
 def _write_seeds(found: dict[str, Any], path: Path) -> None:

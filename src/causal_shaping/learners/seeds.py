@@ -135,6 +135,7 @@ def train_seeds(
     folder: str | os.PathLike[str],
     step_indexed: bool = False,
     horizon: int | None = None,
+    reward_max: float | None = None,
     progress: Progress = no_progress,
     **changes: Any,
 ) -> Seeds:
@@ -149,6 +150,7 @@ def train_seeds(
         folder: the folder to keep them in; made if it does not exist.
         step_indexed: see `train`.
         horizon: see `train`.
+        reward_max: see `train`.
         progress: called with the number of seeds that are done, that of all seeds, and what is run.
         changes: constants of the rule to change; see `Rule`.
     """
@@ -167,14 +169,16 @@ def train_seeds(
         "steps": steps,
         "step_indexed": step_indexed,
         "potential": None if potential is None else potential.checksum,
+        "reward_max": reward_max,
     }
     path, what = Path(folder), f"{name} in {settings['world']}"
     claim_run_folder(path, settings, "seed-*.parquet")
     missing = [seed for seed in wanted if not _file(path, seed).exists()]
     options: dict[str, Any] = {"steps": steps, "step_indexed": step_indexed, "horizon": horizon}
+    options |= {"learner": name if rule is None else rule, "reward_max": reward_max}
 
     def one(seed: int) -> None:
-        run = train(world, potential, learner=name if rule is None else rule, seed=seed, **options)
+        run = train(world, potential, seed=seed, **options)
         _keep(run, _result(run, world), path)
 
     progress(len(wanted) - len(missing), len(wanted), what)

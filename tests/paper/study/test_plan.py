@@ -12,11 +12,13 @@ from causal_shaping.errors import CausalShapingError
 from causal_shaping.paper.study import plan as plans
 from causal_shaping.paper.study.materials import Materials
 from causal_shaping.paper.study.plan import (
+    BLIND,
     BUDGETS,
     FACTORS,
     FEWER_SEEDS,
     METHODS,
     POTENTIAL,
+    POTENTIALS,
     PRINTED,
     RUN,
     Plan,
@@ -50,15 +52,15 @@ def test_every_potential_that_shapes_is_described_too():
     units = units_of(Plan(seeds=1))
     described = {(unit.world, unit.coins, unit.name) for unit in units if unit.kind == POTENTIAL}
     for unit in units:
-        if unit.kind == RUN and METHODS[unit.name].potential is not None:
+        if unit.kind == RUN and METHODS[unit.name].potential in POTENTIALS:
             assert (unit.world, unit.coins, METHODS[unit.name].potential) in described
     assert ("lavacross-easy", "standing", "alone-good") in described
 
 
-def test_bcq_and_the_ablation_run_the_first_seeds_only():
+def test_bcq_sampling_and_the_ablation_run_the_first_seeds_only():
     units = units_of(Plan(seeds=FEWER_SEEDS + 3, only={"world": ["lavacross-easy"]}))
     for name, method in METHODS.items():
-        fewer = is_deep(method) or method.group == "ablation"
+        fewer = is_deep(method) or method.learner == "posterior" or method.group == "ablation"
         seeds = {unit.seed for unit in units if (unit.kind, unit.name) == (RUN, name)}
         if "lavacross-easy" in method.worlds:
             assert seeds == set(range(FEWER_SEEDS if fewer else FEWER_SEEDS + 3))
@@ -137,3 +139,13 @@ def test_printed_ratios_stand_in_the_papers_order():
     }  # fmt: skip
     assert PRINTED["shaping-bcq"]["lavacross-maze"] == 0.03
     assert set(PRINTED) == {method.name for method in plans.PAPER_METHODS}
+
+
+def test_a_posterior_is_of_all_sources_or_of_those_that_look_at_the_wind():
+    for name, blind in BLIND.items():
+        world = cs.load_world(name)
+        beta = world.demonstrators[blind]
+        np.testing.assert_allclose(beta, beta[:, :1].repeat(beta.shape[1], axis=1))  # whatever the wind
+    materials = Materials(cs.load_world("lavacross-easy"), 500, seed=0)
+    assert materials.belief("posterior").counts.sources == ("good", "bad", "random")
+    assert materials.belief("posterior-confounded").counts.sources == ("good", "bad")

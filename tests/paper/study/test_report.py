@@ -48,35 +48,37 @@ def test_the_report_holds_what_was_run(small, page):
     assert 'id="differences"' in text
 
 
-def test_six_sentences_tell_what_was_found_with_a_number_each(small):
+def test_seven_sentences_tell_what_was_found_with_a_number_each(small):
     found = headlines(small)
-    assert len(found) == 6
+    assert len(found) == 7
     for one in found:
         assert re.match(r"[\d.]+( of \d+|%| times)$", one.number)
         assert one.sentence.endswith(".")
         assert len(one.sentence.split()) < 40
     assert "with a tenth of its budgets" in found[0].sentence
     held = sum(row["violations_all_steps"] == 0 for row in small.potentials if row["name"] == "joint-sure")
-    assert found[5].number == f"{held} of {sum(row['name'] == 'joint-sure' for row in small.potentials)}"
+    assert found[6].number == f"{held} of {sum(row['name'] == 'joint-sure' for row in small.potentials)}"
 
 
 def test_sentences_never_round_in_their_own_favour(small):
     def row(name, regret, **more):
         return {**small.runs_of("lavacross-easy", "zero")[0], "name": name, "regret": regret, **more}
 
-    runs = (row("zero", 100.0), row("causal-bound", 50.0), row("joint-plain", 70.1, optimal=0.9499), row("avg", 90.0))
+    runs = (row("zero", 100.0), row("causal-bound", 50.0), row("joint-plain", 70.1), row("avg", 90.0))
+    runs += (row("posterior", 7.01, optimal=0.9499),)
     broken = {**small.potentials_of("lavacross-easy", "joint-sure")[0], "violations_all_steps": 1}
     found = headlines(Results(small.folder, {**small.settings, "quick": False}, runs, (broken,)))
     assert (found[1].number, "the logs do help it" in found[1].sentence) == ("2.00 times", True)
     assert found[2].number == "71%"
-    assert (found[3].number, "short of the aim" in found[3].sentence) == ("94%", True)
-    assert found[4].number == "0.9 times"
-    assert found[5].number == "0 of 1"
+    assert found[3].number == "8%"
+    assert (found[4].number, "short of the aim" in found[4].sentence) == ("94%", True)
+    assert found[5].number == "0.9 times"
+    assert found[6].number == "0 of 1"
 
 
 def test_sentences_say_what_part_of_the_study_cannot_tell(small):
     none = Results(small.folder, small.settings, small.runs_of("lavacross-easy", "zero"), ())
-    assert [one.number for one in headlines(none)] == [""] * 6
+    assert [one.number for one in headlines(none)] == [""] * 7
     assert all("do not hold the runs that would tell" in one.sentence for one in headlines(none))
 
 
@@ -112,9 +114,23 @@ def test_findings_tell_the_numbers_of_the_results(small):
     regret = small.values("lavacross-hard", "zero", "regret").mean()
     assert f"lavacross-hard {regret:.0f} against" in found["Most of the published gain needs no logs"]
     shares = found["One configuration"]  # not all worlds were run
-    assert f"lavacross-easy {small.values('lavacross-easy', 'joint-plain', 'optimal').mean():.3f}" in shares
+    assert f"lavacross-easy {small.values('lavacross-easy', 'posterior', 'optimal').mean():.3f}" in shares
     none = Results(small.folder, small.settings, small.runs_of("lavacross-easy", "zero"), ())
     assert dict(findings(none)) == {}
+
+
+def test_findings_say_where_sampling_loses_to_a_zero_potential(small):
+    def row(name, regret):
+        return {**small.runs_of("lavacross-easy", "zero")[0], "name": name, "regret": regret}
+
+    runs = (row("zero", 100.0), row("posterior-no-logs", 250.0), row("posterior", 2.0))
+    found = dict(findings(Results(small.folder, small.settings, runs, ())))
+    text = found["What logs suggest, and how far it can be trusted"]
+    assert "Posterior: 0.020 to 0.020 with coins standing." in text
+    assert "It loses to a zero potential here: Posterior, no logs in lavacross-easy, coins standing (2.50)." in text
+    better = tuple({**run, "regret": 1.0} if run["name"] != "zero" else run for run in runs)
+    found = dict(findings(Results(small.folder, small.settings, better, ())))
+    assert "Nowhere does it lose" in found["What logs suggest, and how far it can be trusted"]
 
 
 def test_equal_results_are_drawn_alike(small, tmp_path):
@@ -194,7 +210,7 @@ def test_findings_never_round_in_their_own_favour(small):
     runs = (rows("zero", 100.0), rows("causal-bound", 110.0), rows("no-shaping", 1099.0), rows("joint", 70.1))
     found = dict(findings(Results(small.folder, small.settings, runs, ())))
     assert "at least 9 times better" in found["Most of the published gain needs no logs"]  # 1099 / 110 = 9.99
-    assert "(0 of 1 worlds)" in found["Where ceilings from confounded logs earn their keep"]
+    assert "(0 of 1 worlds)" in found["Where potentials from confounded logs earn their keep"]
     step = {**small.potentials_of("lavacross-easy", "joint")[0], "violations": 0, "violations_all_steps": 3}
     text = dict(findings(Results(small.folder, small.settings, runs, (step,))))["Which bounds hold"]
     assert "in 1 of 1 sets of logs" in text

@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from causal_shaping.paper.study.plan import METHODS, RECOMMENDED
+from causal_shaping.paper.study.plan import METHODS, RECOMMENDED, SHAPED
 from causal_shaping.paper.study.run import Row
 from causal_shaping.paper.study.tables import Table, potential_title
 from causal_shaping.plot._panels import CEILING, FLOOR, INK, SOFT, tidy
@@ -22,7 +22,18 @@ from causal_shaping.plot._panels import CEILING, FLOOR, INK, SOFT, tidy
 COLUMNS = 5
 """Panels in a row."""
 
-SHOWN = ("no-shaping", "zero", "causal-bound", "avg", "bcq", "shaping-bcq", "joint", RECOMMENDED)
+SHOWN = (
+    "no-shaping",
+    "zero",
+    "causal-bound",
+    "avg",
+    "bcq",
+    "shaping-bcq",
+    "joint",
+    SHAPED,
+    "posterior-no-logs",
+    RECOMMENDED,
+)
 """The methods that small figures compare; the tables hold all."""
 
 COINS = {"standing": FLOOR, "once": "#2ca02c"}

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from causal_shaping.io.files import replacing
 from causal_shaping.learners.intervals import bootstrap_interval, mean
 from causal_shaping.paper.study.dots import table_figures
-from causal_shaping.paper.study.plan import BASELINE, BCQ_THRESHOLDS, FACTORS, METHODS, RECOMMENDED, ROBOT
+from causal_shaping.paper.study.plan import BASELINE, BCQ_THRESHOLDS, FACTORS, METHODS, RECOMMENDED, ROBOT, SHAPED
 from causal_shaping.paper.study.run import Results
 from causal_shaping.paper.study.tables import (
     AIM,
@@ -48,6 +48,9 @@ CURVES: Mapping[str, str] = {
     "bcq": "#c49c94",
     "oracle-clip-zero": "#bcbd22",
     "joint-plain": "#1f77b4",
+    "posterior-no-logs": "#98df8a",
+    "posterior": "#2ca02c",
+    "posterior-confounded": "#9467bd",
 }
 """The methods whose regret is drawn, and their colours."""
 
@@ -57,7 +60,7 @@ THEORY = (
     "moved to rewards from 0 to 1; Q-UCB's; the corrected one for each ceiling; and the regret of runs of the "
     "corrected learner. A bound above the dotted line is vacuous."
 )
-POLICIES = ("causal-bound", "avg", RECOMMENDED)
+POLICIES = ("causal-bound", "avg", SHAPED, RECOMMENDED)
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,7 @@ def _draw_regret(results: Results, world: str, coins: str, methods: Sequence[str
         steps, curves = results.curves(world, name, coins)
         for axes in (linear, logarithmic):
             draw_curve(axes, steps, curves, METHODS[name].title, color=CURVES[name], linewidth=1.4)
-    ends = [results.values(world, name, "regret", coins).mean() for name in (BASELINE, RECOMMENDED) if name in methods]
+    ends = [results.values(world, name, "regret", coins).mean() for name in (BASELINE, SHAPED) if name in methods]
     linear.set_ylim(0, 1.6 * max(ends) if ends else None)
     logarithmic.set(yscale="log", xscale="log")
     for axes in (linear, logarithmic):
@@ -218,7 +221,10 @@ def _draw_regret(results: Results, world: str, coins: str, methods: Sequence[str
 def _summary_figures(results: Results) -> Iterator[Drawing]:
     compared = [variant for variant in results.variants if results.runs_of(variant[0], BASELINE, variant[1])]
     if any(results.runs_of(world, method, coins) for world, coins in compared for method in INFORMED):
-        caption = f"Regret with ceilings over regret with a zero potential, 95% intervals; the line is the aim, {AIM}."
+        caption = (
+            "Regret with logs over regret with a zero potential, 95% intervals; the dashed line is the aim for "
+            f"ceilings, {AIM}."
+        )
         yield Drawing("relative-regret", caption, partial(_draw_relative, results))
     if ablation_regret(results, *(levels[0] for levels in FACTORS.values())) is not None:
         caption = (

@@ -1,6 +1,6 @@
 """What the study found, in plain words, computed from the results.
 
-- `headlines`: six sentences for a newcomer, with one number each.
+- `headlines`: seven sentences for a newcomer, with one number each.
 - `findings`: a paragraph each, with the numbers of every world.
 """
 
@@ -12,9 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from causal_shaping.paper.study.plan import BASELINE, CONFIDENCE, METHODS, PRINTED, RAREST, RECOMMENDED, WORLDS
+from causal_shaping.paper.study.plan import (
+    BASELINE,
+    CONFIDENCE,
+    METHODS,
+    PRINTED,
+    RAREST,
+    RECOMMENDED,
+    SHAPED,
+    WORLDS,
+)
 from causal_shaping.paper.study.run import Results
-from causal_shaping.paper.study.tables import AIM, INFORMED, relative_regret
+from causal_shaping.paper.study.tables import AIM, INFORMED, SAMPLED, relative_regret
 from causal_shaping.worlds.world import COINS
 
 ENOUGH = 0.95
@@ -36,12 +45,13 @@ class Headline:
 
 
 def headlines(results: Results) -> list[Headline]:
-    """Return six sentences: does the paper come out, what do logs earn, what misleads, what holds."""
+    """Return seven sentences: does the paper come out, what do logs earn, what misleads, what holds."""
     budget = ", with a tenth of its budgets" if results.settings["quick"] else ""
     return [
         _came_out(results, budget),
         _without_logs(results),
         _with_ceilings(results),
+        _with_posterior(results),
         _best_actions(results),
         _trusted_returns(results),
         _holding(results),
@@ -74,7 +84,7 @@ def _without_logs(results: Results) -> Headline:
 
 
 def _with_ceilings(results: Results) -> Headline:
-    shares = [share for _, share in _relative(results, RECOMMENDED)]
+    shares = [share for _, share in _relative(results, SHAPED)]
     if not shares:
         return _missing("What do tighter ceilings from the same logs earn?")
     return Headline(
@@ -84,6 +94,17 @@ def _with_ceilings(results: Results) -> Headline:
         "reward."
         if np.median(shares) <= 1
         else f"of the loss without logs: tighter ceilings do not help in the middle one of {len(shares)} settings.",
+    )
+
+
+def _with_posterior(results: Results) -> Headline:
+    shares = [share for _, share in _relative(results, RECOMMENDED)]
+    if not shares:
+        return _missing("What do logs earn that are trusted as far as they turn out to be right?")
+    return Headline(
+        f"{math.ceil(100 * max(shares))}%",
+        f"of the loss without logs is left, in the worst of {len(shares)} settings, if the agent starts from a "
+        "posterior: what the logs prove, and what they suggest as far as that turns out to be right.",
     )
 
 
@@ -125,7 +146,7 @@ def _holding(results: Results) -> Headline:
 
 def findings(results: Results) -> Iterator[tuple[str, str]]:
     """Yield what was found: a heading and a paragraph each; only what the results have numbers for."""
-    for find in (_reproduced, _zero_is_enough, _earns, _optimal, _misled, _violated):
+    for find in (_reproduced, _zero_is_enough, _earns, _sampled, _optimal, _misled, _violated):
         found = find(results)
         if found is not None:
             yield found
@@ -206,6 +227,8 @@ def _zero_is_enough(results: Results) -> tuple[str, str] | None:
 def _earns(results: Results) -> tuple[str, str] | None:
     lines = []
     for method in INFORMED:
+        if method in SAMPLED:
+            continue
         parts = []
         for coins in COINS:
             shares = [share for rule, share in _relative(results, method) if rule == coins]
@@ -218,7 +241,39 @@ def _earns(results: Results) -> tuple[str, str] | None:
     if not lines:
         return None
     head = f"Regret as a share of the zero potential's, and in how many worlds that is at most {AIM}."
-    return "Where ceilings from confounded logs earn their keep", " ".join([head, *lines])
+    return "Where potentials from confounded logs earn their keep", " ".join([head, *lines])
+
+
+def _sampled(results: Results) -> tuple[str, str] | None:
+    lines, lost = [], []
+    for method in (*dict.fromkeys(SAMPLED.values()), *SAMPLED):
+        parts = []
+        for coins in COINS:
+            shares = [share for rule, share in _relative(results, method) if rule == coins]
+            if shares:
+                parts.append(f"{min(shares):.3f} to {max(shares):.3f} with coins {coins}")
+        if parts:
+            lines.append(f"{METHODS[method].title}: {', '.join(parts)}.")
+        lost += [
+            f"{METHODS[method].title} in {world}, coins {coins} ({share:.2f})"
+            for world, coins in results.variants
+            if results.runs_of(world, method, coins) and results.runs_of(world, BASELINE, coins)
+            for share in [relative_regret(results, world, coins, method, BASELINE)[0]]
+            if share > 1
+        ]
+    if not lines:
+        return None
+    head = "Regret as a share of the zero potential's, by a learner that samples from a posterior."
+    end = (
+        f"It loses to a zero potential here: {'; '.join(lost)}."
+        if lost
+        else "Nowhere does it lose to a zero potential."
+    )
+    about = (
+        "The blind source is the demonstrator who chose without looking at the wind, which nobody told the learner; "
+        "without it all logs are confounded."
+    )
+    return "What logs suggest, and how far it can be trusted", " ".join([head, *lines, end, about])
 
 
 def _optimal(results: Results) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from causal_shaping.beliefs import Posterior, posterior
 from causal_shaping.bounds import Ceilings, Floors, value_ceilings, value_floors
 from causal_shaping.bounds.results import Bounds
 from causal_shaping.data.counts import Counts
@@ -21,6 +22,8 @@ from causal_shaping.paper.baselines.bcq import BCQ, train_bcq
 from causal_shaping.paper.study.plan import (
     BCQ_LIFTED,
     BCQ_THRESHOLDS,
+    BELIEFS,
+    BLIND,
     CONFIDENCE,
     LIFTED_TO,
     PAPER_BOUND,
@@ -45,7 +48,7 @@ class Materials:
 
     def __init__(self, world: World, log_steps: int, seed: int, bcq_steps: int | None = None) -> None:
         self.world, self.log_steps, self.seed, self.bcq_steps = world, log_steps, seed, bcq_steps
-        self.potential, self.bcq = cache(self._potential), cache(self._bcq)
+        self.potential, self.belief, self.bcq = cache(self._potential), cache(self._belief), cache(self._bcq)
 
     @cached_property
     def logs(self) -> list[Logs]:
@@ -113,6 +116,13 @@ class Materials:
             raise UnknownNameError(f"The study makes no potential {name!r}.")
         return self.counts_of(name), reward_max, options[name]
 
+    def _belief(self, name: str) -> Posterior:
+        """Return what is believed from all sources, or from all but the one that does not look at the wind."""
+        assert name in BELIEFS
+        left_out = None if name == "posterior" else BLIND[self.world.name]
+        counts = [one for source, one in self.counts_by_source.items() if source != left_out]
+        return posterior(counts, self.world.horizon, self.world.model.reward_range[1])
+
     def bounded(self, gamma: float) -> Ceilings | None:
         """Return joint ceilings if no source is more confounded than Gamma; None if the sources contradict that."""
         try:
@@ -152,6 +162,8 @@ class Materials:
         if name == BCQ_LIFTED:
             learned = self.bcq("bcq").potential()
             return learned.shifted(LIFTED_TO - float(learned.values[~self.world.model.terminal].max()))
+        if name == "guess":
+            return self.belief("posterior").potential(step_indexed=False)
         found = self.bound(name)
         if name == "paper":  # as a potential: its Q-values skip actions that were never tried
             assert isinstance(found, Ceilings)

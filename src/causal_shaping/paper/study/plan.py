@@ -21,6 +21,7 @@ from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.data.arrays import checksum_of
 from causal_shaping.errors import ArgumentError, UnknownNameError
 from causal_shaping.learners import PRESETS
+from causal_shaping.learners.rules import POSTERIOR
 from causal_shaping.paper.baselines.bcq import train_bcq
 from causal_shaping.worlds import World, list_worlds, load_world
 from causal_shaping.worlds.world import COINS
@@ -32,7 +33,8 @@ BUDGETS: Mapping[str, int] = {name: 100_000 if name == "windy-empty" else 20_000
 
 LOG_STEPS = 100_000
 SEEDS, FEWER_SEEDS = 20, 10
-"""The number of seeds, from 0; BCQ, which is slow, and the ablation, which is large, run only the first ones."""
+"""The number of seeds, from 0; BCQ and posterior sampling, which are slow, and the ablation, which is large, run only
+the first ones."""
 
 CONFIDENCE, RAREST = 0.95, 0.01
 """The settings of bounds with confidence; anything may follow where visits are too few to have shown such outcomes."""
@@ -58,7 +60,7 @@ PAPER_BOUND = 0.0
 VALUE_MAX = 0.0
 """A known upper bound on values in the grid worlds over an infinite horizon; a zero potential assumes it implicitly."""
 
-STUDY_VERSION = 1
+STUDY_VERSION = 2
 """To be increased when the same plan gives different results."""
 
 RUN, POTENTIAL = "run", "potential"
@@ -78,7 +80,8 @@ class Method:
         name: its name in files and in `--only`.
         title: its title in tables and figures.
         group: "paper" for methods of the paper's table, "added" for others, or "ablation".
-        potential: the potential that shapes the reward, a name in `POTENTIALS`; None for no shaping.
+        potential: what it learns from: the potential that shapes the reward, a name in `POTENTIALS`, or for the learner
+            "posterior" a name in `BELIEFS`; None for neither.
         learner: the preset of its learner; None if it does not learn online, as BCQ alone.
         changes: changed constants of the learner's rule.
         worlds: the worlds in which it is run.
@@ -93,7 +96,7 @@ class Method:
     worlds: Sequence[str] = WORLDS
 
     def __post_init__(self) -> None:
-        assert self.potential is None or self.potential in POTENTIALS
+        assert self.potential is None or self.potential in (BELIEFS if self.learner == POSTERIOR else POTENTIALS)
 
 
 POTENTIALS: Mapping[str, str] = {
@@ -111,9 +114,20 @@ POTENTIALS: Mapping[str, str] = {
     "joint-sure": f"joint ceilings, confidence {CONFIDENCE}",
     "joint-capped": "joint ceilings, values up to 0",
     "joint-trial": "joint ceilings with a randomised source",
+    "guess": "best guess: the posterior mean of V*",
 }
 """The potentials by name. Besides these, `alone-NAME` are the joint ceilings of the source NAME alone, and `floor` is
 the joint floor."""
+
+BELIEFS: Mapping[str, str] = {
+    "posterior": "posterior of all sources",
+    "posterior-confounded": "posterior without the source that does not look at the wind",
+}
+"""What the learner "posterior" starts from, by name."""
+
+BLIND: Mapping[str, str] = {name: "safe" if name.startswith("lavacross-maze") else "random" for name in WORLDS}
+"""The demonstrator of each world that chooses its actions without looking at the wind: its logs are unconfounded,
+though nobody told so."""
 
 SHOWN_BOUNDS = ("joint-any", "joint-sure", "joint-capped", "joint-trial", "floor")
 """Bounds that the report shows beside those that shape rewards; as are those of each source alone."""
@@ -149,6 +163,10 @@ ADDED_METHODS = (
     Method("oracle-clip-zero", "V* (oracle), clip at 0", "added", "optimum", "q-ucb-shaping", {"clip": "zero"}),
     Method("joint", "Joint ceilings, as printed", "added", "joint", "q-ucb-shaping"),
     Method("joint-plain", "Joint ceilings, no bonus, clip at 0", "added", "joint", "q-ucb-shaping", PLAIN),
+    Method("guess", "Best guess, no bonus, no clip", "added", "guess", "q-ucb-shaping", {"bonus": 0.0, "clip": "none"}),
+    Method("posterior-no-logs", "Posterior, no logs", "added", None, POSTERIOR),
+    Method("posterior", "Posterior", "added", "posterior", POSTERIOR),
+    Method("posterior-confounded", "Posterior, without the blind source", "added", "posterior-confounded", POSTERIOR),
 )
 FACTORS: Mapping[str, Sequence[Any]] = {
     "initial": ("horizon", "zero"),
@@ -177,8 +195,11 @@ METHODS: Mapping[str, Method] = {method.name: method for method in (*PAPER_METHO
 BASELINE = "zero"
 """The method without logs with which all others are compared."""
 
-RECOMMENDED = "joint-plain"
+RECOMMENDED = "posterior"
 """The one configuration for all worlds."""
+
+SHAPED = "joint-plain"
+"""The one configuration that shapes rewards."""
 
 PRINTED: Mapping[str, Mapping[str, float]] = {
     method: dict(zip(WORLDS, row, strict=False))
@@ -236,7 +257,8 @@ class Job:
     def cost(self) -> float:
         """Its approximate duration, in seconds on one core."""
         learners = [METHODS[unit.name].learner for unit in self.units if unit.kind == RUN]
-        return 1.0 + len(self.units) * 0.02 + 6.0 * learners.count(None)  # no learner: BCQ is trained
+        sampled = (3.0 if self.world == "windy-empty" else 1.5) * learners.count(POSTERIOR)
+        return 1.0 + len(self.units) * 0.02 + 6.0 * learners.count(None) + sampled  # no learner: BCQ is trained
 
 
 @dataclass(frozen=True)
@@ -330,7 +352,7 @@ class Plan:
 
     def _units(self, world: World, seed: int, methods: Sequence[Method]) -> Iterator[Unit]:
         fitting = [method for method in methods if self._fits(method, world)]
-        needed = {method.potential for method in fitting if method.potential is not None}
+        needed = {method.potential for method in fitting if method.potential is not None} - set(BELIEFS)
         if fitting and "method" not in self.only and not any(map(is_deep, fitting)):
             needed |= {*SHOWN_BOUNDS, *(f"alone-{name}" for name in world.demonstrators)}
         for name in sorted(needed):
@@ -353,7 +375,8 @@ def is_deep(method: Method) -> bool:
 
 def _seeds_of(method: Method) -> int | float:
     """Return the largest number of seeds that a method runs."""
-    return FEWER_SEEDS if is_deep(method) or method.group == "ablation" else math.inf
+    slow = is_deep(method) or method.learner == POSTERIOR
+    return FEWER_SEEDS if slow or method.group == "ablation" else math.inf
 
 
 def _has_coins(world: World) -> bool:

@@ -29,6 +29,7 @@ import pyarrow as pa
 from causal_shaping._checks import check_integer
 from causal_shaping._leave import leave_quietly
 from causal_shaping._progress import Progress, no_progress
+from causal_shaping.beliefs import Posterior
 from causal_shaping.bounds import Ceilings
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.potential import Potential
@@ -42,6 +43,7 @@ from causal_shaping.paper.study.materials import Materials
 from causal_shaping.paper.study.metrics import deployed_facts, potential_facts, run_facts
 from causal_shaping.paper.study.plan import (
     BCQ_THRESHOLDS,
+    BELIEFS,
     CHECKPOINTS,
     METHODS,
     POTENTIAL,
@@ -240,8 +242,9 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
     if method.learner is None:
         assert method.potential is not None
         return deployed_facts(materials, materials.bcq(method.potential).policy, budget, plan.counted_in)
-    potential = None if method.potential is None else materials.potential(method.potential)
-    assert isinstance(potential, (Potential, Ceilings, type(None)))
+    known = materials.belief if method.potential in BELIEFS else materials.potential
+    potential = None if method.potential is None else known(method.potential)
+    assert isinstance(potential, (Posterior, Potential, Ceilings, type(None)))
     with warnings.catch_warnings():
         # The facts of the potential say what these would; the clip of the printed method is part of what is shown.
         warnings.simplefilter("ignore", AssumptionWarning)
