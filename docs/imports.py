@@ -42,6 +42,7 @@ DELEGATING = {
     ("worlds.world", "World.plot", "plot"),
     ("bounds.results", "Ceilings.save_html", "plot"),
     ("diagnose.inspection", "Inspection.save_html", "plot"),
+    ("beliefs.inference", "Posterior.worth", "learners"),
     ("data.logs", "Logs.save", "io"),
     ("data.counts", "Counts.save", "io"),
     ("data.counts", "Counts.load", "io"),

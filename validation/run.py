@@ -508,6 +508,31 @@ def calibration_holds(parts: Mapping[str, Figures]) -> bool:
     return holds(parts)
 
 
+# Worth -----------------------------------------------------------------------------------------------------------
+
+
+def worth_parts() -> list[str]:
+    """Return the kinds of worlds."""
+    from worth import worth_parts as parts
+
+    return parts()
+
+
+def run_worth(part: str) -> Figures:
+    """Return predicted and realised worth of logs."""
+    use_test_helpers()
+    from worth import run_worth as run_part
+
+    return run_part(part)
+
+
+def worth_holds(parts: Mapping[str, Figures]) -> bool:
+    """Whether predicted worth and realised saving go together."""
+    from worth import holds
+
+    return holds(parts)
+
+
 # Paper's worlds and bandits --------------------------------------------------------------------------------------
 
 
@@ -666,6 +691,13 @@ CHECKS = {
         calibration_parts,
         run_calibration,
         calibration_holds,
+    ),
+    "worth": Check(
+        "What logs are predicted to save goes together with what they save, in worlds of all kinds.",
+        1,
+        worth_parts,
+        run_worth,
+        worth_holds,
     ),
     "study": Check(
         "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",

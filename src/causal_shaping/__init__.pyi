@@ -52,6 +52,8 @@ from causal_shaping.learners import (
     Rule as Rule,
     Run as Run,
     Seeds as Seeds,
+    Worth as Worth,
+    WorthWorld as WorthWorld,
     recommended_learner as recommended_learner,
     train as train,
     train_seeds as train_seeds,

@@ -493,6 +493,35 @@ def test_the_three_jobs_run_as_they_stand_each_in_a_process_of_its_own(tmp_path)
         assert (ran.returncode, ran.stderr) == (0, "")
 
 
+def test_worth_tells_what_logs_save_and_resumes(run, easy, tmp_path):
+    logs, small = [easy / "bad.parquet", easy / "random.parquet"], ("--steps", 200, "--seeds", 2)
+    files = ("-o", tmp_path / "worth.csv", "--png", tmp_path / "worth.png", "--folder", tmp_path / "runs")
+    code, out, err = run("worth", *logs, *BOUNDED, *small, "--trial", 5, *files)
+    assert (code, err) == (0, "")
+    for expected in ("are expected to", "episodes (90% of worlds", "A randomised source of 5 rows", "Table written to"):
+        assert expected in out
+    assert len(pd.read_csv(tmp_path / "worth.csv")) == 2
+    assert (tmp_path / "worth.png").exists()
+    assert len(list((tmp_path / "runs").glob("world-*.json"))) == 2
+    code, out, _ = run("worth", *logs, *BOUNDED, *small, "--json")
+    assert code == 0
+    assert json.loads(out)["settings"]["steps"] == 200
+    run("worth", *logs, *BOUNDED, *small, "-o", tmp_path / "worth.parquet")
+    assert json.loads(cs.Worth.load(tmp_path / "worth.parquet").to_json()) == json.loads(out)
+    code, _, err = run("worth", *logs, *BOUNDED, *small, "--trial", "-1")
+    assert code == 2
+    assert "--trial is -1" in err
+    code, _, err = run("worth", *logs, *BOUNDED, "--steps", 300, "--folder", tmp_path / "runs")
+    assert code == 2
+    assert "another" in err
+
+
+def test_inspect_and_ceilings_point_to_worth(run, easy):
+    for command in (("inspect", easy / "bad.parquet"), ("ceilings", easy / "bad.parquet", *BOUNDED)):
+        _, out, _ = run(*command)
+        assert "causal-shaping worth LOGS..." in out
+
+
 COMMANDS = (
     "worlds",
     "collect",
@@ -500,6 +529,7 @@ COMMANDS = (
     "ceilings",
     "episode-ceilings",
     "sensitivity",
+    "worth",
     "train",
     "theory",
     "reproduce",

@@ -52,6 +52,7 @@ def results(world, tmp_path_factory):
         "Seeds": cs.train_seeds(
             world, learner="q-ucb-shaping", steps=500, seeds=range(2), folder=tmp_path_factory.mktemp("runs")
         ),
+        "Worth": cs.posterior(counts, 20, -0.1).worth(steps=100, seeds=3),
         "World": world,
     }
 

@@ -57,8 +57,7 @@ class Hypotheses(NamedTuple):
 
     prior: FloatArray  # [hypotheses], logarithms
     component: IntArray  # [hypotheses], the component that is trusted, -1 for none
-    doubt: FloatArray  # [hypotheses], how likely it is to mislead in a cell, or in a state
-    by_state: BoolArray  # [hypotheses], whether it misleads in whole states
+    doubt: FloatArray  # [hypotheses], how likely it is to mislead in a cell
     blunt: BoolArray  # [hypotheses], whether it is worth at most `BLUNT` visits even where it is trusted
 
 
@@ -91,7 +90,6 @@ class Memory(NamedTuple):
     edges: FloatArray  # [bins - 1], the edges of bins of rewards; empty if rewards are distinguished by value
     sizes: LongArray  # [4], nodes, entries and levels in use; whether an end was seen
     met: BoolArray  # [states], which states were seen, in logs or online
-    surprises: FloatArray  # [2], outcomes that were new to their state, of actions tried before, and how many to expect
     group_first: LongArray  # [groups], where its nodes begin
     group_size: LongArray  # [groups]
     group_room: LongArray  # [groups]
@@ -110,7 +108,6 @@ class Memory(NamedTuple):
     total: FloatArray  # [cells], how often the action was taken: the sum of `seen`
     unknown: BoolArray  # [cells], whether an outcome that nobody has seen is possible
     ratio: FloatArray  # [cells, components], log-likelihood of what happened online, relative to flat; -inf: refuted
-    state_ratio: FloatArray  # [places, components], summed over actions
     evidence: FloatArray  # [hypotheses], log-likelihoods, relative to flat
     against: FloatArray  # [3], log evidence against the logs; the agent's steps when they were dropped, 0 if not; steps
 
@@ -228,10 +225,6 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
         memory.sizes[3] = 1
     else:
         memory.met[after] = True
-    if memory.unknown[cell] and memory.total[cell] > 0.0:
-        known = memory.group_size[group] - (1 if new else 0)
-        memory.surprises[0] += 1.0 if new else 0.0
-        memory.surprises[1] += 1.0 / ((known + 1.0) * (memory.total[cell] + 1.0))
     entry = find_entry(memory, cell, node)
     logged, acting = memory.against[1] == 0.0, memory.against[2] >= 0.0  # the agent acts; before, trials are read
     k, dull = possible(memory, cell, group), guess.sharpness[cell, guess.strength.shape[1]]
@@ -279,26 +272,20 @@ def _drop_logs(guess, memory):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def weight_of_unknown(memory):  # type: ignore[no-untyped-def]
-    """Return how much an outcome that nobody has seen counts beside one that was seen: by how often there were any."""
-    return (1.0 + memory.surprises[0]) / (1.0 + memory.surprises[1])
-
-
-@njit(nogil=True)
 def possible(memory, cell, group):  # type: ignore[no-untyped-def]
-    """Return the number of possible outcomes of a cell; the unknown one counts by how often there were surprises."""
-    return memory.group_size[group] + (weight_of_unknown(memory) if memory.unknown[cell] else 0.0)
+    """Return the number of possible outcomes of a cell; one that nobody has seen is as likely as any that was."""
+    return memory.group_size[group] + (1 if memory.unknown[cell] else 0)
 
 
 @njit(nogil=True)
 def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped-def]
     """Update the likelihoods of all hypotheses for an outcome that is about to be counted."""
     group = cell if shape.by_action else cell // shape.actions
-    place, components, logged = cell // shape.actions, guess.strength.shape[1], entry < len(guess.lower)
+    components, logged = guess.strength.shape[1], entry < len(guess.lower)
     # A new outcome was one of those that were possible, or none of them: it gets one more share of the flat part.
     k = possible(memory, cell, group)
     proven, free = guess.lower[entry] if logged else 0.0, guess.free[cell]
-    prior, component, doubts, by_state, _ = guess.hypotheses
+    prior, component, doubts, _ = guess.hypotheses
     for c in range(components):
         if guess.strength[cell, c] == 0.0 or memory.ratio[cell, c] == -np.inf:
             continue
@@ -312,11 +299,10 @@ def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped
             gain -= math.log((seen + dull * flat) / (total + dull))
         else:
             gain = _polya(seen + sharp * mean, total + sharp, times) - _polya(seen + dull * flat, total + dull, times)
-        here, there = memory.ratio[cell, c], memory.state_ratio[place, c]
-        memory.ratio[cell, c], memory.state_ratio[place, c] = here + gain, there + gain
+        before = memory.ratio[cell, c]
+        memory.ratio[cell, c] = before + gain
         for h in range(1, len(prior)):
-            before = there if by_state[h] else here
-            if component[h] == c and before > -np.inf:
+            if component[h] == c:
                 memory.evidence[h] += log_mix(before + gain, doubts[h]) - log_mix(before, doubts[h])
 
 
@@ -341,8 +327,8 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     while hypothesis < len(chance) - 1 and left >= chance[hypothesis]:
         left -= chance[hypothesis]
         hypothesis += 1
-    _, component, doubts, by_state, blunts = guess.hypotheses
-    c, doubt, blunt, at, sure = component[hypothesis], doubts[hypothesis], blunts[hypothesis], 0, False
+    _, component, doubts, blunts = guess.hypotheses
+    c, doubt, blunt, at = component[hypothesis], doubts[hypothesis], blunts[hypothesis], 0
     proposal, shares = np.empty(guess.most), np.empty(guess.most)
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
     actions, by_action, fixed, gamma = shape.actions, shape.by_action, guess.fixed, guess.gamma
@@ -352,22 +338,19 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     group_first, group_size, after = memory.group_first, memory.group_size, memory.node_after
     paid, times, head, link, node = memory.node_paid, memory.node_times, memory.head, memory.link, memory.node
     seen, mass, share, total, unknown = memory.seen, memory.mass, memory.share, memory.total, memory.unknown
-    ratio, state_ratio = memory.ratio, memory.state_ratio
+    ratio = memory.ratio
     first, to, pays, chances, reward, unseen, trusts = drawn
     dropped, logs = memory.against[1] > 0.0, len(lower)
-    whole_states, surprise = by_state[hypothesis], weight_of_unknown(memory)
+    level, levels, reward_max = memory.level, memory.sizes[2], shape.reward_max
     for cell in range(len(head)):
         place = cell // actions
         group = cell if by_action else place
-        if c >= 0 and not whole_states:
-            sure = rng.random() < chance_of_trust(ratio[cell, c], doubt)
-        elif c >= 0 and cell % actions == 0:
-            sure = rng.random() < chance_of_trust(state_ratio[place, c], doubt)
+        sure = c >= 0 and rng.random() < chance_of_trust(ratio[cell, c], doubt)
         trusted = c if sure and strength[cell, c] > 0.0 else -1
         trusts[cell], first[cell] = trusted, at
         known = group_size[group]
         if known == 0:  # nothing is known of the state
-            reward[cell], unseen[cell] = 0.0, 1.0
+            reward[cell], unseen[cell] = _surprise(rng, level, levels, reward_max), 1.0
             continue
         if 0 <= head[cell] < logs and not dropped:
             if fixed:
@@ -384,10 +367,11 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
             worth, part = strength[cell, trusted], flat[cell, trusted]
             if blunt:
                 worth = min(worth, BLUNT)
-        k = known + (surprise if unknown[cell] else 0.0)
+        k = known + (1 if unknown[cell] else 0)
         at, reward[cell], unseen[cell] = _draw_free(
             rng, head[cell], trusted, worth, part, k, known, group_first[group], weight, after, paid, times, link, node,
             seen, mass, share, to, chances, pays, at, limited[cell] and not dropped, upper, rest[cell],
+            level, levels, reward_max,
         )  # fmt: skip
     first[len(head)] = at
     return hypothesis
@@ -450,9 +434,16 @@ def _draw_proven(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
+def _surprise(rng, level, levels, reward_max):  # type: ignore[no-untyped-def]
+    """Return what an outcome pays that nobody has seen: any of the rewards that were seen, or the largest possible."""
+    which = int(rng.random() * (levels + 1))
+    return reward_max if which == levels else level[which]
+
+
+@njit(nogil=True)
 def _draw_free(  # type: ignore[no-untyped-def]
     rng, head, trusted, worth, flat, k, known, nodes, weight, after, paid, times, link, node, seen, mass, share, to,
-    chances, pays, at, limited, upper, most,
+    chances, pays, at, limited, upper, most, level, levels, reward_max,
 ):  # fmt: skip
     """Draw what free mass does, and write the transitions of a cell.
 
@@ -498,6 +489,7 @@ def _draw_free(  # type: ignore[no-untyped-def]
         place = int(rng.random() * k)
         if place >= known:
             unseen += free * piece
+            reward += free * piece * _surprise(rng, level, levels, reward_max)
         else:
             entry = head
             while entry >= 0 and node[entry] != place:
@@ -574,8 +566,8 @@ def _write(memory, drawn, at, node, chance):  # type: ignore[no-untyped-def]
 def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[no-untyped-def]
     """Write optimal Q-values of a drawn world for each step: float64 [steps, states, actions].
 
-    An outcome that nobody has seen pays `reward_max` and leads to the best state that was met so far, or to an end, if
-    episodes can end. Of actions that are equally good but for rounding, all get the same value.
+    An outcome that nobody has seen leads to a state that was met so far, whichever, or to an end, if episodes can end:
+    it is worth the mean of these. Of actions that are equally good but for rounding, all get the same value.
     """
     horizon, states, actions = q_values.shape
     lowest = shape.reward_max
@@ -586,12 +578,10 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
     slack = SAME_VALUE * horizon * (shape.reward_max - lowest)
     first, after, _, chance, reward, unknown, _ = drawn
     met, can_end, any_met = memory.met, memory.sizes[3] > 0, memory.met.any()
-    values, best = np.zeros(states + 1), 0.0  # of the next step; an end is worth 0
+    values, elsewhere = np.zeros(states + 1), 0.0  # of the next step; an end is worth 0
     now = np.zeros(states)
     for h in range(horizon - 1, -1, -1):
-        surprise = shape.reward_max + shape.discount * best
-        layer = h if shape.steps > 1 else 0
-        best = 0.0 if can_end else -np.inf
+        layer, total, places = h if shape.steps > 1 else 0, 0.0, 1 if can_end else 0
         for s in range(states):
             if terminal[s]:
                 continue
@@ -604,7 +594,7 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
                 earned = 0.0
                 for i in range(first[cell], first[cell + 1]):
                     earned += chance[i] * values[after[i]]
-                earned = reward[cell] + shape.discount * earned + unknown[cell] * surprise
+                earned = reward[cell] + shape.discount * (earned + unknown[cell] * elsewhere)
                 q_values[h, s, x] = earned
                 value = max(value, earned)
             for x in range(actions):
@@ -612,8 +602,8 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
                     q_values[h, s, x] = value
             now[s] = value
             if met[s] or not any_met:
-                best = max(best, value)
-        values[:states] = now
+                total, places = total + value, places + 1
+        values[:states], elsewhere = now, total / places
 
 
 @njit(nogil=True)
@@ -641,20 +631,20 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
         np.zeros(cells, dtype=np.int32),
     )
     components, chance = guess.strength.shape[1], belief(guess, memory)
-    _, component, doubts, by_state, blunts = guess.hypotheses
+    _, component, doubts, blunts = guess.hypotheses
     dropped, at = memory.against[1] > 0.0, 0
+    usual = (shape.reward_max + memory.level[: memory.sizes[2]].sum()) / (memory.sizes[2] + 1)
     logs = 0 if dropped else len(guess.lower)
     trust = np.zeros((components + 1, 2))  # sharp, blunt; flat comes last
     for cell in range(cells):
-        group, place = cell if shape.by_action else cell // shape.actions, cell // shape.actions
+        group = cell if shape.by_action else cell // shape.actions
         nodes, known = memory.group_first[group], memory.group_size[group]
         k = possible(memory, cell, group)
         trust[:] = 0.0
         for h in range(1, len(chance)):
             c = component[h]
             if guess.strength[cell, c] > 0.0:
-                ratio = memory.state_ratio[place, c] if by_state[h] else memory.ratio[cell, c]
-                trust[c, 1 if blunts[h] else 0] += chance[h] * chance_of_trust(ratio, doubts[h])
+                trust[c, 1 if blunts[h] else 0] += chance[h] * chance_of_trust(memory.ratio[cell, c], doubts[h])
         trust[components, 0] = max(0.0, 1.0 - trust.sum())
         drawn.first[cell], drawn.trusted[cell] = at, -1
         total, free = memory.total[cell], 1.0 if dropped else guess.free[cell]
@@ -681,7 +671,7 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
         for node in range(known):
             at = _write(memory, drawn, at, nodes + node, spread)
             reward += spread * drawn.paid[at - 1]
-        drawn.reward[cell] = reward
         drawn.unknown[cell] = spread * (k - known)
+        drawn.reward[cell] = reward + drawn.unknown[cell] * usual
     drawn.first[cells] = at
     return drawn

@@ -93,15 +93,17 @@ def table_of(model: Model, sample: Sample, start: FloatArray) -> TabularCMDP:
 
 def _outcomes(model: Model, sample: Sample) -> tuple[Any, Any, Any, Any]:
     """Return cell, next state (the number of states for an end), reward and chance of each outcome, by cell."""
-    drawn, shape = sample.drawn, model.shape
+    drawn = sample.drawn
     used = int(drawn.first[-1])
     cell = np.repeat(np.arange(model.cells), np.diff(drawn.first))
     after, paid, chance = drawn.after[:used].astype(np.int64), drawn.paid[:used], drawn.chance[:used]
-    unknown = np.flatnonzero(drawn.unknown)
-    best = _best_states(model, sample)
-    cell, after = np.append(cell, unknown), np.append(after, best[unknown // (shape.states * shape.actions)])
-    paid = np.append(paid, np.full(len(unknown), shape.reward_max))
-    chance = np.append(chance, drawn.unknown[unknown])
+    # What an unknown outcome pays is the rest of the mean; it leads to any state that was met.
+    unknown, places = np.flatnonzero(drawn.unknown), _places(model, sample.memory)
+    rest = drawn.reward - np.bincount(cell, chance * paid, minlength=model.cells)
+    cell = np.append(cell, np.repeat(unknown, len(places)))
+    after = np.append(after, np.tile(places, len(unknown)))
+    paid = np.append(paid, np.repeat(rest[unknown] / drawn.unknown[unknown], len(places)))
+    chance = np.append(chance, np.repeat(drawn.unknown[unknown] / len(places), len(places)))
     order = np.lexsort((paid, after, cell))
     columns: Any = [column[order] for column in (cell, after, paid)]
     new = np.flatnonzero(begins(*columns))
@@ -109,18 +111,11 @@ def _outcomes(model: Model, sample: Sample) -> tuple[Any, Any, Any, Any]:
     return cell, after, paid, np.add.reduceat(chance[order], new)
 
 
-def _best_states(model: Model, sample: Sample) -> Any:
-    """Return for each step where an unknown outcome leads: the best state that was met, or an end that is better."""
-    shape, memory = model.shape, sample.memory
+def _places(model: Model, memory: Memory) -> Any:
+    """Return where an unknown outcome may lead: the states that were met, and an end (the number of states)."""
     met = memory.met & ~model.terminal
-    if not met.any():
-        met = ~model.terminal
-    following = sample.q_values.max(axis=-1)
-    layers = np.append(following[1:], following[-1:], axis=0) if shape.steps > 1 else following[:1]
-    best = np.where(met, layers, -np.inf).argmax(axis=1)
-    if memory.sizes[3]:
-        best[layers[np.arange(len(best)), best] < 0.0] = shape.states
-    return best
+    places = np.flatnonzero(met if met.any() else ~model.terminal)
+    return np.append(places, model.shape.states) if memory.sizes[3] else places
 
 
 def _end_label(space: Space) -> Label:

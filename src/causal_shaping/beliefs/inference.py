@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from causal_shaping.io.container import Contents
+    from causal_shaping.learners.worth import Worth
 
 KIND = "posterior"
 
@@ -96,8 +97,8 @@ class Posterior(Result):
 
         Each agrees with the proven masses of its own draw. Its noise is one number for all actions of a state: only
         what an action does is believed something of, not what would have happened under another. An outcome that
-        nobody has seen pays `reward_max` and leads to the state that was met and is best at the first step (for counts
-        by step: at the next), or to an end, if one was seen and nothing is worth more. Where episodes end and the
+        nobody has seen pays any of the rewards that were seen, or `reward_max`, and leads to any state that was met, or
+        to an end, if one was seen. Where episodes end and the
         counts know no terminal state, the worlds have one more, called "end". Steps are told apart only if the counts
         do.
 
@@ -246,6 +247,36 @@ class Posterior(Result):
         settings = Settings(**{name: held[name] for name in names}, confounding=gammas)
         return cls(counts_from(contents), settings, held["draws"])
 
+    def worth(
+        self,
+        *,
+        steps: int = 20_000,
+        seeds: int | Iterable[int] = 40,
+        start: Any = None,
+        trial: int = 0,
+        folder: str | os.PathLike[str] | None = None,
+        progress: Progress = no_progress,
+    ) -> Worth:
+        """Return what the logs are expected to save the learner "posterior": regret and episodes, by simulation.
+
+        Worlds are drawn that agree with what the logs prove, from a wider prior than this one, worlds among them in
+        which the logs are set against the truth; in each of them the learner runs with the logs and without.
+
+        Args:
+            steps: the budget of environment steps.
+            seeds: how many worlds to draw, or the seeds to draw them by.
+            start: the state in which episodes start, or a mapping of states to weights; by default as far as the logs
+                tell.
+            trial: ask also what a randomised source would add that has so many rows of each action in each state.
+            folder: a folder to keep each world's results in; interrupted runs resume.
+            progress: called with the number of worlds that are done, that of all, and what is done.
+        """
+        from causal_shaping.learners.worth import simulate_worth  # the stage to the right: a method people look for
+
+        return simulate_worth(
+            self, steps=steps, seeds=seeds, start=start, trial=trial, folder=folder, progress=progress
+        )
+
     def __repr__(self) -> str:
         return f"Posterior({self.settings.horizon} steps from {', '.join(self.counts.sources)})"
 
@@ -290,7 +321,7 @@ def posterior(
         horizon: how many steps an episode has.
         reward_max: the most that a step can pay; an error if a source saw more.
         support: "observed", "observed-action" or "any", see `value_ceilings`. Where anything may follow, one unknown
-            outcome is possible, too, which pays `reward_max`.
+            outcome is possible, too.
         confounding: Gamma from 1 (a randomised trial, or the agent's own data) to inf, for all sources or by name.
         confidence: take lower limits of proven masses that all hold at once with this probability as proven; None
             draws masses from what is believed of them.

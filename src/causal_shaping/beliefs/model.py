@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from causal_shaping.beliefs._kernels import BLUNT, STICKS, Drawn, Guess, Hypotheses, Memory, Shape, observe
 from causal_shaping.bounds._masses import Evidence
@@ -21,8 +22,8 @@ MOST_STRENGTH = 1000.0
 POOL_FLAT, MOST_FLAT = 0.1, 4.0
 """The share of the pool's guess that is flat, and the most visits that this part is worth."""
 
-REFUTED = 4.0
-"""A component is refuted in a cell by standard errors beyond this between its share and what others prove."""
+REFUTED = 1e-4
+"""A component is refuted in a cell if its share lies below what others prove, at this level over all outcomes."""
 
 POPULATION = 1e6
 """Population masses count as so many visits."""
@@ -124,6 +125,9 @@ class Model:
         self.node_first = np.searchsorted(node_group, np.arange(len(self.node_first)))
         weights = np.add.reduceat(times[rows], first) if len(first) else np.zeros(0)
         sums = np.add.reduceat(paid[rows], first) if len(first) else np.zeros(0)
+        if bins is not None:
+            paid_in, times_in = (np.bincount(level[known], part[known], len(self.edges) + 1) for part in (paid, times))
+            self.level = paid_in[times_in > 0] / times_in[times_in > 0]
         if bins is None:
             self.node_paid, self.node_times = self.level[self.node_level], np.ones(len(first))
         else:
@@ -254,7 +258,7 @@ class Model:
             weight[:, c] = (1.0 - flat[entry_cell, c]) * np.divide(
                 left, total[entry_cell], out=no_weight.copy(), where=left > 0
             )
-            beyond = (lower - shares[c]) > REFUTED * np.sqrt(errors[c] + spread)
+            beyond = (lower - shares[c]) > -ndtri(REFUTED / len(n)) * np.sqrt(errors[c] + spread)
             refuted[:, c] = np.bincount(entry_cell, beyond & has[entry_cell], minlength=cells) > 0
             sharpness[:, c], blunt[:, c] = (
                 _sharpness(lower, weight[:, c], flat[:, c], free, uncertain, entry_cell, k, most)
@@ -287,7 +291,7 @@ class Model:
     def memory(self, steps: int) -> Memory:
         """Return what is known before the first step, with room for so many."""
         shape, guess = self.shape, self.guess
-        components, groups_ = guess.strength.shape[1], len(self.node_first) - 1
+        groups_ = len(self.node_first) - 1
         most = min(steps, self.cells * (shape.states + 1) * MAX_REWARDS) + len(self.trials)
         known, entries = len(self.node_after), len(self.node)
         pool = 4 * (most + known + min(most, groups_)) + 8
@@ -298,12 +302,10 @@ class Model:
         link[:entries] = np.arange(1, entries + 1)
         link[tail[some]] = -1
         ratio = np.where(self.refuted, -np.inf, 0.0)
-        by_state = ratio.reshape(self.places, shape.actions, components).sum(axis=1)
         held = guess.hypotheses
         evidence = np.zeros(len(held.prior))
         for h in range(1, len(evidence)):
-            refuted = np.isinf(by_state if held.by_state[h] else ratio)[:, held.component[h]]
-            evidence[h] = math.log(held.doubt[h]) * refuted.sum()
+            evidence[h] = math.log(held.doubt[h]) * np.isinf(ratio[:, held.component[h]]).sum()
         level = np.zeros(max(len(self.level), MAX_REWARDS))
         level[: len(self.level)] = self.level
         sizes = np.array([known, entries, len(self.level), int(self.can_end)])
@@ -313,7 +315,6 @@ class Model:
             edges=self.edges,
             sizes=sizes,
             met=self.met.copy(),
-            surprises=np.zeros(2),
             group_first=first,
             group_size=size.copy(),
             group_room=size.copy(),
@@ -332,7 +333,6 @@ class Model:
             total=np.zeros(self.cells),
             unknown=self.unknown.copy(),
             ratio=ratio,
-            state_ratio=by_state,
             evidence=evidence,
             against=np.zeros(3),
         )
@@ -370,17 +370,16 @@ would give up trying before it has found the one action that logs make look bad.
 
 def hypotheses(sources: int, components: int) -> Hypotheses:
     """Return the hypotheses and what is believed of each before anything is seen: one half that nobody is right."""
-    rows = [(0.5 if components else 1.0, -1, 0.5, False, False)]
+    rows = [(0.5 if components else 1.0, -1, 0.5, False)]
     for c in range(components):
         each = 0.5 / components
-        rows.append((each / 2, c, FULL_DOUBT, False, False))
-        rows += [(each / 2 / len(CELL_DOUBTS), c, doubt, False, True) for doubt in CELL_DOUBTS]
-    prior, component, doubt, by_state, blunt = zip(*rows, strict=True)
+        rows.append((each / 2, c, FULL_DOUBT, False))
+        rows += [(each / 2 / len(CELL_DOUBTS), c, doubt, True) for doubt in CELL_DOUBTS]
+    prior, component, doubt, blunt = zip(*rows, strict=True)
     return Hypotheses(
         np.log(prior),
         np.array(component, dtype=np.int32),
         np.array(doubt),
-        np.array(by_state),
         np.array(blunt),
     )
 

@@ -146,12 +146,9 @@ def trust_of(model: Model, memory: Memory) -> Trust:
             together += float(chance[h])
             continue
         (in_part if held.blunt[h] else everywhere)[c] += chance[h]
-        ratio, doubt = (memory.state_ratio if held.by_state[h] else memory.ratio)[:, c], float(held.doubt[h])
-        right = np.array([chance_of_trust(one, doubt) for one in ratio])
-        if not held.by_state[h]:  # the mean over actions of which it has data
-            right = (right.reshape(-1, shape.actions) * has[..., c]).sum(axis=1) / np.maximum(
-                has[..., c].sum(axis=1), 1
-            )
+        right = np.array([chance_of_trust(one, float(held.doubt[h])) for one in memory.ratio[:, c]])
+        tried = has[..., c]  # the mean over the actions of which it has data
+        right = (right.reshape(-1, shape.actions) * tried).sum(axis=1) / np.maximum(tried.sum(axis=1), 1)
         by_state[c] += chance[h] * right
     by_state[np.logical_not(np.any(has, axis=1))[:, :sources].T] = np.nan
     layers = (shape.steps, shape.states) if shape.steps > 1 else (shape.states,)

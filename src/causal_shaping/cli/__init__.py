@@ -24,6 +24,7 @@ from causal_shaping.cli import (
     theory,
     train,
     worlds,
+    worth,
 )
 from causal_shaping.cli._options import flag
 from causal_shaping.cli._terminal import complain
@@ -94,6 +95,7 @@ for _command in (
     ceilings.ceilings,
     episode_ceilings.episode_ceilings,
     sensitivity.sensitivity,
+    worth.worth,
     train.train,
     theory.theory,
     reproduce.reproduce,

@@ -18,7 +18,7 @@ OPTIONS = (
     "html", "ignore_rewards", "learner", "level", "memory_limit", "method", "missing", "next_state", "plug_in",
     "potential", "rarest", "reward", "reward_bins", "reward_max", "reward_min", "seed", "seeds", "skip_bad_episodes",
     "smallest_cell", "state", "stationary", "step", "step_indexed", "steps", "support", "terminated", "truncated",
-    "value_max", "wind", "workers",
+    "trial", "value_max", "wind", "workers",
 )
 """Arguments in Python that an option of the same name sets."""
 

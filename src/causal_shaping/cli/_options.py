@@ -57,6 +57,13 @@ Confidence = Annotated[
         "Probability with which all bounds hold at once, such as 0.95.  (default: a plug-in estimate)", "SHARE"
     ),
 ]
+Gammas = Annotated[
+    str,
+    bound_option(
+        "How confounded sources may be: 1 for a randomised trial, up to inf. One number for all, or by name.",
+        "GAMMA|NAME=GAMMA,...",
+    ),
+]
 Discount = Annotated[float, bound_option("The factor on future reward.", "NUMBER")]
 Rarest = Annotated[
     float | None,

@@ -52,6 +52,12 @@ def say_written(files: Mapping[str, Path | None]) -> None:
             say(f"{what} written to {path}.")
 
 
+def say_worth() -> None:
+    """Point to the command that tells what logs are expected to save."""
+    command = "causal-shaping worth LOGS... --horizon H --reward-max R --steps N"
+    say(f"\nWhat the logs are expected to save an agent: {command}")
+
+
 def wide_console(width: int = 0) -> Console:
     """Return where tables go: at least `width` wide, and text taken as it is, not as markup."""
     from rich.console import Console

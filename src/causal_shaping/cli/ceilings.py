@@ -10,7 +10,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, file_option, flag, option, read_gammas
-from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
+from causal_shaping.cli._terminal import progress_bar, say, say_result, say_worth, say_written, spoken_warnings
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 
 if TYPE_CHECKING:
@@ -42,13 +42,7 @@ def ceilings(
     ] = None,
     smallest_cell: shared.SmallestCell = None,
     as_json: shared.AsJson = False,
-    confounding: Annotated[
-        str,
-        bound_option(
-            "How confounded sources may be: 1 for a randomised trial, up to inf. One number for all, or by name.",
-            "GAMMA|NAME=GAMMA,...",
-        ),
-    ] = "inf",
+    confounding: shared.Gammas = "inf",
     support: shared.Support = "observed",
     confidence: shared.Confidence = None,
     discount: shared.Discount = 1.0,
@@ -116,6 +110,7 @@ def ceilings(
         print(found.to_json())
         return
     say_result(found)
+    say_worth()
     files = {"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html}
     if any(files.values()):
         say("")

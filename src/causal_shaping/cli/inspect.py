@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from causal_shaping._checks import check_probability
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import AsJson, Html, Png, SmallestCell, Table, check_files, option
-from causal_shaping.cli._terminal import progress_bar, say_result, say_written
+from causal_shaping.cli._terminal import progress_bar, say_result, say_worth, say_written
 
 
 @takes_logs
@@ -52,4 +52,5 @@ def inspect(
         print(found.to_json())
         return
     say_result(found)
+    say_worth()
     say_written({"Table": output, "Figure": png, "Page": html})

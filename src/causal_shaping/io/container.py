@@ -38,6 +38,7 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "run": (2, 3),
     "learned table": (2, 3),
     "training run": (2, 3),
+    "worth": (1, 1),
     "study": (1, 1),
 }
 """Kind to the oldest version of its format that is read, and the one that is written.

@@ -4,5 +4,17 @@ from causal_shaping.learners.rules import PRESETS, Rule, recommended_learner
 from causal_shaping.learners.run import Run
 from causal_shaping.learners.seeds import SeedResult, Seeds, train_seeds
 from causal_shaping.learners.training import train
+from causal_shaping.learners.worth import Worth, WorthWorld
 
-__all__ = ["PRESETS", "Rule", "Run", "SeedResult", "Seeds", "recommended_learner", "train", "train_seeds"]
+__all__ = [
+    "PRESETS",
+    "Rule",
+    "Run",
+    "SeedResult",
+    "Seeds",
+    "Worth",
+    "WorthWorld",
+    "recommended_learner",
+    "train",
+    "train_seeds",
+]

@@ -38,6 +38,7 @@ FIGURES = MappingProxyType(
         "Inspection": ("inspection", "draw_inspection"),
         "Run": ("regret", "draw_run"),
         "Seeds": ("regret", "draw_seeds"),
+        "Worth": ("worth", "draw_worth"),
         "World": ("worlds", "draw_map"),
     }
 )

@@ -1,0 +1,282 @@
+"""What logs are expected to save: drawn worlds that agree with them, and learners that run there."""
+
+import json
+import math
+
+import hard_worlds
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import causal_shaping as cs
+from causal_shaping.beliefs.model import Model
+from causal_shaping.beliefs.wide import GRAINS, Outcomes, WidePrior, draw_lean, solve, start_of
+from causal_shaping.learners import worth as worth_module
+from causal_shaping.learners.worth import Worth, head_start, saved_share
+
+
+def belief_of(world, steps=2_000, **options):
+    counts = hard_worlds.counts_of(world, steps)
+    return cs.posterior(counts, world.horizon, options.pop("reward_max", world.model.reward_range[1]), **options)
+
+
+@pytest.fixture(scope="module")
+def random_world():
+    return hard_worlds.random_world(3, states=4, actions=2)
+
+
+@pytest.fixture(scope="module")
+def belief(random_world):
+    return belief_of(random_world)
+
+
+@pytest.fixture(scope="module")
+def found(belief):
+    return belief.worth(steps=600, seeds=12, trial=20)
+
+
+def population(world, horizon):
+    """Return counts of all demonstrators of a world, as exact masses."""
+    held = [world.model.observe(beta, source=name) for name, beta in world.demonstrators.items()]
+    return cs.posterior(held, horizon, world.model.reward_range[1])
+
+
+def test_drawn_worlds_have_at_least_the_mass_that_logs_prove(random_world):
+    """Held against P(x, o | s) of every demonstrator, from the tables of the true world."""
+    model, belief = random_world.model, population(random_world, 5)
+    prior, rng = WidePrior(belief.model), np.random.default_rng(0)
+    for _ in range(20):
+        world, _ = prior.draw(rng)
+        for s in np.flatnonzero(~model.terminal):
+            for x in range(len(random_world.actions)):
+                cell = s * len(random_world.actions) + x
+                some = slice(world.first[cell], world.first[cell + 1])
+                assert world.chance[some].sum() == pytest.approx(1.0)
+                assert world.sums[world.first[cell + 1] - 1] == 1.0
+                for beta in random_world.demonstrators.values():
+                    masses = {}
+                    for u, p in enumerate(model.noise[s]):
+                        after, reward = int(model.next_state[s, x, u]), float(model.reward[s, x, u])
+                        after = len(model.terminal) if model.terminal[after] else after
+                        masses[after, reward] = masses.get((after, reward), 0.0) + p * beta[s, u, x]
+                    for (after, reward), mass in masses.items():
+                        same = (world.after[some] == after) & np.isclose(world.reward[some], reward)
+                        assert world.chance[some][same].sum() >= mass - 0.01
+
+
+def test_the_prior_is_wide_and_hostile_worlds_are_in_it(belief):
+    rng = np.random.default_rng(0)
+    leans = [draw_lean(rng, belief.model, WidePrior(belief.model).looks_best) for _ in range(400)]
+    doubts = np.array([lean.doubt for lean in leans])
+    assert (doubts < 0.1).mean() == pytest.approx(2 / math.pi * math.asin(math.sqrt(0.1)), abs=0.07)
+    assert (doubts > 0.9).mean() == pytest.approx(2 / math.pi * math.asin(math.sqrt(0.1)), abs=0.07)
+    assert {lean.grain for lean in leans} == set(range(len(GRAINS)))
+    assert {lean.against for lean in leans} == {True, False}
+    by_state = next(lean for lean in leans if GRAINS[lean.grain] == "by state" and 0.3 < lean.doubt < 0.7)
+    shares = by_state.share.reshape(-1, belief.model.shape.actions)
+    assert (shares == shares[:, :1]).all()
+    assert len(np.unique(shares)) == 2
+
+
+def test_where_logs_are_set_against_the_truth_what_looks_good_is_bad():
+    world = hard_worlds.bandit(1)
+    counts = hard_worlds.counts_of(world, 20_000, sources=["flatter"])
+    belief = cs.posterior(counts, 1, 2.0)
+    prior, action = WidePrior(belief.model), int(np.argmax(world.model.reward[0].max(axis=-1)))
+    shown = {False: [], True: []}
+    for seed in range(200):
+        drawn, lean = prior.draw(np.random.default_rng(seed))
+        if 0.1 < lean.doubt < 0.9 or (lean.doubt > 0.9 and not lean.against) or GRAINS[lean.grain] == "one action":
+            continue
+        some = slice(drawn.first[action], drawn.first[action + 1])
+        shown[lean.doubt > 0.9].append(float((drawn.chance[some] * drawn.reward[some]).sum()))
+    # "flatter" shows the action mostly where it pays 2.
+    assert np.mean(shown[False]) > np.mean(shown[True]) + 0.3
+
+
+def test_the_optimum_of_a_drawn_world_is_that_of_its_tables(random_world):
+    model, horizon = random_world.model, 7
+    _, states, actions = (1, *model.next_state.shape[:2])
+    first, after, reward, chance = [0], [], [], []
+    for s in range(states):
+        for x in range(actions):
+            ends = model.terminal[model.next_state[s, x]]
+            after += np.where(ends, states, model.next_state[s, x]).tolist()
+            reward += model.reward[s, x].tolist()
+            chance += model.noise[s].tolist()
+            first.append(len(after))
+    world = Outcomes(
+        np.array(first), np.array(after, dtype=np.int32), np.array(reward), np.array(chance), np.array(chance)
+    )
+    plain = cs.posterior(
+        model.observe(next(iter(random_world.demonstrators.values())), source="a"), horizon, 2.0
+    ).settings
+    found = solve(Model(model.space, None, plain), world, model.space.is_admissible.copy())
+    best = model.optimum(horizon=horizon).q_values
+    alive = ~model.terminal
+    assert found[:, alive] == pytest.approx(best[:, alive])
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.lists(st.integers(0, 3), min_size=1, max_size=12))
+def test_a_head_start_is_the_practice_that_makes_up_for_logs(one, other):
+    size = min(len(one), len(other))
+    without, with_logs = np.cumsum(one[:size], dtype=float), np.cumsum(other[:size], dtype=float)
+
+    def practice(behind, ahead):  # by the definition, one number after the other
+        return next(m for m in range(size + 1) if behind[-1] - np.append(0.0, behind)[m] <= ahead[-1])
+
+    expected = practice(without, with_logs)
+    if with_logs[-1] > without[-1]:
+        expected = -practice(with_logs, without)
+    assert head_start(without, with_logs) == expected
+    assert head_start(with_logs, without) == -expected
+
+
+def test_the_share_saved_is_symmetric_and_bounded():
+    assert saved_share(10.0, 2.0) == pytest.approx(0.8)
+    assert saved_share(2.0, 10.0) == pytest.approx(-0.8)
+    assert saved_share(0.0, 0.0) == 0.0
+
+
+def test_what_is_said_is_what_the_worlds_say(found):
+    table = found.to_pandas()
+    assert len(table) == 12
+    without, with_logs = table.regret_without.sum(), table.regret_with.sum()
+    assert found.share == pytest.approx((without - with_logs) / max(without, with_logs))
+    assert found.episodes_saved == pytest.approx(table.saved.mean())
+    assert found.chance_of_help == (table.regret_with < table.regret_without).mean()
+    assert found.episodes_interval == pytest.approx(tuple(np.quantile(table.saved, [0.05, 0.95])))
+    steps, curves, _ = found.curves()
+    assert steps[-1] == 600
+    assert curves[:, -1] == pytest.approx(table.regret_without)
+    assert "of the regret" in found.summary()
+    assert "episodes" in repr(found)
+    assert json.loads(found.to_json())["episodes_saved"] == pytest.approx(table.saved.mean())
+
+
+def test_a_randomised_source_saves_more(found):
+    episodes, share = found.trial_adds
+    assert episodes > 0
+    assert share > 0
+    assert "A randomised source of 20 rows" in found.summary()
+
+
+def test_it_can_be_saved(found, tmp_path):
+    found.save(tmp_path / "worth.parquet")
+    again = Worth.load(tmp_path / "worth.parquet")
+    assert again.summary() == found.summary()
+    assert again.worlds == found.worlds
+
+
+def test_a_world_does_not_depend_on_the_others(belief, found):
+    alone = belief.worth(steps=600, seeds=[7], trial=20)
+    assert alone.worlds == (found.worlds[7],)
+
+
+def test_interrupted_runs_resume(belief, tmp_path, monkeypatch):
+    first = belief.worth(steps=200, seeds=2, folder=tmp_path)
+    ran, run = [], worth_module._Simulation.run
+    monkeypatch.setattr(worth_module._Simulation, "run", lambda self, seed: ran.append(seed) or run(self, seed))
+    told = []
+    anew = cs.posterior(belief.counts, belief.settings.horizon, belief.settings.reward_bound)
+    more = anew.worth(steps=200, seeds=4, folder=tmp_path, progress=lambda *state: told.append(state))
+    assert sorted(ran) == [2, 3]
+    assert more.worlds[:2] == first.worlds
+    assert [done for done, _, _ in told] == [2, 3, 4]
+    with pytest.raises(cs.FileError, match="another steps"):
+        belief.worth(steps=300, seeds=2, folder=tmp_path)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.sampled_from([2.0**-6, 64.0, 0.37, 1e3]))
+def test_the_scale_of_rewards_changes_nothing(scale):
+    worlds = [hard_worlds.bandit(5, scale=factor) for factor in (1.0, scale)]
+    one, other = (belief_of(world).worth(steps=300, seeds=3) for world in worlds)
+    assert other.share == pytest.approx(one.share)
+    assert [world.saved for world in other.worlds] == [world.saved for world in one.worlds]
+    assert other.summary() == one.summary()
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.sampled_from([0.5, 1.0, 8.0]))
+def test_a_constant_added_to_each_step_of_a_fixed_length_changes_nothing(offset):
+    def worth(constant):
+        rng = np.random.default_rng(2)
+        reward = rng.integers(0, 1024, size=(3, 2, 3)) / 1024 + constant
+        model = cs.TabularCMDP(
+            rng.integers(0, 3, size=(3, 2, 3)), reward, np.full((3, 3), 1 / 3), [False] * 3, [0.5, 0.5, 0.0]
+        )
+        world = cs.World("fixed", "Fixed", model, 4, ("a", "b", "c"), {"one": rng.dirichlet(np.ones(2), (3, 3))})
+        return belief_of(world, 1_000).worth(steps=300, seeds=3)
+
+    one, other = worth(0.0), worth(offset)
+    assert other.share == pytest.approx(one.share)
+    assert [world.saved for world in other.worlds] == [world.saved for world in one.worlds]
+
+
+def test_where_episodes_start_is_read_off_the_logs():
+    world = cs.load_world("lavacross-easy")
+    logs = [world.collect(name, 20_000, seed=0) for name in world.demonstrators]
+    for step_indexed in (False, True):
+        belief = cs.posterior(cs.count(logs, step_indexed=step_indexed), world.horizon, -0.1)
+        start, _ = start_of(belief.model, belief.counts)
+        true = np.zeros(len(start))
+        for state, share in zip(world.states, world.model.start, strict=True):
+            if share > 0:
+                true[belief.space.find(state)] = share
+        assert abs(start - true).sum() / 2 < 0.2
+
+
+def test_where_episodes_start_can_be_given(belief):
+    state = belief.space.states[0]
+    assert "as given" in belief.worth(steps=50, seeds=1, start=state).summary()
+    assert "as given" in belief.worth(steps=50, seeds=1, start={state: 2.0}).summary()
+    with pytest.raises(cs.ArgumentError, match="not one of the states"):
+        belief.worth(steps=50, seeds=1, start="nowhere")
+    with pytest.raises(cs.ArgumentError, match="any weight"):
+        belief.worth(steps=50, seeds=1, start={state: 0.0})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"steps": 0}, "steps is 0"), ({"seeds": 0}, "seeds is 0"), ({"seeds": []}, "no seeds"), ({"trial": -1}, "trial")],
+)
+def test_arguments_are_checked(belief, options, message):
+    with pytest.raises(cs.ArgumentError, match=message):
+        belief.worth(**options)
+
+
+def test_a_source_that_is_refuted_is_named():
+    """One source takes the first action in noise that makes it good, the other always: it proves what is true."""
+    noise = np.array([[0.5, 0.5], [1.0, 0.0]])
+    model = cs.TabularCMDP(
+        np.ones((2, 2, 2), dtype=int), [[[1.0, 0.0], [0.5, 0.5]], [[0.0] * 2] * 2], noise, [False, True], [1.0, 0.0]
+    )
+    keen, fixed = np.zeros((2, 2, 2)), np.zeros((2, 2, 2))
+    keen[:, 0, 0], keen[:, 1, 1], fixed[..., 0] = 1.0, 1.0, 1.0
+    world = cs.World("pair", "Pair", model, 1, ("good", "bad"), {"keen": keen, "fixed": fixed})
+    found = belief_of(world).worth(steps=50, seeds=1)
+    assert found.refuted == {"keen": ("0",)}
+    assert "keen misleads" in found.summary()
+
+
+def test_randomised_sources_bind_drawn_worlds():
+    """With a large trial, every drawn world is close to the truth."""
+    world = hard_worlds.bandit(2)
+    counts = hard_worlds.counts_of(world, 1_000).merge(
+        cs.count(
+            cs.World("trial", "Trial", world.model, 1, world.noises, {"trial": np.full((2, 10, 2), 0.5)}).collect(
+                "trial", 20_000
+            ),
+            states=world.states,
+            actions=world.actions,
+        )
+    )
+    belief = cs.posterior(counts, 1, 2.0, confounding={"trial": 1.0})
+    prior = WidePrior(belief.model)
+    for seed in range(5):
+        drawn, _ = prior.draw(np.random.default_rng(seed))
+        for x in range(2):
+            some = slice(drawn.first[x], drawn.first[x + 1])
+            mean = float((drawn.chance[some] * drawn.reward[some]).sum())
+            assert mean == pytest.approx(world.model.reward[0, x].mean(), abs=0.06)
