@@ -258,18 +258,18 @@ def posterior_table():
 
 def posterior_words():
     """The same in a sentence: the range over worlds with standing coins."""
-    parts, spans = kept("posterior"), []
-    for way in ("logs", "without the blind source", "no logs"):
-        regrets = {part: np.mean(found["regret"]) for part, found in parts.items() if ", standing; " in part}
-        zero = {part.split("; ")[0]: regret for part, regret in regrets.items() if part.endswith("zero potential")}
+    regrets = {part: np.mean(found["regret"]) for part, found in kept("posterior").items() if ", standing; " in part}
+    zero = {part.split("; ")[0]: regret for part, regret in regrets.items() if part.endswith("zero potential")}
+    words = []
+    for way, when in (
+        ("logs", " of the regret of a potential of zero, which needs no logs"),
+        ("without the blind source", " if the source that did not look at the wind is left out"),
+        ("no logs", " without logs"),
+    ):
         shares = [regret / zero[part.split("; ")[0]] for part, regret in regrets.items() if part.endswith(f"; {way}")]
-        spans.append(f"{min(shares):.2f} to {max(shares):.2f}" if shares else NOTHING)
-    return [
-        f"Measured in the paper's five grid worlds: the learner `posterior` has {spans[0]} of the regret of a "
-        f"potential of zero, which needs no logs; {spans[1]} if the source that did not look at the wind is left out; "
-        f"and {spans[2]} without logs.",
-        "",
-    ]
+        if len(shares) == len(zero):
+            words.append(f"{min(shares):.3f} to {max(shares):.2f}{when}")
+    return [f"Measured in the paper's five grid worlds: the learner `posterior` has {'; '.join(words)}.", ""]
 
 
 def potentials_table():
