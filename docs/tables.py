@@ -290,7 +290,7 @@ def hard_table():
         worst = each[-max(1, len(each) // 10) :].mean()
         middle = "{:.2f} ({:.2f} to {:.2f})".format(*share)
         lines.append(f"| {kind} | {middle} | {np.quantile(each, 0.9):.2f} | {worst:.2f} |")
-    return [*lines, "", f"{len(regret('no logs'))} worlds of each kind, 5 seeds each, 20,000 steps.", ""]
+    return [*lines, "", f"{len(regret('no logs'))} worlds of each kind, 3 seeds each, 20,000 steps.", ""]
 
 
 def exploration_table():

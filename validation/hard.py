@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-WORLDS, PER_PART, FIRST_WORLD = 60, 20, 10_000
-STEPS, SEEDS = 20_000, range(700, 705)
+WORLDS, PER_PART, FIRST_WORLD = 40, 20, 10_000
+STEPS, SEEDS = 20_000, range(700, 703)
 LOG_SEED = 300
 
 NO_LOGS = "no logs"
@@ -40,7 +40,7 @@ def hard_parts() -> list[str]:
 
 
 def run_hard(part: str) -> dict[str, Any]:
-    """Return the regret in each world of a part, the mean of five seeds."""
+    """Return the regret in each world of a part, the mean of three seeds."""
     import hard_worlds
 
     import causal_shaping as cs
