@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-WORLDS, PER_PART, FIRST_WORLD = 40, 20, 10_000
+WORLDS, PER_PART, FIRST_WORLD = 100, 25, 10_000
 STEPS, SEEDS = 20_000, range(700, 703)
 LOG_SEED = 300
 
