@@ -258,18 +258,56 @@ def posterior_table():
 
 def posterior_words():
     """The same in a sentence: the range over worlds with standing coins."""
-    parts, spans = kept("posterior"), []
-    for way in ("logs", "without the blind source", "no logs"):
-        regrets = {part: np.mean(found["regret"]) for part, found in parts.items() if ", standing; " in part}
-        zero = {part.split("; ")[0]: regret for part, regret in regrets.items() if part.endswith("zero potential")}
+    regrets = {part: np.mean(found["regret"]) for part, found in kept("posterior").items() if ", standing; " in part}
+    zero = {part.split("; ")[0]: regret for part, regret in regrets.items() if part.endswith("zero potential")}
+    words = []
+    for way, when in (
+        ("logs", " of the regret of a potential of zero, which needs no logs"),
+        ("without the blind source", " if the source that did not look at the wind is left out"),
+        ("no logs", " without logs"),
+    ):
         shares = [regret / zero[part.split("; ")[0]] for part, regret in regrets.items() if part.endswith(f"; {way}")]
-        spans.append(f"{min(shares):.2f} to {max(shares):.2f}")
-    return [
-        f"Measured in the paper's five grid worlds: the learner `posterior` has {spans[0]} of the regret of a "
-        f"potential of zero, which needs no logs; {spans[1]} if the source that did not look at the wind is left out; "
-        f"and {spans[2]} without logs.",
-        "",
+        if len(shares) == len(zero):
+            words.append(f"{min(shares):.3f} to {max(shares):.2f}{when}")
+    return [f"Measured in the paper's five grid worlds: the learner `posterior` has {'; '.join(words)}.", ""]
+
+
+def hard_table():
+    """Regret with misleading logs as a share of that without, from `make validate ARGS=hard-worlds`."""
+    parts = kept("hard-worlds")
+
+    def regret(kind):
+        return np.concatenate([found["regret"] for part, found in parts.items() if part.startswith(f"{kind}; ")])
+
+    kinds = dict.fromkeys(part.split("; ")[0] for part in parts)
+    lines = [
+        "| logs | all worlds | nine of ten worlds are below | mean of the worst tenth |",
+        "| --- |" + " ---: |" * 3,
     ]
+    for kind in list(kinds)[1:]:
+        pair = regret(kind), regret("no logs")
+        share, each = bootstrap_interval(ratio_of_means, *pair, paired=True), np.sort(pair[0] / pair[1])
+        worst = each[-max(1, len(each) // 10) :].mean()
+        middle = "{:.2f} ({:.2f} to {:.2f})".format(*share)
+        lines.append(f"| {kind} | {middle} | {np.quantile(each, 0.9):.2f} | {worst:.2f} |")
+    return [*lines, "", f"{len(regret('no logs'))} worlds of each kind, 3 seeds each, 20,000 steps.", ""]
+
+
+def exploration_table():
+    """Regret in problems of exploration, from `benchmarks/exploration.py`."""
+    problems = json.loads((HERE.parent / "benchmarks" / "figures" / "exploration.json").read_text())["problems"]
+    names = list(dict.fromkeys(name for found in problems.values() for name in found if name != "at random"))
+    lines = ["| | " + " | ".join(problems) + " |", "| --- |" + " ---: |" * len(problems)]
+    lines.append(
+        "| acting at random | " + " | ".join(f"{found['at random']:,.0f}" for found in problems.values()) + " |"
+    )
+    for name in sorted(names, key=lambda name: (name[0].isupper(), name)):
+        cells = []
+        for found in problems.values():
+            regret = list(found.get(name, {}).get("regret", {}).values())
+            cells.append("{:,.0f} ({:,.0f} to {:,.0f})".format(*mean_interval(np.array(regret))) if regret else NOTHING)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return [*lines, ""]
 
 
 def potentials_table():
@@ -456,7 +494,13 @@ def instrument_table(models=200):
 
 TABLES = {
     "../README.md": {"posterior": posterior_words},
-    "learners.md": {"posterior": posterior_table, "potentials": potentials_table, "learners": learners_table},
+    "learners.md": {
+        "posterior": posterior_table,
+        "hard": hard_table,
+        "exploration": exploration_table,
+        "potentials": potentials_table,
+        "learners": learners_table,
+    },
     "ceilings.md": {"worlds": ceilings_tables, "confidence": confidence_table},
     "differences.md": {
         "support": support_table,

@@ -32,7 +32,9 @@ def test_every_table_has_its_place_and_is_filled():
 
 
 @pytest.mark.parametrize(
-    ("page", "name"), [("../README.md", "posterior"), ("learners.md", "posterior"), ("learners.md", "potentials")]
+    ("page", "name"),
+    [("../README.md", "posterior")]
+    + [("learners.md", name) for name in ("posterior", "hard", "exploration", "potentials")],
 )
 def test_tables_of_kept_figures_are_those_of_the_page(page, name):
     text = (Path(HERE) / page).read_text()

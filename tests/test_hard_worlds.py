@@ -209,10 +209,8 @@ def test_regret_with_logs_is_compared_world_by_world():
     for kind, factor in factors.items():
         for part, regret in without.items():
             parts[part.replace(hard.NO_LOGS, kind)] = {"regret": list(factor * regret)}
-    parts["bandits"] = {"locked in": {"no logs": 0}}
     assert set(parts) == set(hard.hard_parts())
     for kind, found in hard.ratios(parts).items():
         np.testing.assert_allclose(found, factors[kind])
     assert hard.holds(parts)
-    assert not hard.holds(parts | {"bandits": {"locked in": {"no logs": 1}}})
     assert not hard.holds(parts | {"hostile; 0-24": {"regret": list(2 * without["no logs; 0-24"])}})

@@ -58,17 +58,15 @@ def drawn_world(rng: np.random.Generator, sources: int, actions: int) -> tuple[A
     held = hypotheses(sources, share.shape[1])
     score = held.prior.copy()
     for h in range(1, len(score)):
-        here = fits[:, held.component[h]]
-        score[h] += np.log(held.doubt[h]) * ((~here.all(axis=-1)).sum() if held.by_state[h] else (~here).sum())
+        score[h] += np.log(held.doubt[h]) * (~fits[:, held.component[h]]).sum()
     chance = np.exp(score - score.max())
     h = rng.choice(len(chance), p=chance / chance.sum())
     law = proven + (1 - proven.sum(axis=-1, keepdims=True)) * rng.dirichlet(
         np.full(OUTCOMES, 1 / OUTCOMES), (STATES, actions)
     )
     if h:
-        c, shape = held.component[h], (STATES, 1) if held.by_state[h] else (STATES, actions)
-        right = np.broadcast_to(rng.random(shape) >= held.doubt[h], (STATES, actions))
-        right = right & (fits[:, c].all(axis=-1, keepdims=True) if held.by_state[h] else fits[:, c])
+        c = held.component[h]
+        right = (rng.random((STATES, actions)) >= held.doubt[h]) & fits[:, c]
         law = np.where(right[..., None], share[:, c], law)
     return tables, law, int(h)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-WORLDS, PER_PART, FIRST_WORLD = 100, 25, 10_000
-STEPS, SEEDS = 20_000, range(700, 705)
+WORLDS, PER_PART, FIRST_WORLD = 40, 20, 10_000
+STEPS, SEEDS = 20_000, range(700, 703)
 LOG_SEED = 300
 
 NO_LOGS = "no logs"
@@ -34,13 +34,13 @@ LOCKED_IN = 0.01
 
 
 def hard_parts() -> list[str]:
-    """Return the kinds of worlds, in parts."""
-    first = range(0, WORLDS, PER_PART)
-    return [f"{kind}; {at}-{at + PER_PART - 1}" for kind in (NO_LOGS, *LIMITS) for at in first]
+    """Return the kinds of worlds, in parts: all kinds of the first worlds, then of the next."""
+    kinds = (NO_LOGS, *LIMITS)
+    return [f"{kind}; {at}-{at + PER_PART - 1}" for at in range(0, WORLDS, PER_PART) for kind in kinds]
 
 
 def run_hard(part: str) -> dict[str, Any]:
-    """Return the regret in each world of a part, the mean of five seeds."""
+    """Return the regret in each world of a part, the mean of three seeds."""
     import hard_worlds
 
     import causal_shaping as cs

@@ -18,7 +18,6 @@ def test_half_of_the_prior_says_nobody_and_components_share_the_rest(components)
         its = held.component == c
         assert chance[its].sum() == pytest.approx(0.5 / components)
         assert held.doubt[its].min() < 1e-3 < 0.05 < np.sort(held.doubt[its])[1], "everywhere, or in some cells"
-    assert not held.by_state.any()
     np.testing.assert_array_equal(held.blunt[1:], held.doubt[1:] > 1e-3)
 
 

@@ -141,8 +141,7 @@ def test_evidence_is_the_product_of_dirichlet_multinomials_in_any_order(seed):
     held = guess.hypotheses
     for h in range(1, len(held.prior)):
         c, doubt = held.component[h], held.doubt[h]
-        parts = [ratio[:, c].sum()] if held.by_state[h] else ratio[:, c]
-        expected = sum(np.log((1 - doubt) * np.exp(part) + doubt) for part in parts)
+        expected = sum(np.log((1 - doubt) * np.exp(part) + doubt) for part in ratio[:, c])
         assert memory.evidence[h] == pytest.approx(expected, abs=1e-9)
     assert log_mix(800.0, 0.5) == pytest.approx(800 + np.log(0.5))
 
@@ -245,7 +244,8 @@ def test_free_mass_respects_the_upper_limits_of_finite_confounding():
         np.testing.assert_allclose(drawn[gamma].sum(axis=1), 1)
     # The first action has a propensity of .4 and shares of 3/4, 1/4 and 0: at most a factor of .4 + .6 * 1.5 = 1.3.
     guess = model_of(logs, rewards=REWARDS[:3], confounding=1.5).guess
-    assert (guess.upper[:2] > 1.3 * np.array([0.75, 0.25])).all()
+    error = np.sqrt(0.75 * 0.25 / 400)  # of a share
+    assert (guess.upper[:2] >= np.minimum(1.3 * (np.array([0.75, 0.25]) + 3 * error), 1)).all()
     assert (guess.upper[:2] < 1.3 * np.array([0.75, 0.25]) + 0.2).all()
     assert guess.rest[0] < 0.03
     assert (drawn[1.5][:, :2] <= guess.upper[:2] + 1e-9).all()

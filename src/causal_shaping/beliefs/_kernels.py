@@ -35,7 +35,7 @@ TINY = 1e-300
 """What the logarithm of a chance of 0 is taken of."""
 
 SAME_VALUE = 2.0**-36
-"""Actions whose values differ by less than this, relative to what rewards differ by, are equally good."""
+"""Actions whose values differ by less than this, relative to the largest reward, are equally good."""
 
 SAME_REWARD = 2.0**-22
 """Rewards within this of each other, relative to the largest, are one."""
@@ -576,7 +576,7 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
         lowest = min(lowest, memory.edges[0])
     elif memory.sizes[2]:
         lowest = min(lowest, memory.level[: memory.sizes[2]].min())
-    slack = SAME_VALUE * horizon * (shape.reward_max - lowest)
+    slack = SAME_VALUE * horizon * max(abs(shape.reward_max), abs(lowest))
     first, after, _, chance, reward, unknown, _ = drawn
     met, can_end, any_met = memory.met, memory.sizes[3] > 0, memory.met.any()
     values, elsewhere = np.zeros(states + 1), 0.0  # of the next step; an end is worth 0

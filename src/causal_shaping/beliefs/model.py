@@ -25,6 +25,9 @@ POOL_FLAT, MOST_FLAT = 0.1, 4.0
 REFUTED = 1e-4
 """A component is refuted in a cell if its share lies below what others prove, at this level over all outcomes."""
 
+UPPER_ERRORS = 4.0
+"""Masses of sources of finite Gamma are at most what their shares say, plus so many standard errors."""
+
 POPULATION = 1e6
 """Population masses count as so many visits."""
 
@@ -398,7 +401,7 @@ def _upper_limits(
     lower: FloatArray,
     actions: int,
 ) -> Limits:
-    """Return what sources of finite Gamma allow at most, `REFUTED` standard errors above what their shares say."""
+    """Return what sources of finite Gamma allow at most, `UPPER_ERRORS` standard errors above what their shares say."""
     cells = len(taken)
     found = Limits(lower, np.zeros(cells, dtype=np.bool_), np.ones(len(n)), np.ones(cells))
     for c in np.flatnonzero(np.isfinite(gammas)):
@@ -406,12 +409,12 @@ def _upper_limits(
         here = (taken[:, c] > 0) & (known == taken[:, c])  # unknown outcomes may have been anything
         seen = visits[np.arange(cells) // actions, c]
         propensity = taken[:, c] / np.maximum(seen, 1.0)
-        propensity = np.maximum(propensity - REFUTED * np.sqrt(propensity * (1 - propensity) / (seen + 1.0)), 0.0)
+        propensity = np.maximum(propensity - UPPER_ERRORS * np.sqrt(propensity * (1 - propensity) / (seen + 1.0)), 0.0)
         factor = propensity + (1.0 - propensity) * gammas[c]
 
         def most(share: FloatArray, times: FloatArray) -> FloatArray:
             error = np.sqrt((share * (1 - share) + 1.0 / (times + 1.0)) / (times + 1.0))
-            return np.asarray(np.minimum(share + REFUTED * error, 1.0))
+            return np.asarray(np.minimum(share + UPPER_ERRORS * error, 1.0))
 
         share = n[:, c] / np.maximum(taken[entry_cell, c], 1.0)
         upper = most(share, taken[entry_cell, c]) * factor[entry_cell]

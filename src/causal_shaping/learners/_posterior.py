@@ -1,8 +1,8 @@
 """The learner that samples: it draws a world from what it believes, plans in it, and acts on the plan.
 
-Before an episode it draws and plans anew if that can matter: if visits of some (s, x) have grown enough since the last
-plan; in an episode, if it is about to repeat an action whose visits have doubled. What happens is counted, and judges
-the hypotheses of trust; see `causal_shaping.beliefs`.
+It draws and plans anew before each episode, and in an episode if it is about to repeat an action whose visits have
+doubled. Waiting longer would make exploration ever rarer: a chance of trying something in each plan is worth little if
+plans last ever longer. What happens is counted, and judges the hypotheses of trust; see `causal_shaping.beliefs`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.learners._problem import Problem
 
-GROWTH = 0.02
-"""By how much visits of some (s, x) must have grown before a world is drawn again, once they are many."""
-
 
 class Sampler(NamedTuple):
     """What the learner knows, changed in place."""
@@ -38,7 +35,7 @@ class Sampler(NamedTuple):
     admissible: BoolArray  # [states, actions]
     terminal: BoolArray  # [states]
     planned: FloatArray  # [cells], visits at the last plan
-    state: LongArray  # [2], whether to plan before the next episode; how many plans there were
+    plans: LongArray  # [1], how many plans there were
     plan: FloatArray  # [horizon, states, actions], the Q-values of the drawn world
     q_values: FloatArray  # [steps, states, actions], those that the agent acts on
     visits: LongArray  # like `q_values`
@@ -78,7 +75,7 @@ def sampler_of(model: Model, steps: int, seed: int, admissible: BoolArray, step_
         admissible=admissible,
         terminal=model.terminal,
         planned=np.zeros(model.cells),
-        state=np.array([1, 0]),
+        plans=np.zeros(1, dtype=np.int64),
         plan=np.zeros((horizon, states, actions)),
         q_values=np.zeros(shape),
         visits=np.zeros(shape, dtype=np.int64),
@@ -103,7 +100,7 @@ def alarm_of(sampler: Sampler) -> int | None:
 
 @njit(nogil=True)
 def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
-    """Draw a world and plan in it, if that can matter: before an episode, or before a step is repeated.
+    """Draw a world and plan in it, if that can matter: before an episode, or before an action is repeated.
 
     In an episode, an action is not repeated on a plan that knew less than half of its visits: what was hoped of it may
     be refuted by now.
@@ -115,14 +112,11 @@ def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
         planned = sampler.planned[cell]
         if sampler.memory.total[cell] < max(1.0, 2.0 * planned):
             return
-    elif sampler.state[0] == 0:
-        return
     beliefs.draw(sampler.rng, shape, sampler.guess, sampler.memory, sampler.drawn)
     beliefs.plan(shape, sampler.memory, sampler.drawn, sampler.admissible, sampler.terminal, sampler.plan)
     sampler.q_values[:] = sampler.plan[: len(sampler.q_values)]
     sampler.planned[:] = sampler.memory.total
-    sampler.state[0] = 0
-    sampler.state[1] += 1
+    sampler.plans[0] += 1
 
 
 @njit(nogil=True)
@@ -134,9 +128,6 @@ def learn_sampled(sampler: Any, step: Any) -> None:
     after = shape.states if step.final else step.after
     beliefs.observe(shape, sampler.guess, sampler.memory, cell, after, step.reward, 1.0)
     sampler.visits[step.layer, step.state, step.action] += 1
-    before, now = sampler.planned[cell], sampler.memory.total[cell]
-    if now >= before + max(1.0, GROWTH * before) or now < before:  # fewer than before: the logs were dropped
-        sampler.state[0] = 1
 
 
 @njit(nogil=True)

@@ -274,7 +274,7 @@ def test_the_first_screen_says_what_was_found(page, tmp_path):
         browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
         browser.open(page.as_uri())
         ends = browser.run("[...document.querySelectorAll('.headlines li')].map(o => o.getBoundingClientRect().bottom)")
-        assert len(ends) == 6
+        assert len(ends) == 7
         assert max(ends) <= 800
 
 
