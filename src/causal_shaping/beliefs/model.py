@@ -158,7 +158,8 @@ class Model:
                 (int(entry_cell[e]), int(self.node_after[node]), float(reward), float(n[e, trial].sum()))
             )
         n, taken, visits = (np.ascontiguousarray(table[:, confounded]) for table in (n, taken, visits))
-        gammas, tried = gammas[confounded], np.bincount(cell, times, minlength=self.cells)
+        gammas = gammas[confounded]
+        tried: FloatArray = np.bincount(cell, times, minlength=self.cells).astype(np.float64)
         self._allow(counts, settings, tried)
         limits = self._limits(evidence, entry_cell) if settings.confidence is not None else None
         self.guess = self._guesses(n, taken, visits, gammas, entry_cell, tried, limits)
