@@ -12,7 +12,7 @@ from causal_shaping.beliefs._kernels import log_mix, mean_world, observe, plan
 from causal_shaping.beliefs.draws import each_draw
 from causal_shaping.beliefs.model import Model
 from causal_shaping.bounds._masses import Evidence
-from causal_shaping.bounds.settings import CEILING
+from causal_shaping.bounds.settings import CEILING, Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 
@@ -264,7 +264,7 @@ def test_tables_have_the_values_of_the_plan():
             np.testing.assert_allclose(world.optimum(4, 0.9).q_values[:, :3], sample.q_values, atol=1e-9)
 
 
-def test_an_unknown_outcome_pays_the_most_and_leads_to_the_best_state():
+def test_tables_and_plans_agree_on_outcomes_that_nobody_has_seen():
     counts = random_counts(1)
     belief = cs.posterior(counts, 1, 1.5, support="any")
     for sample, world in zip(each_draw(belief.model, 5, 0), belief.sample(5, 0), strict=True):
@@ -312,3 +312,66 @@ def test_the_order_of_states_and_sources_does_not_matter(seed, support):
     np.testing.assert_allclose(mean_plan(other), mean_plan(belief)[:, order][..., ::-1], atol=1e-9)
     np.testing.assert_allclose(other.trust.by_state[::-1], belief.trust.by_state[:, order], atol=1e-9)
     assert counts_of(ONE).sources == ("a",)
+
+
+def test_what_no_log_holds_is_never_impossible():
+    logs = [[[400, 300, 300, 0]], [[300, 400, 300, 0]]]  # all mass is proven: no other action was taken
+    model = model_of(logs)
+    assert (model.guess.free > 0).all()
+    memory = model.memory(10)
+    observe(model.shape, model.guess, memory, 0, 1, 3.0, 1.0)
+    assert not np.isnan(memory.evidence).any()
+    assert np.isfinite(memory.against).all()
+    found = mean_world(model.shape, model.guess, memory)
+    np.testing.assert_allclose(found.chance.sum() + found.unknown, 1)
+    assert (drawn_outcomes(model, 20, memory=memory)[:, 3] > 0).all()
+
+
+def _rows(rows, step_indexed=True):
+    """Counts of rows: step, state, action, next state (-1: unknown), terminated, reward."""
+    step, state, action, after, ended, paid = map(np.array, zip(*rows, strict=True))
+    columns = {"source": 0 * state, "step": step if step_indexed else None, "state": state, "action": action}
+    columns |= {"next_state": after, "terminated": ended, "n": 4.0 + 0 * state, "reward_sum": 4.0 * paid}
+    columns |= {"reward_min": paid, "reward_max": paid}
+    return cs.Counts.combined(cs.Space(range(2), range(2)), ["a"], columns)
+
+
+def test_a_step_of_which_no_outcome_is_known_may_lead_anywhere():
+    # The last step of a truncated episode: what followed was not logged, and its reward was seen at another step.
+    counts = _rows(
+        [(0, 0, 0, 1, False, 1.0), (0, 0, 1, -1, True, 0.0), (0, 1, 0, 0, False, 1.0), (1, 1, 0, -1, False, 1.0)]
+    )
+    model = cs.posterior(counts, 2, 1.0).model
+    found = mean_world(model.shape, model.guess, model.memory(0))
+    sums = np.bincount(np.repeat(np.arange(8), np.diff(found.first)), found.chance, minlength=8)
+    np.testing.assert_allclose(sums + found.unknown, 1)
+
+
+def test_logs_without_any_known_outcome_say_nothing():
+    belief = cs.posterior(_rows([(0, 0, 0, -1, False, 1.0)], step_indexed=False), 2, 1.0)
+    assert np.isfinite(belief.mean.values).all()
+
+
+def test_there_is_room_for_all_outcomes_of_many_rewards():
+    rewards = tuple(np.arange(100.0))
+    model = model_of(np.ones((1, 1, 100), int), rewards=rewards)
+    memory = model.memory(10**6)
+    possible = model.cells * (model.shape.states + 1) * len(rewards)
+    assert len(memory.link) >= possible
+    for after in (0, 1):
+        for reward in rewards:
+            observe(model.shape, model.guess, memory, 0, after, reward, 1.0)
+    assert memory.sizes[1] <= len(memory.link)
+
+
+def test_a_reward_that_comes_after_many_others_is_learned_as_it_is():
+    space = cs.Space(["s"], range(2))
+    model = Model(space, None, Settings(horizon=1, reward_bound=100.0))
+    memory = model.memory(200)
+    for i in range(100):
+        observe(model.shape, model.guess, memory, 0, 1, i / 100, 1.0)
+    for _ in range(50):
+        observe(model.shape, model.guess, memory, 1, 0, 100.0, 1.0)
+    found = mean_world(model.shape, model.guess, memory)
+    assert found.reward[1] > 90
+    np.testing.assert_allclose(found.reward[0], 0.495, atol=1.5)

@@ -212,7 +212,7 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
     group = cell if shape.by_action else cell // shape.actions
     node, new = find_node(shape, memory, cell, after, reward)
     first = memory.group_first[group]
-    if len(memory.edges):
+    if len(memory.edges) or memory.sizes[2] == len(memory.level):  # one level may stand for several rewards
         memory.node_paid[first + node] += times * reward
         memory.node_times[first + node] += times
     elif new:
@@ -412,10 +412,11 @@ def _draw_proven(  # type: ignore[no-untyped-def]
             proven += proposal[i]
         if proven <= 1.0:
             break
-        if attempt == ATTEMPTS - 1:
+        if attempt == ATTEMPTS - 1:  # some mass stays free, for outcomes that no log holds
+            most = 1.0 - 1.0 / (taken[cell].sum() + 2.0)
             for i in range(size):
-                proposal[i] /= proven
-            proven = 1.0
+                proposal[i] *= most / proven
+            proven = most
     if total[cell] > 0.0:
         old, new, before, now = 1.0, 1.0 - proven, 0.0, 0.0
         for i in range(size):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from causal_shaping.beliefs._kernels import BLUNT, STICKS, Drawn, Guess, Hypotheses, Memory, Shape, observe
+from causal_shaping.beliefs._kernels import BLUNT, STICKS, TINY, Drawn, Guess, Hypotheses, Memory, Shape, observe
 from causal_shaping.bounds._masses import Evidence
 from causal_shaping.bounds.settings import CEILING, Settings
 from causal_shaping.bounds.support import reward_keys, terminal_states, unrestricted_cells
@@ -159,21 +159,20 @@ class Model:
             )
         n, taken, visits = (np.ascontiguousarray(table[:, confounded]) for table in (n, taken, visits))
         gammas = gammas[confounded]
-        self._allow(counts, settings, taken)
+        tried: FloatArray = np.bincount(cell, times, minlength=self.cells).astype(np.float64)
+        self._allow(counts, settings, tried)
         limits = self._limits(evidence, entry_cell) if settings.confidence is not None else None
-        self.guess = self._guesses(n, taken, visits, gammas, entry_cell, limits)
+        self.guess = self._guesses(n, taken, visits, gammas, entry_cell, tried, limits)
 
-    def _allow(self, counts: Counts, settings: Settings, taken: FloatArray) -> None:
+    def _allow(self, counts: Counts, settings: Settings, tried: FloatArray) -> None:
         """Find out where an outcome that nobody has seen is possible: where the support allows anything."""
         shape, unrestricted = self.shape, unrestricted_cells(counts, settings)
-        tried = np.zeros(self.cells)
-        step = 0 if counts.step is None else counts.step.astype(np.int64)
-        np.add.at(tried, (step * shape.states + counts.state) * shape.actions + counts.action, counts.n)
         for t in range(shape.steps):
             anything = unrestricted.at(t if counts.step_indexed else None)
             part = slice(t * shape.states * shape.actions, (t + 1) * shape.states * shape.actions)
             self.unknown[part] = anything.ravel()
-        self.unknown |= tried == 0
+        group = np.arange(self.cells) // (1 if shape.by_action else shape.actions)
+        self.unknown |= (tried == 0) | (np.diff(self.node_first)[group] == 0)  # or no outcome is known
 
     def _limits(self, evidence: Evidence, entry_cell: LongArray) -> Limits:
         """Return confidence limits of the masses of the entries."""
@@ -207,6 +206,7 @@ class Model:
         visits: FloatArray,
         gammas: FloatArray,
         entry_cell: LongArray,
+        rows: FloatArray,
         limits: Limits | None,
     ) -> Guess:
         """Return what each component says of free mass, and how sharply its hypothesis is tested."""
@@ -224,10 +224,15 @@ class Model:
         by = each.argmax(axis=1) if sources else np.zeros(len(n), dtype=np.int64)
         lower = each.max(axis=1, initial=0.0) if limits is None else limits.lower
         proven = np.bincount(entry_cell, lower, minlength=cells)
-        lower = lower / np.maximum(proven, 1.0)[entry_cell]
+        # Masses that add to more than 1 are scaled; some mass stays free, for outcomes that no log holds.
+        allowed = 1.0 - 1.0 / (rows + 2.0)
+        lower = lower * np.minimum(1.0, allowed / np.maximum(proven, TINY))[entry_cell]
         free = np.maximum(1.0 - np.bincount(entry_cell, lower, minlength=cells), 0.0)
-        rows = np.arange(len(n))
-        spread = lower * (1.0 - lower) / (seen[rows, by] + 2.0) if sources and limits is None else np.zeros(len(n))
+        spread = (
+            lower * (1.0 - lower) / (seen[np.arange(len(n)), by] + 2.0)
+            if sources and limits is None
+            else np.zeros(len(n))
+        )
         uncertain: FloatArray = np.bincount(entry_cell, spread, minlength=cells).astype(np.float64)
 
         shares = [n[:, c] / np.maximum(known[entry_cell, c] + 1.0, 1.0) for c in range(sources)]
@@ -261,7 +266,7 @@ class Model:
             weight[:, c] = (1.0 - flat[entry_cell, c]) * np.divide(
                 left, total[entry_cell], out=no_weight.copy(), where=left > 0
             )
-            beyond = (lower - shares[c]) > -ndtri(REFUTED / len(n)) * np.sqrt(errors[c] + spread)
+            beyond = (lower - shares[c]) > -ndtri(REFUTED / max(len(n), 1)) * np.sqrt(errors[c] + spread)
             refuted[:, c] = np.bincount(entry_cell, beyond & has[entry_cell], minlength=cells) > 0
             sharpness[:, c], blunt[:, c] = (
                 _sharpness(lower, weight[:, c], flat[:, c], free, uncertain, entry_cell, k, most)
@@ -295,7 +300,8 @@ class Model:
         """Return what is known before the first step, with room for so many."""
         shape, guess = self.shape, self.guess
         groups_ = len(self.node_first) - 1
-        most = min(steps, self.cells * (shape.states + 1) * MAX_REWARDS) + len(self.trials)
+        levels = max(MAX_REWARDS, len(self.level), len(self.edges) + 1)
+        most = min(steps, self.cells * (shape.states + 1) * levels) + len(self.trials)
         known, entries = len(self.node_after), len(self.node)
         pool = 4 * (most + known + min(most, groups_)) + 8
         head, tail = np.full(self.cells, -1), np.full(self.cells, -1)

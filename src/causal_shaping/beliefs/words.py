@@ -46,8 +46,9 @@ def assumptions(counts: Counts, settings: Settings, model: Model) -> list[str]:
     possible = counts.space.is_admissible & ~model.terminal[:, None]
     if (model.unknown.reshape(-1, *possible.shape) & possible).any():
         result.append(
-            "Where anything may follow, an outcome that nobody has seen pays the most that a step can and leads to the "
-            "best state met so far."
+            "Where anything may follow, an outcome that nobody has seen is as likely as any that was seen; it pays any "
+            "of the rewards that were seen, or the most that a step can, and leads to any state that was met, or to an "
+            "end, if one was seen."
         )
     return result
 

@@ -90,7 +90,8 @@ def alarm_of(sampler: Sampler) -> int | None:
     warnings.warn(
         f"What the agent saw in its first {alarm:,} steps contradicts the logs: its own visits alone predict it more "
         "than 20 times better. Either a source is more confounded than declared, or the world is not that of the logs, "
-        "or a hidden cause lasts over the episode. The learner dropped the logs and went on without.",
+        "or a hidden cause lasts over the episode, or the logs are too few to have seen most of what can follow an "
+        "action. The learner dropped the logs and went on without.",
         ShapingWarning,
         stacklevel=3,
     )
