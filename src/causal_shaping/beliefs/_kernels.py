@@ -233,8 +233,9 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
     before = _log_sum(guess, memory)
     if logged and guess.strength.shape[1]:
         _judge(shape, guess, memory, cell, entry, times)
-    if logged and acting:
-        # What the agent's own visits alone predict, against what the mixture of all hypotheses did.
+    if logged and acting and (entry < len(guess.lower) or memory.seen[entry] > 0.0):
+        # What the agent's own visits alone predict, against what the mixture of all hypotheses did. An outcome that is
+        # new to the cell counts for neither: few logs show few outcomes, and leaving it out can only lower the ratio.
         visits, other = 0.0, memory.head[cell]
         while other >= 0:
             visits, other = visits + memory.own[other], memory.link[other]
