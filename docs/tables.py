@@ -253,7 +253,7 @@ def posterior_table():
             cells.append(f"{share}; {np.mean(found['optimal']):.0%}")
         lines.append(f"| {world}{'' if coins == 'standing' else ', coins once'} | {' | '.join(cells)} |")
     seeds = len(next(iter(parts.values()))["regret"])
-    return [*lines, "", f"{seeds} seeds of logs and learner that were not used to develop anything.", ""]
+    return [*lines, "", f"{seeds} seeds of logs and learner, on which earlier versions of it were measured, too.", ""]
 
 
 def posterior_words():
