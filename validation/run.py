@@ -12,6 +12,7 @@ so or the check's version has changed. To add a check, write those two and put i
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -459,117 +460,17 @@ def _monitor() -> Any:
     return monitor
 
 
-# Hard worlds -----------------------------------------------------------------------------------------------------
+# Checks with a module of their own -------------------------------------------------------------------------------
 
 
-def hard_parts() -> list[str]:
-    """Return the kinds of hard worlds, in parts."""
-    from hard import hard_parts as parts
+def late(module: str, name: str) -> Any:
+    """Return a function that imports another one of a module in this folder, and calls it, once it is called."""
 
-    return parts()
+    def call(*arguments: Any) -> Any:
+        use_test_helpers()
+        return getattr(importlib.import_module(module), name)(*arguments)
 
-
-def run_hard(part: str) -> Figures:
-    """Return the regret of the learner `posterior` in hard worlds."""
-    use_test_helpers()
-    from hard import run_hard as run_part
-
-    return run_part(part)
-
-
-def hard_holds(parts: Mapping[str, Figures]) -> bool:
-    """Whether logs cost no more than promised in hard worlds."""
-    from hard import holds
-
-    return holds(parts)
-
-
-# Calibration -----------------------------------------------------------------------------------------------------
-
-
-def calibration_parts() -> list[str]:
-    """Return the kinds of logs, in parts."""
-    from calibration import calibration_parts as parts
-
-    return parts()
-
-
-def run_calibration(part: str) -> Figures:
-    """Return where V* lies among the draws of posteriors."""
-    from calibration import run_calibration as run_part
-
-    return run_part(part)
-
-
-def calibration_holds(parts: Mapping[str, Figures]) -> bool:
-    """Whether posterior intervals hold as often as they say."""
-    from calibration import holds
-
-    return holds(parts)
-
-
-# Worth -----------------------------------------------------------------------------------------------------------
-
-
-def worth_parts() -> list[str]:
-    """Return the kinds of worlds."""
-    from worth import worth_parts as parts
-
-    return parts()
-
-
-def run_worth(part: str) -> Figures:
-    """Return predicted and realised worth of logs."""
-    use_test_helpers()
-    from worth import run_worth as run_part
-
-    return run_part(part)
-
-
-def worth_holds(parts: Mapping[str, Figures]) -> bool:
-    """Whether predicted worth and realised saving go together."""
-    from worth import holds
-
-    return holds(parts)
-
-
-# Paper's worlds and bandits --------------------------------------------------------------------------------------
-
-
-def paper_parts() -> list[str]:
-    """Return the paper's worlds, and how each is learned."""
-    from paper_worlds import paper_parts as parts
-
-    return parts()
-
-
-def run_paper_world(part: str) -> Figures:
-    """Return the regret of the learner `posterior`, or of a zero potential, in a world of the paper."""
-    from paper_worlds import run_paper_world as run_part
-
-    return run_part(part)
-
-
-def paper_holds(parts: Mapping[str, Figures]) -> bool:
-    """Whether the learner `posterior` has as little regret as promised in the paper's worlds."""
-    from paper_worlds import paper_holds as holds
-
-    return holds(parts)
-
-
-def bandit_parts() -> list[str]:
-    """Return the bandits, in parts."""
-    from hard import bandit_parts as parts
-
-    return parts()
-
-
-def run_bandits(part: str) -> Figures:
-    """Return how many bandits were locked in."""
-    use_test_helpers()
-    from hard import run_bandits as run_part
-
-    return run_part(part)
+    return call
 
 
 CHECKS = {
@@ -660,23 +561,23 @@ CHECKS = {
     "hard-worlds": Check(
         "Confounded logs save regret in random worlds and cost little in hostile ones.",
         1,
-        hard_parts,
-        run_hard,
-        hard_holds,
+        late("hard", "hard_parts"),
+        late("hard", "run_hard"),
+        late("hard", "holds"),
     ),
     "bandits": Check(
         "None of 1,000 runs with one step, at three scales of rewards, keeps to a worse action.",
         1,
-        bandit_parts,
-        run_bandits,
+        late("hard", "bandit_parts"),
+        late("hard", "run_bandits"),
         lambda parts: not any(sum(part["locked in"].values()) for part in parts.values()),
     ),
     "posterior": Check(
         "In the paper's worlds the learner posterior has a small share of the regret of a zero potential.",
         1,
-        paper_parts,
-        run_paper_world,
-        paper_holds,
+        late("paper_worlds", "paper_parts"),
+        late("paper_worlds", "run_paper_world"),
+        late("paper_worlds", "paper_holds"),
     ),
     "monitor": Check(
         "The monitor calls ceilings that hold wrong in at most 5% of 1,000 runs, and finds most of those that do not.",
@@ -688,16 +589,16 @@ CHECKS = {
     "calibration": Check(
         "Posterior intervals of V* hold as often as they say in 200 worlds drawn from the prior, with confounded logs.",
         1,
-        calibration_parts,
-        run_calibration,
-        calibration_holds,
+        late("calibration", "calibration_parts"),
+        late("calibration", "run_calibration"),
+        late("calibration", "holds"),
     ),
     "worth": Check(
         "What logs are predicted to save goes together with what they save, in worlds of all kinds.",
         1,
-        worth_parts,
-        run_worth,
-        worth_holds,
+        late("worth", "worth_parts"),
+        late("worth", "run_worth"),
+        late("worth", "holds"),
     ),
     "study": Check(
         "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",

@@ -108,3 +108,23 @@ def test_many_seeds_are_trained_by_the_same_learner(tmp_path, logs):
     alone = cs.train(EASY, belief, learner="posterior", steps=300, seed=1)
     assert found.settings["learner"] == "posterior"
     assert found.results[1].regret == alone.step_regret[-1]
+
+
+def many_outcomes(seed):
+    """A world in which each action can do forty things, so that few logs show few of them."""
+    rng, states = np.random.default_rng(seed), 12
+    next_state, reward = rng.integers(0, states - 1, (states, 3, 40)), rng.choice([0.0, 0.5, 1.0], (states, 3, 40))
+    next_state[:, :, 0] = next_state[-1] = states - 1
+    reward[-1], ends = 0.0, np.arange(states) == states - 1
+    noise, start = rng.dirichlet(np.ones(40), states), np.where(ends, 0.0, 1 / (states - 1))
+    betas = {name: rng.dirichlet(np.ones(3), (states, 40)) for name in ("one", "other")}
+    return World("many", "Many", cs.TabularCMDP(next_state, reward, noise, ends, start), 10, tuple("u" * 40), betas)
+
+
+def test_sparse_logs_are_not_taken_for_wrong_ones():
+    for seed in range(6):
+        world = many_outcomes(seed)
+        logs = [world.collect(name, 100, seed) for name in world.demonstrators]
+        counts = cs.count(logs, states=world.states, actions=world.actions)
+        belief = cs.posterior(counts, 10, 1.0, support="any")
+        assert cs.train(world, belief, steps=1_000, seed=seed).alarm is None

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from causal_shaping._compile import njit
+from causal_shaping.bounds._masses import SAME_REWARD
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 
 BLUNT = 4.0
@@ -36,9 +37,6 @@ TINY = 1e-300
 
 SAME_VALUE = 2.0**-36
 """Actions whose values differ by less than this, relative to the largest reward, are equally good."""
-
-SAME_REWARD = 2.0**-22
-"""Rewards within this of each other, relative to the largest, are one."""
 
 
 class Shape(NamedTuple):

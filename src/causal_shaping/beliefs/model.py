@@ -1,4 +1,13 @@
-"""What logs prove and what they suggest of do(x), as arrays for the sampler."""
+"""What logs prove and what they suggest of do(x), as arrays for the sampler.
+
+For each state and action
+
+    p(. | s, do x) = L + F q,      L = max_i L_i (proven),   F = 1 - sum of L (free),   q over the possible outcomes.
+
+A *component* is a source, or the pool, the mean of all. Where it is trusted, q ~ Dirichlet(B r): r is the residual, the
+positive part of its shares less L, and B says how many visits it is worth; one visit of them is spread flat. Where
+nobody is trusted all of q is flat, worth one visit. Sources of confounding 1 count as the agent's own data.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +41,7 @@ POPULATION = 1e6
 """Population masses count as so many visits."""
 
 MOST_SHARPNESS = 1e9
+"""The largest concentration of a likelihood, where nothing is uncertain."""
 
 
 def empty_guess(cells: int, places: int) -> Guess:
