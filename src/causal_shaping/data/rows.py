@@ -1,6 +1,6 @@
 """What makes the rows of a log sound: each rule once, for arrays in memory and for the columns of an engine alike.
 
-- `row_rules`: the rules, over `Rows`.
+- `row_rules`: the rules, over `Rows`; `label_rules`, `jump_rules`: those of the states.
 - `Table`: columns of one length that refuse their first bad row.
 """
 
@@ -26,6 +26,9 @@ class Rule:
     broken: Any  # whether a row breaks the rule: a boolean array, or a column of an engine
     text: str  # what is wrong, in words
     hint: str = ""  # what an argument of `open_logs` could do about it
+
+
+JUMP = "the state is not the next state of the row before"
 
 
 class Rows:
@@ -59,18 +62,19 @@ class Rows:
         return one != other
 
 
-def row_rules(rows: Rows, states: Sequence[str], next_states: Sequence[str], key: Sequence[str]) -> list[Rule]:
-    """Return the rules, in the order in which they are to be reported; `key` are the columns of an episode."""
+def row_rules(rows: Rows, key: Sequence[str], state: Sequence[Rule], jumps: Sequence[Rule]) -> list[Rule]:
+    """Return the rules, in the order in which they are to be reported.
+
+    `key` are the columns of an episode, `state` the rules of a state, `jumps` those of the way from one to the next.
+    """
     step, continues = rows["step"], rows.continues
     gap = step - rows.before("step")
-    own_label = "missing='unknown' makes missing values a state of their own"
     flag = "the flag must be true or false (or 1 or 0)"
     late = "first_step=1 if steps count from 1"
-    jump = "the state is not the next state of the row before"
     return [
         *(Rule(name, rows.missing(name), f"the {name} is missing") for name in (*key, "step")),
         Rule("step", step < 0, "a step cannot be before the first"),
-        *(Rule(name, rows.missing(name), "the state has no value", own_label) for name in states),
+        *state,
         Rule("action", rows.missing("action"), "the action is missing"),
         Rule("reward", ~rows.finite("reward"), "the reward must be finite"),
         *(Rule(name, rows.missing(name), flag) for name in ("terminated", "truncated")),
@@ -78,10 +82,21 @@ def row_rules(rows: Rows, states: Sequence[str], next_states: Sequence[str], key
         Rule("step", continues & (gap == 0), "the step stands twice in its episode"),
         Rule("step", continues & (gap != 1), "steps are missing before this one, or the rows are not in order"),
         Rule("step", continues & rows.before("ended"), "the episode continues after it was terminated or truncated"),
-        *(
-            Rule(state, continues & rows.differ(rows.before(follower), rows[state]), jump)
-            for state, follower in zip(states, next_states, strict=True)
-        ),
+        *jumps,
+    ]
+
+
+def label_rules(rows: Rows, states: Sequence[str]) -> list[Rule]:
+    """Return the rules of states that are labels."""
+    own_label = "missing='unknown' makes missing values a state of their own"
+    return [Rule(name, rows.missing(name), "the state has no value", own_label) for name in states]
+
+
+def jump_rules(rows: Rows, states: Sequence[str], next_states: Sequence[str], hint: str = "") -> list[Rule]:
+    """Return the rules by which the next state of a row is the state of the following one."""
+    return [
+        Rule(state, rows.continues & rows.differ(rows.before(follower), rows[state]), JUMP, hint)
+        for state, follower in zip(states, next_states, strict=True)
     ]
 
 

@@ -50,15 +50,15 @@ class RawColumns:
             raise DataError(f"{self.origin}, column {name!r} holds {column.type()}; it must hold {wanted}.")
         return column
 
-    def parts(self, names: Sequence[str], argument: str) -> dict[str, ibis.Column]:
-        """Return the columns that make a state, by name; lists and structs become several."""
+    def parts(self, names: Sequence[str], argument: str, lists: bool = False) -> dict[str, ibis.Column]:
+        """Return the columns that make a state, by name; structs become several, and lists unless they are kept."""
         parts: dict[str, ibis.Column] = {}
         for name in names:
             column = self.column(name, argument)
             kind = column.type()
             if kind.is_struct():
                 parts |= {f"{name}_{part}": column[part] for part in kind.names}
-            elif kind.is_array():
+            elif kind.is_array() and not lists:
                 sizes = self.rows.aggregate(least=column.length().min(), most=column.length().max())
                 ((least, most),) = (row.values() for row in fetch(sizes, self.origin).to_pylist())
                 if not least or least != most:
@@ -85,6 +85,18 @@ class RawColumns:
         if held.is_numeric():
             hint = f"Cut it: bins={{{name!r}: Bins(quantiles=8)}}; or make it integers if it holds whole numbers."
         raise DataError(f"{self.origin}, column {name!r} holds {held}; a label must be an integer or a string. {hint}")
+
+    def number(self, column: ibis.Column, name: str) -> ibis.Column:
+        """Return a part of a state that is a number, with 32 bits; null where there is none."""
+        held = column.type()
+        if held.is_boolean() or held.is_integer():
+            return column.cast("float32")
+        if held.is_numeric():
+            return column.cast("float64").try_cast("float32")
+        raise DataError(
+            f"{self.origin}, column {name!r} holds {held}; here a state must be made of numbers. Encode it before: one "
+            "column of 0 and 1 for each category, or a number for what has an order."
+        )
 
     def action(self, name: str, kind: type | None) -> ibis.Column:
         """Return the label of the action, which must be discrete."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import ibis
 
-from causal_shaping.data.rows import Rows, Rule, row_rules
+from causal_shaping.data.rows import JUMP, Rows, Rule, jump_rules, label_rules, row_rules
 from causal_shaping.errors import DataError, DroppedEpisodesWarning
 from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows
 
@@ -55,8 +55,12 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     if logs.sound:
         return logs
     episode = ["episode"] if logs.source is not None else ["episode", "source"]
-    columns = _Columns(logs.rows, episode, logs.next_states)
-    rules = [*row_rules(columns, logs.states, logs.next_states, episode), *_reading_rules(columns.columns, logs)]
+    columns = _Columns(logs.rows, episode, [name for name in logs.next_states if name in logs.rows.columns])
+    if logs.numbers:
+        states = _number_rules(columns, logs)
+    else:
+        states = label_rules(columns, logs.states), jump_rules(columns, logs.states, logs.next_states)
+    rules = [*row_rules(columns, episode, *states), *_reading_rules(columns.columns, logs)]
     code = ibis.cases(*((rule.broken, i) for i, rule in enumerate(rules)), else_=ibis.null("int64"))
     bad = columns.columns.mutate(problem=code).filter(lambda t: t.problem.notnull())
     order = ["row"] if "row" in bad.columns else [*episode, "step"]
@@ -70,6 +74,24 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     if fetch(logs.rows.select("step").limit(1), logs.origin).num_rows == 0:
         raise DataError(f"{logs.origin} has no rows.")
     return replace(logs, sound=True)
+
+
+def _number_rules(rows: _Columns, logs: LogTable) -> tuple[list[Rule], list[Rule]]:
+    """Return the rules of states that are numbers, and those by which a state is the next state of the row before."""
+    gap = "fill gaps first, or leave such episodes out: skip_bad_episodes=True"
+    state = [Rule(name, ~rows.finite(name), "the state must be a finite number", gap) for name in logs.states]
+    nexts = [name for name in logs.next_states if name in logs.rows.columns]
+    jumps = []
+    for name in nexts:
+        held = rows[f"raw_{name}"].notnull()
+        state.append(Rule(name, held & ~rows.finite(name), "the next state must be a finite number, or missing", gap))
+        others = ibis.or_(*(rows[other].notnull() for other in nexts))
+        state.append(Rule(name, ~held & others, "the next state is missing in some of its columns only"))
+    digits = "if both were rounded, leave the columns of the next state out: it is the state of the following row"
+    for name, follower in zip(logs.states, nexts, strict=False):
+        before = rows.before(follower)
+        jumps.append(Rule(name, rows.continues & before.notnull() & (before != rows[name]), JUMP, digits))
+    return state, jumps
 
 
 def _reading_rules(rows: ibis.Table, logs: LogTable) -> list[Rule]:

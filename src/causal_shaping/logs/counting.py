@@ -133,7 +133,11 @@ def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:
             f"There are no logs to count in {logs!r}. Give files, data frames, tables, Logs, or a list of these."
         )
     held = [table_of(item) if isinstance(item, Logs) else item for item in items]
-    return [item if isinstance(item, LogTable) else open_logs(item, **options) for item in held]
+    tables = [item if isinstance(item, LogTable) else open_logs(item, **options) for item in held]
+    if not options.get("numbers"):
+        for table in tables:
+            table.check_labels()
+    return tables
 
 
 def count_table(table: LogTable, step_indexed: bool, bins: Bins | None, scratch: str | None) -> Counts:
@@ -147,7 +151,8 @@ def count_table(table: LogTable, step_indexed: bool, bins: Bins | None, scratch:
     try:
         columns = row_positions(counted, space, table.states, table.next_states)
     except UnknownLabelError as error:
-        raise DataError(f"{_first_row(table, error)}: {error}. Declare it, or correct the logs.") from error
+        place = table.place_of(dict(zip(error.columns, error.parts, strict=True)), *error.columns)
+        raise DataError(f"{place}: {error}. Declare it, or correct the logs.") from error
     columns |= {"source": np.zeros(counted.num_rows), "step": None}
     if table.source is None:
         columns["source"] = positions(counted, ["source"], names.index, "source")
@@ -207,14 +212,3 @@ def _run(expression: ibis.Table, origin: str, scratch: str | None) -> pa.Table:
         target = str(Path(folder) / "counts")
         backend.to_parquet(expression, target)
         return pq.read_table(target)
-
-
-def _first_row(table: LogTable, error: UnknownLabelError) -> str:
-    """Return where a label that is not declared stands first."""
-    rows = table.rows
-    for name, part in zip(error.columns, error.parts, strict=True):
-        rows = rows.filter(rows[name] == part)
-    order = ["row"] if "row" in rows.columns else ["episode", "step"]
-    found = fetch(rows.order_by(order).limit(1), table.origin).to_pylist()[0]
-    columns = ", ".join(repr(table.names.get(name, name)) for name in error.columns)
-    return table.place(found, columns)

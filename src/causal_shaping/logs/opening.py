@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -56,6 +57,7 @@ def open_logs(
     bins: Mapping[str, Bins] | None = None,
     missing: str | None = None,
     hidden: str | Sequence[str] = (),
+    numbers: bool = False,
     memory_limit: str | None = None,
 ) -> LogTable:
     """Find the columns of somebody's logs and give them their meaning; the rows are not read yet.
@@ -91,8 +93,13 @@ def open_logs(
             column is missing is the state of the episode's following row, and unknown if there is none.
         hidden: logged columns that are no part of the state, as if nobody had logged them. They are carried along for
             `confounding_of`, which measures what that amounts to. Parts of the state need not be named.
+        numbers: keep states as the numbers that their columns hold, for `fit_ceilings`, instead of making labels of
+            them. `states`, `bins` and `missing` are of labels, and cannot be given then. A next state may be missing
+            where another row of the episode follows.
         memory_limit: the most memory that the embedded engine may use, such as "2GB"; it spills to disk beyond.
     """
+    if numbers and (states, bins, missing) != (None,) * 3:
+        raise ArgumentError("states, bins and missing make labels of states; with numbers=True leave them out.")
     found = find(where, memory_limit)
     origin = found.origin
     rows, named = _named(found, source)
@@ -100,7 +107,7 @@ def open_logs(
     if bins:
         look_at_rows(rows)
     wanted = listed(state) if state is not None else (found.space.columns if found.space else found.state)
-    parts = raw.parts(wanted, "state")
+    parts = raw.parts(wanted, "state", lists=numbers)
     held = found.space if found.space and found.space.columns == tuple(parts) else None
     for name in bins or ():
         if held and name in held.bins:
@@ -109,7 +116,7 @@ def open_logs(
             )
     followers = listed(next_state) if next_state is not None else tuple(NEXT + name for name in wanted)
     has_next = next_state is not None or any(name in rows.columns for name in followers)
-    next_parts = raw.parts(followers, "next_state") if has_next else {}
+    next_parts = raw.parts(followers, "next_state", lists=numbers) if has_next else {}
     if has_next and len(next_parts) != len(parts):
         raise DataError(f"{origin}: the state has {len(parts)} part(s), but the next state has {len(next_parts)}.")
     cuts = {name: raw.edges(parts, name, cut, action) for name, cut in (bins or {}).items()}
@@ -132,17 +139,15 @@ def open_logs(
     columns["action"] = raw.action(action, action_kind)
     columns["reward"] = columns["reward"].cast("float64")
     absent: dict[str, int | str] = {}
-    for i, part in enumerate(parts):
-        for key in (f"s{i}", f"n{i}")[: 1 + has_next]:
-            columns[key] = raw.label(columns[key], names[key], cuts.get(part), kinds[i])
-            known = held is not None and part in held.missing  # by the file itself, which was saved with it
-            if missing is not None and not known and not columns[key].type().is_string():
-                columns[f"taken_{key}"] = columns[key] == MISSING_NUMBER
+    if numbers:
+        columns |= _number_columns(raw, columns, names)
+    else:
+        known = {} if held is None else held.missing
+        columns |= _label_columns(raw, columns, names, list(zip(parts, kinds, strict=True)), cuts, missing, known)
         if missing is not None:
-            absent[part] = str(missing) if columns[f"s{i}"].type().is_string() else MISSING_NUMBER
-            columns[f"s{i}"] = columns[f"s{i}"].fill_null(absent[part])
-        if has_next:
-            columns[f"lost_n{i}"] = columns[f"raw_n{i}"].notnull() & columns[f"n{i}"].isnull()
+            for i, part in enumerate(parts):
+                absent[part] = str(missing) if columns[f"s{i}"].type().is_string() else MISSING_NUMBER
+                columns[f"s{i}"] = columns[f"s{i}"].fill_null(absent[part])
     for flag, given in (("terminated", terminated), ("truncated", truncated)):
         names[flag] = ", ".join(listed(given))
         if given != flag or flag in rows.columns:
@@ -162,8 +167,10 @@ def open_logs(
             "action can have been hidden from the log."
         )
     columns |= {inside: raw.column(name, "hidden") for name, inside in carried.items()}
+    logged = rows.select(**columns)
+    stand_ins = list(absent.values()) if absent else [None] * len(parts)
     return LogTable(
-        rows=_completed(rows.select(**columns), list(absent.values()) if absent else [None] * len(parts)),
+        rows=_completed_numbers(logged) if numbers else _completed(logged, stand_ins),
         origin=origin,
         names=names,
         source=named,
@@ -180,6 +187,7 @@ def open_logs(
         checksum=found.checksum if (states, actions, bins, state, missing) == (None,) * 5 else None,
         header=found.header,
         hidden=carried,
+        numbers=numbers,
     )
 
 
@@ -249,6 +257,50 @@ def _kinds(labels: Sequence[Label], width: int) -> list[type | None]:
     if len(first) != width:
         raise ArgumentError(f"The declared label {labels[0]!r} has {len(first)} part(s), but the columns make {width}.")
     return [type(part) for part in first]
+
+
+def _label_columns(
+    raw: RawColumns,
+    columns: Mapping[str, ibis.Column],
+    names: Mapping[str, str],
+    parts: Sequence[tuple[str, type | None]],
+    cuts: Mapping[str, Bins],
+    missing: str | None,
+    known: Mapping[str, int | str],
+) -> dict[str, ibis.Column]:
+    """Return the parts of states and next states as labels, and what else is to be checked of them.
+
+    `parts` are the names of the parts and their kinds, `known` those in which the file itself says what is missing.
+    """
+    made: dict[str, ibis.Column] = {}
+    for i, (part, kind) in enumerate(parts):
+        for key in (key for key in (f"s{i}", f"n{i}") if key in columns):
+            made[key] = raw.label(columns[key], names[key], cuts.get(part), kind)
+            if missing is not None and part not in known and not made[key].type().is_string():
+                made[f"taken_{key}"] = made[key] == MISSING_NUMBER
+        if f"n{i}" in columns:
+            made[f"lost_n{i}"] = columns[f"raw_n{i}"].notnull() & made[f"n{i}"].isnull()
+    return made
+
+
+def _number_columns(
+    raw: RawColumns, columns: Mapping[str, ibis.Column], names: Mapping[str, str]
+) -> dict[str, ibis.Column]:
+    """Return the parts of states and next states as numbers."""
+    return {key: raw.number(column, names[key]) for key, column in columns.items() if re.fullmatch(r"[sn]\d+", key)}
+
+
+def _completed_numbers(rows: ibis.Table) -> ibis.Table:
+    """Return rows whose states are numbers with what may be missing: terminated, truncated, and `next_known`.
+
+    The next state of a row that another one follows is that one's state: nothing has to be filled in.
+    """
+    nexts = [rows[name].notnull() for name in rows.columns if re.fullmatch(r"n\d+", name)]
+    known = ibis.and_(*nexts) if nexts else ibis.literal(False)
+    if "terminated" not in rows.columns:  # the last row may have ended the episode, unless it was cut
+        known = known & (rows.truncated if "truncated" in rows.columns else ibis.literal(False))
+    flags = {flag: ibis.literal(False) for flag in ("terminated", "truncated") if flag not in rows.columns}
+    return rows.mutate(next_known=known, **flags)
 
 
 def _completed(rows: ibis.Table, absent: Sequence[int | str | None]) -> ibis.Table:

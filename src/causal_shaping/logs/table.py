@@ -37,6 +37,9 @@ class Dropped:
 class LogTable:
     """Logs that have not been read yet; made by `open_logs`.
 
+    Where states are numbers, `rows` has a column `next_known` too: whether the next state of a row, if the row is the
+    last of its episode, is known.
+
     Attributes:
         rows: an Ibis table of any backend with the columns of this module.
         origin: where it comes from, for messages.
@@ -57,6 +60,7 @@ class LogTable:
         dropped: what `check_logs` left out.
         header: whether a line of column names comes before the first row.
         hidden: columns that are no part of the state, by the user's name: what they are called in `rows`.
+        numbers: the parts of states are numbers, float32, instead of parts of a label.
     """
 
     rows: ibis.Table
@@ -78,6 +82,7 @@ class LogTable:
     dropped: Dropped | None = None
     header: bool = False
     hidden: Mapping[str, str] = field(default_factory=dict)
+    numbers: bool = False
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -98,6 +103,24 @@ class LogTable:
             f"{row.get('raw_step', row['step'])})"
         )
 
+    def place_of(self, key: Mapping[str, Any], *columns: str) -> str:
+        """Return where the first row stands that holds these values; `columns` are those to blame, by our names."""
+        rows = self.rows
+        for name, value in key.items():
+            rows = rows.filter(rows[name].isnull() if value is None else rows[name] == value)
+        order = ["row"] if "row" in rows.columns else ["episode", "step"]
+        kept = [name for name in ("row", "file", "source", "episode", "step", "raw_step") if name in rows.columns]
+        found = fetch(rows.order_by(order).select(kept).limit(1), self.origin).to_pylist()[0]
+        return self.place(found, ", ".join(repr(self.names.get(name, name)) for name in columns))
+
+    def check_labels(self) -> None:
+        """Refuse logs that were opened with states as numbers, where labels are needed."""
+        if self.numbers:
+            raise ArgumentError(
+                f"{self.origin} was opened with numbers=True, but here states must be labels. Open it without, and cut "
+                "real numbers: bins={'x': Bins(quantiles=8)}."
+            )
+
     def space_of(self, table: pa.Table) -> Space:
         """Return the space: what is declared, and the rest as a fetched table shows it."""
         states, actions = self.declared_states, self.declared_actions
@@ -116,6 +139,7 @@ class LogTable:
 
     def read(self) -> Logs:
         """Read the logs into memory, ordered by episode and step."""
+        self.check_labels()
         wanted = ["episode", "step", *self.states, "action", "reward", *self.next_states, "terminated", "truncated"]
         if self.source is None:
             wanted.append("source")
@@ -172,6 +196,19 @@ def fetch(expression: ibis.Table, origin: str) -> pa.Table:
     """Run a query and return its result; what the engine cannot read becomes a `FileError`."""
     with reading(origin):
         return expression.to_pyarrow()
+
+
+def batches(expression: ibis.Table, origin: str, rows: int) -> Iterator[pa.RecordBatch]:
+    """Run a query and yield its result, about so many rows at a time."""
+    with reading(origin):
+        backend = expression.get_backend()
+        if backend.name != "duckdb":
+            yield from expression.to_pyarrow_batches(chunk_size=rows)
+            return
+        # Ibis 12 asks for batches by a name that DuckDB 2 has given up, and would have it keep a copy of all rows.
+        relation = backend._to_duckdb_relation(expression)
+        reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+        yield from reader(rows)
 
 
 @contextmanager
