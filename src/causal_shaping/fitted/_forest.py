@@ -1,0 +1,236 @@
+"""Trees over observations (extra `fitted`): grown by scikit-learn, walked by compiled code.
+
+- `grow`: extremely randomised trees that split where outcomes differ.
+- `Partition`: the estimator "forest": shares of (action, value) by leaf, averaged over trees.
+- `Surface`: numbers at observations, as a function of the observation that costs a microsecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping._extras import needs_extra
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
+from causal_shaping.data.transitions import Transitions
+from causal_shaping.fitted import _kernels as kernels
+from causal_shaping.fitted._kernels import Rule, Tally, Trees
+from causal_shaping.fitted.settings import Settings
+
+Real = npt.NDArray[np.float32]
+
+SURFACE_TREES, SURFACE_LEAF = 8, 5
+"""The trees that keep the values: what they are fitted to holds no noise, so that leaves can be small."""
+
+MARGINS = (0.1, 0.25, 0.5, 1.0, 2.0)
+"""By how much the box of a leaf is widened, as a share of its width; the smallest that excludes few held-out states."""
+
+FEW = 0.001
+"""So few held-out observations may lie beyond the logs by mistake."""
+
+INSIDE = 0.5
+"""An observation is beyond the logs if fewer than this share of its leaves hold it in their widened boxes."""
+
+
+def grow(observations: Real, outcomes: FloatArray, trees: int, leaf: int, seed: int) -> tuple[Trees, FloatArray]:
+    """Return trees that split observations where outcomes differ, and the mean outcome of each leaf."""
+    with needs_extra("Fitted ceilings", "fitted"):
+        from sklearn.ensemble import ExtraTreesRegressor
+
+    forest = ExtraTreesRegressor(trees, min_samples_leaf=leaf, random_state=seed, n_jobs=1)
+    forest.fit(observations, outcomes if outcomes.shape[1] > 1 else outcomes[:, 0])
+    parts: list[dict[str, Any]] = []
+    nodes, leaves = 0, 0
+    for tree in (one.tree_ for one in forest.estimators_):
+        is_leaf = tree.children_left < 0
+        number = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, -1)
+        parts.append(
+            {
+                "feature": np.where(is_leaf, -1, tree.feature),
+                "threshold": tree.threshold,
+                "left": tree.children_left + nodes,
+                "right": tree.children_right + nodes,
+                "leaf": number,
+                "root": [nodes],
+                "value": tree.value[is_leaf, :, 0],
+            }
+        )
+        nodes, leaves = nodes + tree.node_count, leaves + int(is_leaf.sum())
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    value = joined.pop("value")
+    kept = {name: array if name == "threshold" else array.astype(np.int32) for name, array in joined.items()}
+    return Trees(**kept), value
+
+
+def leaves_of(trees: Trees, observations: Real) -> IntArray:
+    """Return the leaf of each observation in each tree, int32 [trees, observations]."""
+    found = np.empty((len(trees.root), len(observations)), dtype=np.int32)
+    kernels.find_leaves(trees, np.ascontiguousarray(observations, dtype=np.float32), found)
+    return found
+
+
+def standardised(columns: FloatArray) -> FloatArray:
+    """Return columns with mean 0 and standard deviation 1; constant ones stay constant."""
+    spread = columns.std(axis=0)
+    return np.asarray((columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+
+
+def outcomes_of(rows: Transitions, which: LongArray) -> FloatArray:
+    """Return what the trees' structure is fitted to: source, action, reward, change of state, end; standardised."""
+    states = np.asarray(rows.observations[rows.state[which]], dtype=np.float64).reshape(len(which), -1)
+    after = np.where(rows.next_state[which] < 0, rows.state[which], rows.next_state[which])
+    change = np.asarray(rows.observations[after], dtype=np.float64).reshape(len(which), -1) - states
+    columns = [
+        np.eye(len(rows.sources))[rows.source[which]],
+        np.eye(len(rows.actions))[rows.action[which]],
+        rows.reward[which, None],
+        change,
+        rows.terminated[which, None].astype(np.float64),
+    ]
+    return standardised(np.concatenate(columns, axis=1))
+
+
+def atoms_of(targets: FloatArray, most: int) -> FloatArray:
+    """Return the values that targets are split between: all of them if few, else half quantiles, half evenly spaced.
+
+    The first is the lowest target and the last the highest, so that no target is moved beyond its neighbours.
+    """
+    distinct = np.unique(targets)
+    if len(distinct) > most:
+        quantiles = np.quantile(targets, np.linspace(0, 1, most // 2), method="nearest")
+        even = np.linspace(distinct[0], distinct[-1], most - len(quantiles) + 2)
+        distinct = np.unique(np.concatenate([quantiles, even]))
+    if len(distinct) == 1:
+        distinct = np.append(distinct, distinct[0] + 1.0)
+    return np.asarray(distinct)
+
+
+class Partition:
+    """Shares of (action, value) around an observation: those of the rows in its leaves."""
+
+    def __init__(self, rows: Transitions, weight: FloatArray, settings: Settings, seed: int) -> None:
+        """Grow the trees on some of the rows that have weight, and sort all rows into leaves."""
+        rng = np.random.default_rng(seed)
+        some = np.flatnonzero(weight > 0)
+        if len(some) > settings.sample:
+            some = np.sort(rng.choice(some, settings.sample, replace=False))
+        share = len(some) / max(np.count_nonzero(weight > 0), 1)
+        flat = np.asarray(rows.observations[rows.state[some]], dtype=np.float32).reshape(len(some), -1)
+        leaf = max(1, round(settings.leaf * share))
+        self.trees, _ = grow(flat, outcomes_of(rows, some), settings.trees, leaf, int(rng.integers(2**31)))
+        self.rows, self.weight, self.settings = rows, weight, settings
+        self.leaves = leaves_of(self.trees, rows.observations.reshape(len(rows.observations), -1))
+        own = self.leaves[:, rows.state]
+        self._order = np.argsort(own, axis=1, kind="stable").astype(np.int32).ravel()
+        sizes = np.bincount(own.ravel(), minlength=int(self.trees.leaf.max()) + 1)
+        self._bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        self._known = (rows.next_state >= 0) | rows.terminated
+        self._shown: Tally | None = None
+        self.atoms: FloatArray = np.zeros(2)
+
+    def fit(self, targets: FloatArray) -> None:
+        """Count the rows of each leaf by action and target."""
+        rows, settings = self.rows, self.settings
+        self.atoms = atoms_of(targets[self._known & (self.weight > 0)], settings.atoms)
+        lower, share = np.empty(len(targets), dtype=np.int32), np.empty(len(targets))
+        kernels.project(targets, self.atoms, lower, share)
+        shape = (len(rows.sources), len(rows.actions), len(self.atoms))
+        columns = (rows.source, rows.action, self._known, self.weight, targets, lower, share)
+        by_action = settings.support == "observed-action"
+        self._shown = kernels.tally(self._order, self._bounds, *columns, settings.expectile, shape, by_action)
+
+    def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
+        """Return the values of all actions at some observations, and how far masses add to more than 1."""
+        leaves = np.ascontiguousarray(self.leaves[:, which])
+        found = np.empty((leaves.shape[1], len(self.rows.actions)))
+        worst = kernels.back_up(leaves, self._shown, self.atoms, rule, admissible, guess, found)
+        return found, worst
+
+    def shares(self, which: LongArray, rule: Rule) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what each source shows around some observations, by number.
+
+        Shares of (action, atom) [observations, sources, actions, atoms], of actions [observations, sources, actions],
+        and the expectile of the targets [observations, sources, actions or 1].
+        """
+        assert self._shown is not None
+        shape = (len(which), len(self.rows.sources), len(self.rows.actions))
+        masses, taken = np.empty((*shape, len(self.atoms))), np.empty(shape)
+        best = np.empty((*shape[:2], self._shown.best.shape[2]))
+        for k, number in enumerate(which):
+            leaves = np.ascontiguousarray(self.leaves[:, number])
+            kernels.gather(leaves, self._shown, len(self.atoms), rule, masses[k], taken[k], best[k])
+        return masses, taken, best
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the next step of an interrupted fit needs beside the values: nothing, counting starts anew."""
+        return {}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take up what `state` returned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Columns of numbers as functions of the observation: leaf means, averaged over trees.
+
+    Attributes:
+        trees: where to find an observation's leaves.
+        values: float32 [leaves, columns].
+        low: float32 [leaves, coordinates], the box around the logged observations of a leaf, widened.
+        high: the same, its other corner.
+        beyond: the share of held-out observations that are taken to be beyond the logs.
+    """
+
+    trees: Trees
+    values: Real
+    low: Real
+    high: Real
+    beyond: float
+
+    @classmethod
+    def fit(cls, observations: Real, columns: FloatArray, held_out: Real, seed: int) -> Self:
+        """Fit columns at distinct observations; `held_out` ones say how wide the boxes of leaves must be."""
+        spread = columns.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        trees, value = grow(observations, columns / scale, SURFACE_TREES, SURFACE_LEAF, seed)
+        found = leaves_of(trees, observations)
+        shape = (len(value), observations.shape[1])
+        low, high = np.full(shape, np.inf, dtype=np.float32), np.full(shape, -np.inf, dtype=np.float32)
+        for leaves in found:
+            np.minimum.at(low, leaves, observations)
+            np.maximum.at(high, leaves, observations)
+        values = (value * scale).astype(np.float32)
+        for margin in MARGINS:
+            wide = margin * (high - low)
+            made = cls(trees, values, low - wide, high + wide, 0.0)
+            beyond = float(made.is_beyond(held_out).mean()) if len(held_out) else 0.0
+            if beyond <= FEW:
+                break
+        return cls(trees, values, made.low, made.high, beyond)
+
+    def at(self, observations: Real, column: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
+        """Return a column, or one for each observation, and which observations are beyond the logs."""
+        seen = np.ascontiguousarray(observations, dtype=np.float32)
+        columns = np.ascontiguousarray(np.broadcast_to(np.asarray(column, dtype=np.int64), len(seen)))
+        inside, found = np.empty(len(seen)), np.empty(len(seen))
+        kernels.surface_column(self.trees, self.values, self.low, self.high, seen, columns, inside, found)
+        return found, inside < INSIDE
+
+    def is_beyond(self, observations: Real) -> BoolArray:
+        """Return whether observations lie beyond the logs."""
+        return self.at(observations, 0)[1]
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything as arrays by name."""
+        own = {"values": self.values, "low": self.low, "high": self.high, "beyond": np.array(self.beyond)}
+        return {f"tree_{name}": array for name, array in self.trees._asdict().items()} | own
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return what `arrays` gave."""
+        trees = Trees(**{name: np.asarray(arrays[f"tree_{name}"]) for name in Trees._fields})
+        return cls(trees, arrays["values"], arrays["low"], arrays["high"], float(arrays["beyond"]))

@@ -1,0 +1,472 @@
+"""Compiled parts of fitted ceilings: leaves of trees, masses by leaf, and one backup at every observation.
+
+Values are those of the bound's side: a floor is the ceiling of the negated rewards, so kernels only know ceilings.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from causal_shaping._compile import njit
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
+
+NOTHING = -1e300
+"""The value of what nobody showed: lower than every reward."""
+
+ROUNDS = 40
+"""An expectile is found by so many Newton steps at most; from its mean it takes about ten."""
+
+ROUNDING = 1e-9
+"""An expectile is found when a step changes it by less than this share of its size."""
+
+
+class Trees(NamedTuple):
+    """Several trees, node after node."""
+
+    feature: IntArray  # [nodes], -1 in a leaf
+    threshold: FloatArray  # [nodes]: to the left if the coordinate is at most this
+    left: IntArray  # [nodes]
+    right: IntArray  # [nodes]
+    leaf: IntArray  # [nodes], the number of a leaf among those of all trees, -1 elsewhere
+    root: IntArray  # [trees]
+
+
+class Tally(NamedTuple):
+    """What the rows of each leaf show; the cells of a leaf that hold any mass stand one after another."""
+
+    first: LongArray  # [leaves + 1], the first entry of a leaf
+    cell: IntArray  # [entries], (source * actions + action) * atoms + atom
+    mass: FloatArray  # [entries], rows
+    rows: FloatArray  # [leaves, sources]
+    taken: FloatArray  # [leaves, sources, actions], rows; those of unknown outcome included
+    best: FloatArray  # [leaves, sources, actions or 1], the expectile of the targets; NOTHING without rows
+
+
+class Rule(NamedTuple):
+    """What one backup assumes."""
+
+    confounding: FloatArray  # [sources], Gamma
+    by_action: bool  # free mass is worth what followed the action; else what followed the state
+    restricted: bool  # free mass is worth no more than that; else anything
+    vacuous: float  # the value of a state about which nothing is known
+    untried: float  # the value of what an action does that nobody took, or of anything
+    rarest_action: float  # an action with a smaller share in every source counts as not taken
+    least_rows: float  # a source with fewer rows in a leaf, on average over the trees, shows nothing
+
+
+@njit()
+def find_leaves(trees: Trees, observations: FloatArray, found: IntArray) -> None:
+    """Write the leaf of each observation in each tree: `found` [trees, observations]."""
+    for t in range(len(trees.root)):
+        for k in range(len(observations)):
+            node = trees.root[t]
+            while trees.feature[node] >= 0:
+                below = observations[k, trees.feature[node]] <= trees.threshold[node]
+                node = trees.left[node] if below else trees.right[node]
+            found[t, k] = trees.leaf[node]
+
+
+@njit()
+def project(targets: FloatArray, atoms: FloatArray, lower: IntArray, share: FloatArray) -> None:
+    """Split each target between its two neighbouring atoms so that its mean stays: `share` goes to the upper one."""
+    for k in range(len(targets)):
+        z = min(max(np.searchsorted(atoms, targets[k], side="right") - 1, 0), len(atoms) - 2)
+        lower[k] = z
+        share[k] = min(max((targets[k] - atoms[z]) / (atoms[z + 1] - atoms[z]), 0.0), 1.0)
+
+
+@njit()
+def expectile(values: FloatArray, weights: FloatArray, count: int, level: float) -> float:
+    """Return the expectile of the first `count` values: the largest at level 1; NOTHING without weight.
+
+    At level a, the mean excess above it is (1 - a) / a times the mean shortfall below it.
+    """
+    total, mean, most = 0.0, 0.0, NOTHING
+    for k in range(count):
+        if weights[k] > 0:
+            total += weights[k]
+            mean += weights[k] * values[k]
+            most = max(most, values[k])
+    if total == 0 or level >= 1:
+        return most
+    found = mean / total
+    for _ in range(ROUNDS):
+        up, down = 0.0, 0.0
+        for k in range(count):
+            weight = weights[k] * (level if values[k] > found else 1 - level)
+            up += weight * values[k]
+            down += weight
+        step = up / down
+        if abs(step - found) <= ROUNDING * (abs(step) + abs(most)):
+            return step
+        found = step
+    return found
+
+
+@njit()
+def tally_leaf(
+    rows: IntArray,
+    source: IntArray,
+    action: IntArray,
+    known: BoolArray,
+    weight: FloatArray,
+    targets: FloatArray,
+    lower: IntArray,
+    share: FloatArray,
+    level: float,
+    atoms: int,
+    scratch: FloatArray,
+    numbers: FloatArray,
+    weights: FloatArray,
+    sums: FloatArray,
+    taken: FloatArray,
+    best: FloatArray,
+) -> None:
+    """Count the rows of one leaf into `scratch` [sources * actions * atoms], and find its expectiles."""
+    sources, actions = taken.shape
+    for k in rows:
+        i, x, w = source[k], action[k], weight[k]
+        sums[i] += w
+        taken[i, x] += w
+        if known[k]:
+            cell = (i * actions + x) * atoms + lower[k]
+            scratch[cell] += w * (1 - share[k])
+            scratch[cell + 1] += w * share[k]
+    for i in range(sources):
+        for x in range(best.shape[1]):
+            count = 0
+            for k in rows:
+                if known[k] and source[k] == i and (best.shape[1] == 1 or action[k] == x):
+                    numbers[count], weights[count] = targets[k], weight[k]
+                    count += 1
+            best[i, x] = expectile(numbers, weights, count, level)
+
+
+@njit()
+def tally(
+    order: IntArray,
+    bounds: LongArray,
+    source: IntArray,
+    action: IntArray,
+    known: BoolArray,
+    weight: FloatArray,
+    targets: FloatArray,
+    lower: IntArray,
+    share: FloatArray,
+    level: float,
+    shape: tuple[int, int, int],
+    by_action: bool,
+) -> Tally:
+    """Count what the rows of each leaf show.
+
+    Args:
+        order: [trees * rows], the rows of leaf after leaf.
+        bounds: [leaves + 1], where the rows of a leaf begin in `order`.
+        source, action, known, weight, targets: [rows]; an outcome that is not known proves nothing.
+        lower, share: the targets' atoms, see `project`.
+        level: that of the expectile.
+        shape: sources, actions, atoms.
+        by_action: an expectile for each action, else one of all.
+    """
+    sources, actions, atoms = shape
+    leaves, cells = len(bounds) - 1, sources * actions * atoms
+    room, largest = 0, 0
+    for leaf in range(leaves):
+        size = bounds[leaf + 1] - bounds[leaf]
+        room += min(2 * size, cells)
+        largest = max(largest, size)
+    first = np.zeros(leaves + 1, dtype=np.int64)
+    cell = np.empty(room, dtype=np.int32)
+    mass = np.empty(room, dtype=np.float64)
+    rows = np.zeros((leaves, sources))
+    taken = np.zeros((leaves, sources, actions))
+    best = np.empty((leaves, sources, actions if by_action else 1))
+    scratch, numbers, weights = np.zeros(cells), np.empty(largest), np.empty(largest)
+    entry = 0
+    for leaf in range(leaves):
+        own = order[bounds[leaf] : bounds[leaf + 1]]
+        tally_leaf(
+            own, source, action, known, weight, targets, lower, share, level, atoms, scratch, numbers, weights,
+            rows[leaf], taken[leaf], best[leaf],
+        )  # fmt: skip
+        for k in own:
+            place = (source[k] * actions + action[k]) * atoms + lower[k]
+            for c in (place, place + 1):
+                if scratch[c] > 0:
+                    cell[entry], mass[entry] = c, scratch[c]
+                    scratch[c] = 0.0
+                    entry += 1
+        first[leaf + 1] = entry
+    return Tally(first, cell[:entry], mass[:entry], rows, taken, best)
+
+
+@njit()
+def gather(
+    leaves: IntArray, shown: Tally, atoms: int, rule: Rule, masses: FloatArray, taken: FloatArray, best: FloatArray
+) -> None:
+    """Write the shares that each source shows around an observation, from its leaf in each tree.
+
+    `masses` [sources, actions, atoms] of all rows, `taken` [sources, actions], `best` [sources, actions or 1]; zeros
+    and NOTHING for a source with too few rows.
+    """
+    sources, actions = taken.shape
+    flat = masses.reshape(-1)
+    flat[:] = 0.0
+    taken[:] = 0.0
+    for leaf in leaves:
+        for entry in range(shown.first[leaf], shown.first[leaf + 1]):
+            flat[shown.cell[entry]] += shown.mass[entry]
+    for i in range(sources):
+        total = 0.0
+        for leaf in leaves:
+            total += shown.rows[leaf, i]
+        enough = total > 0 and total >= rule.least_rows * len(leaves)
+        for x in range(best.shape[1]):
+            value, weight = 0.0, 0.0
+            for leaf in leaves:
+                rows = shown.taken[leaf, i, x] if best.shape[1] > 1 else shown.rows[leaf, i]
+                if shown.best[leaf, i, x] > NOTHING and rows > 0:
+                    value += rows * shown.best[leaf, i, x]
+                    weight += rows
+            best[i, x] = value / weight if enough and weight > 0 else NOTHING
+        for x in range(actions):
+            for leaf in leaves:
+                taken[i, x] += shown.taken[leaf, i, x]
+            taken[i, x] = taken[i, x] / total if enough else 0.0
+            for z in range(atoms):
+                masses[i, x, z] = masses[i, x, z] / total if enough else 0.0
+
+
+@njit()
+def bound_action(
+    masses: FloatArray, taken: FloatArray, best: FloatArray, x: int, atoms: FloatArray, rule: Rule
+) -> tuple[float, float]:
+    """Return the ceiling of one action at one observation, and how far the joint masses add to more than 1."""
+    sources = len(taken)
+    share, free = 0.0, NOTHING
+    for i in range(sources):
+        share = max(share, taken[i, x])
+        free = max(free, best[i, x if best.shape[1] > 1 else 0])
+    if share <= rule.rarest_action:
+        return rule.untried, 0.0
+    if not rule.restricted or free == NOTHING:
+        free = rule.untried
+    free = min(free, rule.untried)
+    # Masses that all sources prove together, and the caps of those whose confounding is finite.
+    total, value, capped = 0.0, 0.0, False
+    for z in range(len(atoms)):
+        most = 0.0
+        for i in range(sources):
+            most = max(most, masses[i, x, z] * _proven(taken[i, x], rule.confounding[i]))
+        total += most
+        value += most * atoms[z]
+    excess = max(total - 1.0, 0.0)
+    found = value / total if total > 1 else value + (1 - total) * free
+    for i in range(sources):
+        capped = capped or (np.isfinite(rule.confounding[i]) and taken[i, x] > rule.rarest_action)
+        scale = _proven(taken[i, x], rule.confounding[i])
+        own, worth = 0.0, 0.0
+        for z in range(len(atoms)):
+            own += masses[i, x, z] * scale
+            worth += masses[i, x, z] * scale * atoms[z]
+        found = min(found, worth / own if own > 1 else worth + (1 - own) * free)
+    if capped and total < 1:
+        left = 1 - total
+        for z in range(len(atoms) - 1, -1, -1):
+            most, cap = 0.0, 1.0
+            for i in range(sources):
+                most = max(most, masses[i, x, z] * _proven(taken[i, x], rule.confounding[i]))
+                if np.isfinite(rule.confounding[i]) and taken[i, x] > rule.rarest_action:
+                    known = 0.0
+                    for other in range(len(atoms)):
+                        known += masses[i, x, other]
+                    allowed = taken[i, x] + (1 - taken[i, x]) * rule.confounding[i]
+                    cap = min(cap, (masses[i, x, z] + max(taken[i, x] - known, 0.0)) / taken[i, x] * allowed)
+            part = min(left, max(cap - most, 0.0))
+            value += part * atoms[z]
+            left -= part
+        found = min(found, value + left * free)
+    return found, excess
+
+
+@njit(inline="always")
+def _proven(taken: float, confounding: float) -> float:
+    """Return by how much a source's mass of (action, outcome) grows to what it proves under do(action)."""
+    return 1.0 if taken <= 0 else (taken + (1 - taken) / confounding) / taken
+
+
+@njit()
+def guess_action(masses: FloatArray, taken: FloatArray, x: int, atoms: FloatArray, rule: Rule) -> float:
+    """Return the best guess of one action: proven mass, and free mass by what the sources' own shares leave.
+
+    NOTHING for an action that nobody took.
+    """
+    sources = len(taken)
+    rows = 0.0
+    for i in range(sources):
+        rows += taken[i, x]
+    if rows <= 0:
+        return NOTHING
+    proven, value, rest, worth = 0.0, 0.0, 0.0, 0.0
+    for z in range(len(atoms)):
+        most, pooled = 0.0, 0.0
+        for i in range(sources):
+            most = max(most, masses[i, x, z] * _proven(taken[i, x], rule.confounding[i]))
+            pooled += masses[i, x, z]
+        proven += most
+        value += most * atoms[z]
+        residual = max(pooled / rows - most, 0.0)
+        rest += residual
+        worth += residual * atoms[z]
+    if proven >= 1 or rest <= 0:
+        return value / proven if proven > 0 else NOTHING
+    return value + (1 - proven) * worth / rest
+
+
+@njit()
+def values_at(
+    masses: FloatArray,
+    taken: FloatArray,
+    best: FloatArray,
+    atoms: FloatArray,
+    rule: Rule,
+    admissible: BoolArray,
+    guess: bool,
+    q_values: FloatArray,
+) -> float:
+    """Write the values of all actions at one observation; return how far joint masses add to more than 1."""
+    worst = 0.0
+    average, shown = 0.0, 0.0
+    if guess:  # an action that nobody took is worth what followed the state after any action
+        for i in range(len(taken)):
+            for x in range(taken.shape[1]):
+                for z in range(len(atoms)):
+                    average += masses[i, x, z] * atoms[z]
+                    shown += masses[i, x, z]
+    for x in range(taken.shape[1]):
+        if not admissible[x]:
+            q_values[x] = NOTHING
+        elif guess:
+            q_values[x] = guess_action(masses, taken, x, atoms, rule)
+            if q_values[x] == NOTHING:
+                q_values[x] = average / shown if shown > 0 else rule.vacuous
+        else:
+            q_values[x], excess = bound_action(masses, taken, best, x, atoms, rule)
+            q_values[x] = min(q_values[x], rule.vacuous)
+            worst = max(worst, excess)
+    return worst
+
+
+@njit()
+def back_up(
+    leaves: IntArray,
+    shown: Tally,
+    atoms: FloatArray,
+    rule: Rule,
+    admissible: BoolArray,
+    guess: bool,
+    q_values: FloatArray,
+) -> float:
+    """Write the values of all actions at every observation: `q_values` [observations, actions].
+
+    Args:
+        leaves: [trees, observations].
+        shown: what the rows of each leaf show.
+        atoms: the values that targets are split between.
+        rule: what is assumed.
+        admissible: [observations or 1, actions].
+        guess: the best guess in place of the ceiling.
+
+    Returns:
+        How far joint masses add to more than 1 where it is worst.
+    """
+    sources, actions = shown.taken.shape[1:]
+    masses = np.empty((sources, actions, len(atoms)))
+    taken = np.empty((sources, actions))
+    best = np.empty((sources, shown.best.shape[2]))
+    worst = 0.0
+    for k in range(leaves.shape[1]):
+        gather(leaves[:, k], shown, len(atoms), rule, masses, taken, best)
+        mask = admissible[k if len(admissible) > 1 else 0]
+        worst = max(worst, values_at(masses, taken, best, atoms, rule, mask, guess, q_values[k]))
+    return worst
+
+
+@njit()
+def back_up_masses(
+    masses: FloatArray,
+    best: FloatArray,
+    atoms: FloatArray,
+    rule: Rule,
+    admissible: BoolArray,
+    guess: bool,
+    q_values: FloatArray,
+) -> float:
+    """Do what `back_up` does for shares that a network gives: `masses` [observations, sources, actions, atoms].
+
+    `best` [observations, sources, actions or 1]; the shares of a source add to 1.
+    """
+    taken = np.empty(masses.shape[1:3])
+    worst = 0.0
+    for k in range(len(masses)):
+        for i in range(taken.shape[0]):
+            for x in range(taken.shape[1]):
+                taken[i, x] = masses[k, i, x].sum()
+        mask = admissible[k if len(admissible) > 1 else 0]
+        worst = max(worst, values_at(masses[k], taken, best[k], atoms, rule, mask, guess, q_values[k]))
+    return worst
+
+
+@njit()
+def surface(trees: Trees, values: FloatArray, low: FloatArray, high: FloatArray, observation: FloatArray) -> FloatArray:
+    """Return the mean over trees of the leaf's values, and last the share of trees whose leaf's box holds it."""
+    found = np.zeros(values.shape[1] + 1)
+    for t in range(len(trees.root)):
+        node = trees.root[t]
+        while trees.feature[node] >= 0:
+            below = observation[trees.feature[node]] <= trees.threshold[node]
+            node = trees.left[node] if below else trees.right[node]
+        leaf = trees.leaf[node]
+        for c in range(values.shape[1]):
+            found[c] += values[leaf, c]
+        inside = 1.0
+        for d in range(len(observation)):
+            if not low[leaf, d] <= observation[d] <= high[leaf, d]:
+                inside = 0.0
+                break
+        found[-1] += inside
+    return found / len(trees.root)
+
+
+@njit()
+def surface_column(
+    trees: Trees,
+    values: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    observations: FloatArray,
+    column: LongArray,
+    inside: FloatArray,
+    found: FloatArray,
+) -> None:
+    """Write one column of `surface` for each observation, and the share of trees whose leaf's box holds it."""
+    count = len(trees.root)
+    for k in range(len(observations)):
+        total, held = 0.0, 0
+        for t in range(count):
+            node = trees.root[t]
+            while trees.feature[node] >= 0:
+                below = observations[k, trees.feature[node]] <= trees.threshold[node]
+                node = trees.left[node] if below else trees.right[node]
+            leaf = trees.leaf[node]
+            total += values[leaf, column[k]]
+            within = True
+            for d in range(observations.shape[1]):
+                if not low[leaf, d] <= observations[k, d] <= high[leaf, d]:
+                    within = False
+                    break
+            held += within
+        found[k] = total / count
+        inside[k] = held / count
