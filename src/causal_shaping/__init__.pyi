@@ -12,7 +12,14 @@ from causal_shaping.bounds import (
     value_ceilings as value_ceilings,
     value_floors as value_floors,
 )
-from causal_shaping.data import Bins as Bins, Counts as Counts, Logs as Logs, Potential as Potential, Space as Space
+from causal_shaping.data import (
+    Bins as Bins,
+    Counts as Counts,
+    Logs as Logs,
+    ObservationPotential as ObservationPotential,
+    Potential as Potential,
+    Space as Space,
+)
 from causal_shaping.diagnose import (
     Contradiction as Contradiction,
     Contradictions as Contradictions,

@@ -3,14 +3,15 @@
 - `Space`: the states and actions, their labels and their order; `Bins`: how real numbers become labels.
 - `Logs`: the trajectories of one source.
 - `Counts`: the sufficient statistics of the logs of one or several sources.
-- `Potential`: what shapes the reward.
+- `Potential`: what shapes the reward; `ObservationPotential`: the same for observations that cannot be listed.
 
 States and actions are labels for people and files, and positions in the `Space` inside arrays.
 """
 
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.logs import Logs
+from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import Bins, Space
 
-__all__ = ["Bins", "Counts", "Logs", "Potential", "Space"]
+__all__ = ["Bins", "Counts", "Logs", "ObservationPotential", "Potential", "Space"]
