@@ -8,7 +8,8 @@ from stable_baselines3.common.env_checker import check_env as check_env_for_sb3
 
 import causal_shaping as cs
 from causal_shaping._registration import CONTINUOUS_ENVIRONMENTS
-from causal_shaping.worlds.continuous import pick_rows
+from causal_shaping.worlds.continuous_environments import ContinuousEnv
+from causal_shaping.worlds.dynamics import pick_rows
 
 NAMES = cs.list_worlds(continuous=True)
 
@@ -178,9 +179,11 @@ def test_a_step_after_the_end_and_a_wrong_action_are_errors():
         env.world.collect("nobody", 10)
     with pytest.raises(cs.ArgumentError, match="noise_sd is -1"):
         cs.load_world("windy-field", noise_sd=-1)
-    with pytest.raises(cs.ArgumentError, match="does not take"):
+    with pytest.raises(cs.ArgumentError, match="cannot be loaded with noise. It takes map, wind, noise_sd"):
         cs.load_world("windy-field", noise=1)
     with pytest.raises(cs.ArgumentError, match="lavacross-easy cannot be loaded with noise_sd"):
         cs.load_world("lavacross-easy", noise_sd=1)
+    with pytest.raises(cs.UnknownNameError, match="no world with real coordinates"):
+        ContinuousEnv("lavacross-easy")
     with pytest.raises(cs.ArgumentError, match="source="):
         env.world.collect(lambda states: np.full((len(states), 5, 5), 0.2), 10)

@@ -1,42 +1,28 @@
 """Worlds whose states cannot be listed: coordinates instead of labels, with the same hidden noise and demonstrators.
 
-- `ContinuousWorld`: what they have in common; one step function, on arrays of many states at once, is behind logs,
-  environments and the exact expectations.
-- `Outcomes`: all that can follow a state, with probabilities, for computations in expectation.
+- `ContinuousWorld`: what they have in common. One step function is behind logs, environments and expectations.
 - `load_continuous_world`: one by its name.
-
-Randomness is one stream of uniforms: `start_draws` for the start of an episode, then for each step one for the hidden
-noise, one for the demonstrator's action and `step_draws` for what nobody sees. An agent that acts by itself takes
-no draw for the action.
 """
 
 from __future__ import annotations
 
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import check_integer
-from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.errors import ArgumentError, UnknownNameError
-from causal_shaping.worlds.simulate import cumulative
+from causal_shaping.worlds.dynamics import Dynamics, SeeingRule, pick_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from causal_shaping.worlds.optimum import GridValues
-
-States: TypeAlias = npt.NDArray[np.float32]
-"""float32 [states, coordinates], as environments show them."""
-Numbers: TypeAlias = npt.NDArray[np.int64]
-
-SeeingRule: TypeAlias = Callable[[States], FloatArray]
-"""A demonstrator: states to the probability of each action under each noise, [states, noises, actions]."""
 
 EPISODES_AT_ONCE = 1024
 """Episodes that `collect` walks through together. A change alters the logs of every seed."""
@@ -45,29 +31,7 @@ WORLDS = {"windy-field": ("field", "WindyField")}
 """World name to module and class."""
 
 
-class Outcomes(NamedTuple):
-    """All that can follow some states: by action, hidden noise, and a node of the noise that nobody sees.
-
-    The mean of f under do(x) in state s is the sum over u and k of `probability[s, u, k] * f(s, x, u, k)`; a
-    demonstrator of rule beta takes x and meets (u, k) with `probability[s, u, k] * beta[s, u, x]`. What has no
-    probability is left blank: the state itself, a reward of 0.
-    """
-
-    next_states: States  # [states, actions, noises, nodes, coordinates]
-    reward: FloatArray  # [states, actions, noises, nodes]
-    terminated: BoolArray  # [states, actions, noises, nodes]
-    probability: FloatArray  # [states, noises, nodes]
-
-
-class Moved(NamedTuple):
-    """Where steps lead."""
-
-    states: States  # [steps, coordinates]
-    reward: FloatArray  # [steps]
-    terminated: BoolArray  # [steps]
-
-
-class ContinuousWorld(ABC):
+class ContinuousWorld(Dynamics):
     """A world with real coordinates, hidden noise that is drawn afresh each step, and demonstrators who see it.
 
     Attributes:
@@ -85,76 +49,6 @@ class ContinuousWorld(ABC):
         start_draws: uniforms that the start of an episode takes.
         step_draws: uniforms that a step takes beside those for noise and action.
     """
-
-    name: str
-    horizon: int
-    columns: tuple[str, ...]
-    actions: tuple[str, ...]
-    noises: tuple[str, ...]
-    low: States
-    high: States
-    reward_min: float
-    reward_max: float
-    demonstrators: Mapping[str, SeeingRule]
-    discount: float = 1.0
-    start_draws: int = 0
-    step_draws: int = 0
-
-    # What each world defines
-
-    @abstractmethod
-    def start(self, draws: FloatArray) -> States:
-        """Return the states in which episodes start, by uniforms [episodes, start_draws]."""
-
-    @abstractmethod
-    def noise(self, states: States) -> FloatArray:
-        """Return the distribution of the hidden noise in states, [states, noises]."""
-
-    @abstractmethod
-    def step(self, states: States, actions: Numbers, noises: Numbers, draws: FloatArray) -> Moved:
-        """Return where actions lead under noises, by uniforms [states, step_draws]; all of one length."""
-
-    @abstractmethod
-    def terminal(self, states: States) -> BoolArray:
-        """Return in which states no episode goes on."""
-
-    def axes(self, grid: int) -> tuple[FloatArray, ...]:
-        """Return the points of a grid along each coordinate, evenly spaced: here `grid` from the least to the most."""
-        return tuple(
-            np.linspace(low, high, grid) for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True)
-        )
-
-    def nodes(self, count: int) -> tuple[FloatArray, FloatArray]:
-        """Return uniforms [nodes, step_draws] that stand for all, and their weights; here there is nothing to draw."""
-        return np.zeros((1, self.step_draws)), np.ones(1)
-
-    # What follows from it
-
-    def demonstrator(self, name: str | SeeingRule) -> SeeingRule:
-        """Return a demonstrator's rule by its name; a rule is returned as it is."""
-        if callable(name):
-            return name
-        if name not in self.demonstrators:
-            raise UnknownNameError(f"{self.name} has no demonstrator {name!r}. It has {', '.join(self.demonstrators)}.")
-        return self.demonstrators[name]
-
-    def outcomes(self, states: States, nodes: int = 5) -> Outcomes:
-        """Return all that can follow states, for exact expectations.
-
-        Args:
-            states: float32 [states, coordinates].
-            nodes: nodes of a quadrature for each continuous draw of a step.
-        """
-        states = np.asarray(states, np.float32)
-        draws, weights = self.nodes(nodes)
-        probability = self.noise(states)[:, :, None] * weights
-        shape = (len(states), len(self.actions), len(self.noises), len(weights))
-        s, x, u, k = np.nonzero(np.broadcast_to(probability[:, None] > 0, shape))
-        moved = self.step(states[s], x, u, draws[k])
-        next_states = np.broadcast_to(states[:, None, None, None], (*shape, len(self.columns))).copy()
-        reward, terminated = np.zeros(shape), np.zeros(shape, dtype=bool)
-        next_states[s, x, u, k], reward[s, x, u, k], terminated[s, x, u, k] = moved
-        return Outcomes(next_states, reward, terminated, probability)
 
     def optimum(self, grid: int, *, nodes: int = 5) -> GridValues:
         """Return the optimal values of an agent that does not see the noise, by dynamic programming on a grid.
@@ -251,18 +145,17 @@ class ContinuousWorld(ABC):
         )
 
 
-def pick_rows(probabilities: FloatArray, uniforms: FloatArray) -> Numbers:
-    """Return for each row the first position whose running sum exceeds a uniform number in [0, 1)."""
-    return np.asarray(np.argmax(cumulative(probabilities) > uniforms[:, None], axis=1))
-
-
 def load_continuous_world(name: str, **options: Any) -> ContinuousWorld:
     """Return a world whose states cannot be listed by its name; see `load_world`."""
+    if name not in WORLDS:
+        raise UnknownNameError(f"{name!r} is no world with real coordinates. These are {', '.join(WORLDS)}.")
     module, kind = WORLDS[name]
+    make = getattr(import_module(f"causal_shaping.worlds.{module}"), kind)
     given = {key: value for key, value in options.items() if value is not None}
-    try:
-        made = getattr(import_module(f"causal_shaping.worlds.{module}"), kind)(**given)
-    except TypeError as error:
-        raise ArgumentError(f"{name} does not take these options: {error}.") from error
-    assert isinstance(made, ContinuousWorld)
-    return made
+    known = signature(make).parameters
+    wrong = [key for key in given if key not in known]
+    if wrong:
+        raise ArgumentError(f"{name} cannot be loaded with {', '.join(wrong)}. It takes {', '.join(known)}.")
+    world = make(**given)
+    assert isinstance(world, ContinuousWorld)
+    return world

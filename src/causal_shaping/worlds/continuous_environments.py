@@ -1,7 +1,7 @@
 """The continuous worlds as Gymnasium environments, with the noise hidden.
 
 They take the steps of their world, one at a time. Randomness is the environment's one stream, drawn as
-`causal_shaping.worlds.continuous` says.
+`causal_shaping.worlds.dynamics` says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from causal_shaping._checks import check_integer
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import ArgumentError, CausalShapingError
-from causal_shaping.worlds.continuous import ContinuousWorld, SeeingRule, States, load_continuous_world, pick_rows
+from causal_shaping.worlds.continuous import ContinuousWorld, load_continuous_world
+from causal_shaping.worlds.dynamics import SeeingRule, States, pick_rows
 
 
 class EpisodeOverError(CausalShapingError, gym.error.ResetNeeded):

@@ -11,7 +11,8 @@ from causal_shaping._checks import check_finite, check_integer
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.errors import ArgumentError
 from causal_shaping.worlds import grid as grids
-from causal_shaping.worlds.continuous import ContinuousWorld, Moved, Numbers, SeeingRule, States
+from causal_shaping.worlds.continuous import ContinuousWorld
+from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States
 from causal_shaping.worlds.grid import (
     ACTIONS,
     COIN_REWARD,

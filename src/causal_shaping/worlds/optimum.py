@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from causal_shaping.data.arrays import BoolArray, FloatArray
-from causal_shaping.worlds.continuous import ContinuousWorld, Numbers, States, pick_rows
+from causal_shaping.worlds.dynamics import Dynamics, Numbers, States, pick_rows
 
 OUTCOMES_AT_ONCE = 500_000
 """Outcomes, states by actions by noises by nodes, that are held in memory at a time."""
@@ -33,7 +33,7 @@ class GridValues:
         nodes: the nodes of the quadrature.
     """
 
-    world: ContinuousWorld
+    world: Dynamics
     axes: tuple[FloatArray, ...]
     values: FloatArray
     points: States
@@ -80,7 +80,7 @@ class GridValues:
         return f"GridValues({self.world.name!r}, {sides} points, {len(self.values) - 1} steps)"
 
 
-def solve(world: ContinuousWorld, grid: int, nodes: int) -> GridValues:
+def solve(world: Dynamics, grid: int, nodes: int) -> GridValues:
     """Return the optimal values on a grid; see `ContinuousWorld.optimum`."""
     axes = world.axes(grid)
     points = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1).astype(np.float32)
@@ -95,7 +95,7 @@ def solve(world: ContinuousWorld, grid: int, nodes: int) -> GridValues:
 
 
 def _transitions(
-    world: ContinuousWorld, axes: tuple[FloatArray, ...], terminal: BoolArray, states: States, nodes: int
+    world: Dynamics, axes: tuple[FloatArray, ...], terminal: BoolArray, states: States, nodes: int
 ) -> tuple[FloatArray, sparse.csr_array]:
     """Return mean rewards [states x actions] and what follows: weights [states x actions, grid points]."""
     rewards, parts = [], []
@@ -115,7 +115,7 @@ def _transitions(
     return np.concatenate(rewards), sparse.vstack(parts, format="csr")
 
 
-def _blocks(world: ContinuousWorld, states: States, nodes: int) -> list[States]:
+def _blocks(world: Dynamics, states: States, nodes: int) -> list[States]:
     """Return states in parts whose outcomes fit into memory."""
     each = len(world.actions) * len(world.noises) * len(world.nodes(nodes)[1])
     size = max(1, OUTCOMES_AT_ONCE // each)
