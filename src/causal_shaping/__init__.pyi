@@ -75,10 +75,12 @@ from causal_shaping.shaping import (
     load_potential as load_potential,
 )
 from causal_shaping.worlds import (
+    ContinuousWorld as ContinuousWorld,
     Demonstrator as Demonstrator,
     World as World,
     list_worlds as list_worlds,
     load_world as load_world,
 )
+from causal_shaping.worlds.field import WindyField as WindyField
 
 __version__: str

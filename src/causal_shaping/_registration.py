@@ -21,6 +21,14 @@ ENVIRONMENTS = {
 }
 """World name to environment id."""
 
+CONTINUOUS_ENVIRONMENTS = {
+    world: f"{NAMESPACE}/{name}-v{VERSION}"
+    for world, name in {
+        "windy-field": "WindyField",
+    }.items()
+}
+"""The same for worlds whose states cannot be listed."""
+
 
 def register_environments() -> None:
     """Make the worlds known to `gymnasium.make`."""
@@ -30,4 +38,10 @@ def register_environments() -> None:
             identity,
             entry_point=f"causal_shaping.worlds.environments:{'WalkingRobotEnv' if robot else 'WindyGridEnv'}",
             kwargs={} if robot else {"world": world},
+        )
+    for world, identity in CONTINUOUS_ENVIRONMENTS.items():
+        gym.register(
+            identity,
+            entry_point="causal_shaping.worlds.continuous_environments:ContinuousEnv",
+            kwargs={"world": world},
         )

@@ -1,6 +1,10 @@
-"""The paper's worlds: maps and winds, the walking robot, demonstrators, simulation, environments (extra `worlds`)."""
+"""The paper's worlds: maps and winds, the walking robot, demonstrators, simulation, environments (extra `worlds`).
 
+Worlds with real coordinates, `continuous`, are loaded when they are asked for.
+"""
+
+from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.published import Demonstrator
 from causal_shaping.worlds.world import World, list_worlds, load_world
 
-__all__ = ["Demonstrator", "World", "list_worlds", "load_world"]
+__all__ = ["ContinuousWorld", "Demonstrator", "World", "list_worlds", "load_world"]

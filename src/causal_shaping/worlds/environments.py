@@ -19,7 +19,8 @@ import numpy.typing as npt
 from causal_shaping._checks import check_choice, check_integer
 from causal_shaping._extras import needs_extra
 from causal_shaping.data.space import Label, Space
-from causal_shaping.errors import ArgumentError, CausalShapingError
+from causal_shaping.errors import ArgumentError
+from causal_shaping.worlds.continuous_environments import EpisodeOverError
 from causal_shaping.worlds.grid import DIRECTIONS, PUSHES
 from causal_shaping.worlds.simulate import cumulative, pick
 from causal_shaping.worlds.world import World, load_world
@@ -37,10 +38,6 @@ SUBPIXELS = 3
 """MiniGrid draws at this scale and averages, for smooth edges."""
 BLUE = np.array([55, 126, 184])
 """The colour of what is hidden."""
-
-
-class EpisodeOverError(CausalShapingError, gym.error.ResetNeeded):
-    """A step after the end of an episode."""
 
 
 class Coin(Ball):

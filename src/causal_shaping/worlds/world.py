@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,13 @@ from causal_shaping.worlds.published import GRID_WORLDS, UNIFORM, Demonstrator
 from causal_shaping.worlds.simulate import cumulative, tables_of, watch
 from causal_shaping.worlds.tables import demonstrator
 
+if TYPE_CHECKING:
+    from causal_shaping.worlds.continuous import ContinuousWorld
+
 COINS = ("standing", "once")
+ContinuousName: TypeAlias = Literal["windy-field"]
+CONTINUOUS_WORLDS: tuple[str, ...] = get_args(ContinuousName)
+"""Worlds whose states cannot be listed."""
 DEFAULT_HORIZON = 20
 """The horizon of a user's own map unless another is given; that of the paper's LavaCross worlds."""
 
@@ -136,9 +142,24 @@ class World:
         )
 
 
-def list_worlds() -> tuple[str, ...]:
-    """Return the names of the paper's worlds."""
-    return ("walking-robot", *GRID_WORLDS)
+def list_worlds(*, continuous: bool = False) -> tuple[str, ...]:
+    """Return the names of the paper's worlds, or of those whose states cannot be listed."""
+    return tuple(CONTINUOUS_WORLDS) if continuous else ("walking-robot", *GRID_WORLDS)
+
+
+@overload
+def load_world(name: ContinuousName, *, horizon: int | None = ..., **options: Any) -> ContinuousWorld: ...  # type: ignore[overload-overlap]
+
+
+@overload
+def load_world(
+    name: str | Path,
+    *,
+    coins: str = ...,
+    horizon: int | None = ...,
+    wind: Wind | None = ...,
+    demonstrators: Mapping[str, Demonstrator] | None = ...,
+) -> World: ...
 
 
 def load_world(
@@ -148,18 +169,20 @@ def load_world(
     horizon: int | None = None,
     wind: Wind | None = None,
     demonstrators: Mapping[str, Demonstrator] | None = None,
-) -> World:
-    """Return a world of the paper by its name, or one's own from a text file with a map.
+    **options: Any,
+) -> World | ContinuousWorld:
+    """Return a world of the paper by its name, one's own from a text file with a map, or one with real coordinates.
 
     Args:
-        name: one of `list_worlds`, or the path of a map drawn with `#` wall, `.` free, `L` lava, `c` coin
-            and `G` goal.
+        name: one of `list_worlds`, for a `ContinuousWorld` one of `list_worlds(continuous=True)`, or the path of a map
+            drawn with `#` wall, `.` free, `L` lava, `c` coin and `G` goal.
         coins: "standing" coins pay whenever their cell is entered; with "once" they pay once an episode, and the state
             also holds which are left.
         horizon: the length of an episode; by default the world's own, 20 for a map of one's own.
         wind: the direction of the push: probabilities of east, south, west, north and none, or a function of the cell
             (x, y) that returns them. A map of one's own is calm by default.
         demonstrators: rules by name, beside or in place of the world's own. A map of one's own always has "random".
+        options: what else a `ContinuousWorld` can be made with, such as map= and noise_sd= of `WindyField`.
 
     Examples:
         >>> world = load_world("lavacross-easy")
@@ -168,6 +191,16 @@ def load_world(
     """
     check_choice("coins", coins, COINS)
     horizon = None if horizon is None else check_integer("horizon", horizon, least=1)
+    if name in CONTINUOUS_WORLDS:
+        from causal_shaping.worlds.continuous import load_continuous_world
+
+        check_choice("coins", coins, ("standing",), " in a world with real coordinates")
+        given = {"horizon": horizon, "wind": wind, "demonstrators": demonstrators} | options
+        return load_continuous_world(str(name), **given)
+    if options:
+        raise ArgumentError(
+            f"{name} cannot be loaded with {', '.join(options)}: only a world with real coordinates can."
+        )
     if name == "walking-robot":
         if coins != "standing" or wind is not None or demonstrators is not None:
             raise ArgumentError("walking-robot has no coins, no wind and no grid rules: only horizon can be set.")
@@ -210,11 +243,11 @@ def _tables(rules: Mapping[str, Demonstrator], model: TabularCMDP) -> Mapping[st
 
 def _read_map(path: str | Path) -> str:
     if not Path(path).is_file():
-        close = difflib.get_close_matches(str(path), list_worlds(), n=1)
+        close = difflib.get_close_matches(str(path), (*list_worlds(), *CONTINUOUS_WORLDS), n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise UnknownNameError(
             f"There is no world {str(path)!r}, and no map file of that name.{hint} The worlds are "
-            f"{', '.join(list_worlds())}."
+            f"{', '.join((*list_worlds(), *CONTINUOUS_WORLDS))}."
         )
     try:
         return Path(path).read_text(encoding="utf-8-sig")

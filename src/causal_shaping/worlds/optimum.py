@@ -1,0 +1,141 @@
+"""The optimal values of a continuous world, by dynamic programming on a grid.
+
+V_h(s) = max over x of E[ r + discount * V_{h+1}(s') | s, do(x) ] at the points of a grid, with V_{h+1} interpolated
+linearly between those of its neighbours in which episodes go on, V = 0 after termination and after the horizon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.worlds.dynamics import Dynamics, Numbers, States, pick_rows
+
+OUTCOMES_AT_ONCE = 500_000
+"""Outcomes, states by actions by noises by nodes, that are held in memory at a time."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GridValues:
+    """Optimal values of a continuous world at the points of a grid, and between them.
+
+    Attributes:
+        world: the world.
+        axes: the points along each coordinate.
+        values: float64 [steps + 1, points], first step first, 0 in the last row and in terminal states; points in the
+            order of `points`.
+        points: float32 [points, coordinates], the last coordinate changing fastest.
+        terminal: bool [points], in which no episode goes on.
+        nodes: the nodes of the quadrature.
+    """
+
+    world: Dynamics
+    axes: tuple[FloatArray, ...]
+    values: FloatArray
+    points: States
+    terminal: BoolArray
+    nodes: int = field(default=5)
+
+    def __call__(self, states: npt.ArrayLike, step: int = 0) -> FloatArray:
+        """Return the optimal values of states [..., coordinates] at a step, the first by default: [...]."""
+        states = np.asarray(states, np.float32)
+        corners, weights = _neighbours(self.axes, self.terminal, states.reshape(-1, states.shape[-1]))
+        return np.asarray((self.values[step][corners] * weights).sum(axis=1)).reshape(states.shape[:-1])
+
+    def q_values(self, states: npt.ArrayLike, step: int = 0) -> FloatArray:
+        """Return E[ r + discount * V_{step+1}(s') | s, do(x) ] for states [states, coordinates]: [states, actions]."""
+        states = np.asarray(states, np.float32)
+        parts = [np.zeros((0, len(self.world.actions)))]
+        for block in _blocks(self.world, states, self.nodes):
+            after = self.world.outcomes(block, self.nodes)
+            follows = np.where(after.terminated, 0.0, self(after.next_states, step + 1))
+            parts.append(np.einsum("suk,sxuk->sx", after.probability, after.reward + self.world.discount * follows))
+        return np.concatenate(parts)
+
+    def greedy_returns(self, episodes: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+        """Return what the greedy policy earned in simulated episodes, and the values where these started.
+
+        The mean of the first estimates the policy's value, which no optimum is below; its distance to the mean of the
+        second shows the error of grid and quadrature.
+        """
+        world, rng = self.world, np.random.default_rng(seed)
+        states, alive = world.start(rng.random((episodes, world.start_draws))), np.arange(episodes)
+        returns, promised = np.zeros(episodes), self(states)
+        for h in range(world.horizon):
+            actions = self.q_values(states, h).argmax(axis=1)
+            noises = pick_rows(world.noise(states), rng.random(len(states)))
+            moved = world.step(states, actions, noises, rng.random((len(states), world.step_draws)))
+            returns[alive] += world.discount**h * moved.reward
+            states, alive = moved.states[~moved.terminated], alive[~moved.terminated]
+            if not len(alive):
+                break
+        return returns, promised
+
+    def __repr__(self) -> str:
+        sides = " x ".join(str(len(axis)) for axis in self.axes)
+        return f"GridValues({self.world.name!r}, {sides} points, {len(self.values) - 1} steps)"
+
+
+def solve(world: Dynamics, grid: int, nodes: int) -> GridValues:
+    """Return the optimal values on a grid; see `ContinuousWorld.optimum`."""
+    axes = world.axes(grid)
+    points = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1).astype(np.float32)
+    terminal = world.terminal(points)
+    inside = np.flatnonzero(~terminal)
+    reward, follow = _transitions(world, axes, terminal, points[inside], nodes)
+    values = np.zeros((world.horizon + 1, len(points)))
+    for h in reversed(range(world.horizon)):
+        q_values = reward + world.discount * (follow @ values[h + 1])
+        values[h, inside] = q_values.reshape(len(inside), len(world.actions)).max(axis=1)
+    return GridValues(world, axes, values, points, terminal, nodes)
+
+
+def _transitions(
+    world: Dynamics, axes: tuple[FloatArray, ...], terminal: BoolArray, states: States, nodes: int
+) -> tuple[FloatArray, sparse.csr_array]:
+    """Return mean rewards [states x actions] and what follows: weights [states x actions, grid points]."""
+    rewards, parts = [], []
+    for block in _blocks(world, states, nodes):
+        after = world.outcomes(block, nodes)
+        chance = np.broadcast_to(after.probability[:, None], after.reward.shape)
+        rewards.append((chance * after.reward).sum(axis=(2, 3)).ravel())
+        row = np.broadcast_to(
+            np.arange(len(block) * len(world.actions)).reshape(*after.reward.shape[:2], 1, 1), after.reward.shape
+        )
+        goes_on = (~after.terminated & (chance > 0)).ravel()
+        corners, weights = _neighbours(axes, terminal, after.next_states.reshape(-1, len(axes))[goes_on])
+        entries = (weights * chance.ravel()[goes_on, None]).ravel()
+        where = (np.repeat(row.ravel()[goes_on], corners.shape[1]), corners.ravel())
+        shape = (len(block) * len(world.actions), len(terminal))
+        parts.append(sparse.coo_array((entries, where), shape=shape).tocsr())
+    return np.concatenate(rewards), sparse.vstack(parts, format="csr")
+
+
+def _blocks(world: Dynamics, states: States, nodes: int) -> list[States]:
+    """Return states in parts whose outcomes fit into memory."""
+    each = len(world.actions) * len(world.noises) * len(world.nodes(nodes)[1])
+    size = max(1, OUTCOMES_AT_ONCE // each)
+    return [states[i : i + size] for i in range(0, len(states), size)]
+
+
+def _neighbours(axes: tuple[FloatArray, ...], terminal: BoolArray, states: States) -> tuple[Numbers, FloatArray]:
+    """Return the grid points around states and their weights: [states, 2^coordinates] each.
+
+    Weights are those of multilinear interpolation; points in which no episode goes on have none.
+    """
+    corners, weights = np.zeros((len(states), 1), np.int64), np.ones((len(states), 1))
+    for i, axis in enumerate(axes):
+        place = np.clip((states[:, i].astype(np.float64) - axis[0]) / (axis[1] - axis[0]), 0, len(axis) - 1)
+        below = np.minimum(place.astype(np.int64), len(axis) - 2)
+        share = (place - below)[:, None]
+        corners = np.concatenate(
+            [corners * len(axis) + below[:, None], corners * len(axis) + below[:, None] + 1], axis=1
+        )
+        weights = np.concatenate([weights * (1 - share), weights * share], axis=1)
+    weights = weights * ~terminal[corners]
+    total = weights.sum(axis=1, keepdims=True)
+    return corners, weights / np.where(total > 0, total, 1.0)
