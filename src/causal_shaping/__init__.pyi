@@ -54,6 +54,13 @@ from causal_shaping.errors import (
     UnknownLabelError as UnknownLabelError,
     UnknownNameError as UnknownNameError,
 )
+from causal_shaping.fitted import (
+    FittedCeilings as FittedCeilings,
+    FittedFloors as FittedFloors,
+    FittedPotential as FittedPotential,
+    fit_ceilings as fit_ceilings,
+    fit_floors as fit_floors,
+)
 from causal_shaping.io.minari import export_minari as export_minari
 from causal_shaping.learners import (
     Rule as Rule,

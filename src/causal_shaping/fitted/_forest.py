@@ -2,13 +2,15 @@
 
 - `grow`: extremely randomised trees that split where outcomes differ.
 - `Partition`: the estimator "forest": shares of (action, value) by leaf, averaged over trees.
-- `Surface`: numbers at observations, as a function of the observation that costs a microsecond.
+- `Surface`: values at logged observations, as a function of the observation that costs a microsecond.
+- `Reach`: which observations are near logged ones.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +25,18 @@ from causal_shaping.fitted.settings import Settings
 
 Real = npt.NDArray[np.float32]
 
-SURFACE_TREES, SURFACE_LEAF = 8, 5
-"""The trees that keep the values: what they are fitted to holds no noise, so that leaves can be small."""
+SURFACE_TREES = 8
+"""The trees that keep values as functions of the observation."""
+
+REACH_TREES, REACH_LEAF = 8, 30
+"""The trees that say how far the logs reach, and how many logged observations a leaf holds at least."""
+
+MOST_COORDINATES, PROJECTED = 64, 16
+"""Observations of more numbers than the first are projected at random onto so many coordinates, to see how far the logs
+reach."""
+
+ROUNDING = 1e-9
+"""Numbers that differ by less than this share of their size are equal."""
 
 MARGINS = (0.1, 0.25, 0.5, 1.0, 2.0)
 """By how much the box of a leaf is widened, as a share of its width; the smallest that excludes few held-out states."""
@@ -66,17 +78,23 @@ def grow(observations: Real, outcomes: FloatArray, trees: int, leaf: int, seed: 
     return Trees(**kept), value
 
 
-def leaves_of(trees: Trees, observations: Real) -> IntArray:
+def leaves_of(trees: Trees, observations: npt.NDArray[Any]) -> IntArray:
     """Return the leaf of each observation in each tree, int32 [trees, observations]."""
     found = np.empty((len(trees.root), len(observations)), dtype=np.int32)
-    kernels.find_leaves(trees, np.ascontiguousarray(observations, dtype=np.float32), found)
+    kernels.find_leaves(trees, flat(observations), found)
     return found
 
 
+def centre_and_scale(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the means and standard deviations of columns; 1 for those that are constant, but for rounding."""
+    centre, spread = columns.mean(axis=0), columns.std(axis=0)
+    return centre, np.where(spread > ROUNDING * np.abs(centre), spread, 1.0)
+
+
 def standardised(columns: FloatArray) -> FloatArray:
-    """Return columns with mean 0 and standard deviation 1; constant ones stay constant."""
-    spread = columns.std(axis=0)
-    return np.asarray((columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+    """Return columns with mean 0 and standard deviation 1; constant ones are 0."""
+    centre, scale = centre_and_scale(columns)
+    return np.asarray((columns - centre) / scale)
 
 
 def outcomes_of(rows: Transitions, which: LongArray) -> FloatArray:
@@ -119,11 +137,11 @@ class Partition:
         if len(some) > settings.sample:
             some = np.sort(rng.choice(some, settings.sample, replace=False))
         share = len(some) / max(np.count_nonzero(weight > 0), 1)
-        flat = np.asarray(rows.observations[rows.state[some]], dtype=np.float32).reshape(len(some), -1)
         leaf = max(1, round(settings.leaf * share))
-        self.trees, _ = grow(flat, outcomes_of(rows, some), settings.trees, leaf, int(rng.integers(2**31)))
+        seen = flat(rows.observations[rows.state[some]])
+        self.trees, _ = grow(seen, outcomes_of(rows, some), settings.trees, leaf, int(rng.integers(2**31)))
         self.rows, self.weight, self.settings = rows, weight, settings
-        self.leaves = leaves_of(self.trees, rows.observations.reshape(len(rows.observations), -1))
+        self.leaves = leaves_of(self.trees, rows.observations)
         own = self.leaves[:, rows.state]
         self._order = np.argsort(own, axis=1, kind="stable").astype(np.int32).ravel()
         sizes = np.bincount(own.ravel(), minlength=int(self.trees.leaf.max()) + 1)
@@ -179,58 +197,112 @@ class Surface:
 
     Attributes:
         trees: where to find an observation's leaves.
-        values: float32 [leaves, columns].
-        low: float32 [leaves, coordinates], the box around the logged observations of a leaf, widened.
-        high: the same, its other corner.
-        beyond: the share of held-out observations that are taken to be beyond the logs.
+        means: float32 [leaves, columns].
     """
 
     trees: Trees
-    values: Real
-    low: Real
-    high: Real
-    beyond: float
+    means: Real
 
     @classmethod
-    def fit(cls, observations: Real, columns: FloatArray, held_out: Real, seed: int) -> Self:
-        """Fit columns at distinct observations; `held_out` ones say how wide the boxes of leaves must be."""
-        spread = columns.std(axis=0)
-        scale = np.where(spread > 0, spread, 1.0)
-        trees, value = grow(observations, columns / scale, SURFACE_TREES, SURFACE_LEAF, seed)
-        found = leaves_of(trees, observations)
-        shape = (len(value), observations.shape[1])
-        low, high = np.full(shape, np.inf, dtype=np.float32), np.full(shape, -np.inf, dtype=np.float32)
-        for leaves in found:
-            np.minimum.at(low, leaves, observations)
-            np.maximum.at(high, leaves, observations)
-        values = (value * scale).astype(np.float32)
-        for margin in MARGINS:
-            wide = margin * (high - low)
-            made = cls(trees, values, low - wide, high + wide, 0.0)
-            beyond = float(made.is_beyond(held_out).mean()) if len(held_out) else 0.0
-            if beyond <= FEW:
-                break
-        return cls(trees, values, made.low, made.high, beyond)
+    def fit(cls, observations: Real, columns: FloatArray, leaf: int, seed: int) -> Self:
+        """Fit columns at distinct observations; they hold no noise, so that leaves can be small."""
+        centre, scale = centre_and_scale(columns)
+        trees, means = grow(observations, (columns - centre) / scale, SURFACE_TREES, leaf, seed)
+        return cls(trees, (means * scale + centre).astype(np.float32))
 
-    def at(self, observations: Real, column: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
-        """Return a column, or one for each observation, and which observations are beyond the logs."""
-        seen = np.ascontiguousarray(observations, dtype=np.float32)
+    def at(self, observations: npt.NDArray[Any], column: npt.ArrayLike) -> FloatArray:
+        """Return a column, or one for each observation."""
+        seen = flat(observations)
         columns = np.ascontiguousarray(np.broadcast_to(np.asarray(column, dtype=np.int64), len(seen)))
-        inside, found = np.empty(len(seen)), np.empty(len(seen))
-        kernels.surface_column(self.trees, self.values, self.low, self.high, seen, columns, inside, found)
-        return found, inside < INSIDE
-
-    def is_beyond(self, observations: Real) -> BoolArray:
-        """Return whether observations lie beyond the logs."""
-        return self.at(observations, 0)[1]
+        found = np.empty(len(seen))
+        kernels.leaf_means(self.trees, self.means, seen, columns, found)
+        return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as arrays by name."""
-        own = {"values": self.values, "low": self.low, "high": self.high, "beyond": np.array(self.beyond)}
-        return {f"tree_{name}": array for name, array in self.trees._asdict().items()} | own
+        return _named(self.trees) | {"means": self.means}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """Return what `arrays` gave."""
-        trees = Trees(**{name: np.asarray(arrays[f"tree_{name}"]) for name in Trees._fields})
-        return cls(trees, arrays["values"], arrays["low"], arrays["high"], float(arrays["beyond"]))
+        return cls(_trees(arrays), arrays["means"])
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """How far the logs reach: which observations lie near logged ones.
+
+    Trees split the logged observations at random; each leaf has a box around those that it holds, widened by a share of
+    its width. An observation whose leaves mostly do not hold it in their boxes is beyond the logs.
+
+    Attributes:
+        trees: where to find an observation's leaves.
+        low: float32 [leaves, coordinates], the corner of the box.
+        high: the other corner.
+        missed: the share of held-out logged observations that it takes for beyond the logs; NaN without any.
+        projection: float32 [numbers, coordinates], where observations have too many numbers to look at each; else None.
+    """
+
+    trees: Trees
+    low: Real
+    high: Real
+    missed: float = math.nan
+    projection: Real | None = None
+
+    @classmethod
+    def fit(cls, observations: npt.NDArray[Any], held_out: npt.NDArray[Any], seed: int) -> Self:
+        """Fit to logged observations; `held_out` ones say how wide boxes must be."""
+        seen, projection = flat(observations), None
+        if seen.shape[1] > MOST_COORDINATES:
+            rng = np.random.default_rng(seed)
+            projection = rng.normal(size=(seen.shape[1], PROJECTED)).astype(np.float32) / np.sqrt(
+                np.float32(seen.shape[1])
+            )
+            seen = seen @ projection
+        leaf = max(1, min(REACH_LEAF, len(seen) // 2))
+        trees, means = grow(seen, standardised(seen.astype(np.float64)), REACH_TREES, leaf, seed)
+        shape = (len(means), seen.shape[1])
+        low, high = np.full(shape, np.inf, dtype=np.float32), np.full(shape, -np.inf, dtype=np.float32)
+        for leaves in leaves_of(trees, seen):
+            np.minimum.at(low, leaves, seen)
+            np.maximum.at(high, leaves, seen)
+        for margin in MARGINS:
+            wide = margin * (high - low)
+            made = cls(trees, low - wide, high + wide, projection=projection)
+            missed = float(made.excludes(held_out).mean()) if len(held_out) else math.nan
+            if not missed > FEW:
+                break
+        return replace(made, missed=missed)
+
+    def excludes(self, observations: npt.NDArray[Any]) -> BoolArray:
+        """Return whether observations lie beyond the logs."""
+        seen = flat(observations)
+        if self.projection is not None:
+            seen = seen @ self.projection
+        inside = np.empty(len(seen))
+        kernels.shares_inside(self.trees, self.low, self.high, seen, inside)
+        return inside < INSIDE
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything as arrays by name."""
+        own = {"low": self.low, "high": self.high, "missed": np.array(self.missed)}
+        return _named(self.trees) | own | ({} if self.projection is None else {"projection": self.projection})
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return what `arrays` gave."""
+        kept = (arrays["low"], arrays["high"], float(arrays["missed"]), arrays.get("projection"))
+        return cls(_trees(arrays), *kept)
+
+
+def flat(observations: npt.NDArray[Any]) -> Real:
+    """Return observations as rows of numbers."""
+    return np.ascontiguousarray(observations, dtype=np.float32).reshape(len(observations), -1)
+
+
+def _named(trees: Trees) -> dict[str, npt.NDArray[Any]]:
+    return {f"tree_{name}": array for name, array in trees._asdict().items()}
+
+
+def _trees(arrays: Mapping[str, npt.NDArray[Any]]) -> Trees:
+    return Trees(**{name: np.asarray(arrays[f"tree_{name}"]) for name in Trees._fields})

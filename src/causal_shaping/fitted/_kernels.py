@@ -56,16 +56,21 @@ class Rule(NamedTuple):
     least_rows: float  # a source with fewer rows in a leaf, on average over the trees, shows nothing
 
 
+@njit(inline="always")
+def _leaf(trees: Trees, t: int, observation: FloatArray) -> int:
+    node = trees.root[t]
+    while trees.feature[node] >= 0:
+        below = observation[trees.feature[node]] <= trees.threshold[node]
+        node = trees.left[node] if below else trees.right[node]
+    return int(trees.leaf[node])
+
+
 @njit()
 def find_leaves(trees: Trees, observations: FloatArray, found: IntArray) -> None:
     """Write the leaf of each observation in each tree: `found` [trees, observations]."""
     for t in range(len(trees.root)):
         for k in range(len(observations)):
-            node = trees.root[t]
-            while trees.feature[node] >= 0:
-                below = observations[k, trees.feature[node]] <= trees.threshold[node]
-                node = trees.left[node] if below else trees.right[node]
-            found[t, k] = trees.leaf[node]
+            found[t, k] = _leaf(trees, t, observations[k])
 
 
 @njit()
@@ -164,8 +169,13 @@ def tally(
     Args:
         order: [trees * rows], the rows of leaf after leaf.
         bounds: [leaves + 1], where the rows of a leaf begin in `order`.
-        source, action, known, weight, targets: [rows]; an outcome that is not known proves nothing.
-        lower, share: the targets' atoms, see `project`.
+        source: [rows].
+        action: [rows].
+        known: [rows]; an outcome that is not known proves nothing.
+        weight: [rows].
+        targets: [rows].
+        lower: [rows], the atom below the target.
+        share: [rows], how much of the target goes to the atom above; see `project`.
         level: that of the expectile.
         shape: sources, actions, atoms.
         by_action: an expectile for each action, else one of all.
@@ -378,6 +388,7 @@ def back_up(
         rule: what is assumed.
         admissible: [observations or 1, actions].
         guess: the best guess in place of the ceiling.
+        q_values: what is written.
 
     Returns:
         How far joint masses add to more than 1 where it is worst.
@@ -420,53 +431,28 @@ def back_up_masses(
 
 
 @njit()
-def surface(trees: Trees, values: FloatArray, low: FloatArray, high: FloatArray, observation: FloatArray) -> FloatArray:
-    """Return the mean over trees of the leaf's values, and last the share of trees whose leaf's box holds it."""
-    found = np.zeros(values.shape[1] + 1)
-    for t in range(len(trees.root)):
-        node = trees.root[t]
-        while trees.feature[node] >= 0:
-            below = observation[trees.feature[node]] <= trees.threshold[node]
-            node = trees.left[node] if below else trees.right[node]
-        leaf = trees.leaf[node]
-        for c in range(values.shape[1]):
-            found[c] += values[leaf, c]
-        inside = 1.0
-        for d in range(len(observation)):
-            if not low[leaf, d] <= observation[d] <= high[leaf, d]:
-                inside = 0.0
-                break
-        found[-1] += inside
-    return found / len(trees.root)
+def leaf_means(
+    trees: Trees, values: FloatArray, observations: FloatArray, column: LongArray, found: FloatArray
+) -> None:
+    """Write for each observation the mean over trees of one column of its leaf's values, [leaves, columns]."""
+    for k in range(len(observations)):
+        total = 0.0
+        for t in range(len(trees.root)):
+            total += values[_leaf(trees, t, observations[k]), column[k]]
+        found[k] = total / len(trees.root)
 
 
 @njit()
-def surface_column(
-    trees: Trees,
-    values: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    observations: FloatArray,
-    column: LongArray,
-    inside: FloatArray,
-    found: FloatArray,
-) -> None:
-    """Write one column of `surface` for each observation, and the share of trees whose leaf's box holds it."""
-    count = len(trees.root)
+def shares_inside(trees: Trees, low: FloatArray, high: FloatArray, observations: FloatArray, found: FloatArray) -> None:
+    """Write for each observation the share of trees whose leaf's box, [leaves, coordinates], holds it."""
     for k in range(len(observations)):
-        total, held = 0.0, 0
-        for t in range(count):
-            node = trees.root[t]
-            while trees.feature[node] >= 0:
-                below = observations[k, trees.feature[node]] <= trees.threshold[node]
-                node = trees.left[node] if below else trees.right[node]
-            leaf = trees.leaf[node]
-            total += values[leaf, column[k]]
+        held = 0
+        for t in range(len(trees.root)):
+            leaf = _leaf(trees, t, observations[k])
             within = True
             for d in range(observations.shape[1]):
                 if not low[leaf, d] <= observations[k, d] <= high[leaf, d]:
                     within = False
                     break
             held += within
-        found[k] = total / count
-        inside[k] = held / count
+        found[k] = held / len(trees.root)

@@ -1,0 +1,163 @@
+"""Backwards over the steps: values with one more step left, from those with one less.
+
+- `Estimator`: what a forest or a network must do.
+- `sweep`: one pass; after each step it can be kept, so that a kill loses no more than the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping._progress import Progress
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
+from causal_shaping.data.transitions import Transitions
+from causal_shaping.fitted._kernels import NOTHING, Rule
+from causal_shaping.fitted.settings import Settings
+
+CHUNK = 100_000
+"""So many observations are backed up at a time."""
+
+MOST_SWEEPS = 2000
+"""An infinite-horizon pass ends after so many sweeps, settled or not."""
+
+Kept = Mapping[str, npt.NDArray[Any]]
+
+
+class Estimator(Protocol):
+    """Per source a distribution over (action, value) around an observation, and an expectile of the values."""
+
+    atoms: FloatArray
+
+    def fit(self, targets: FloatArray) -> None:
+        """Fit to a target for each row; those of unknown outcome, or without weight, are left out."""
+        ...
+
+    def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
+        """Return the values of all actions at some observations, and how far masses add to more than 1."""
+        ...
+
+    def shares(self, which: LongArray, rule: Rule) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return shares of (action, atom), of actions, and expectiles, at some observations."""
+        ...
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what an interrupted fit needs to go on."""
+        ...
+
+    def restore(self, state: Kept) -> None:
+        """Take up what `state` returned."""
+        ...
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a pass found, at some observations; on the side of the bound.
+
+    Attributes:
+        values: float64 [steps left, observations], with 1, 2, ... steps left; the last holds for all that are more.
+        q_values: float64 [observations, actions], of the first step; NaN for an action that is not admissible.
+        targets: float64 [rows], what the last step was fitted to.
+        worst: how far masses of different sources added to more than 1 where it was worst.
+    """
+
+    values: FloatArray
+    q_values: FloatArray
+    targets: FloatArray
+    worst: float
+
+
+def rule_of(settings: Settings, sources: tuple[str, ...], left: float) -> Rule:
+    """Return what a backup with so many steps left assumes."""
+    vacuous = settings.vacuous(left)
+    return Rule(
+        confounding=settings.gammas(sources),
+        by_action=settings.support == "observed-action",
+        restricted=settings.support != "any",
+        vacuous=vacuous,
+        untried=vacuous,  # the best reward, and then the best that the steps left can pay
+        rarest_action=settings.rarest_action,
+        least_rows=settings.least_rows,
+    )
+
+
+def sweep(
+    estimator: Estimator,
+    rows: Transitions,
+    settings: Settings,
+    some: LongArray,
+    guess: bool,
+    *,
+    begun: Kept | None = None,
+    keep: Callable[[dict[str, npt.NDArray[Any]]], None] = lambda kept: None,
+    progress: Progress,
+    what: str,
+) -> Swept:
+    """Go backwards over the steps, or until values settle.
+
+    Args:
+        estimator: what is fitted at each step.
+        rows: the logs.
+        settings: what the bound is computed with.
+        some: the observations at which values are kept.
+        guess: best guesses in place of ceilings.
+        begun: what `keep` was last given by an interrupted pass.
+        keep: called after each step.
+        progress: called at each step.
+        what: what to call the work there.
+    """
+    steps = settings.horizon or MOST_SWEEPS
+    start = 0.0 if settings.horizon else settings.vacuous(math.inf)
+    values = np.full(len(rows.observations), start)
+    found: list[FloatArray] = []
+    left, worst = 0, 0.0
+    done = False
+    q_values = np.empty((len(some), len(rows.actions)))
+    if begun is not None:
+        values, found, q_values = begun["values"].copy(), list(begun["found"]), begun["q_values"].copy()
+        left, worst, done = int(begun["left"]), float(begun["worst"]), bool(begun["done"])
+        estimator.restore({name[6:]: array for name, array in begun.items() if name.startswith("state_")})
+    targets = np.zeros(len(rows))
+    if done:
+        targets = begun["targets"] if begun is not None else targets
+    everything = np.ones((1, len(rows.actions)), dtype=bool)
+    while left < steps and not done:
+        progress(left, steps, what)
+        left += 1
+        before = values
+        after = np.where(rows.terminated | (rows.next_state < 0), 0.0, before[rows.next_state])
+        targets = settings.side * np.asarray(rows.reward) + settings.discount * after
+        estimator.fit(targets)
+        rule = rule_of(settings, rows.sources, left if settings.horizon else math.inf)
+        values = np.empty_like(before)
+        for begin in range(0, len(values), CHUNK):
+            chunk = slice(begin, min(begin + CHUNK, len(values)))
+            mask = everything if rows.mask is None else np.asarray(rows.mask[chunk])
+            q, excess = estimator.q_values(chunk, rule, mask, guess)
+            worst = max(worst, excess)
+            exists = q > NOTHING
+            best = (
+                np.where(exists, q, -np.inf).max(axis=1)
+                if settings.side > 0
+                else np.where(exists, q, np.inf).min(axis=1)
+            )
+            values[chunk] = best
+            own = np.flatnonzero((some >= begin) & (some < chunk.stop))
+            q_values[own] = np.where(exists, q, np.nan)[some[own] - begin]
+        if settings.horizon or not found:
+            found.append(values[some])
+        else:
+            found[0] = values[some]
+        change = np.abs(values - before)[some].max()
+        done = left == steps or bool(change <= settings.settled * np.ptp(values[some]))
+        state = {f"state_{name}": array for name, array in estimator.state().items()}
+        kept = {"values": values, "found": np.array(found), "q_values": q_values, "left": np.array(left)}
+        kept |= {"worst": np.array(worst), "done": np.array(done), **state}
+        keep(kept | ({"targets": targets} if done else {}))
+    progress(steps, steps, what)
+    return Swept(np.array(found), q_values, targets, worst)

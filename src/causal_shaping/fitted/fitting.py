@@ -1,0 +1,319 @@
+"""Ceilings from logs whose states cannot be listed.
+
+- `fit_ceilings`, `fit_floors`: from logs to a function of the observation.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping._progress import Progress, no_progress, part_of
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, checksum_of
+from causal_shaping.data.transitions import Transitions
+from causal_shaping.errors import FileError
+from causal_shaping.fitted._forest import Partition, Reach, Surface
+from causal_shaping.fitted._steps import Estimator, Swept, sweep
+from causal_shaping.fitted.results import FittedCeilings, FittedFloors
+from causal_shaping.fitted.settings import Settings
+from causal_shaping.io.files import claim_run_folder, replacing
+from causal_shaping.logs.counting import Item
+from causal_shaping.logs.transitions import read_transitions
+
+SURFACE_LEAF = 5
+"""Distinct observations in a leaf of the surface that keeps the values; 1 where observations repeat."""
+
+REPEATED = 0.5
+"""Observations repeat, as those of a table do, if fewer than this share of them are distinct."""
+
+
+def fit_ceilings(
+    logs: Item | Iterable[Item] | Transitions,
+    *,
+    reward_max: float,
+    horizon: int | None = None,
+    discount: float = 1.0,
+    support: str = "observed",
+    confounding: Mapping[str, float] | float = math.inf,
+    estimator: str | None = None,
+    expectile: float = 0.99,
+    atoms: int = 51,
+    rarest_action: float = 0.001,
+    least_rows: float = 1.0,
+    trees: int = 8,
+    leaf: int = 60,
+    sample: int = 100_000,
+    members: int = 4,
+    quantile: float = 0.75,
+    held_out: float = 0.1,
+    settled: float = 1e-3,
+    seed: int = 0,
+    folder: str | os.PathLike[str] | None = None,
+    progress: Progress = no_progress,
+    **columns: Any,
+) -> FittedCeilings:
+    """Fit ceilings of the optimal value to logs whose states are vectors of real numbers, or images (extra `fitted`).
+
+    An estimator per source maps an observation to shares P_i(x, z | s) of (action, value): the value is the reward plus
+    the ceiling of the next state, split between neighbouring atoms so that its mean stays. Then
+
+        Qbar(s, x) = sum over z of max_i P_i(x, z | s) * z + (1 - sum of max_i P_i(x, z | s)) * w(s),
+
+    or the same with one source, where that is less. For exact shares and a w that nothing exceeds this is a bound. A
+    fit is not exact: a fitted ceiling carries no guarantee, and `diagnostics` say how far to trust it.
+
+    Args:
+        logs: whatever `count` takes: files, tables, data frames, Minari data sets, `Logs`; one or several.
+        reward_max: the most that a step can pay.
+        horizon: the steps of an episode of the agent. None for an infinite horizon, with a discount below 1.
+        discount: the factor on future reward.
+        support: what free mass, of which the logs say nothing, can be worth: "observed", what followed the state in
+            some source; "observed-action", what followed the state after the action; "any", the best reward and then
+            the best that the steps left can pay.
+        confounding: Gamma, one for all sources or by source; inf is the worst case, 1 a randomised trial.
+        estimator: "forest" or "network"; by default a forest for vectors and a network for images.
+        expectile: the level of w, an expectile of the values that followed the state, the largest over sources: 1 takes
+            the largest that was seen, 0.5 the mean. In a windy field 0.99 was the lowest with nearly no state below the
+            optimum.
+        atoms: values that are told apart. More cost time, and change little beyond 41.
+        rarest_action: an action with a smaller share in every source counts as never taken, and may do anything.
+        least_rows: a source with fewer rows in a leaf, on average over trees, shows nothing there.
+        trees: trees in a forest.
+        leaf: rows in a leaf, of all sources. Fewer fit finer and noisier; 1 makes each distinct observation its own
+            cell, as in a table.
+        sample: rows that the structure of a tree is grown on, and observations at which values are kept.
+        members: forests or networks, each from its own seed and episodes drawn with replacement; 1 takes all episodes
+            as they are.
+        quantile: the ceiling is this quantile of the members' ceilings.
+        held_out: the share of each source's episodes that are kept for `diagnostics`.
+        settled: a pass ends early when a step changes no value by more than this share of their range.
+        seed: the seed of everything; equal seeds give equal results.
+        folder: where to keep what is done; the same call goes on there after an interruption, and removes it in the
+            end. None keeps nothing.
+        progress: called with how much is done, of how much, and what is being worked on.
+        columns: what the logs call their columns, `state=["x", "y"]`, `action=`, `skip_bad_episodes=`, ...: see
+            `read_transitions`.
+
+    Examples:
+        >>> import causal_shaping as cs
+        >>> world = cs.load_world("windy-field")
+        >>> logs = [world.collect(name, 2000, seed=0) for name in world.demonstrators]
+        >>> fitted = cs.fit_ceilings(logs, state=["x", "y"], horizon=20, reward_max=-0.1, members=1)
+        >>> fitted([[6.0, 6.0], [1.0, 1.0]]).round(1)
+        array([-0.1, -0.5])
+    """
+    given = dict(locals())
+    names = Settings.__dataclass_fields__.keys() & given.keys()
+    return _fit(FittedCeilings, {name: given[name] for name in names} | {"reward_bound": reward_max}, given)
+
+
+def fit_floors(logs: Item | Iterable[Item] | Transitions, *, reward_min: float, **options: Any) -> FittedFloors:
+    """Fit floors of the optimal value: the mirror image of `fit_ceilings`, with the worst allowed case for free mass.
+
+    Args:
+        logs: see `fit_ceilings`.
+        reward_min: the least that a step can pay.
+        options: the other arguments of `fit_ceilings`.
+    """
+    names = options.keys() & Settings.__dataclass_fields__.keys()
+    chosen = {name: options.pop(name) for name in names} | {"reward_bound": reward_min, "side": -1.0}
+    given = {"folder": None, "progress": no_progress, "logs": logs} | {
+        name: options.pop(name) for name in ("folder", "progress") if name in options
+    }
+    return _fit(FittedFloors, chosen, given | {"columns": options})
+
+
+def _fit(kind: Any, chosen: dict[str, Any], given: dict[str, Any]) -> Any:
+    progress: Progress = given["progress"]
+    rows = given["logs"]
+    if not isinstance(rows, Transitions):
+        rows = read_transitions(rows, **given["columns"], progress=part_of(progress, 0.0, 0.05))
+    if chosen.get("estimator") is None:
+        chosen["estimator"] = "forest" if len(rows.shape) == 1 else "network"
+    settings = Settings(**chosen).checked(rows.sources)
+    _check_rewards(rows, settings)
+    held = _held_out(rows, settings)
+    some, repeated = _sample(rows, held, settings)
+    kept = _Folder(given["folder"], rows, settings)
+    passes: dict[bool, list[Swept]] = {False: [], True: []}
+    kinds = (False, True) if settings.side > 0 else (False,)
+    total = settings.members * len(kinds)
+    for member in range(settings.members):
+        model: Estimator | None = None
+        for guess in kinds:
+            begin = 0.05 + 0.9 * (member * len(kinds) + guess) / total
+            name = f"member-{member}-{'guess' if guess else 'ceiling'}"
+            begun = kept.load(name)
+            if model is None and not (begun is not None and bool(begun["done"])):
+                model = _estimator(rows, _weights(rows, held, settings, member), settings, member)
+            what = f"Fitting {'best guesses' if guess else kind.WHAT}, {member + 1} of {settings.members}"
+            found = sweep(
+                model, rows, settings, some, guess, begun=begun, keep=kept.keeper(name),
+                progress=part_of(progress, begin, begin + 0.9 / total), what=what,
+            )  # fmt: skip
+            passes[guess].append(found)
+    progress(0.95, 1.0, "Keeping the values")
+    result = _result(kind, rows, settings, some, repeated, held, passes)
+    progress(1.0, 1.0, "Done")
+    kept.remove()
+    return result
+
+
+def _estimator(rows: Transitions, weight: FloatArray, settings: Settings, member: int) -> Estimator:
+    seed = int(np.random.default_rng([settings.seed, member]).integers(2**31))
+    return Partition(rows, weight, settings, seed)
+
+
+def _check_rewards(rows: Transitions, settings: Settings) -> None:
+    """Refuse a bound of the reward that a logged reward breaks."""
+    from causal_shaping.bounds.settings import refuse_reward
+
+    name = "reward_max" if settings.side > 0 else "reward_min"
+    for source in rows.sources:
+        own = rows.reward[rows.rows_of(source)]
+        if len(own):
+            refuse_reward(name, settings.reward_bound, source, float((own * settings.side).max() * settings.side))
+
+
+def _held_out(rows: Transitions, settings: Settings) -> BoolArray:
+    """Return which rows belong to held-out episodes: the same share of each source's."""
+    rng = np.random.default_rng([settings.seed, 1])
+    chosen = np.zeros(rows.episodes, dtype=bool)
+    for source in rows.sources:
+        own = np.unique(rows.episode[rows.rows_of(source)])
+        chosen[rng.choice(own, int(settings.held_out * len(own)), replace=False)] = True
+    return np.asarray(chosen[rows.episode])
+
+
+def _weights(rows: Transitions, held: BoolArray, settings: Settings, member: int) -> FloatArray:
+    """Return how often a member sees each row: episodes are drawn with replacement, held-out ones never."""
+    if settings.members == 1:
+        return np.where(held, 0.0, 1.0)
+    drawn = np.random.default_rng([settings.seed, 2, member]).poisson(1.0, rows.episodes)
+    return np.where(held, 0.0, drawn[rows.episode].astype(np.float64))
+
+
+def _sample(rows: Transitions, held: BoolArray, settings: Settings) -> tuple[LongArray, bool]:
+    """Return the observations at which values are kept, each distinct one once, and whether observations repeat."""
+    lasting = rows.next_state[~held & ~rows.terminated & (rows.next_state >= 0)]
+    numbers = np.union1d(rows.state[~held], lasting)
+    rng = np.random.default_rng([settings.seed, 3])
+    if len(numbers) > 2 * settings.sample:
+        numbers = np.sort(rng.choice(numbers, 2 * settings.sample, replace=False))
+    seen = np.ascontiguousarray(rows.observations[numbers]).reshape(len(numbers), -1)
+    _, first = np.unique(seen.view(np.dtype((np.void, seen.dtype.itemsize * seen.shape[1]))), return_index=True)
+    repeated = len(first) < REPEATED * len(numbers)
+    if len(first) > settings.sample:
+        first = rng.choice(first, settings.sample, replace=False)
+    return numbers[np.sort(first)], repeated
+
+
+def _result(
+    kind: Any,
+    rows: Transitions,
+    settings: Settings,
+    some: LongArray,
+    repeated: bool,
+    held: BoolArray,
+    passes: Mapping[bool, list[Swept]],
+) -> Any:
+    """Return the members' quantile, or mean, as functions of the observation."""
+    columns: list[FloatArray] = []
+    places: dict[str, tuple[int, int]] = {}
+
+    def add(name: str, numbers: FloatArray) -> None:
+        places[name] = (sum(len(part) for part in columns), len(numbers))
+        columns.append(numbers)
+
+    for guess, found in passes.items():
+        if not found:
+            continue
+        most = max(len(one.values) for one in found)
+        stacked = np.stack([one.values[np.minimum(np.arange(most), len(one.values) - 1)] for one in found])
+        q_values = np.stack([one.q_values for one in found])
+        if guess:
+            add("guess", stacked.mean(axis=0))
+            add("guess_q_values", q_values.mean(axis=0).T)
+        else:
+            add("values", settings.side * np.quantile(stacked, settings.quantile, axis=0))
+            add("q_values", settings.side * np.quantile(q_values, settings.quantile, axis=0).T)
+            add("spread", stacked[:, -1].std(axis=0)[None])
+    table = np.concatenate(columns).T
+    table = np.where(np.isnan(table), np.nanmin(table, axis=0), table)  # actions that are not admissible there
+    seen = rows.observations[some]
+    seed = int(np.random.default_rng([settings.seed, 4]).integers(2**31))
+    surface = Surface.fit(
+        np.asarray(seen, dtype=np.float32).reshape(len(seen), -1), table, 1 if repeated else SURFACE_LEAF, seed
+    )
+    logged = np.unique(rows.state[~held])
+    rng = np.random.default_rng([settings.seed, 5])
+    if len(logged) > settings.sample:
+        logged = np.sort(rng.choice(logged, settings.sample, replace=False))
+    reach = Reach.fit(rows.observations[logged], rows.observations[np.unique(rows.state[held])], seed)
+    return kind(
+        settings=settings,
+        sources=rows.sources,
+        actions=rows.actions,
+        columns=rows.columns,
+        shape=rows.shape,
+        dtype=str(rows.observations.dtype),
+        surface=surface,
+        reach=reach,
+        places=places,
+        low=np.asarray(seen, dtype=np.float64).min(axis=0),
+        high=np.asarray(seen, dtype=np.float64).max(axis=0),
+        rows={name: int(np.count_nonzero(rows.source == i)) for i, name in enumerate(rows.sources)},
+        excess=max(one.worst for one in passes[False]),
+    )
+
+
+class _Folder:
+    """Where an interrupted fit goes on: a file for each pass, replaced after each step."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings) -> None:
+        self.path = None if folder is None else Path(folder)
+        if self.path is not None:
+            texts = json.dumps([rows.sources, list(map(str, rows.actions)), rows.columns, rows.shape])
+            arrays = [rows.observations, rows.action, rows.reward, rows.terminated, rows.source, rows.episode]
+            claim_run_folder(
+                self.path,
+                {"settings": settings.as_plain(), "logs": checksum_of(texts, [np.asarray(one) for one in arrays])},
+                "member-*.npz",
+            )
+
+    def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
+        """Return what was kept of a pass, None if it did not begin."""
+        if self.path is None or not (self.path / f"{name}.npz").exists():
+            return None
+        try:
+            with np.load(self.path / f"{name}.npz", allow_pickle=False) as held:
+                return dict(held)
+        except (OSError, ValueError, EOFError) as error:
+            raise FileError(
+                f"{self.path / name}.npz cannot be read: {error}. Remove it to begin that part anew."
+            ) from error
+
+    def keeper(self, name: str) -> Any:
+        """Return a function that keeps a pass after a step."""
+
+        def keep(kept: dict[str, npt.NDArray[Any]]) -> None:
+            if self.path is not None:
+                with replacing(self.path / f"{name}.npz", [".npz"]) as temporary, temporary.open("wb") as file:
+                    np.savez(file, **kept)
+
+        return keep
+
+    def remove(self) -> None:
+        """Remove what was kept, once all is done."""
+        if self.path is not None:
+            for file in [*self.path.glob("member-*.npz"), self.path / "settings.json"]:
+                file.unlink(missing_ok=True)
+            if not any(self.path.iterdir()):
+                self.path.rmdir()

@@ -1,0 +1,278 @@
+"""What a fit gives: ceilings, floors and best guesses as functions of the observation."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping._checks import check_choice, check_integer
+from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of
+from causal_shaping.data.observed import ObservationPotential
+from causal_shaping.data.result import Result
+from causal_shaping.data.space import Label
+from causal_shaping.errors import ArgumentError, DataError, FileError
+from causal_shaping.fitted._forest import Reach, Surface
+from causal_shaping.fitted.settings import Settings
+from causal_shaping.io.files import replacing, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DESCRIPTION, ARRAYS = "fitted.json", "fitted.npz"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FittedCeilings(Result):
+    """Fitted ceilings: `fitted(observations)` are the values of the first step.
+
+    Attributes:
+        settings: what they were computed with.
+        sources: the names of the logs.
+        actions: the labels of the actions, in the order of `q_values`.
+        columns: the names of the coordinates.
+        shape: that of one observation.
+        dtype: "float32", or "uint8" for images.
+        surface: values as functions of the observation.
+        reach: which observations are near logged ones.
+        places: where each kind of values stands in the surface: first column, and how many.
+        low: the least of each coordinate in the logs.
+        high: the most of each coordinate in the logs.
+        rows: steps by source.
+        excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an estimator
+            that is too coarse, or sources that did not watch the same world.
+    """
+
+    settings: Settings
+    sources: tuple[str, ...]
+    actions: tuple[Label, ...]
+    columns: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    surface: Surface
+    reach: Reach
+    places: Mapping[str, tuple[int, int]]
+    low: FloatArray
+    high: FloatArray
+    rows: Mapping[str, int]
+    excess: float
+
+    WHAT: ClassVar[str] = "ceilings"
+
+    def __call__(self, observations: npt.ArrayLike, h: npt.ArrayLike = 0) -> FloatArray:
+        """Return the values of many observations, [n, *shape], at step h, or at one each."""
+        seen = self.checked(observations)
+        return self.values_of(seen, h, "values")
+
+    def q_values(self, observations: npt.ArrayLike) -> FloatArray:
+        """Return the values of all actions in the first step: float64 [n, actions]."""
+        seen = self.checked(observations)
+        first, count = self.places["q_values"]
+        found = np.stack([self.surface.at(seen, first + x) for x in range(count)], axis=1)
+        return np.where(self.reach.excludes(seen)[:, None], self._vacuous(0), found)
+
+    def spread(self, observations: npt.ArrayLike) -> FloatArray:
+        """Return the standard deviation of the members' values in the first step: how uncertain the fit is."""
+        return self.surface.at(self.checked(observations), self.places["spread"][0])
+
+    def is_beyond(self, observations: npt.ArrayLike) -> BoolArray:
+        """Return which observations lie beyond the logs; their values are vacuous."""
+        return self.reach.excludes(self.checked(observations))
+
+    def values_of(self, observations: npt.NDArray[Any], h: npt.ArrayLike, kind: str) -> FloatArray:
+        """Return "values" or "guess" of observations that fit, without checks."""
+        first, count = self.places[kind]
+        steps = np.broadcast_to(np.asarray(h, dtype=np.int64), len(observations))
+        horizon = self.settings.horizon
+        left = np.full(len(observations), count) if horizon is None else np.maximum(horizon - steps, 0)
+        column = first + np.clip(left, 1, count) - 1
+        found = self.surface.at(observations, column)
+        beyond = self.reach.excludes(observations)
+        if kind == "values" and beyond.any():
+            found[beyond] = [self._vacuous(int(step)) for step in steps[beyond]]
+        return np.where(left > 0, found, 0.0)
+
+    def _vacuous(self, h: int) -> float:
+        horizon = self.settings.horizon
+        left = np.inf if horizon is None else max(horizon - h, 0)
+        return self.settings.side * self.settings.vacuous(left)
+
+    def checked(self, observations: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return observations as an array [n, *shape]; or say what does not fit."""
+        seen = np.asarray(observations)
+        if seen.shape[1:] != self.shape or seen.ndim != len(self.shape) + 1:
+            raise ArgumentError(
+                f"Observations have shape {seen.shape}; they must be [n, {', '.join(map(str, self.shape))}]: "
+                f"{', '.join(self.columns)}."
+            )
+        if self.dtype == "uint8" and seen.dtype != np.uint8:
+            raise ArgumentError(f"Observations are {seen.dtype}, but the logs held uint8, from 0 to 255.")
+        if seen.dtype.kind not in "biuf" or not np.isfinite(seen).all():
+            raise DataError("Observations must be finite numbers.")
+        return seen.astype(self.dtype, copy=False)
+
+    def potential(self, kind: str = "ceiling", *, step_indexed: bool = True) -> FittedPotential:
+        """Return the potential: the ceilings, or with `kind="mean"` the best guesses.
+
+        Args:
+            kind: "ceiling", or "mean" for best guesses: free mass follows the sources' own shares in place of w.
+            step_indexed: values by step; otherwise those of the first step at all steps. With an infinite horizon there
+                is only one.
+        """
+        check_choice("kind", kind, ("ceiling", "mean"))
+        return FittedPotential(
+            shape=self.shape,
+            dtype=self.dtype,
+            discount=self.settings.discount,
+            horizon=self.settings.horizon if step_indexed else None,
+            actions=self.actions,
+            origin=f"{'ceilings' if kind == 'ceiling' else 'best guesses'} fitted to {', '.join(self.sources)}",
+            assumptions=self.assumptions if kind == "ceiling" else (),
+            kind="ceiling" if kind == "ceiling" else "guess",
+            reward_max=self.settings.reward_bound,
+            episode_steps=None if step_indexed else self.settings.horizon,
+            low=self.low,
+            high=self.high,
+            columns=self.columns if len(self.columns) > 1 else (),
+            fitted=self,
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the ceilings rest on, in sentences."""
+        settings = self.settings
+        most = "exceed" if settings.side > 0 else "fall below"
+        worth = {
+            "observed": f"Mass that no source proves is worth no more than what followed the state in some source, at "
+            f"the expectile {settings.expectile:g}.",
+            "observed-action": f"Mass that no source proves is worth no more than what followed the state after the "
+            f"action in some source, at the expectile {settings.expectile:g}.",
+            "any": "Mass that no source proves may be worth anything.",
+        }[settings.support]
+        gammas = [f"{name}: {settings.gammas(self.sources)[i]:g}" for i, name in enumerate(self.sources)]
+        return (
+            "This is a fit, not a bound: nothing is guaranteed. For exact shares it would hold under what follows.",
+            f"Rewards never {most} {settings.reward_bound:g}.",
+            "All sources and the world that the agent acts in are the same; no other actions exist.",
+            "Hidden causes are drawn afresh at each step, and what happens does not depend on the step.",
+            f"Confounding (Gamma): {', '.join(gammas)}.",
+            worth,
+            f"An action that a source takes with a share of {settings.rarest_action:g} or less is not known from it.",
+        )
+
+    def __repr__(self) -> str:
+        horizon = "infinite horizon" if self.settings.horizon is None else f"{self.settings.horizon} steps"
+        return (
+            f"{type(self).__name__}({', '.join(self.sources)}: {sum(self.rows.values()):,} rows, observations "
+            f"{list(self.shape)}, {len(self.actions)} actions, {horizon}, {self.settings.estimator})"
+        )
+
+    def summary(self) -> str:
+        """Return what it is, how far to trust it, and what it rests on."""
+        return "\n".join([repr(self), "It assumes:", *(f"- {one}" for one in self.assumptions)])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per coordinate: its name, and its range in the logs."""
+        return self.potential().to_pandas()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a folder: `fitted.json`, and arrays in `fitted.npz`; `load_potential` opens it, too."""
+        folder = Path(path)
+        if folder.exists() and not folder.is_dir():
+            raise FileError(f"{folder} is a file. Give the name of a folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays = self._arrays()
+        with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)
+        write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        parts = {"surface": self.surface.arrays(), "reach": self.reach.arrays()}
+        named = {f"{part}_{name}": array for part, held in parts.items() for name, array in held.items()}
+        return named | {"low": self.low, "high": self.high}
+
+    def _description(self, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+        names = sorted(arrays)
+        return {
+            "kind": f"fitted {self.WHAT}",
+            "version": VERSION,
+            "checksum": checksum_of(json.dumps(names), [np.asarray(arrays[name]) for name in names]),
+            "settings": self.settings.as_plain(),
+            "sources": list(self.sources),
+            "actions": list(self.actions),
+            "columns": list(self.columns),
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+            "places": {name: list(place) for name, place in self.places.items()},
+            "rows": dict(self.rows),
+            "excess": self.excess,
+        }
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return what `save` wrote, checked against its checksum."""
+        folder = Path(path)
+        try:
+            held = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+            with np.load(folder / ARRAYS, allow_pickle=False) as file:
+                arrays = dict(file)
+        except (OSError, ValueError, EOFError) as error:
+            raise FileError(f"{folder} holds no complete fit: {error}.") from error
+        if held.get("kind") != f"fitted {cls.WHAT}":
+            raise FileError(f"{folder} holds {held.get('kind')}, not fitted {cls.WHAT}.")
+        if held.get("version") != VERSION:
+            raise FileError(f"{folder} was written in format {held.get('version')}; this package reads {VERSION}.")
+        names = sorted(arrays)
+        if held.get("checksum") != checksum_of(json.dumps(names), [arrays[name] for name in names]):
+            raise FileError(f"{folder} was changed after it was written: its checksum does not fit its contents.")
+
+        def part(prefix: str) -> dict[str, npt.NDArray[Any]]:
+            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+        try:
+            return cls(
+                settings=Settings.from_plain(held["settings"]),
+                sources=tuple(held["sources"]),
+                actions=tuple(held["actions"]),
+                columns=tuple(held["columns"]),
+                shape=tuple(held["shape"]),
+                dtype=held["dtype"],
+                surface=Surface.from_arrays(part("surface_")),
+                reach=Reach.from_arrays(part("reach_")),
+                places={name: tuple(place) for name, place in held["places"].items()},
+                low=arrays["low"],
+                high=arrays["high"],
+                rows=held["rows"],
+                excess=held["excess"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise FileError(f"{folder} is not a complete fit: {error!r}. Was it changed?") from error
+
+
+class FittedFloors(FittedCeilings):
+    """Fitted floors: `fitted(observations)` are the values of the first step; see `FittedCeilings`."""
+
+    WHAT: ClassVar[str] = "floors"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FittedPotential(ObservationPotential):
+    """The potential of a fit."""
+
+    fitted: FittedCeilings
+
+    def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
+        """Return phi of many observations, [n, *shape], at step h or at one each; 0 beyond the horizon."""
+        kind = "guess" if self.kind == "guess" else "values"
+        return self.fitted.values_of(np.asarray(observations), h if self.horizon is not None else 0, kind)
+
+    def value(self, observation: Any, h: int) -> float:
+        """Return phi of one observation at step h."""
+        return float(self.values(np.asarray(observation, dtype=self.dtype)[None], check_integer("h", h))[0])
