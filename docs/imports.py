@@ -29,6 +29,7 @@ STAGES = (
     "bounds",
     "diagnose",
     "beliefs",
+    "fitted",
     "shaping",
     "learners",
     "plot",

@@ -79,8 +79,8 @@ def grow(observations: Real, outcomes: FloatArray, trees: int, leaf: int, seed: 
 
 
 def leaves_of(trees: Trees, observations: npt.NDArray[Any]) -> IntArray:
-    """Return the leaf of each observation in each tree, int32 [trees, observations]."""
-    found = np.empty((len(trees.root), len(observations)), dtype=np.int32)
+    """Return the leaf of each observation in each tree, int32 [observations, trees]."""
+    found = np.empty((len(observations), len(trees.root)), dtype=np.int32)
     kernels.find_leaves(trees, flat(observations), found)
     return found
 
@@ -136,15 +136,15 @@ class Partition:
         some = np.flatnonzero(weight > 0)
         if len(some) > settings.sample:
             some = np.sort(rng.choice(some, settings.sample, replace=False))
-        share = len(some) / max(np.count_nonzero(weight > 0), 1)
+        share = len(some) / max(int(np.count_nonzero(weight > 0)), 1)
         leaf = max(1, round(settings.leaf * share))
         seen = flat(rows.observations[rows.state[some]])
         self.trees, _ = grow(seen, outcomes_of(rows, some), settings.trees, leaf, int(rng.integers(2**31)))
         self.rows, self.weight, self.settings = rows, weight, settings
         self.leaves = leaves_of(self.trees, rows.observations)
-        own = self.leaves[:, rows.state]
+        own = self.leaves[rows.state].T
         self._order = np.argsort(own, axis=1, kind="stable").astype(np.int32).ravel()
-        sizes = np.bincount(own.ravel(), minlength=int(self.trees.leaf.max()) + 1)
+        sizes = np.bincount(own.ravel(), minlength=int(np.max(self.trees.leaf)) + 1)
         self._bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
         self._known = (rows.next_state >= 0) | rows.terminated
         self._shown: Tally | None = None
@@ -163,8 +163,8 @@ class Partition:
 
     def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
         """Return the values of all actions at some observations, and how far masses add to more than 1."""
-        leaves = np.ascontiguousarray(self.leaves[:, which])
-        found = np.empty((leaves.shape[1], len(self.rows.actions)))
+        leaves = self.leaves[which]
+        found = np.empty((len(leaves), len(self.rows.actions)))
         worst = kernels.back_up(leaves, self._shown, self.atoms, rule, admissible, guess, found)
         return found, worst
 
@@ -178,9 +178,10 @@ class Partition:
         shape = (len(which), len(self.rows.sources), len(self.rows.actions))
         masses, taken = np.empty((*shape, len(self.atoms))), np.empty(shape)
         best = np.empty((*shape[:2], self._shown.best.shape[2]))
-        for k, number in enumerate(which):
-            leaves = np.ascontiguousarray(self.leaves[:, number])
-            kernels.gather(leaves, self._shown, len(self.atoms), rule, masses[k], taken[k], best[k])
+        around = kernels.nothing_around(*masses.shape[1:], best.shape[2])
+        for k, leaves in enumerate(self.leaves[which]):
+            kernels.gather(leaves, self._shown, rule, around)
+            masses[k], taken[k], best[k] = around.masses, around.taken, around.best
         return masses, taken, best
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -263,7 +264,7 @@ class Reach:
         trees, means = grow(seen, standardised(seen.astype(np.float64)), REACH_TREES, leaf, seed)
         shape = (len(means), seen.shape[1])
         low, high = np.full(shape, np.inf, dtype=np.float32), np.full(shape, -np.inf, dtype=np.float32)
-        for leaves in leaves_of(trees, seen):
+        for leaves in leaves_of(trees, seen).T:
             np.minimum.at(low, leaves, seen)
             np.maximum.at(high, leaves, seen)
         for margin in MARGINS:

@@ -22,6 +22,10 @@ ROUNDING = 1e-9
 """An expectile is found when a step changes it by less than this share of its size."""
 
 
+LOOSE = {"reassoc", "nsz", "contract"}
+"""Sums may be taken in any order, which lets several numbers be added at once; infinities keep their meaning."""
+
+
 class Trees(NamedTuple):
     """Several trees, node after node."""
 
@@ -67,10 +71,10 @@ def _leaf(trees: Trees, t: int, observation: FloatArray) -> int:
 
 @njit()
 def find_leaves(trees: Trees, observations: FloatArray, found: IntArray) -> None:
-    """Write the leaf of each observation in each tree: `found` [trees, observations]."""
-    for t in range(len(trees.root)):
-        for k in range(len(observations)):
-            found[t, k] = _leaf(trees, t, observations[k])
+    """Write the leaf of each observation in each tree: `found` [observations, trees]."""
+    for k in range(len(observations)):
+        for t in range(len(trees.root)):
+            found[k, t] = _leaf(trees, t, observations[k])
 
 
 @njit()
@@ -212,119 +216,135 @@ def tally(
     return Tally(first, cell[:entry], mass[:entry], rows, taken, best)
 
 
-@njit()
-def gather(
-    leaves: IntArray, shown: Tally, atoms: int, rule: Rule, masses: FloatArray, taken: FloatArray, best: FloatArray
-) -> None:
-    """Write the shares that each source shows around an observation, from its leaf in each tree.
+class Around(NamedTuple):
+    """What the sources show around one observation."""
 
-    `masses` [sources, actions, atoms] of all rows, `taken` [sources, actions], `best` [sources, actions or 1]; zeros
-    and NOTHING for a source with too few rows.
-    """
-    sources, actions = taken.shape
-    flat = masses.reshape(-1)
-    flat[:] = 0.0
-    taken[:] = 0.0
-    for leaf in leaves:
-        for entry in range(shown.first[leaf], shown.first[leaf + 1]):
-            flat[shown.cell[entry]] += shown.mass[entry]
-    for i in range(sources):
-        total = 0.0
-        for leaf in leaves:
-            total += shown.rows[leaf, i]
-        enough = total > 0 and total >= rule.least_rows * len(leaves)
-        for x in range(best.shape[1]):
-            value, weight = 0.0, 0.0
-            for leaf in leaves:
-                rows = shown.taken[leaf, i, x] if best.shape[1] > 1 else shown.rows[leaf, i]
-                if shown.best[leaf, i, x] > NOTHING and rows > 0:
-                    value += rows * shown.best[leaf, i, x]
-                    weight += rows
-            best[i, x] = value / weight if enough and weight > 0 else NOTHING
-        for x in range(actions):
-            for leaf in leaves:
-                taken[i, x] += shown.taken[leaf, i, x]
-            taken[i, x] = taken[i, x] / total if enough else 0.0
-            for z in range(atoms):
-                masses[i, x, z] = masses[i, x, z] / total if enough else 0.0
+    masses: FloatArray  # [sources, actions, atoms], shares of a source's rows
+    taken: FloatArray  # [sources, actions], shares; rows of unknown outcome included
+    best: FloatArray  # [sources, actions or 1], the expectile of the targets; NOTHING from a source with too few rows
+    scale: FloatArray  # [sources, actions], by how much a mass grows to what the source proves under do(action)
+    most: FloatArray  # [atoms], room for the most mass of an outcome that some source proves
 
 
 @njit()
-def bound_action(
-    masses: FloatArray, taken: FloatArray, best: FloatArray, x: int, atoms: FloatArray, rule: Rule
-) -> tuple[float, float]:
-    """Return the ceiling of one action at one observation, and how far the joint masses add to more than 1."""
-    sources = len(taken)
-    share, free = 0.0, NOTHING
-    for i in range(sources):
-        share = max(share, taken[i, x])
-        free = max(free, best[i, x if best.shape[1] > 1 else 0])
-    if share <= rule.rarest_action:
-        return rule.untried, 0.0
-    if not rule.restricted or free == NOTHING:
-        free = rule.untried
-    free = min(free, rule.untried)
-    # Masses that all sources prove together, and the caps of those whose confounding is finite.
-    total, value, capped = 0.0, 0.0, False
-    for z in range(len(atoms)):
-        most = 0.0
-        for i in range(sources):
-            most = max(most, masses[i, x, z] * _proven(taken[i, x], rule.confounding[i]))
-        total += most
-        value += most * atoms[z]
-    excess = max(total - 1.0, 0.0)
-    found = value / total if total > 1 else value + (1 - total) * free
-    for i in range(sources):
-        capped = capped or (np.isfinite(rule.confounding[i]) and taken[i, x] > rule.rarest_action)
-        scale = _proven(taken[i, x], rule.confounding[i])
-        own, worth = 0.0, 0.0
-        for z in range(len(atoms)):
-            own += masses[i, x, z] * scale
-            worth += masses[i, x, z] * scale * atoms[z]
-        found = min(found, worth / own if own > 1 else worth + (1 - own) * free)
-    if capped and total < 1:
-        left = 1 - total
-        for z in range(len(atoms) - 1, -1, -1):
-            most, cap = 0.0, 1.0
-            for i in range(sources):
-                most = max(most, masses[i, x, z] * _proven(taken[i, x], rule.confounding[i]))
-                if np.isfinite(rule.confounding[i]) and taken[i, x] > rule.rarest_action:
-                    known = 0.0
-                    for other in range(len(atoms)):
-                        known += masses[i, x, other]
-                    allowed = taken[i, x] + (1 - taken[i, x]) * rule.confounding[i]
-                    cap = min(cap, (masses[i, x, z] + max(taken[i, x] - known, 0.0)) / taken[i, x] * allowed)
-            part = min(left, max(cap - most, 0.0))
-            value += part * atoms[z]
-            left -= part
-        found = min(found, value + left * free)
-    return found, excess
+def nothing_around(sources: int, actions: int, atoms: int, expectiles: int) -> Around:
+    """Return room for what the sources show."""
+    taken, best = np.zeros((sources, actions)), np.full((sources, expectiles), NOTHING)
+    return Around(np.zeros((sources, actions, atoms)), taken, best, np.ones((sources, actions)), np.zeros(atoms))
 
 
 @njit(inline="always")
 def _proven(taken: float, confounding: float) -> float:
     """Return by how much a source's mass of (action, outcome) grows to what it proves under do(action)."""
-    return 1.0 if taken <= 0 else (taken + (1 - taken) / confounding) / taken
+    return 1.0 if taken <= 0 or confounding == np.inf else (taken + (1 - taken) / confounding) / taken
+
+
+@njit(fastmath=LOOSE)
+def gather(leaves: IntArray, shown: Tally, rule: Rule, around: Around) -> None:
+    """Write what the sources show around an observation: the rows of its leaf in each tree, together."""
+    sources, actions = around.taken.shape
+    flat = around.masses.reshape(-1)
+    flat[:] = 0.0
+    around.taken[:] = 0.0
+    for leaf in leaves:
+        for entry in range(shown.first[leaf], shown.first[leaf + 1]):
+            flat[shown.cell[entry]] += shown.mass[entry]
+        around.taken[:] += shown.taken[leaf]
+    for i in range(sources):
+        total = 0.0
+        for leaf in leaves:
+            total += shown.rows[leaf, i]
+        enough = total > 0 and total >= rule.least_rows * len(leaves)
+        part = 1 / total if enough else 0.0
+        for x in range(around.best.shape[1]):
+            value, weight = 0.0, 0.0
+            for leaf in leaves:
+                rows = shown.taken[leaf, i, x] if around.best.shape[1] > 1 else shown.rows[leaf, i]
+                if shown.best[leaf, i, x] > NOTHING and rows > 0:
+                    value += rows * shown.best[leaf, i, x]
+                    weight += rows
+            around.best[i, x] = value / weight if enough and weight > 0 else NOTHING
+        for x in range(actions):
+            around.taken[i, x] *= part
+            around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
+            own = around.masses[i, x]
+            for z in range(len(own)):
+                own[z] *= part
+
+
+@njit(fastmath=LOOSE)
+def bound_action(around: Around, x: int, atoms: FloatArray, rule: Rule) -> tuple[float, float]:
+    """Return the ceiling of one action at one observation, and how far the joint masses add to more than 1."""
+    sources, most = len(around.taken), around.most
+    share, free, capped = 0.0, NOTHING, False
+    for i in range(sources):
+        share = max(share, around.taken[i, x])
+        free = max(free, around.best[i, x if around.best.shape[1] > 1 else 0])
+        capped = capped or _caps(around, i, x, rule)
+    if share <= rule.rarest_action:
+        return rule.untried, 0.0
+    if not rule.restricted or free == NOTHING:
+        free = rule.untried
+    free = min(free, rule.untried)
+    most[:] = 0.0
+    found = rule.untried
+    for i in range(sources):
+        own, worth, masses, scale = 0.0, 0.0, around.masses[i, x], around.scale[i, x]
+        for z in range(len(atoms)):
+            mass = masses[z] * scale
+            most[z] = max(most[z], mass)
+            own += mass
+            worth += mass * atoms[z]
+        found = min(found, worth / own if own > 1 else worth + (1 - own) * free)
+    total, value = 0.0, 0.0
+    for z in range(len(atoms)):
+        total += most[z]
+        value += most[z] * atoms[z]
+    found = min(found, value / total if total > 1 else value + (1 - total) * free)
+    if capped and total < 1:
+        found = min(found, _filled(around, x, atoms, rule, value, 1 - total, free))
+    return found, max(total - 1.0, 0.0)
+
+
+@njit(inline="always")
+def _caps(around: Around, i: int, x: int, rule: Rule) -> bool:
+    """Return whether a source caps the mass of outcomes: its confounding is finite, and it took the action."""
+    return rule.confounding[i] != np.inf and around.taken[i, x] > rule.rarest_action
 
 
 @njit()
-def guess_action(masses: FloatArray, taken: FloatArray, x: int, atoms: FloatArray, rule: Rule) -> float:
+def _filled(around: Around, x: int, atoms: FloatArray, rule: Rule, value: float, left: float, free: float) -> float:
+    """Return `value` plus that of the free mass `left`, which fills outcomes from the best, each up to its cap."""
+    for z in range(len(atoms) - 1, -1, -1):
+        cap = 1.0
+        for i in range(len(around.taken)):
+            if _caps(around, i, x, rule):
+                taken = around.taken[i, x]
+                possible = around.masses[i, x, z] + max(taken - around.masses[i, x].sum(), 0.0)
+                cap = min(cap, possible / taken * (taken + (1 - taken) * rule.confounding[i]))
+        part = min(left, max(cap - around.most[z], 0.0))
+        value += part * atoms[z]
+        left -= part
+    return value + left * free
+
+
+@njit(fastmath=LOOSE)
+def guess_action(around: Around, x: int, atoms: FloatArray) -> float:
     """Return the best guess of one action: proven mass, and free mass by what the sources' own shares leave.
 
     NOTHING for an action that nobody took.
     """
-    sources = len(taken)
     rows = 0.0
-    for i in range(sources):
-        rows += taken[i, x]
+    for i in range(len(around.taken)):
+        rows += around.taken[i, x]
     if rows <= 0:
         return NOTHING
     proven, value, rest, worth = 0.0, 0.0, 0.0, 0.0
     for z in range(len(atoms)):
         most, pooled = 0.0, 0.0
-        for i in range(sources):
-            most = max(most, masses[i, x, z] * _proven(taken[i, x], rule.confounding[i]))
-            pooled += masses[i, x, z]
+        for i in range(len(around.taken)):
+            most = max(most, around.masses[i, x, z] * around.scale[i, x])
+            pooled += around.masses[i, x, z]
         proven += most
         value += most * atoms[z]
         residual = max(pooled / rows - most, 0.0)
@@ -337,33 +357,26 @@ def guess_action(masses: FloatArray, taken: FloatArray, x: int, atoms: FloatArra
 
 @njit()
 def values_at(
-    masses: FloatArray,
-    taken: FloatArray,
-    best: FloatArray,
-    atoms: FloatArray,
-    rule: Rule,
-    admissible: BoolArray,
-    guess: bool,
-    q_values: FloatArray,
+    around: Around, atoms: FloatArray, rule: Rule, admissible: BoolArray, guess: bool, q_values: FloatArray
 ) -> float:
     """Write the values of all actions at one observation; return how far joint masses add to more than 1."""
     worst = 0.0
     average, shown = 0.0, 0.0
     if guess:  # an action that nobody took is worth what followed the state after any action
-        for i in range(len(taken)):
-            for x in range(taken.shape[1]):
+        for i in range(len(around.taken)):
+            for x in range(around.taken.shape[1]):
                 for z in range(len(atoms)):
-                    average += masses[i, x, z] * atoms[z]
-                    shown += masses[i, x, z]
-    for x in range(taken.shape[1]):
+                    average += around.masses[i, x, z] * atoms[z]
+                    shown += around.masses[i, x, z]
+    for x in range(around.taken.shape[1]):
         if not admissible[x]:
             q_values[x] = NOTHING
         elif guess:
-            q_values[x] = guess_action(masses, taken, x, atoms, rule)
+            q_values[x] = guess_action(around, x, atoms)
             if q_values[x] == NOTHING:
                 q_values[x] = average / shown if shown > 0 else rule.vacuous
         else:
-            q_values[x], excess = bound_action(masses, taken, best, x, atoms, rule)
+            q_values[x], excess = bound_action(around, x, atoms, rule)
             q_values[x] = min(q_values[x], rule.vacuous)
             worst = max(worst, excess)
     return worst
@@ -382,7 +395,7 @@ def back_up(
     """Write the values of all actions at every observation: `q_values` [observations, actions].
 
     Args:
-        leaves: [trees, observations].
+        leaves: [observations, trees].
         shown: what the rows of each leaf show.
         atoms: the values that targets are split between.
         rule: what is assumed.
@@ -394,14 +407,12 @@ def back_up(
         How far joint masses add to more than 1 where it is worst.
     """
     sources, actions = shown.taken.shape[1:]
-    masses = np.empty((sources, actions, len(atoms)))
-    taken = np.empty((sources, actions))
-    best = np.empty((sources, shown.best.shape[2]))
+    around = nothing_around(sources, actions, len(atoms), shown.best.shape[2])
     worst = 0.0
-    for k in range(leaves.shape[1]):
-        gather(leaves[:, k], shown, len(atoms), rule, masses, taken, best)
+    for k in range(len(leaves)):
+        gather(leaves[k], shown, rule, around)
         mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(masses, taken, best, atoms, rule, mask, guess, q_values[k]))
+        worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
     return worst
 
 
@@ -419,14 +430,18 @@ def back_up_masses(
 
     `best` [observations, sources, actions or 1]; the shares of a source add to 1.
     """
-    taken = np.empty(masses.shape[1:3])
+    sources, actions = masses.shape[1:3]
+    around = nothing_around(sources, actions, len(atoms), best.shape[2])
     worst = 0.0
     for k in range(len(masses)):
-        for i in range(taken.shape[0]):
-            for x in range(taken.shape[1]):
-                taken[i, x] = masses[k, i, x].sum()
+        around.masses[:] = masses[k]
+        around.best[:] = best[k]
+        for i in range(sources):
+            for x in range(actions):
+                around.taken[i, x] = masses[k, i, x].sum()
+                around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
         mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(masses[k], taken, best[k], atoms, rule, mask, guess, q_values[k]))
+        worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
     return worst
 
 
