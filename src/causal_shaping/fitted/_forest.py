@@ -164,8 +164,9 @@ class Partition:
     def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
         """Return the values of all actions at some observations, and how far masses add to more than 1."""
         leaves = self.leaves[which]
+        near = np.argsort(leaves[:, 0])  # leaf by leaf, so that what a leaf shows stays in the cache
         found = np.empty((len(leaves), len(self.rows.actions)))
-        worst = kernels.back_up(leaves, self._shown, self.atoms, rule, admissible, guess, found)
+        worst = kernels.back_up(near, leaves, self._shown, self.atoms, rule, admissible, guess, found)
         return found, worst
 
     def shares(self, which: LongArray, rule: Rule) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -181,7 +182,7 @@ class Partition:
         around = kernels.nothing_around(*masses.shape[1:], best.shape[2])
         for k, leaves in enumerate(self.leaves[which]):
             kernels.gather(leaves, self._shown, rule, around)
-            masses[k], taken[k], best[k] = around.masses, around.taken, around.best
+            masses[k], taken[k], best[k] = around.masses * around.unit[:, None, None], around.taken, around.best
         return masses, taken, best
 
     def state(self) -> dict[str, npt.NDArray[Any]]:

@@ -22,10 +22,6 @@ ROUNDING = 1e-9
 """An expectile is found when a step changes it by less than this share of its size."""
 
 
-LOOSE = {"reassoc", "nsz", "contract"}
-"""Sums may be taken in any order, which lets several numbers be added at once; infinities keep their meaning."""
-
-
 class Trees(NamedTuple):
     """Several trees, node after node."""
 
@@ -45,6 +41,8 @@ class Tally(NamedTuple):
     mass: FloatArray  # [entries], rows
     rows: FloatArray  # [leaves, sources]
     taken: FloatArray  # [leaves, sources, actions], rows; those of unknown outcome included
+    known: FloatArray  # [leaves, sources, actions], rows of known outcome
+    worth: FloatArray  # [leaves, sources, actions], the sum of their targets
     best: FloatArray  # [leaves, sources, actions or 1], the expectile of the targets; NOTHING without rows
 
 
@@ -131,6 +129,8 @@ def tally_leaf(
     weights: FloatArray,
     sums: FloatArray,
     taken: FloatArray,
+    sure: FloatArray,
+    worth: FloatArray,
     best: FloatArray,
 ) -> None:
     """Count the rows of one leaf into `scratch` [sources * actions * atoms], and find its expectiles."""
@@ -140,6 +140,8 @@ def tally_leaf(
         sums[i] += w
         taken[i, x] += w
         if known[k]:
+            sure[i, x] += w
+            worth[i, x] += w * targets[k]
             cell = (i * actions + x) * atoms + lower[k]
             scratch[cell] += w * (1 - share[k])
             scratch[cell + 1] += w * share[k]
@@ -195,7 +197,8 @@ def tally(
     cell = np.empty(room, dtype=np.int32)
     mass = np.empty(room, dtype=np.float64)
     rows = np.zeros((leaves, sources))
-    taken = np.zeros((leaves, sources, actions))
+    taken, sure = np.zeros((leaves, sources, actions)), np.zeros((leaves, sources, actions))
+    worth = np.zeros((leaves, sources, actions))
     best = np.empty((leaves, sources, actions if by_action else 1))
     scratch, numbers, weights = np.zeros(cells), np.empty(largest), np.empty(largest)
     entry = 0
@@ -203,7 +206,7 @@ def tally(
         own = order[bounds[leaf] : bounds[leaf + 1]]
         tally_leaf(
             own, source, action, known, weight, targets, lower, share, level, atoms, scratch, numbers, weights,
-            rows[leaf], taken[leaf], best[leaf],
+            rows[leaf], taken[leaf], sure[leaf], worth[leaf], best[leaf],
         )  # fmt: skip
         for k in own:
             place = (source[k] * actions + action[k]) * atoms + lower[k]
@@ -213,24 +216,30 @@ def tally(
                     scratch[c] = 0.0
                     entry += 1
         first[leaf + 1] = entry
-    return Tally(first, cell[:entry], mass[:entry], rows, taken, best)
+    return Tally(first, cell[:entry], mass[:entry], rows, taken, sure, worth, best)
 
 
 class Around(NamedTuple):
-    """What the sources show around one observation."""
+    """What the sources show around one observation; shares of a source's rows are 0 if it has too few."""
 
-    masses: FloatArray  # [sources, actions, atoms], shares of a source's rows
+    masses: FloatArray  # [sources, actions, atoms], rows in all leaves; times `unit`, shares
+    unit: FloatArray  # [sources], one over a source's rows in all leaves; 0 if these are too few
     taken: FloatArray  # [sources, actions], shares; rows of unknown outcome included
+    known: FloatArray  # [sources, actions], shares of known outcome
+    worth: FloatArray  # [sources, actions], the sum of atoms times their shares
     best: FloatArray  # [sources, actions or 1], the expectile of the targets; NOTHING from a source with too few rows
-    scale: FloatArray  # [sources, actions], by how much a mass grows to what the source proves under do(action)
+    scale: FloatArray  # [sources, actions], by how much a share grows to what the source proves under do(action)
     most: FloatArray  # [atoms], room for the most mass of an outcome that some source proves
 
 
 @njit()
 def nothing_around(sources: int, actions: int, atoms: int, expectiles: int) -> Around:
     """Return room for what the sources show."""
-    taken, best = np.zeros((sources, actions)), np.full((sources, expectiles), NOTHING)
-    return Around(np.zeros((sources, actions, atoms)), taken, best, np.ones((sources, actions)), np.zeros(atoms))
+    pair = (sources, actions)
+    return Around(
+        np.zeros((sources, actions, atoms)), np.zeros(sources), np.zeros(pair), np.zeros(pair), np.zeros(pair),
+        np.full((sources, expectiles), NOTHING), np.ones(pair), np.zeros(atoms),
+    )  # fmt: skip
 
 
 @njit(inline="always")
@@ -239,23 +248,29 @@ def _proven(taken: float, confounding: float) -> float:
     return 1.0 if taken <= 0 or confounding == np.inf else (taken + (1 - taken) / confounding) / taken
 
 
-@njit(fastmath=LOOSE)
+@njit()
 def gather(leaves: IntArray, shown: Tally, rule: Rule, around: Around) -> None:
     """Write what the sources show around an observation: the rows of its leaf in each tree, together."""
     sources, actions = around.taken.shape
     flat = around.masses.reshape(-1)
     flat[:] = 0.0
+    around.unit[:] = 0.0
     around.taken[:] = 0.0
+    around.known[:] = 0.0
+    around.worth[:] = 0.0
     for leaf in leaves:
         for entry in range(shown.first[leaf], shown.first[leaf + 1]):
             flat[shown.cell[entry]] += shown.mass[entry]
-        around.taken[:] += shown.taken[leaf]
+        for i in range(sources):
+            around.unit[i] += shown.rows[leaf, i]
+            for x in range(actions):
+                around.taken[i, x] += shown.taken[leaf, i, x]
+                around.known[i, x] += shown.known[leaf, i, x]
+                around.worth[i, x] += shown.worth[leaf, i, x]
     for i in range(sources):
-        total = 0.0
-        for leaf in leaves:
-            total += shown.rows[leaf, i]
+        total = around.unit[i]
         enough = total > 0 and total >= rule.least_rows * len(leaves)
-        part = 1 / total if enough else 0.0
+        unit = 1 / total if enough else 0.0
         for x in range(around.best.shape[1]):
             value, weight = 0.0, 0.0
             for leaf in leaves:
@@ -264,20 +279,36 @@ def gather(leaves: IntArray, shown: Tally, rule: Rule, around: Around) -> None:
                     value += rows * shown.best[leaf, i, x]
                     weight += rows
             around.best[i, x] = value / weight if enough and weight > 0 else NOTHING
+        around.unit[i] = unit
         for x in range(actions):
-            around.taken[i, x] *= part
+            around.taken[i, x] *= unit
+            around.known[i, x] *= unit
+            around.worth[i, x] *= unit
             around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
-            own = around.masses[i, x]
-            for z in range(len(own)):
-                own[z] *= part
 
 
-@njit(fastmath=LOOSE)
+@njit()
+def _prove(around: Around, x: int, atoms: FloatArray) -> tuple[float, float]:
+    """Write the most mass of each atom that some source proves under do(x); return its sum, and that of its values."""
+    most = around.most
+    most[:] = 0.0
+    for i in range(len(around.taken)):
+        masses, share = around.masses[i, x], around.unit[i] * around.scale[i, x]
+        if around.known[i, x] > 0:
+            for z in range(len(atoms)):
+                most[z] = max(most[z], masses[z] * share)
+    total, value = 0.0, 0.0
+    for z in range(len(atoms)):
+        total += most[z]
+        value += most[z] * atoms[z]
+    return total, value
+
+
+@njit()
 def bound_action(around: Around, x: int, atoms: FloatArray, rule: Rule) -> tuple[float, float]:
     """Return the ceiling of one action at one observation, and how far the joint masses add to more than 1."""
-    sources, most = len(around.taken), around.most
     share, free, capped = 0.0, NOTHING, False
-    for i in range(sources):
+    for i in range(len(around.taken)):
         share = max(share, around.taken[i, x])
         free = max(free, around.best[i, x if around.best.shape[1] > 1 else 0])
         capped = capped or _caps(around, i, x, rule)
@@ -286,20 +317,11 @@ def bound_action(around: Around, x: int, atoms: FloatArray, rule: Rule) -> tuple
     if not rule.restricted or free == NOTHING:
         free = rule.untried
     free = min(free, rule.untried)
-    most[:] = 0.0
     found = rule.untried
-    for i in range(sources):
-        own, worth, masses, scale = 0.0, 0.0, around.masses[i, x], around.scale[i, x]
-        for z in range(len(atoms)):
-            mass = masses[z] * scale
-            most[z] = max(most[z], mass)
-            own += mass
-            worth += mass * atoms[z]
+    for i in range(len(around.taken)):
+        own, worth = around.known[i, x] * around.scale[i, x], around.worth[i, x] * around.scale[i, x]
         found = min(found, worth / own if own > 1 else worth + (1 - own) * free)
-    total, value = 0.0, 0.0
-    for z in range(len(atoms)):
-        total += most[z]
-        value += most[z] * atoms[z]
+    total, value = _prove(around, x, atoms)
     found = min(found, value / total if total > 1 else value + (1 - total) * free)
     if capped and total < 1:
         found = min(found, _filled(around, x, atoms, rule, value, 1 - total, free))
@@ -320,7 +342,7 @@ def _filled(around: Around, x: int, atoms: FloatArray, rule: Rule, value: float,
         for i in range(len(around.taken)):
             if _caps(around, i, x, rule):
                 taken = around.taken[i, x]
-                possible = around.masses[i, x, z] + max(taken - around.masses[i, x].sum(), 0.0)
+                possible = around.masses[i, x, z] * around.unit[i] + max(taken - around.known[i, x], 0.0)
                 cap = min(cap, possible / taken * (taken + (1 - taken) * rule.confounding[i]))
         part = min(left, max(cap - around.most[z], 0.0))
         value += part * atoms[z]
@@ -328,30 +350,26 @@ def _filled(around: Around, x: int, atoms: FloatArray, rule: Rule, value: float,
     return value + left * free
 
 
-@njit(fastmath=LOOSE)
+@njit()
 def guess_action(around: Around, x: int, atoms: FloatArray) -> float:
     """Return the best guess of one action: proven mass, and free mass by what the sources' own shares leave.
 
     NOTHING for an action that nobody took.
     """
-    rows = 0.0
-    for i in range(len(around.taken)):
-        rows += around.taken[i, x]
-    if rows <= 0:
+    rows = around.taken[:, x].sum()
+    proven, value = _prove(around, x, atoms)
+    if rows <= 0 or proven <= 0:
         return NOTHING
-    proven, value, rest, worth = 0.0, 0.0, 0.0, 0.0
+    rest, worth = 0.0, 0.0
     for z in range(len(atoms)):
-        most, pooled = 0.0, 0.0
+        pooled = 0.0
         for i in range(len(around.taken)):
-            most = max(most, around.masses[i, x, z] * around.scale[i, x])
-            pooled += around.masses[i, x, z]
-        proven += most
-        value += most * atoms[z]
-        residual = max(pooled / rows - most, 0.0)
+            pooled += around.masses[i, x, z] * around.unit[i]
+        residual = max(pooled / rows - around.most[z], 0.0)
         rest += residual
         worth += residual * atoms[z]
     if proven >= 1 or rest <= 0:
-        return value / proven if proven > 0 else NOTHING
+        return value / proven
     return value + (1 - proven) * worth / rest
 
 
@@ -361,20 +379,14 @@ def values_at(
 ) -> float:
     """Write the values of all actions at one observation; return how far joint masses add to more than 1."""
     worst = 0.0
-    average, shown = 0.0, 0.0
-    if guess:  # an action that nobody took is worth what followed the state after any action
-        for i in range(len(around.taken)):
-            for x in range(around.taken.shape[1]):
-                for z in range(len(atoms)):
-                    average += around.masses[i, x, z] * atoms[z]
-                    shown += around.masses[i, x, z]
+    shown = around.known.sum()
     for x in range(around.taken.shape[1]):
         if not admissible[x]:
             q_values[x] = NOTHING
         elif guess:
             q_values[x] = guess_action(around, x, atoms)
-            if q_values[x] == NOTHING:
-                q_values[x] = average / shown if shown > 0 else rule.vacuous
+            if q_values[x] == NOTHING:  # an action that nobody took is worth what followed the state after any action
+                q_values[x] = around.worth.sum() / shown if shown > 0 else rule.vacuous
         else:
             q_values[x], excess = bound_action(around, x, atoms, rule)
             q_values[x] = min(q_values[x], rule.vacuous)
@@ -384,6 +396,7 @@ def values_at(
 
 @njit()
 def back_up(
+    order: LongArray,
     leaves: IntArray,
     shown: Tally,
     atoms: FloatArray,
@@ -395,6 +408,7 @@ def back_up(
     """Write the values of all actions at every observation: `q_values` [observations, actions].
 
     Args:
+        order: [observations], in which they are looked at; those of one leaf next to each other are faster.
         leaves: [observations, trees].
         shown: what the rows of each leaf show.
         atoms: the values that targets are split between.
@@ -409,7 +423,7 @@ def back_up(
     sources, actions = shown.taken.shape[1:]
     around = nothing_around(sources, actions, len(atoms), shown.best.shape[2])
     worst = 0.0
-    for k in range(len(leaves)):
+    for k in order:
         gather(leaves[k], shown, rule, around)
         mask = admissible[k if len(admissible) > 1 else 0]
         worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
@@ -432,14 +446,19 @@ def back_up_masses(
     """
     sources, actions = masses.shape[1:3]
     around = nothing_around(sources, actions, len(atoms), best.shape[2])
+    around.unit[:] = 1.0
     worst = 0.0
     for k in range(len(masses)):
         around.masses[:] = masses[k]
         around.best[:] = best[k]
         for i in range(sources):
             for x in range(actions):
-                around.taken[i, x] = masses[k, i, x].sum()
-                around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
+                share, worth = 0.0, 0.0
+                for z in range(len(atoms)):
+                    share += masses[k, i, x, z]
+                    worth += masses[k, i, x, z] * atoms[z]
+                around.taken[i, x], around.known[i, x], around.worth[i, x] = share, share, worth
+                around.scale[i, x] = _proven(share, rule.confounding[i])
         mask = admissible[k if len(admissible) > 1 else 0]
         worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
     return worst
