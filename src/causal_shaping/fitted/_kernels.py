@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -37,7 +38,7 @@ class Tally(NamedTuple):
     """What the rows of each leaf show; the cells of a leaf that hold any mass stand one after another."""
 
     first: LongArray  # [leaves + 1], the first entry of a leaf
-    cell: IntArray  # [entries], (source * actions + action) * atoms + atom
+    cell: npt.NDArray[np.uint32]  # [entries], (source * actions + action) * atoms + atom
     mass: FloatArray  # [entries], rows
     rows: FloatArray  # [leaves, sources]
     taken: FloatArray  # [leaves, sources, actions], rows; those of unknown outcome included
@@ -194,7 +195,7 @@ def tally(
         room += min(2 * size, cells)
         largest = max(largest, size)
     first = np.zeros(leaves + 1, dtype=np.int64)
-    cell = np.empty(room, dtype=np.int32)
+    cell = np.empty(room, dtype=np.uint32)  # an index without a sign needs no check
     mass = np.empty(room, dtype=np.float64)
     rows = np.zeros((leaves, sources))
     taken, sure = np.zeros((leaves, sources, actions)), np.zeros((leaves, sources, actions))
@@ -293,10 +294,11 @@ def _prove(around: Around, x: int, atoms: FloatArray) -> tuple[float, float]:
     most = around.most
     most[:] = 0.0
     for i in range(len(around.taken)):
-        masses, share = around.masses[i, x], around.unit[i] * around.scale[i, x]
+        share = around.unit[i] * around.scale[i, x]
         if around.known[i, x] > 0:
             for z in range(len(atoms)):
-                most[z] = max(most[z], masses[z] * share)
+                mass = around.masses[i, x, z] * share
+                most[z] = mass if mass > most[z] else most[z]  # unlike max(), several numbers at once
     total, value = 0.0, 0.0
     for z in range(len(atoms)):
         total += most[z]
