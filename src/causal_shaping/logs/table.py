@@ -8,7 +8,7 @@ table, for messages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -204,7 +204,7 @@ def fetch(expression: ibis.Table, origin: str) -> pa.Table:
         return expression.to_pyarrow()
 
 
-def batches(expression: ibis.Table, origin: str, rows: int) -> Iterator[pa.RecordBatch]:
+def batches(expression: ibis.Table, origin: str, rows: int) -> Generator[pa.RecordBatch, None, None]:
     """Run a query and yield its result, about so many rows at a time."""
     with reading(origin):
         backend = expression.get_backend()

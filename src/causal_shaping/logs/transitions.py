@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,14 +134,14 @@ def read_transitions(
         tables = [check_logs(table, skip_bad_episodes=skip_bad_episodes) for table in tables]
     tables = [_with_numbers(table) for table in tables]
     _check_alike(tables)
-    names = [_sources(table) for table in tables]
+    held = [_held(table) for table in tables]
     origins: dict[str, str] = {}
-    for table, held in zip(tables, names, strict=True):
-        for name in held:
+    for table, one in zip(tables, held, strict=True):
+        for name in [table.source] if table.source is not None else one["source"].unique().sort().to_pylist():
             keep_origin(origins, name, table)
     if len(origins) > np.iinfo(ROWS["source"]).max:
         raise DataError(f"There are {len(origins):,} sources. Is the column `source` what it seems to be?")
-    total = sum(_size(table) for table in tables)
+    total = sum(sum(one["n"].to_pylist()) for one in held)
     if total == 0:
         raise DataError(f"{', '.join(table.origin for table in tables)}: there are no rows.")
     if most_rows is not None and total > most_rows:
@@ -156,7 +156,7 @@ def read_transitions(
         total = left
     reader = _Reader(
         tuple(origins),
-        _actions(tables, declared),
+        tuple(declared) if declared is not None else _actions(tables, held),
         tables[0].shape,
         _kind(tables[0]),
         None if isinstance(mask, str) else mask,
@@ -234,11 +234,10 @@ def _thinned(table: LogTable, share: float, seed: int) -> LogTable:
     return replace(table, rows=rows.semi_join(kept, key))
 
 
-def _sources(table: LogTable) -> list[str]:
-    """Return the names of the sources that a table holds, in their order."""
-    if table.source is not None:
-        return [table.source]
-    return sorted(fetch(table.rows.select("source").distinct(), table.origin)["source"].to_pylist())
+def _held(table: LogTable) -> pa.Table:
+    """Return how many rows there are of each source and action."""
+    key = ["action"] if table.source is not None else ["source", "action"]
+    return fetch(table.rows.group_by(key).aggregate(n=table.rows.count()), table.origin)
 
 
 def _size(table: LogTable) -> int:
@@ -246,22 +245,20 @@ def _size(table: LogTable) -> int:
     return int(fetch(table.rows.aggregate(n=table.rows.count()), table.origin)["n"][0].as_py())
 
 
-def _actions(tables: Sequence[LogTable], declared: Sequence[Label] | None) -> tuple[Label, ...]:
-    """Return the actions: those that were declared, or those that the logs declare or show."""
-    if declared is not None:
-        return tuple(declared)
-    held: list[Sequence[Label]] = []
-    for table in tables:
+def _actions(tables: Sequence[LogTable], held: Sequence[pa.Table]) -> tuple[Label, ...]:
+    """Return the actions that the logs declare or show."""
+    found: dict[Label, None] = {}
+    for table, one in zip(tables, held, strict=True):
         shown = table.declared_actions
         if shown is None:
-            shown = read_off(fetch(table.rows.select("action").distinct(), table.origin), (("action",),))
+            shown = read_off(one, (("action",),))
             if "mask" in table.rows.columns and any(isinstance(label, str) for label in shown):
                 raise ArgumentError(
                     f"{table.origin}, column {table.names['mask']!r}: masks are lists in the order of the actions. "
                     f"Declare these in that order: actions={shown}."
                 )
-        held.append(shown)
-    return tuple(dict.fromkeys(label for labels in held for label in labels))
+        found |= dict.fromkeys(shown)
+    return tuple(found)
 
 
 class _BadRow(Exception):
@@ -290,7 +287,7 @@ class _Reader:
     observations: int = 0
     episodes: int = 0
 
-    def blocks(self, table: LogTable) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    def blocks(self, table: LogTable) -> Generator[dict[str, npt.NDArray[Any]], None, None]:
         """Yield the rows of a table, part by part, in their order."""
         nested = nesting(table.rows["s0"])[0]
         self.lists = list_shape(table.rows["s0"], self.shape) if nested else None
