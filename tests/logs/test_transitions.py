@@ -18,8 +18,7 @@ from minari.data_collector import EpisodeBuffer
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError, DroppedEpisodesWarning
-from causal_shaping.logs import transitions
-from causal_shaping.logs.transitions import read_transitions
+from causal_shaping.logs import read_transitions, transitions
 
 ARRAYS = (
     "observations",
@@ -279,12 +278,23 @@ def test_labels_of_text_are_refused():
 def test_progress_tells_the_rows_read(monkeypatch):
     monkeypatch.setattr(transitions, "BATCH_BYTES", 300)
     told = []
-    rows = table(episodes(11))
-    read_transitions(rows, progress=lambda done, total, what: told.append((done, total)))
-    done = [number for number, _ in told]
-    assert len(done) >= 1
-    assert done == sorted(done)
-    assert told[-1] == (rows.num_rows, rows.num_rows)
+    numbers = np.arange(10_000)
+    rows = {"episode": numbers // 10, "step": numbers % 10, "x": numbers, "action": numbers % 2, "reward": numbers}
+    read_transitions(pa.table(rows), source="s", state="x", progress=lambda *given: told.append(given))
+    done = [number for number, total, what in told if what.startswith("Reading") and total == len(numbers)]
+    assert len(done) > 2
+    assert done == sorted(set(done))
+    assert done[-1] == len(numbers)
+
+
+def test_an_error_in_between_leaves_the_engine_free():
+    def stop(done, total, what):
+        raise KeyboardInterrupt
+
+    for broken in ({"progress": stop}, {"mask": lambda seen: 1 / 0}):
+        with pytest.raises((KeyboardInterrupt, ZeroDivisionError)):
+            read_transitions(table(episodes(11)), check=False, **broken)
+        check_equal(read_transitions(table(episodes(11))), expected(episodes(11)))
 
 
 # Minari

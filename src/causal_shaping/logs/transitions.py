@@ -109,6 +109,13 @@ def read_transitions(
         in_memory: arrays of more bytes than this, taken together, are kept in files.
         folder: where these files are written; by default in a temporary folder, which is removed with the result.
         progress: called with the number of rows that are read, and of those in all.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> rows = {"episode": [0, 0], "step": [0, 1], "state": [[0.5, 1.0], [0.7, 1.1]]}
+        >>> rows |= {"action": ["left", "right"], "reward": [0.0, 1.0]}
+        >>> read_transitions(pa.table(rows), source="ward")
+        Transitions(2 steps in 1 episodes of ward; states of shape (2,) by (state); 2 actions)
     """
     if most_rows is not None and most_rows < 1:
         raise ArgumentError(f"most_rows is {most_rows}; pass at least 1, or None to read all rows.")
@@ -131,7 +138,9 @@ def read_transitions(
     }
     tables = opened_logs(logs, numbers=True, **options)
     if check:
-        tables = [check_logs(table, skip_bad_episodes=skip_bad_episodes) for table in tables]
+        for i, table in enumerate(tables):
+            progress(0, 1, f"Checking {table.origin}")
+            tables[i] = check_logs(table, skip_bad_episodes=skip_bad_episodes)
     tables = [_with_numbers(table) for table in tables]
     _check_alike(tables)
     held = [_held(table) for table in tables]
