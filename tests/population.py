@@ -70,7 +70,7 @@ def population_ceilings(
     shares = np.stack(
         [np.einsum("suk,sux->sxuk", after.probability, beta).reshape(shape) for beta in rules]
     )  # [i, s, x, o]
-    reward, follow = after.reward.reshape(shape), _follow(axes, terminal, after)
+    reward, follow = after.reward.reshape(shape), _follow(world, axes, terminal, after)
     if atoms is None:
         shares = _by_name(shares, after)
     taken = shares.sum(axis=-1)  # [i, s, x]
@@ -153,9 +153,9 @@ def _by_value(shares, targets, atoms):
     return np.reshape(masses, (*shares.shape[:-1], len(atoms))), atoms
 
 
-def _follow(axes, terminal, after):
+def _follow(world, axes, terminal, after):
     """Return the weights of grid points in what follows, [s * x * u * k, points]."""
     goes_on = np.flatnonzero(~after.terminated)
-    corners, weights = _neighbours(axes, terminal, after.next_states.reshape(-1, len(axes))[goes_on])
+    corners, weights = _neighbours(axes, terminal, after.next_states.reshape(-1, len(axes))[goes_on], world.degree)
     where = (np.repeat(goes_on, corners.shape[1]), corners.ravel())
     return sparse.coo_array((weights.ravel(), where), shape=(after.terminated.size, len(terminal))).tocsr()
