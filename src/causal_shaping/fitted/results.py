@@ -89,15 +89,29 @@ class FittedCeilings(Result):
     def values_of(self, observations: npt.NDArray[Any], h: npt.ArrayLike, kind: str) -> FloatArray:
         """Return "values" or "guess" of observations that fit, without checks."""
         first, count = self.places[kind]
-        steps = np.broadcast_to(np.asarray(h, dtype=np.int64), len(observations))
         horizon = self.settings.horizon
-        left = np.full(len(observations), count) if horizon is None else np.maximum(horizon - steps, 0)
-        column = first + np.clip(left, 1, count) - 1
-        found = self.surface.at(observations, column)
-        beyond = self.reach.excludes(observations)
-        if kind == "values" and beyond.any():
-            found[beyond] = [self._vacuous(int(step)) for step in steps[beyond]]
-        return np.where(left > 0, found, 0.0)
+        left = np.asarray(count) if horizon is None else horizon - np.asarray(h, dtype=np.int64)
+        found = self.surface.at(observations, first - 1 + np.minimum(np.maximum(left, 1), count))
+        if kind == "values":
+            beyond = self.reach.excludes(observations)
+            if beyond.any():
+                steps = np.broadcast_to(h, beyond.shape)[beyond]
+                found[beyond] = [self._vacuous(int(step)) for step in steps]
+        return found if horizon is None else np.where(left > 0, found, 0.0)
+
+    def value_of(self, observation: npt.NDArray[Any], h: int, kind: str) -> float:
+        """Return what `values_of` gives for one observation, in a few microseconds."""
+        first, count = self.places[kind]
+        horizon = self.settings.horizon
+        left = count if horizon is None else horizon - h
+        if left <= 0:
+            return 0.0
+        seen = np.ascontiguousarray(observation, dtype=np.float32)
+        if seen.ndim > 1:
+            seen = seen.reshape(-1)
+        if kind == "values" and self.reach.excludes_one(seen):
+            return self._vacuous(h)
+        return self.surface.at_one(seen, first + min(left, count) - 1)
 
     def _vacuous(self, h: int) -> float:
         horizon = self.settings.horizon
@@ -273,6 +287,7 @@ class FittedPotential(ObservationPotential):
         kind = "guess" if self.kind == "guess" else "values"
         return self.fitted.values_of(np.asarray(observations), h if self.horizon is not None else 0, kind)
 
-    def value(self, observation: Any, h: int) -> float:
+    def value(self, observation: npt.NDArray[Any], h: int) -> float:
         """Return phi of one observation at step h."""
-        return float(self.values(np.asarray(observation, dtype=self.dtype)[None], check_integer("h", h))[0])
+        kind = "guess" if self.kind == "guess" else "values"
+        return self.fitted.value_of(observation, h if self.horizon is not None else 0, kind)
