@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_integer
+from causal_shaping._checks import check_choice
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.result import Result
@@ -46,8 +46,9 @@ class FittedCeilings(Result):
         low: the least of each coordinate in the logs.
         high: the most of each coordinate in the logs.
         rows: steps by source.
-        excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an estimator
-            that is too coarse, or sources that did not watch the same world.
+        excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an
+            estimator that is too coarse, or sources that did not watch the same world.
+        path: the folder that it was saved to or loaded from last; None if there is none.
     """
 
     settings: Settings
@@ -63,6 +64,7 @@ class FittedCeilings(Result):
     high: FloatArray
     rows: Mapping[str, int]
     excess: float
+    path: str | None = None
 
     WHAT: ClassVar[str] = "ceilings"
 
@@ -151,10 +153,10 @@ class FittedCeilings(Result):
             assumptions=self.assumptions if kind == "ceiling" else (),
             kind="ceiling" if kind == "ceiling" else "guess",
             reward_max=self.settings.reward_bound,
-            episode_steps=None if step_indexed else self.settings.horizon,
             low=self.low,
             high=self.high,
-            columns=self.columns if len(self.columns) > 1 else (),
+            columns=self.columns if self.shape == (len(self.columns),) else (),
+            path=self.path,
             fitted=self,
         )
 
@@ -206,6 +208,7 @@ class FittedCeilings(Result):
         with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
             np.savez(file, **arrays)
         write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
+        vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         parts = {"surface": self.surface.arrays(), "reach": self.reach.arrays()}
@@ -265,6 +268,7 @@ class FittedCeilings(Result):
                 high=arrays["high"],
                 rows=held["rows"],
                 excess=held["excess"],
+                path=os.fspath(folder),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FileError(f"{folder} is not a complete fit: {error!r}. Was it changed?") from error
@@ -281,6 +285,11 @@ class FittedPotential(ObservationPotential):
     """The potential of a fit."""
 
     fitted: FittedCeilings
+
+    @property
+    def costly(self) -> bool:
+        """Whether to evaluate it takes long: the many numbers of an image do, a vector takes a few microseconds."""
+        return len(self.shape) > 1
 
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations, [n, *shape], at step h or at one each; 0 beyond the horizon."""
