@@ -19,6 +19,7 @@ from causal_shaping.data.result import Result
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.fitted._forest import Reach, Surface
+from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import replacing, write_text
 
@@ -48,6 +49,7 @@ class FittedCeilings(Result):
         rows: steps by source.
         excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an estimator
             that is too coarse, or sources that did not watch the same world.
+        diagnostics: how far to trust the fit, by held-out episodes.
     """
 
     settings: Settings
@@ -63,6 +65,7 @@ class FittedCeilings(Result):
     high: FloatArray
     rows: Mapping[str, int]
     excess: float
+    diagnostics: Diagnostics
 
     WHAT: ClassVar[str] = "ceilings"
 
@@ -176,7 +179,8 @@ class FittedCeilings(Result):
 
     def summary(self) -> str:
         """Return what it is, how far to trust it, and what it rests on."""
-        return "\n".join([repr(self), "It assumes:", *(f"- {one}" for one in self.assumptions)])
+        assumed = [f"- {one}" for one in self.assumptions]
+        return "\n".join([repr(self), self.diagnostics.summary(), "It assumes:", *assumed])
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row per coordinate: its name, and its range in the logs."""
@@ -213,6 +217,7 @@ class FittedCeilings(Result):
             "places": {name: list(place) for name, place in self.places.items()},
             "rows": dict(self.rows),
             "excess": self.excess,
+            "diagnostics": self.diagnostics.as_plain(),
         }
 
     @classmethod
@@ -251,6 +256,7 @@ class FittedCeilings(Result):
                 high=arrays["high"],
                 rows=held["rows"],
                 excess=held["excess"],
+                diagnostics=Diagnostics.from_plain(held["diagnostics"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FileError(f"{folder} is not a complete fit: {error!r}. Was it changed?") from error
