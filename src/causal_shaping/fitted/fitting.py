@@ -20,7 +20,9 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, checksu
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import FileError
 from causal_shaping.fitted._forest import Partition, Reach, Surface
-from causal_shaping.fitted._steps import Estimator, Swept, sweep
+from causal_shaping.fitted._held_out import Scores, score
+from causal_shaping.fitted._steps import Estimator, Swept, rule_of, sweep
+from causal_shaping.fitted.diagnostics import diagnostics_of, share_left
 from causal_shaping.fitted.results import FittedCeilings, FittedFloors
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import claim_run_folder, replacing
@@ -169,8 +171,15 @@ def _fit(kind: Any, chosen: dict[str, Any], given: dict[str, Any]) -> Any:
             model, seen, settings, places, guess, begun=begun, keep=kept.keeper(name), progress=part, what=what
         )
         passes[guess].append(found)
+        if member == 0 and not guess:
+            if model is None:  # the pass was done before an interruption
+                model = _estimator(seen, weight, settings, member)
+                model.restore({key[6:]: part for key, part in (begun or {}).items() if key.startswith("state_")})
+                model.fit(found.targets)
+            rule = rule_of(settings, rows.sources, len(found.values) if settings.horizon else math.inf)
+            tested, scores = seen, score(model, seen, weight == 0, found.targets, settings, rule)
     progress(0.95, 1.0, "Keeping the values")
-    result = _result(kind, rows, settings, some, repeated, held, passes)
+    result = _result(kind, rows, settings, some, repeated, held, passes, tested, scores)
     progress(1.0, 1.0, "Done")
     kept.remove()
     return result
@@ -247,6 +256,8 @@ def _result(
     repeated: bool,
     held: BoolArray,
     passes: Mapping[bool, list[Swept]],
+    tested: Transitions,
+    scores: Scores,
 ) -> Any:
     """Return the members' quantile, or mean, as functions of the observation."""
     columns: list[FloatArray] = []
@@ -281,6 +292,15 @@ def _result(
     if len(logged) > settings.sample:
         logged = np.sort(rng.choice(logged, settings.sample, replace=False))
     reach = Reach.fit(rows.observations[logged], rows.observations[np.unique(rows.state[held])], seed)
+
+    def numbers(name: str) -> FloatArray:
+        return table.T[places[name][0] : sum(places[name])]
+
+    def best_action(seen: npt.NDArray[Any]) -> LongArray:
+        first, count = places["q_values"]
+        return np.argmax([settings.side * surface.at(seen, first + x) for x in range(count)], axis=0)
+
+    left = share_left(numbers("values"), numbers("guess"), numbers("spread")) if passes[True] else None
     return kind(
         settings=settings,
         sources=rows.sources,
@@ -295,6 +315,7 @@ def _result(
         high=np.asarray(seen, dtype=np.float64).max(axis=0),
         rows={name: int(np.count_nonzero(rows.source == i)) for i, name in enumerate(rows.sources)},
         excess=max(one.worst for one in passes[False]),
+        diagnostics=diagnostics_of(scores, tested, settings, reach, best_action, left),
     )
 
 

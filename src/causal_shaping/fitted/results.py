@@ -19,6 +19,7 @@ from causal_shaping.data.result import Result
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.fitted._forest import Reach, Surface
+from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import replacing, write_text
 
@@ -48,6 +49,7 @@ class FittedCeilings(Result):
         rows: steps by source.
         excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an
             estimator that is too coarse, or sources that did not watch the same world.
+        diagnostics: how far to trust the fit, by held-out episodes.
         path: the folder that it was saved to or loaded from last; None if there is none.
     """
 
@@ -64,6 +66,7 @@ class FittedCeilings(Result):
     high: FloatArray
     rows: Mapping[str, int]
     excess: float
+    diagnostics: Diagnostics
     path: str | None = None
 
     WHAT: ClassVar[str] = "ceilings"
@@ -192,7 +195,8 @@ class FittedCeilings(Result):
 
     def summary(self) -> str:
         """Return what it is, how far to trust it, and what it rests on."""
-        return "\n".join([repr(self), "It assumes:", *(f"- {one}" for one in self.assumptions)])
+        assumed = [f"- {one}" for one in self.assumptions]
+        return "\n".join([repr(self), self.diagnostics.summary(), "It assumes:", *assumed])
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row per coordinate: its name, and its range in the logs."""
@@ -230,6 +234,7 @@ class FittedCeilings(Result):
             "places": {name: list(place) for name, place in self.places.items()},
             "rows": dict(self.rows),
             "excess": self.excess,
+            "diagnostics": self.diagnostics.as_plain(),
         }
 
     @classmethod
@@ -268,6 +273,7 @@ class FittedCeilings(Result):
                 high=arrays["high"],
                 rows=held["rows"],
                 excess=held["excess"],
+                diagnostics=Diagnostics.from_plain(held["diagnostics"]),
                 path=os.fspath(folder),
             )
         except (KeyError, TypeError, ValueError) as error:
