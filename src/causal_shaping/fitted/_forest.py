@@ -130,6 +130,8 @@ def atoms_of(targets: FloatArray, most: int) -> FloatArray:
 class Partition:
     """Shares of (action, value) around an observation: those of the rows in its leaves."""
 
+    exact = True
+
     def __init__(self, rows: Transitions, weight: FloatArray, settings: Settings, seed: int) -> None:
         """Grow the trees on some of the rows that have weight, and sort all rows into leaves."""
         rng = np.random.default_rng(seed)
