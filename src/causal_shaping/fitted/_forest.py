@@ -129,6 +129,8 @@ def atoms_of(targets: FloatArray, most: int) -> FloatArray:
 class Partition:
     """Shares of (action, value) around an observation: those of the rows in its leaves."""
 
+    exact = True
+
     def __init__(self, rows: Transitions, weight: FloatArray, settings: Settings, seed: int) -> None:
         """Grow the trees on some of the rows that have weight, and sort all rows into leaves."""
         rng = np.random.default_rng(seed)
@@ -147,11 +149,12 @@ class Partition:
         self._bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
         self._known = (rows.next_state >= 0) | rows.terminated
         self._shown: Tally | None = None
+        self._targets: FloatArray = np.zeros(0)
         self.atoms: FloatArray = np.zeros(2)
 
     def fit(self, targets: FloatArray) -> None:
         """Count the rows of each leaf by action and target."""
-        rows, settings = self.rows, self.settings
+        rows, settings, self._targets = self.rows, self.settings, targets
         self.atoms = atoms_of(targets[self._known & (self.weight > 0)], settings.atoms)
         lower, share = np.empty(len(targets), dtype=np.int32), np.empty(len(targets))
         kernels.project(targets, self.atoms, lower, share)
@@ -185,11 +188,12 @@ class Partition:
         return masses, taken, best
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the next step of an interrupted fit needs beside the values: nothing, counting starts anew."""
-        return {}
+        """Return what an interrupted fit needs to go on: what was counted last."""
+        return {"targets": self._targets}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take up what `state` returned."""
+        self.fit(state["targets"])
 
 
 @dataclass(frozen=True, eq=False)

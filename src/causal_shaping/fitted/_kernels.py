@@ -442,6 +442,7 @@ def back_up(
 @njit()
 def back_up_masses(
     masses: FloatArray,
+    taken: FloatArray,
     best: FloatArray,
     atoms: FloatArray,
     rule: Rule,
@@ -451,7 +452,8 @@ def back_up_masses(
 ) -> float:
     """Do what `back_up` does for shares that a network gives: `masses` [observations, sources, actions, atoms].
 
-    `best` [observations, sources, actions or 1]; the shares of a source add to 1.
+    `taken` [observations, sources, actions], shares, unknown outcomes included; `best` [observations, sources, actions
+    or 1].
     """
     sources, actions = masses.shape[1:3]
     around = nothing_around(sources, actions, len(atoms), best.shape[2])
@@ -459,6 +461,7 @@ def back_up_masses(
     worst = 0.0
     for k in range(len(masses)):
         around.masses[:] = masses[k]
+        around.taken[:] = taken[k]
         around.best[:] = best[k]
         for i in range(sources):
             for x in range(actions):
@@ -466,8 +469,8 @@ def back_up_masses(
                 for z in range(len(atoms)):
                     share += masses[k, i, x, z]
                     worth += masses[k, i, x, z] * atoms[z]
-                around.taken[i, x], around.known[i, x], around.worth[i, x] = share, share, worth
-                around.scale[i, x] = _proven(share, rule.confounding[i])
+                around.known[i, x], around.worth[i, x] = share, worth
+                around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
         mask = admissible[k if len(admissible) > 1 else 0]
         worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
     return worst
