@@ -37,8 +37,8 @@ SURFACE_LEAF = 5
 HELD_OUT_ROWS = 20_000
 """About so many held-out rows are looked at."""
 
-MEMBERS = {"forest": 4, "network": 1}
-"""How many are fitted by default: a network takes longer than four forests."""
+MEMBERS = {"forest": 3, "network": 1}
+"""How many are fitted by default: a network takes longer than three forests."""
 
 REPEATED = 0.5
 """Observations repeat, as those of a table do, if fewer than this share of them are distinct."""
@@ -127,7 +127,7 @@ def fit_ceilings(
         most_rows: rows that a member sees; of larger logs it sees some episodes, the same share of each source's. It
             bounds memory, about 300 bytes a row, and time.
         members: forests or networks, each from its own seed and a random half of the episodes of each source; a single
-            one sees all of them. By default 4 forests, or 1 network: one takes minutes.
+            one sees all of them. By default 3 forests, or 1 network: one takes minutes.
         quantile: the ceiling is this quantile of the members' ceilings.
         held_out: the share of each source's episodes that are kept for `diagnostics`.
         settled: a pass ends early when a step changes no value by more than this share of their range.
