@@ -182,8 +182,8 @@ def read_transitions(
     except BaseException:
         columns.close()
         raise
-    named = (reader.sources, reader.actions, tables[0].columns, reader.shape)
-    return Transitions(*named, **arrays, files=columns.scratch)
+    names = tables[0].columns
+    return Transitions(reader.sources, reader.actions, names, reader.shape, **arrays, files=columns.scratch)
 
 
 def _with_numbers(table: LogTable) -> LogTable:
