@@ -378,20 +378,24 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         fresh = self._ended if self._mode == AutoresetMode.NEXT_STEP else self._none
         # With autoreset in the same step, the observation is that of the next episode.
         replaced = over if self._mode == AutoresetMode.SAME_STEP else self._none
+        reset = np.count_nonzero(fresh) > 0  # so few numbers: each operation costs more than what it does
         places = shaper.all_met(observations, self.observation_space, needed & ~replaced)
-        if replaced.any():
+        if np.count_nonzero(replaced):
             places = places.copy()  # not to change what the agent sees
             for i in np.flatnonzero(needed & replaced):
                 places[i] = shaper.met(info["final_obs"][i])
         self._h += 1
-        self._h[fresh] = 0
+        if reset:
+            self._h[fresh] = 0
         after = shaper.phis(places, self._h, needed)
         shaping = shaped_reward(0.0, shaper.discount, self._before, after)
-        shaping[fresh] = 0.0
+        if reset:
+            shaping[fresh] = 0.0
         shaped = rewards + shaping
         self._returns[0] += rewards
         self._returns[1] += shaped
-        self._returns[:, fresh] = 0.0
+        if reset:
+            self._returns[:, fresh] = 0.0
         self._before, self._ended = after, over
         if self._recording is not None:
             seen = list(iterate(self.observation_space, observations))
@@ -413,7 +417,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             self._monitor.tell(stacklevel=2)
         if self._places is not None:
             self._places = places
-        if over.any():
+        if np.count_nonzero(over):
             info |= {"unshaped_return": self._returns[0].copy(), "_unshaped_return": over.copy()}
             info |= {"shaped_return": self._returns[1].copy(), "_shaped_return": over.copy()}
         if self._mode == AutoresetMode.SAME_STEP:
