@@ -59,16 +59,16 @@ def grow(observations: Real, outcomes: FloatArray, trees: int, leaf: int, seed: 
     forest = ExtraTreesRegressor(trees, min_samples_leaf=leaf, random_state=seed, n_jobs=1)
     forest.fit(observations, outcomes if outcomes.shape[1] > 1 else outcomes[:, 0])
     grown = [one.tree_ for one in forest.estimators_]
-    nodes = np.empty(sum(tree.node_count for tree in grown), dtype=kernels.NODE)
+    nodes = np.empty((sum(tree.node_count for tree in grown), 4), dtype=np.int32)
     means: list[FloatArray] = []
     begin, leaves = trees, 0
     for root, tree in enumerate(grown):
         place = np.append(root, begin + np.arange(tree.node_count - 1))  # of its nodes: all roots come first
         is_leaf = tree.children_left < 0
-        nodes["feature"][place] = np.where(is_leaf, -1, tree.feature)
-        nodes["threshold"][place] = _not_above(tree.threshold)
-        nodes["left"][place] = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, place[tree.children_left])
-        nodes["right"][place] = np.where(is_leaf, -1, place[tree.children_right])
+        nodes[place, kernels.FEATURE] = np.where(is_leaf, -1, tree.feature)
+        nodes[place, kernels.THRESHOLD] = _not_above(tree.threshold).view(np.int32)
+        nodes[place, kernels.LEFT] = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, place[tree.children_left])
+        nodes[place, kernels.RIGHT] = np.where(is_leaf, -1, place[tree.children_right])
         means.append(tree.value[is_leaf, :, 0])
         begin, leaves = begin + tree.node_count - 1, leaves + len(means[-1])
     return Trees(nodes, trees), np.concatenate(means)
@@ -82,7 +82,7 @@ def _not_above(thresholds: FloatArray) -> Real:
 
 def leaves_of(trees: Trees, observations: npt.NDArray[Any]) -> IntArray:
     """Return the leaf of each observation in each tree, int32 [observations, trees]."""
-    found = np.empty((len(observations), trees.count), dtype=np.int32)
+    found = np.empty((len(observations), trees.roots), dtype=np.int32)
     kernels.find_leaves(trees.nodes, flat(observations), found)
     return found
 
@@ -166,7 +166,7 @@ class Partition:
         """
         rows, shape = self.rows, (len(sizes), len(self.rows.sources), len(self.rows.actions))
         bounds = np.empty((len(sizes), 2), dtype=np.int64)
-        kernels.regions(self.trees.nodes, self.trees.count, sizes, least, bounds)
+        kernels.regions(self.trees.nodes, self.trees.roots, sizes, least, bounds)
         taken = np.zeros(shape)
         for own in leaves:
             cell = (own.astype(np.int64) * shape[1] + rows.source) * shape[2] + rows.action
@@ -338,7 +338,7 @@ def flat(observations: npt.NDArray[Any]) -> Real:
 
 
 def _named(trees: Trees) -> dict[str, npt.NDArray[Any]]:
-    return {"nodes": trees.nodes, "trees": np.array(trees.count)}
+    return {"nodes": trees.nodes, "trees": np.array(trees.roots)}
 
 
 def _trees(arrays: Mapping[str, npt.NDArray[Any]]) -> Trees:

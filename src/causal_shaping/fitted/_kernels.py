@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -22,16 +21,16 @@ ROUNDS = 40
 ROUNDING = 1e-9
 """An expectile is found when a step changes it by less than this share of its size."""
 
-NODE = np.dtype([("feature", np.int32), ("threshold", np.float32), ("left", np.int32), ("right", np.int32)])
-"""A node: to the left if the coordinate `feature` is at most the threshold. In a leaf, `feature` is -1 and `left` the
-leaf's number among those of all trees."""
+FEATURE, THRESHOLD, LEFT, RIGHT = range(4)
+"""The numbers of a node: to the left if the coordinate FEATURE is at most the threshold, whose bits are kept. In a
+leaf, FEATURE is -1 and LEFT the leaf's number among those of all trees."""
 
 
 class Trees(NamedTuple):
     """Several trees. Kernels take its parts: to pass a tuple to compiled code takes longer than to walk the trees."""
 
-    nodes: npt.NDArray[np.void]  # NODE [nodes]: the roots first
-    count: int  # of the trees
+    nodes: IntArray  # [nodes, 4]: the roots first; one array, since each that is passed takes time, too
+    roots: int  # how many trees there are
 
 
 class Tally(NamedTuple):
@@ -61,31 +60,34 @@ class Rule(NamedTuple):
 
 
 @njit(inline="always")
-def _walk(nodes: npt.NDArray[np.void], observation: FloatArray, found: IntArray) -> None:
+def _walk(nodes: IntArray, observation: FloatArray, found: IntArray) -> None:
     """Write the leaf of an observation in each tree, side by side: the processor need not wait for one tree's node."""
+    thresholds = nodes.view(np.float32)
     for t in range(len(found)):
         found[t] = t
     walking = True
     while walking:
         walking = False
         for t in range(len(found)):
-            node = nodes[found[t]]
-            if node.feature >= 0:
-                found[t] = node.left if observation[node.feature] <= node.threshold else node.right
+            node = found[t]
+            feature = nodes[node, FEATURE]
+            if feature >= 0:
+                below = observation[feature] <= thresholds[node, THRESHOLD]
+                found[t] = nodes[node, LEFT] if below else nodes[node, RIGHT]
                 walking = True
     for t in range(len(found)):
-        found[t] = nodes[found[t]].left
+        found[t] = nodes[found[t], LEFT]
 
 
 @njit()
-def find_leaves(nodes: npt.NDArray[np.void], observations: FloatArray, found: IntArray) -> None:
+def find_leaves(nodes: IntArray, observations: FloatArray, found: IntArray) -> None:
     """Write the leaf of each observation in each tree: `found` [observations, trees]."""
     for k in range(len(observations)):
         _walk(nodes, observations[k], found[k])
 
 
 @njit()
-def regions(nodes: npt.NDArray[np.void], count: int, size: LongArray, least: int, bounds: LongArray) -> None:
+def regions(nodes: IntArray, count: int, size: LongArray, least: int, bounds: LongArray) -> None:
     """Write the region of each leaf: the smallest subtree around it that holds at least so many rows.
 
     Args:
@@ -104,23 +106,23 @@ def regions(nodes: npt.NDArray[np.void], count: int, size: LongArray, least: int
         while waiting < visited:
             node = stack[waiting]
             waiting += 1
-            if nodes[node].feature >= 0:
-                for child in (nodes[node].left, nodes[node].right):
+            if nodes[node, FEATURE] >= 0:
+                for child in (nodes[node, LEFT], nodes[node, RIGHT]):
                     stack[visited], parent[child] = child, node
                     visited += 1
         for k in range(visited - 1, -1, -1):
             node = stack[k]
-            if nodes[node].feature < 0:
-                leaf = nodes[node].left
+            if nodes[node, FEATURE] < 0:
+                leaf = nodes[node, LEFT]
                 rows[node], first[node], last[node] = size[leaf], leaf, leaf + 1
             else:
-                left, right = nodes[node].left, nodes[node].right
+                left, right = nodes[node, LEFT], nodes[node, RIGHT]
                 rows[node], first[node], last[node] = rows[left] + rows[right], first[left], last[right]
         for k in range(visited):
             node = stack[k]
             region[node] = node if rows[node] >= least or parent[node] < 0 else region[parent[node]]
-            if nodes[node].feature < 0:
-                bounds[nodes[node].left, 0], bounds[nodes[node].left, 1] = first[region[node]], last[region[node]]
+            if nodes[node, FEATURE] < 0:
+                bounds[nodes[node, LEFT], 0], bounds[nodes[node, LEFT], 1] = first[region[node]], last[region[node]]
 
 
 @njit()
@@ -524,9 +526,7 @@ def back_up_masses(
 
 
 @njit()
-def leaf_mean(
-    nodes: npt.NDArray[np.void], trees: int, values: FloatArray, observation: FloatArray, column: int
-) -> float:
+def leaf_mean(nodes: IntArray, trees: int, values: FloatArray, observation: FloatArray, column: int) -> float:
     """Return the mean over trees of one column of an observation's leaf, from `values` [leaves, columns]."""
     leaves = np.empty(trees, dtype=np.int32)
     _walk(nodes, observation, leaves)
@@ -538,7 +538,7 @@ def leaf_mean(
 
 @njit()
 def leaf_means(
-    nodes: npt.NDArray[np.void],
+    nodes: IntArray,
     trees: int,
     values: FloatArray,
     observations: FloatArray,
@@ -551,7 +551,7 @@ def leaf_means(
 
 
 @njit()
-def share_inside(nodes: npt.NDArray[np.void], trees: int, boxes: FloatArray, observation: FloatArray) -> float:
+def share_inside(nodes: IntArray, trees: int, boxes: FloatArray, observation: FloatArray) -> float:
     """Return the share of trees whose leaf's box holds an observation; `boxes` [leaves, coordinates, 2]."""
     leaves = np.empty(trees, dtype=np.int32)
     _walk(nodes, observation, leaves)
@@ -567,9 +567,7 @@ def share_inside(nodes: npt.NDArray[np.void], trees: int, boxes: FloatArray, obs
 
 
 @njit()
-def shares_inside(
-    nodes: npt.NDArray[np.void], trees: int, boxes: FloatArray, observations: FloatArray, found: FloatArray
-) -> None:
+def shares_inside(nodes: IntArray, trees: int, boxes: FloatArray, observations: FloatArray, found: FloatArray) -> None:
     """Write `share_inside` of each observation."""
     for k in range(len(observations)):
         found[k] = share_inside(nodes, trees, boxes, observations[k])
