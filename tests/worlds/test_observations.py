@@ -35,6 +35,14 @@ def test_different_states_look_different(name, coins, kind):
     assert len(np.unique(seen.reshape(len(seen), -1), axis=0)) == len(seen)
 
 
+@pytest.mark.parametrize(("name", "coins"), [pair for pair in WORLDS if "maze" not in pair[0] or pair[1] != "once"])
+def test_images_are_those_of_minigrid(name, coins):
+    world, env = load(name, coins), make(name, coins)
+    for label, image in zip(world.states, world.observations("image"), strict=True):
+        env.place(label)
+        assert np.array_equal(env.image(), image)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("name", "coins"), [("walking-robot", "standing"), ("lavacross-hard", "once")])
 def test_the_environment_shows_what_the_logs_hold(name, coins, kind):

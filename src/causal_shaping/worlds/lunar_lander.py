@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.spaces import Box
 from gymnasium.utils import EzPickle
 
 from causal_shaping._checks import check_integer
@@ -98,15 +99,16 @@ class LunarLanderEnv(LunarLander):
     def step(self, action: Any) -> tuple[States, float, bool, bool, dict[str, Any]]:
         """Act as an agent that does not see the gust: do(action)."""
         if self._placing:
-            return super().step(action)  # type: ignore[no-any-return]
+            return self._fly(action)
         self._check_running()
         number = check_integer("action", action)
         if number >= len(self.actions):
             raise ArgumentError(f"There is no action {number}. Actions are 0 .. {len(self.actions) - 1}.")
         noise = _draw(self.np_random, 3) if self._noise is None else self._noise
         self._noise, self._steps = None, self._steps + 1
+        assert self.lander is not None
         self.lander.ApplyForceToCenter((self.gust * (noise - 1), 0.0), True)
-        state, reward, terminated, _, _ = super().step(number)
+        state, reward, terminated, _, _ = self._fly(number)
         truncated = not terminated and self._steps >= self.horizon
         self._over = terminated or truncated
         return self._seen(state), float(np.clip(reward, -MOST_REWARD, MOST_REWARD)), terminated, truncated, self._info()
@@ -143,8 +145,13 @@ class LunarLanderEnv(LunarLander):
         columns = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
         return log_table(source, self.columns, columns)
 
-    def _seen(self, state: Any) -> States:
-        self._state = np.clip(np.asarray(state, np.float32), self.observation_space.low, self.observation_space.high)
+    def _fly(self, action: Any) -> tuple[States, float, bool, bool, dict[str, Any]]:
+        moved: tuple[States, float, bool, bool, dict[str, Any]] = super().step(action)  # type: ignore[no-untyped-call]
+        return moved
+
+    def _seen(self, state: States) -> States:
+        assert isinstance(self.observation_space, Box)
+        self._state = np.clip(state, self.observation_space.low, self.observation_space.high)
         return self._state.copy()
 
     def _check_running(self) -> None:

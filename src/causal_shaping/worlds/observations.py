@@ -16,6 +16,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import ArgumentError
+from causal_shaping.worlds.grid import COIN, FREE, GOAL, LAVA, WALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from causal_shaping.worlds.world import World
 
 KINDS = ("vector", "one-hot", "image")
+CODES = {WALL: (2, 5, 0), FREE: (1, 0, 0), LAVA: (9, 0, 0), COIN: (6, 4, 0), GOAL: (8, 1, 0)}
+"""MiniGrid's encoding of cells: kind, colour, state."""
+AGENT = 10
+"""MiniGrid's code of the agent, who is red (0); its third number says whether it stands on a coin, or is stable."""
 COLUMN = "observation"
 """The column of one-hot vectors and images; what follows is `next_observation`."""
 
@@ -44,14 +49,30 @@ def observations(world: World, kind: str) -> npt.NDArray[Any]:
         labels = np.array(world.states, dtype=np.int64)
         coins = labels[:, 2:] >> np.arange(len(coordinates(world)) - 2) & 1
         return np.concatenate([labels[:, :2], coins], axis=1).astype(np.float32)
-    from causal_shaping.worlds.environments import environment_of
+    return _images(world)
 
-    env = environment_of(world)
-    images = []
-    for label in world.states:
-        env.place(label)
-        images.append(env.image())
-    return np.stack(images)
+
+def _images(world: World) -> npt.NDArray[np.uint8]:
+    """Return MiniGrid's encoding of the grid in each state, as `WorldEnv.image` gives it."""
+    labels = np.array(world.states, dtype=np.int64)
+    numbers = np.arange(len(labels))
+    if world.grid is None:
+        width = int(labels[:, 0].max()) + 3
+        rows: tuple[str, ...] = (WALL * width, WALL + FREE * (width - 3) + GOAL + WALL, WALL * width)
+        agent, mark = labels[:, 0] + 1, labels[:, 1]
+        cells = agent, np.ones_like(agent)
+    else:
+        rows, cells = world.grid.rows, (labels[:, 0], labels[:, 1])
+    images = np.repeat(
+        np.array([[CODES[sign] for sign in row] for row in rows], np.uint8).swapaxes(0, 1)[None], len(labels), 0
+    )
+    if world.grid is not None:
+        if world.coins == "once":
+            for i, (x, y) in enumerate(world.grid.coins):
+                images[labels[:, 2] >> i & 1 == 0, x, y] = CODES[FREE]
+        mark = images[numbers, *cells, 0] == CODES[COIN][0]
+    images[numbers, *cells] = np.stack([np.full_like(numbers, AGENT), np.zeros_like(numbers), mark], axis=1)
+    return images
 
 
 def observed_logs(world: World, logs: Logs, kind: str) -> pa.Table:

@@ -137,7 +137,7 @@ class World:
         Args:
             observation: "vector", float32: x, y and, where coins pay once, a 0 or 1 for each coin that is left (L and F
                 of the walking robot); "one-hot", float32: a vector with a 1 in the place of the state; "image", uint8
-                [width, height, 3]: MiniGrid's encoding of the complete grid (extra `worlds`).
+                [width, height, 3]: MiniGrid's encoding of the complete grid.
         """
         from causal_shaping.worlds.observations import observations
 
