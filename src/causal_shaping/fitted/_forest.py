@@ -20,7 +20,7 @@ from causal_shaping._extras import needs_extra
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.fitted import _kernels as kernels
-from causal_shaping.fitted._kernels import Rule, Tally, Trees
+from causal_shaping.fitted._kernels import NOTHING, Rule, Tally, Trees
 from causal_shaping.fitted.settings import Settings
 
 Real = npt.NDArray[np.float32]
@@ -153,7 +153,7 @@ class Partition:
         self._tried = self._shares_around(own, sizes, least=0 if settings.leaf == 1 else REGION * settings.leaf)
         self._known = (rows.next_state >= 0) | rows.terminated
         self._shown: Tally | None = None
-        self._targets: FloatArray = np.zeros(0)
+        self._targets = self._before = np.zeros(0)
         self.atoms: FloatArray = np.zeros(2)
 
     def _shares_around(self, leaves: IntArray, sizes: LongArray, least: int) -> FloatArray:
@@ -176,14 +176,15 @@ class Partition:
         total = around.sum(axis=2, keepdims=True)
         return np.asarray((around / np.where(total > 0, total, 1.0)).max(axis=1))
 
-    def fit(self, targets: FloatArray) -> None:
-        """Count the rows of each leaf by action and target."""
-        rows, settings, self._targets = self.rows, self.settings, targets
+    def fit(self, targets: FloatArray, before: FloatArray) -> None:
+        """Count the rows of each leaf by action and target; `before` are the values of observations until now."""
+        rows, settings, self._targets, self._before = self.rows, self.settings, targets, before
         self.atoms = atoms_of(targets[self._known & (self.weight > 0)], settings.atoms)
         lower, share = np.empty(len(targets), dtype=np.int32), np.empty(len(targets))
         kernels.project(targets, self.atoms, lower, share)
         shape = (len(rows.sources), len(rows.actions), len(self.atoms))
-        columns = (rows.source, rows.action, self._known, self.weight, targets, lower, share)
+        gains = targets - before[rows.state]
+        columns = (rows.source, rows.action, self._known, self.weight, targets, gains, lower, share)
         by_action = settings.support == "observed-action"
         self._shown = kernels.tally(
             self._order, self._bounds, *columns, settings.expectile, shape, by_action, self._tried
@@ -194,7 +195,9 @@ class Partition:
         leaves = self.leaves[which]
         near = np.argsort(leaves[:, 0])  # leaf by leaf, so that what a leaf shows stays in the cache
         found = np.empty((len(leaves), len(self.rows.actions)))
-        worst = kernels.back_up(near, leaves, self._shown, self.atoms, rule, admissible, guess, found)
+        worst = kernels.back_up(
+            near, leaves, self._before[which], self._shown, self.atoms, rule, admissible, guess, found
+        )
         return found, worst
 
     def shares(self, which: LongArray, rule: Rule) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -211,15 +214,16 @@ class Partition:
         for k, leaves in enumerate(self.leaves[which]):
             kernels.gather(leaves, self._shown, rule, around)
             masses[k], taken[k], best[k] = around.masses * around.unit[:, None, None], around.taken, around.best
+        best = np.where(best > NOTHING, best + self._before[which][:, None, None], NOTHING)
         return masses, taken, best
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return what an interrupted fit needs to go on: what was counted last."""
-        return {"targets": self._targets}
+        return {"targets": self._targets, "before": self._before}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take up what `state` returned."""
-        self.fit(state["targets"])
+        self.fit(state["targets"], state["before"])
 
 
 @dataclass(frozen=True, eq=False)

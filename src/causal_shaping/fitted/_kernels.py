@@ -43,7 +43,7 @@ class Tally(NamedTuple):
     taken: FloatArray  # [leaves, sources, actions], rows; those of unknown outcome included
     known: FloatArray  # [leaves, sources, actions], rows of known outcome
     worth: FloatArray  # [leaves, sources, actions], the sum of their targets
-    best: FloatArray  # [leaves, sources, actions or 1], the expectile of the targets; NOTHING without rows
+    best: FloatArray  # [leaves, sources, actions or 1], the expectile of the gains; NOTHING without rows
     tried: FloatArray  # [leaves, actions], the largest share of a source in the region around, see `regions`
 
 
@@ -170,6 +170,7 @@ def tally_leaf(
     known: BoolArray,
     weight: FloatArray,
     targets: FloatArray,
+    gains: FloatArray,
     lower: IntArray,
     share: FloatArray,
     level: float,
@@ -200,7 +201,7 @@ def tally_leaf(
             count = 0
             for k in rows:
                 if known[k] and source[k] == i and (best.shape[1] == 1 or action[k] == x):
-                    numbers[count], weights[count] = targets[k], weight[k]
+                    numbers[count], weights[count] = gains[k], weight[k]
                     count += 1
             best[i, x] = expectile(numbers, weights, count, level)
 
@@ -214,6 +215,7 @@ def tally(
     known: BoolArray,
     weight: FloatArray,
     targets: FloatArray,
+    gains: FloatArray,
     lower: IntArray,
     share: FloatArray,
     level: float,
@@ -231,6 +233,8 @@ def tally(
         known: [rows]; an outcome that is not known proves nothing.
         weight: [rows].
         targets: [rows].
+        gains: [rows], targets less the value of the state before this step. Expectiles are taken of these: the states
+            of a leaf differ in value, and an expectile of their targets would take that for chance.
         lower: [rows], the atom below the target.
         share: [rows], how much of the target goes to the atom above; see `project`.
         level: that of the expectile.
@@ -257,7 +261,7 @@ def tally(
     for leaf in range(leaves):
         own = order[bounds[leaf] : bounds[leaf + 1]]
         tally_leaf(
-            own, source, action, known, weight, targets, lower, share, level, atoms, scratch, numbers, weights,
+            own, source, action, known, weight, targets, gains, lower, share, level, atoms, scratch, numbers, weights,
             rows[leaf], taken[leaf], sure[leaf], worth[leaf], best[leaf],
         )  # fmt: skip
         for k in own:
@@ -279,7 +283,7 @@ class Around(NamedTuple):
     taken: FloatArray  # [sources, actions], shares; rows of unknown outcome included
     known: FloatArray  # [sources, actions], shares of known outcome
     worth: FloatArray  # [sources, actions], the sum of atoms times their shares
-    best: FloatArray  # [sources, actions or 1], the expectile of the targets; NOTHING from a source with too few rows
+    best: FloatArray  # [sources, actions or 1], the expectile of the gains; NOTHING from a source with too few rows
     tried: FloatArray  # [actions], the largest share of a source in the regions around
     scale: FloatArray  # [sources, actions], by how much a share grows to what the source proves under do(action)
     most: FloatArray  # [atoms], room for the most mass of an outcome that some source proves
@@ -362,17 +366,18 @@ def _prove(around: Around, x: int, atoms: FloatArray) -> tuple[float, float]:
 
 
 @njit()
-def bound_action(around: Around, x: int, atoms: FloatArray, rule: Rule) -> tuple[float, float]:
-    """Return the ceiling of one action at one observation, and how far the joint masses add to more than 1."""
+def bound_action(around: Around, x: int, before: float, atoms: FloatArray, rule: Rule) -> tuple[float, float]:
+    """Return the ceiling of one action at one observation, and how far the joint masses add to more than 1.
+
+    `before` is the value of the observation that gains are counted from.
+    """
     free, capped = NOTHING, False
     for i in range(len(around.taken)):
         free = max(free, around.best[i, x if around.best.shape[1] > 1 else 0])
         capped = capped or _caps(around, i, x, rule)
     if around.tried[x] <= rule.rarest_action:
         return rule.untried, 0.0
-    if not rule.restricted or free == NOTHING:
-        free = rule.untried
-    free = min(free, rule.untried)
+    free = min(before + free, rule.untried) if rule.restricted and free > NOTHING else rule.untried
     found = rule.untried
     for i in range(len(around.taken)):
         own, worth = around.known[i, x] * around.scale[i, x], around.worth[i, x] * around.scale[i, x]
@@ -431,7 +436,13 @@ def guess_action(around: Around, x: int, atoms: FloatArray) -> float:
 
 @njit()
 def values_at(
-    around: Around, atoms: FloatArray, rule: Rule, admissible: BoolArray, guess: bool, q_values: FloatArray
+    around: Around,
+    before: float,
+    atoms: FloatArray,
+    rule: Rule,
+    admissible: BoolArray,
+    guess: bool,
+    q_values: FloatArray,
 ) -> float:
     """Write the values of all actions at one observation; return how far joint masses add to more than 1."""
     worst = 0.0
@@ -444,7 +455,7 @@ def values_at(
             if q_values[x] == NOTHING:  # an action that nobody took is worth what followed the state after any action
                 q_values[x] = around.worth.sum() / shown if shown > 0 else rule.vacuous
         else:
-            q_values[x], excess = bound_action(around, x, atoms, rule)
+            q_values[x], excess = bound_action(around, x, before, atoms, rule)
             q_values[x] = min(q_values[x], rule.vacuous)
             worst = max(worst, excess)
     return worst
@@ -454,6 +465,7 @@ def values_at(
 def back_up(
     order: LongArray,
     leaves: IntArray,
+    before: FloatArray,
     shown: Tally,
     atoms: FloatArray,
     rule: Rule,
@@ -466,6 +478,7 @@ def back_up(
     Args:
         order: [observations], in which they are looked at; those of one leaf next to each other are faster.
         leaves: [observations, trees].
+        before: [observations], the values that gains are counted from.
         shown: what the rows of each leaf show.
         atoms: the values that targets are split between.
         rule: what is assumed.
@@ -482,7 +495,7 @@ def back_up(
     for k in order:
         gather(leaves[k], shown, rule, around)
         mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
+        worst = max(worst, values_at(around, before[k], atoms, rule, mask, guess, q_values[k]))
     return worst
 
 
@@ -521,7 +534,7 @@ def back_up_masses(
                 around.known[i, x], around.worth[i, x] = share, worth
                 around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
         mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
+        worst = max(worst, values_at(around, 0.0, atoms, rule, mask, guess, q_values[k]))
     return worst
 
 

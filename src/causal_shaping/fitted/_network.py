@@ -105,7 +105,7 @@ class Network:
         self.atoms: FloatArray = np.zeros(2)
         self._fits = 0
 
-    def fit(self, targets: FloatArray) -> None:
+    def fit(self, targets: FloatArray, before: FloatArray) -> None:
         """Train on draws of rows, from the weights that the last step left, and solve for the expectiles."""
         import torch
 
