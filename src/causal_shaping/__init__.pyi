@@ -21,6 +21,7 @@ from causal_shaping.data import (
     Space as Space,
 )
 from causal_shaping.diagnose import (
+    ContinuousInspection as ContinuousInspection,
     Contradiction as Contradiction,
     Contradictions as Contradictions,
     Coverage as Coverage,
@@ -34,6 +35,7 @@ from causal_shaping.diagnose import (
     contradictions as contradictions,
     coverage as coverage,
     inspect as inspect,
+    inspect_continuous as inspect_continuous,
     persistence_test as persistence_test,
     rarest_seen as rarest_seen,
     unseen_limit as unseen_limit,
