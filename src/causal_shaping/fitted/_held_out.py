@@ -141,7 +141,7 @@ def _chosen(rows: Transitions, held: BoolArray, seed: int) -> LongArray:
 
 
 def _spread(shares: FloatArray) -> FloatArray:
-    return (1 - LEAST_SHARE) * shares + LEAST_SHARE / shares.shape[-1]
+    return np.asarray((1 - LEAST_SHARE) * shares + LEAST_SHARE / shares.shape[-1])
 
 
 def _count(bins: FloatArray, source: LongArray, predicted: FloatArray, seen: FloatArray, which: BoolArray) -> None:
@@ -217,7 +217,7 @@ def _bias(
     enough = (found.episodes >= LEAST_EPISODES).reshape(groups, sources)
 
     def total(parts: FloatArray) -> FloatArray:
-        return np.where(enough, parts.reshape(groups, sources), 0.0).sum(axis=1)
+        return np.asarray(np.where(enough, parts.reshape(groups, sources), 0.0).sum(axis=1))
 
     bias, error = total(found.mean) / actions, np.sqrt(total(np.maximum(found.variance, predicted))) / actions
     with np.errstate(invalid="ignore", divide="ignore"):

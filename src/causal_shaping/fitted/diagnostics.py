@@ -142,7 +142,7 @@ class Diagnostics(Result):
     @property
     def w_too_low(self) -> bool:
         """Whether w is too low for some source, on the whole or in some cluster."""
-        return any(one.w_too_low for one in (*self.sources, *self.clusters))
+        return any(one.w_too_low for one in self.sources) or any(one.w_too_low for one in self.clusters)
 
     @property
     def too_noisy(self) -> bool:
@@ -282,7 +282,6 @@ def diagnostics_of(
     """
     w, maxima = level_of_w(scores, rows, settings.expectile), bias_of_maxima(scores, rows)
     seen = rows.observations[rows.state[scores.row]]
-    flat = np.asarray(seen, dtype=np.float64).reshape(len(seen), -1)
     clusters = []
     for c in range(len(maxima.bias)):
         own = scores.cluster == c
@@ -290,7 +289,7 @@ def diagnostics_of(
         i = int(np.argmin(np.where(tested, w.p_value[c], np.inf))) if tested.any() else None
         clusters.append(
             ClusterScores(
-                centre=tuple(flat[own].mean(axis=0).tolist()) if len(rows.shape) == 1 else (),
+                centre=tuple(seen[own].mean(axis=0, dtype=np.float64).tolist()) if len(rows.shape) == 1 else (),
                 rows=int(own.sum()),
                 source=None if i is None else rows.sources[i],
                 level=None if i is None else float(w.level[c, i]),
@@ -301,7 +300,8 @@ def diagnostics_of(
         )
     after = rows.next_state[scores.row]
     followed = (after >= 0) & ~rows.terminated[scores.row]
-    followed[followed] = best_action(seen[followed]) == rows.action[scores.row[followed]]
+    if followed.any():
+        followed[followed] = best_action(seen[followed]) == rows.action[scores.row[followed]]
     return Diagnostics(
         columns=rows.columns,
         expectile=settings.expectile,
