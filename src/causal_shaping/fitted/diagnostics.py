@@ -154,7 +154,7 @@ class Diagnostics(Result):
     def verdict(self) -> str:
         """Whether the fit makes a useful potential, in words."""
         if self.left is None:
-            return "Do not use it as a potential: the logs suggest no differences in value between states."
+            return "Do not use it as a potential: it is a floor, or the logs suggest no differences between states."
         share = f"{self.left:.0%}" if self.left < 10 else "more than 1000%"
         facts = (
             f"about {share} of the differences in value between states are left to learn, if values are about what the "
@@ -195,7 +195,7 @@ class Diagnostics(Result):
         wrong = [one for one in self.clusters if one.too_noisy]
         size = f"Masses that the maximum over sources selects are too large by {self.bias:+.4f} on average over actions"
         if not self.too_noisy:
-            return f"{size}: too little to matter."
+            return f"{size}: too little to matter, or to tell from chance."
         where = f", and by much in {len(wrong)} of {len(self.clusters)} clusters of states" if wrong else ""
         return (
             f"{size}{where} (more than {MOST_BIAS:g} is too much): shares are too noisy, or blurred, and ceilings too "
