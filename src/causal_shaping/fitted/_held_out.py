@@ -17,10 +17,10 @@ is told beside.
 
 **Test A: does the maximum over sources select noise?** The joint bound takes mass max_i P_i(x, z | s), that of source
 i*(s, x, z). On held-out rows of source i in state s, the share whose (x, z) is among those with i* = i estimates the
-same masses without selection. The difference, summed over sources, is by how much the masses are too large, and
-divided by the number of actions, the mean over actions: 0 for exact shares, above 0 where a partition is so fine that
-shares are noise, or so coarse that it blurs an edge. Each fit has a little of it; tested is whether it exceeds
-`MOST_BIAS` on the whole, and `MOST_CLUSTER_BIAS` in a cluster.
+same masses without selection (as shares, before a finite confounding scales them). The difference, summed over sources,
+is by how much the masses are too large, and divided by the number of actions, the mean over actions: 0 for exact
+shares, above 0 where a partition is so fine that shares are noise, or so coarse that it blurs an edge. Each fit has a
+little of it; tested is whether it exceeds `MOST_BIAS` on the whole, and `MOST_CLUSTER_BIAS` in a cluster.
 """
 
 from __future__ import annotations
@@ -111,12 +111,10 @@ def score(
             scale = np.where(taken > 0, 1 + (1 - taken) / (taken * rule.confounding[:, None]), 1.0)
         proven = masses * scale[..., None]
         selected = proven.argmax(axis=1) == i[:, None, None]
-        predicted = proven[k, i] * selected
-        shown = ((1 - up) * selected[k, x, z] + up * selected[k, x, z + 1]) * scale[k, i, x] * known[part]
-        mass = predicted.sum(axis=(1, 2))
+        mass = (masses[k, i] * selected).sum(axis=(1, 2))
+        shown = ((1 - up) * selected[k, x, z] + up * selected[k, x, z + 1]) * known[part]
         found.bias[part] = mass - shown
-        squares = (predicted * scale[k, i][..., None]).sum(axis=(1, 2))
-        found.variance[part] = np.maximum(squares - mass**2, 0.0)
+        found.variance[part] = mass * (1 - mass)
         found.excess[part] = np.maximum(proven.max(axis=1).sum(axis=2) - 1, 0.0)
         own, total = taken[k, i], masses[k, i].sum(axis=(1, 2))
         happened = np.eye(actions)[x]
