@@ -47,7 +47,7 @@ level 0.99 the few rows above pull a hundred times as hard as all those below.""
 ROUNDS, ROUNDING = 10, 1e-4
 """An expectile is solved for in so many rounds of least squares at most, or until weights change by less than this."""
 
-RIDGE = 1e-4
+RIDGE = 1e-6
 """How much a round of least squares holds on to the last one's solution, as a share of the features' size:
 features may depend on each other but for rounding."""
 
@@ -443,13 +443,13 @@ def _expectile_weights(features: Tensor, wanted: Tensor, start: Tensor, level: f
     """Return the weights of features [rows, features] with the least expectile loss, from those to start at."""
     import torch
 
-    found = start.double()
+    found, features, wanted = start.double(), features.double(), wanted.double()  # Gram matrices need the digits
     for _ in range(ROUNDS):
-        pull = torch.where(wanted > features @ found.float(), level, 1 - level)
-        gram = ((features * pull[:, None]).T @ features).double()
+        pull = torch.where(wanted > features @ found, level, 1 - level)
+        gram = (features * pull[:, None]).T @ features
         ridge = RIDGE * gram.diagonal().mean() + RIDGE**2
-        right = (features.T @ (pull * wanted)).double() + ridge * found
-        before, found = found, torch.linalg.solve(gram + ridge * torch.eye(len(gram), device=gram.device), right)
+        right = features.T @ (pull * wanted) + ridge * found
+        before, found = found, torch.linalg.solve(gram + ridge * torch.eye(len(gram)).to(gram), right)
         if float((found - before).abs().max()) < ROUNDING:
             break
     return found.float()
