@@ -40,12 +40,16 @@ EXPECTILE_WEIGHT = 10.0
 """How much the loss of expectiles, in units of the range of targets, counts beside those of shares. In a windy field
 200 was no better: expectiles are solved for afterwards."""
 
-POLISHED = 20_000
+POLISHED = 50_000
 """Rows of a source on which expectiles are solved for exactly, given the features. Gradients alone do not suffice: at
 level 0.99 the few rows above pull a hundred times as hard as all those below."""
 
 ROUNDS, ROUNDING = 10, 1e-4
 """An expectile is solved for in so many rounds of least squares at most, or until weights change by less than this."""
+
+SETTLING = 5
+"""The learning rate of the k-th fit is SETTLING / (SETTLING + k) times the first one's. At an equal rate ceilings of
+a windy field rose with every fit, since the best action is that which chance favours."""
 
 RIDGE = 1e-6
 """How much a round of least squares holds on to the last one's solution, as a share of the features' size:
@@ -120,13 +124,12 @@ class Network:
         self._move_atoms(atoms_of(targets[proper[self._known[proper]]], settings.atoms))
         rng = np.random.default_rng([self._seed, self._fits])
         steps = settings.gradient_steps if self._fits else settings.first_gradient_steps
+        rate = settings.rate * SETTLING / (SETTLING + self._fits)
         self._fits += 1
         with few_threads(settings.threads), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed + self._fits)  # for layers of the caller's own that draw
-            _train(
-                self._model, lambda: self._loss(self._draw(rng), targets, gains), steps, settings.rate, self._processes
-            )
-            self._solve_expectiles(rng, gains)
+            _train(self._model, lambda: self._loss(self._draw(rng), targets, gains), steps, rate, self._processes)
+            self._solve_expectiles(gains)
 
     def _move_atoms(self, atoms: FloatArray) -> None:
         """Take new atoms; a head's weights for one are those between its neighbours among the old."""
@@ -185,9 +188,15 @@ class Network:
         )
         return (shares + (by_row * self._tensor(known, np.float32)).sum()) / settings.batch
 
-    def _solve_expectiles(self, rng: np.random.Generator, gains: FloatArray) -> None:
-        """Solve for the weights of expectiles on the features that training left: least squares, repeated."""
+    def _solve_expectiles(self, gains: FloatArray) -> None:
+        """Solve for the weights of expectiles on the features that training left: least squares, repeated.
+
+        The rows are the same in all fits: the largest of several ceilings picks what chance made too large, and chance
+        that differed from fit to fit would add up.
+        """
         import torch
+
+        rng = np.random.default_rng(self._seed)
 
         rows, head, actions = self.rows, self._model["best"], len(self.rows.actions)
         by_action = head.out_features > len(rows.sources)
