@@ -348,7 +348,8 @@ def _result(
 
     def best_action(seen: npt.NDArray[Any]) -> LongArray:
         first, count = places["q_values"]
-        return np.argmax([settings.side * surface.at(seen, first + x) for x in range(count)], axis=0)
+        values = [settings.side * surface.at(seen, first + x) for x in range(count)]
+        return np.asarray(np.argmax(values, axis=0), dtype=np.int64)
 
     left = share_left(numbers("values"), numbers("guess"), numbers("spread")) if passes[True] else None
     return kind(
