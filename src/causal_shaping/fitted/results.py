@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +118,10 @@ class FittedCeilings(Result):
             seen = seen.reshape(-1)
         if kind == "values" and self.reach.excludes_one(seen):
             return self._vacuous(h)
-        return self.surface.at_one(seen, first + min(left, count) - 1)
+        column = first + min(left, count) - 1
+        if isinstance(self.surface, NetworkSurface):
+            return float(self.surface.at(np.asarray(observation)[None], column)[0])
+        return self.surface.at_one(seen, column)
 
     def _vacuous(self, h: int) -> float:
         horizon = self.settings.horizon
@@ -219,7 +223,7 @@ class FittedCeilings(Result):
         else:
             weights = {}
         with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
-            np.savez(file, **{name: array for name, array in arrays.items() if name not in weights})
+            np.savez(file, allow_pickle=False, **{name: arrays[name] for name in arrays if name not in weights})
         write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
         vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
@@ -257,7 +261,7 @@ class FittedCeilings(Result):
                 arrays = dict(file)
             if held.get("network"):
                 arrays |= load_network(folder / NETWORK)
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
             raise FileError(f"{folder} holds no complete fit: {error}.") from error
         if held.get("kind") != f"fitted {cls.WHAT}":
             raise FileError(f"{folder} holds {held.get('kind')}, not fitted {cls.WHAT}.")
