@@ -58,6 +58,7 @@ def test_few_targets_are_atoms_themselves_and_many_are_spanned():
     few = forest.atoms_of(np.array([2.0, 1.0, 2.0]), 5)
     assert few.tolist() == [1.0, 2.0]
     assert forest.atoms_of(np.array([3.0]), 5).tolist() == [3.0, 4.0]  # two atoms at least
+    assert len(forest.atoms_of(np.zeros(0), 5)) == 2
     targets = np.random.default_rng(0).normal(size=1000)
     many = forest.atoms_of(targets, 20)
     assert len(many) <= 20 + 2 and (np.diff(many) > 0).all()

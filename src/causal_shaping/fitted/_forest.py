@@ -132,8 +132,9 @@ def atoms_of(targets: FloatArray, most: int) -> FloatArray:
         quantiles = np.quantile(targets, np.linspace(0, 1, most // 2), method="nearest")
         even = np.linspace(distinct[0], distinct[-1], most - len(quantiles) + 2)
         distinct = np.unique(np.concatenate([quantiles, even]))
-    if len(distinct) == 1:
-        distinct = np.append(distinct, distinct[0] + 1.0)
+    if len(distinct) < 2:  # none at all where no outcome is known
+        lowest = distinct[0] if len(distinct) else 0.0
+        distinct = np.array([lowest, lowest + 1.0])
     return np.asarray(distinct)
 
 
