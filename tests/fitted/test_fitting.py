@@ -1,5 +1,6 @@
 """`fit_ceilings` with forests: tables, properties, resumption, files, bad input, and a windy field."""
 
+import itertools
 import json
 import math
 import zipfile
@@ -104,7 +105,9 @@ def by_value(frames, horizon, reward_max, support):
                 worth.append(target)
             q = []
             for x in range(ACTIONS):
-                parts = [share.xs(x, level=0) if x in share.index.get_level_values(0) else share[:0] for share in shares]
+                parts = [
+                    share.xs(x, level=0) if x in share.index.get_level_values(0) else share[:0] for share in shares
+                ]
                 if not any(len(part) for part in parts):
                     q.append(vacuous)
                     continue
@@ -154,10 +157,10 @@ def test_in_random_worlds_they_are_hardly_above_the_ceilings_of_tables_and_never
         assert (found(ALIVE, h) > best[h, :-1] - 0.05).all()
 
 
-@pytest.mark.parametrize("observation", ["one-hot", "vector"])
-def test_a_grid_world_is_as_its_table(observation):
+@pytest.mark.parametrize(("observation", "steps"), [("one-hot", 5_000), ("vector", 10_000)])
+def test_a_grid_world_is_as_its_table(observation, steps):
     world = cs.load_world("lavacross-easy")
-    logs = [world.collect(name, 20_000, seed=0) for name in world.demonstrators]
+    logs = [world.collect(name, steps, seed=0) for name in world.demonstrators]
     table = cs.value_ceilings(cs.count(logs), horizon=world.horizon, reward_max=0.0)
     order, _ = table.space.positions(world.space)
     columns = XY if observation == "vector" else {"state": "observation", "next_state": "next_observation"}
@@ -185,7 +188,9 @@ def test_states_whose_rows_are_all_alike_still_differ_in_value():
     """Along a corridor every step is the same, but for the steps that are left until the end."""
     length = 6
     frame = pd.DataFrame({"step": np.tile(np.arange(length), 80), "episode": np.repeat(np.arange(80), length)})
-    frame = frame.assign(x=frame["step"] + 0.0, action=0, reward=-1.0, source="ward", terminated=frame["step"] == length - 1)
+    frame = frame.assign(
+        x=frame["step"] + 0.0, action=0, reward=-1.0, source="ward", terminated=frame["step"] == length - 1
+    )
     frame["next_x"] = frame["x"] + 1
     found = fit(frame, length, -0.5, state=["x"], expectile=1.0)
     assert found(np.arange(length)[:, None]) == pytest.approx(np.arange(length) - length)
@@ -205,7 +210,9 @@ def test_a_constant_reward_more_shifts_ceilings_by_the_steps_left(model):
     )
     frames = [watched(endless, name, seed=1) for name in ("ward", "clinic")]
     plain = fit([seen(frame) for frame in frames], **XY, settled=0.0)
-    more = fit([seen(frame.assign(reward=frame["reward"] + 0.5)) for frame in frames], reward_max=0.8, settled=0.0, **XY)
+    more = fit(
+        [seen(frame.assign(reward=frame["reward"] + 0.5)) for frame in frames], reward_max=0.8, settled=0.0, **XY
+    )
     for h in range(HORIZON):
         assert more(ALIVE, h) == pytest.approx(plain(ALIVE, h) + 0.5 * (HORIZON - h), abs=1e-5)
 
@@ -227,7 +234,9 @@ def test_equal_seeds_give_equal_bits_and_others_do_not(rows):
 
 
 def test_supports_are_ordered(rows):
-    anything, observed, after = (fit(rows, support=s)(ALIVE) for s in ("any", "observed", "observed-action"))
+    """With the largest value as w: the expectile of all rows can lie below that of an action's."""
+    supports = ("any", "observed", "observed-action")
+    anything, observed, after = (fit(rows, support=support, expectile=1.0)(ALIVE) for support in supports)
     assert (anything >= observed - 1e-6).all()
     assert (observed >= after - 1e-6).all()
     assert (anything > after + 0.01).any()
@@ -235,7 +244,7 @@ def test_supports_are_ordered(rows):
 
 def test_more_confounding_never_tightens_and_a_trial_never_loosens(rows, fitted):
     found = [fit(rows, confounding={"ward": gamma})(ALIVE) for gamma in (1.0, 2.0, 10.0)] + [fitted(ALIVE)]
-    for tighter, looser in zip(found, found[1:], strict=False):
+    for tighter, looser in itertools.pairwise(found):
         assert (tighter <= looser + 1e-6).all()
     assert (found[0] < found[-1] - 0.01).any()
 
@@ -267,11 +276,9 @@ def test_one_step_is_the_first_of_more(rows, fitted):
 
 
 def test_with_a_discount_and_no_horizon_values_are_those_of_a_long_one(rows):
-    endless = fit(rows, None, discount=0.8)
-    assert endless(ALIVE) == pytest.approx(fit(rows, 60, discount=0.8, settled=0.0)(ALIVE), abs=0.01)
+    endless = fit(rows, None, discount=0.9)
+    assert endless(ALIVE) == pytest.approx(fit(rows, 80, discount=0.9, settled=0.0)(ALIVE), abs=0.01)
     assert (endless(ALIVE, 7) == endless(ALIVE)).all()
-    slow = fit(rows, None, discount=0.98)
-    assert slow(ALIVE) == pytest.approx(fit(rows, 400, discount=0.98, settled=0.0)(ALIVE), abs=0.05)
 
 
 def test_potentials_are_the_values(fitted):
@@ -290,7 +297,7 @@ def test_inadmissible_actions_do_not_count(logs):
     frames = [frame.assign(step=0, episode=range(len(frame))) for frame in frames]
     free = fit(frames, **options)
     only = fit(frames, mask=lambda seen: np.tile([True, False], (len(seen), 1)), **options)
-    assert (free(ALIVE) == pytest.approx(0.3 * HORIZON))  # the untried action may do anything
+    assert free(ALIVE) == pytest.approx(0.3 * HORIZON)  # the untried action may do anything
     assert (only(ALIVE) < 0.3 * HORIZON - 0.01).any()
 
 
@@ -314,16 +321,15 @@ def interrupted(call):
 
 def test_a_fit_that_is_interrupted_anywhere_goes_on_to_the_same_bits(rows, tmp_path):
     options = {"members": 2, "held_out": 0.1, "leaf": 60}
-    expected, folder, stops = fit(rows, **options), tmp_path / "fit", 0
-    while True:
+    expected, folder, found = fit(rows, **options), tmp_path / "fit", None
+    for call in range(20):  # each attempt comes further than the last
         try:
-            found = fit(rows, **options, folder=folder, progress=interrupted(3))
-            break
+            found = fit(rows, **options, folder=folder, progress=interrupted(call))
         except Stop:
-            stops += 1
             assert (folder / "settings.json").exists()
-            assert stops < 50
-    assert stops > 3
+        else:
+            break
+    assert call > 3
     for h in range(HORIZON):
         assert (found(ALIVE, h) == expected(ALIVE, h)).all()
     assert found.diagnostics.as_plain() == expected.diagnostics.as_plain()
@@ -609,8 +615,12 @@ def test_ceilings_of_the_windy_field_are_near_the_optimum_and_seldom_below():
     """Distance to the optimum, and share more than .02 below it: loose limits around what was measured."""
     world = cs.load_world("windy-field")
     logs = [world.collect(name, 10_000, seed=0) for name in world.demonstrators]
-    found = cs.fit_ceilings(logs, horizon=world.horizon, reward_max=-0.1, members=1, **XY)
-    best = world.optimum(6)
-    points = best.points
-    gap = found(points) - best.values[0]
-    print(np.abs(gap).mean(), (gap < -0.02).mean())
+    found = cs.fit_ceilings(logs, horizon=world.horizon, reward_max=-0.1, members=1, trees=4, **XY)
+    best = world.optimum(3)
+    gap = (found(best.points) - best.values[0])[~best.terminal]
+    print(
+        np.abs(gap).mean(),
+        (gap < -0.02).mean(),
+        np.abs(-0.1 - best.values[0][~best.terminal]).mean(),
+        found.is_beyond(best.points).mean(),
+    )

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize_scalar
 
-from causal_shaping.fitted import _forest as forest
-from causal_shaping.fitted import _kernels as kernels
+from causal_shaping.fitted import _forest as forest, _kernels as kernels
 
 pytest.importorskip("sklearn")
 
@@ -61,7 +60,8 @@ def test_few_targets_are_atoms_themselves_and_many_are_spanned():
     assert len(forest.atoms_of(np.zeros(0), 5)) == 2
     targets = np.random.default_rng(0).normal(size=1000)
     many = forest.atoms_of(targets, 20)
-    assert len(many) <= 20 + 2 and (np.diff(many) > 0).all()
+    assert len(many) <= 20 + 2
+    assert (np.diff(many) > 0).all()
     assert (many[0], many[-1]) == (targets.min(), targets.max())
 
 
@@ -106,7 +106,8 @@ def test_leaves_are_those_of_a_recursive_walk(grown):
 def test_leaves_hold_as_many_rows_as_they_must(grown):
     seen, _, trees, means = grown
     sizes = np.bincount(forest.leaves_of(trees, seen).ravel(), minlength=len(means))
-    assert sizes.min() >= 4 and sizes.sum() == 3 * len(seen)
+    assert sizes.min() >= 4
+    assert sizes.sum() == 3 * len(seen)
 
 
 @pytest.mark.parametrize("least", [0, 1, 20, 150, 10_000])
@@ -237,7 +238,7 @@ def backed_up(masses, taken, best, atoms, rule, guess=False, admissible=None):
     """Values of the actions at one observation, and the excess."""
     found = np.empty((1, ACTIONS))
     mask = np.ones((1, ACTIONS), dtype=bool) if admissible is None else np.array([admissible])
-    worst = kernels.back_up_masses(masses[None], taken[None], best[None], atoms, rule, mask, guess, found)
+    worst = kernels.back_up_masses(masses[None], taken[None], best[None], np.zeros(1), atoms, rule, mask, guess, found)
     return found[0], worst
 
 
@@ -296,7 +297,15 @@ def test_the_bound_of_one_source_is_taken_where_it_is_less():
     found = np.empty((1, 1))
     rule = rule_of(confounding=np.full(2, np.inf))
     worst = kernels.back_up_masses(
-        masses[None], masses.sum(2)[None], np.full((1, 2, 1), 1.0), atoms, rule, np.ones((1, 1), bool), False, found
+        masses[None],
+        masses.sum(2)[None],
+        np.full((1, 2, 1), 1.0),
+        np.zeros(1),
+        atoms,
+        rule,
+        np.ones((1, 1), bool),
+        False,
+        found,
     )
     assert found[0, 0] == pytest.approx(0.1)
     assert worst == pytest.approx(0.4)
@@ -310,7 +319,9 @@ def test_masses_above_one_are_scaled():
     found = np.empty((1, 2))
     rule = rule_of(confounding=np.full(2, np.inf), untried=5.0, vacuous=5.0)
     best, mask = np.full((1, 2, 1), 5.0), np.ones((1, 2), bool)
-    worst = kernels.back_up_masses(masses[None], masses.sum(2)[None], best, atoms, rule, mask, False, found)
+    worst = kernels.back_up_masses(
+        masses[None], masses.sum(2)[None], best, np.zeros(1), atoms, rule, mask, False, found
+    )
     assert found[0, 0] == pytest.approx(0.0)  # 0.6 and 0.6, scaled to halves of 1 and -1
     assert worst == pytest.approx(0.2)
 
@@ -352,7 +363,8 @@ def test_an_action_that_is_not_admissible_has_no_value():
     found, _ = backed_up(
         masses, taken, np.ones((SOURCES, 1)), np.linspace(0, 1, ATOMS), rule_of(), False, [True, False]
     )
-    assert found[0] > kernels.NOTHING and found[1] == kernels.NOTHING
+    assert found[0] > kernels.NOTHING
+    assert found[1] == kernels.NOTHING
 
 
 def test_best_guesses_are_proven_mass_and_what_own_shares_leave():
@@ -436,7 +448,8 @@ def test_reach_of_many_coordinates_looks_at_a_projection():
     seen = rng.normal(size=(500, 100)).astype(np.float32)
     reach = forest.Reach.fit(seen, seen[:0], seed=0)
     assert reach.projection.shape == (100, forest.PROJECTED)
-    assert not reach.excludes(seen).any() and math.isnan(reach.missed)
+    assert not reach.excludes(seen).any()
+    assert math.isnan(reach.missed)
     assert reach.excludes(40 + seen).all()
 
 

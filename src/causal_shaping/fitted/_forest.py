@@ -348,7 +348,8 @@ class Reach:
 
 def flat(observations: npt.NDArray[Any]) -> Real:
     """Return observations as rows of numbers."""
-    return np.ascontiguousarray(observations, dtype=np.float32).reshape(len(observations), -1)
+    numbers = math.prod(observations.shape[1:])
+    return np.ascontiguousarray(observations, dtype=np.float32).reshape(len(observations), numbers)
 
 
 def _named(trees: Trees) -> dict[str, npt.NDArray[Any]]:

@@ -505,6 +505,7 @@ def back_up_masses(
     masses: FloatArray,
     taken: FloatArray,
     best: FloatArray,
+    before: FloatArray,
     atoms: FloatArray,
     rule: Rule,
     admissible: BoolArray,
@@ -514,7 +515,7 @@ def back_up_masses(
     """Do what `back_up` does for shares that a network gives: `masses` [observations, sources, actions, atoms].
 
     `taken` [observations, sources, actions], shares, unknown outcomes included; `best` [observations, sources, actions
-    or 1].
+    or 1]; `before` [observations].
     """
     sources, actions = masses.shape[1:3]
     around = nothing_around(sources, actions, len(atoms), best.shape[2])
@@ -535,7 +536,7 @@ def back_up_masses(
                 around.known[i, x], around.worth[i, x] = share, worth
                 around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
         mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(around, 0.0, atoms, rule, mask, guess, q_values[k]))
+        worst = max(worst, values_at(around, before[k], atoms, rule, mask, guess, q_values[k]))
     return worst
 
 

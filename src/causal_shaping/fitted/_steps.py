@@ -125,8 +125,7 @@ def sweep(
     if begun is not None:
         values, found, q_values = begun["values"].copy(), list(begun["found"]), begun["q_values"].copy()
         left, worst, done = int(begun["left"]), float(begun["worst"]), bool(begun["done"])
-        if not done:  # otherwise there may be no estimator
-            estimator.restore({name[6:]: array for name, array in begun.items() if name.startswith("state_")})
+        estimator.restore({name[6:]: array for name, array in begun.items() if name.startswith("state_")})
     targets = np.zeros(len(rows))
     if done:
         targets = begun["targets"] if begun is not None else targets

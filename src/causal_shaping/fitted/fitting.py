@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from causal_shaping.fitted._torch import Body, Processes, together
 from causal_shaping.fitted.diagnostics import diagnostics_of, share_left
 from causal_shaping.fitted.results import FittedCeilings, FittedFloors
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import claim_run_folder, replacing
+from causal_shaping.io.files import READING, claim_run_folder, read_arrays, replacing
 from causal_shaping.logs.counting import Item
 from causal_shaping.logs.transitions import read_transitions
 
@@ -89,8 +88,8 @@ def fit_ceilings(
 ) -> FittedCeilings:
     """Fit ceilings of the optimal value to logs whose states are vectors of real numbers, or images.
 
-    Needs the extra `fitted`, and for networks also `deep`. A GPU is used if there is one; under torchrun processes share
-    the work, and each gets the whole result.
+    Needs the extra `fitted`, and for networks also `deep`. A GPU is used if there is one; under torchrun processes
+    share the work, and each gets the whole result: that of one, but for rounding.
 
     An estimator per source maps an observation to shares P_i(x, z | s) of (action, value): the value is the reward plus
     the ceiling of the next state, split between neighbouring atoms so that its mean stays. Then
@@ -120,9 +119,10 @@ def fit_ceilings(
         trees: trees in a forest.
         leaf: rows in a leaf, of all sources. Fewer fit finer and noisier; 1 makes each distinct observation its own
             cell, as in a table. By default 60; a forest takes 1 where observations repeat so often on average.
-        network: layers of your own, in place of fully connected ones for vectors and convolutions for images: a callable
-            that takes the shape of one input, and the number of features to return, and gives a `torch.nn.Module`. Its
-            inputs are normalised coordinates [n, coordinates], or images [n, channels, rows, columns].
+        network: layers of your own, in place of fully connected ones for vectors and convolutions for images: a
+            callable that takes the shape of one input, and the number of features to return, and gives a
+            `torch.nn.Module`. Its inputs are normalised coordinates [n, coordinates], or images [n, channels, rows,
+            columns].
         hidden: features of each layer of a network.
         layers: fully connected layers of a network, before the heads of each source.
         first_gradient_steps: gradient steps (Adam) of a network's first fit.
@@ -348,7 +348,8 @@ def _result(
             add("q_values", settings.side * np.quantile(q_values, settings.quantile, axis=0).T)
             add("spread", stacked[:, -1].std(axis=0)[None])
     table = np.concatenate(columns).T
-    table = np.where(np.isnan(table), np.nanmin(table, axis=0), table)  # actions that are not admissible there
+    lowest = np.fmin.reduce(table, axis=0)  # for actions that are not admissible there
+    table = np.where(np.isnan(table), np.where(np.isnan(lowest), np.nanmin(table), lowest), table)
     seen = rows.observations[some]
     seed = int(np.random.default_rng([settings.seed, 4]).integers(2**31))
     surface: Surface | NetworkSurface
@@ -412,9 +413,8 @@ class _Folder:
         if self.path is None or not (self.path / f"{name}.npz").exists():
             return None
         try:
-            with np.load(self.path / f"{name}.npz", allow_pickle=False) as held:
-                return dict(held)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            return read_arrays(self.path / f"{name}.npz")
+        except READING as error:
             raise FileError(
                 f"{self.path / name}.npz cannot be read: {error}. Remove it to begin that part anew."
             ) from error

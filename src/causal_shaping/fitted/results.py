@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from causal_shaping.fitted._forest import Reach, Surface
 from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import replacing, write_text
+from causal_shaping.io.files import READING, read_arrays, replacing, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -256,12 +255,11 @@ class FittedCeilings(Result):
         """Return what `save` wrote, checked against its checksum."""
         folder = Path(path)
         try:
-            held = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-            with np.load(folder / ARRAYS, allow_pickle=False) as file:
-                arrays = dict(file)
+            held = dict(json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")))
+            arrays = read_arrays(folder / ARRAYS)
             if held.get("network"):
                 arrays |= load_network(folder / NETWORK)
-        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        except READING as error:
             raise FileError(f"{folder} holds no complete fit: {error}.") from error
         if held.get("kind") != f"fitted {cls.WHAT}":
             raise FileError(f"{folder} holds {held.get('kind')}, not fitted {cls.WHAT}.")
