@@ -105,7 +105,7 @@ def write_table(path: str | os.PathLike[str], table: Any) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an .npz file by name, without unpickling anything; a damaged file raises one of `READING`."""
+    """Return the arrays of an .npz file by name, unpickling nothing; a damaged file raises one of `READING`."""
     with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
         return dict(held)
 
