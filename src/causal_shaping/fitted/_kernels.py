@@ -393,7 +393,7 @@ def bound_action(around: Around, x: int, before: float, atoms: FloatArray, rule:
 @njit(inline="always")
 def _caps(around: Around, i: int, x: int, rule: Rule) -> bool:
     """Return whether a source caps the mass of outcomes: its confounding is finite, and it took the action."""
-    return rule.confounding[i] != np.inf and around.taken[i, x] > rule.rarest_action
+    return bool(rule.confounding[i] != np.inf and around.taken[i, x] > rule.rarest_action)
 
 
 @njit()
@@ -431,8 +431,8 @@ def guess_action(around: Around, x: int, atoms: FloatArray) -> float:
         rest += residual
         worth += residual * atoms[z]
     if proven >= 1 or rest <= 0:
-        return value / proven
-    return value + (1 - proven) * worth / rest
+        return float(value / proven)
+    return float(value + (1 - proven) * worth / rest)
 
 
 @njit()
