@@ -57,10 +57,11 @@ def main(given, found):
         allow_heuristic=True,
         seed=0,
     )
-    columns = (held[name] for name in ("states", "actions", "rewards", "next_states", "terminated"))
+    states, next_states = (held[name].astype(np.float64) for name in ("states", "next_states"))
+    columns = (states, held["actions"], held["rewards"], next_states, held["terminated"])
     agent.fit(
         [
-            FeatureTransition(state=s.astype(float), action=int(x), reward=float(r), next_state=n.astype(float), done=bool(d))
+            FeatureTransition(state=s, action=int(x), reward=float(r), next_state=n, done=bool(d))
             for s, x, r, n, d in zip(*columns, strict=True)
         ]
     )

@@ -10,15 +10,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from field import rivals
-from field.cases import CASES, Study, available, logged, optimum_of
-from field.measure import cpu_seconds
-from field.parts import WORK, Figures
 
 import causal_shaping as cs
 from causal_shaping.data.arrays import FloatArray
@@ -28,21 +24,25 @@ from causal_shaping.fitted._forest import Surface
 from causal_shaping.learners.intervals import bootstrap_interval, interquartile_mean
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import pick_rows
+from field import rivals
+from field.cases import CASES, Study, available, logged, optimum_of
+from field.measure import cpu_seconds
+from field.parts import WORK, Figures
 
 VERSION = 1
-STEPS, EVERY, EPISODES, EVALUATION_SEED = 30_000, 3_000, 20, 12_345
-COPIES = 4
+STEPS, EVERY, EPISODES, EVALUATION_SEED = 30_000, 1_500, 20, 12_345
+COPIES = 8
 SETTINGS: dict[str, Any] = {
     "learning_rate": 1e-3,
     "buffer_size": 30_000,
     "learning_starts": 500,
-    "batch_size": 64,
-    "train_freq": 1,
-    "gradient_steps": 2,  # for COPIES steps
+    "batch_size": 128,
+    "train_freq": 1,  # of all copies
+    "gradient_steps": 1,
     "target_update_interval": 500,
     "exploration_fraction": 0.2,
     "exploration_final_eps": 0.05,
-    "policy_kwargs": {"net_arch": [64, 64]},
+    "policy_kwargs": {"net_arch": [64, 64], "optimizer_kwargs": {"fused": True}},
 }
 KEPT_AT = 20_000
 """Observations at which a potential that is not the library's is kept."""
@@ -87,7 +87,7 @@ def kept(study: Study, values: Callable[[npt.NDArray[np.float32]], FloatArray]) 
     return Kept(shape=study.rows.shape, discount=study.discount, origin="another method", surface=surface)
 
 
-@lru_cache(maxsize=None)
+@cache
 def logs_of(case: str, logs: str) -> tuple[ContinuousWorld, Transitions]:
     """Return a world, and the logs of a set of its demonstrators."""
     world = CASES[case].load()
@@ -101,7 +101,7 @@ def _study(case: str, logs: str) -> Study:
     return Study(case, rows, *limits, nowhere, np.zeros(0), CASES[case].discount, CASES[case].members, world)
 
 
-@lru_cache(maxsize=None)
+@cache
 def fitted_to(case: str, logs: str) -> cs.FittedCeilings:
     """Return the fit to a set of logs, from its folder if it is there."""
     folder = WORK / f"{case}, {logs}".replace(", ", "-").replace(" ", "-")
@@ -112,7 +112,7 @@ def fitted_to(case: str, logs: str) -> cs.FittedCeilings:
     return cs.FittedCeilings.load(folder)
 
 
-@lru_cache(maxsize=None)
+@cache
 def potential_of(case: str, logs: str, arm: str) -> ObservationPotential:
     """Return the potential of an arm."""
     if arm in ("ceiling", "best guess"):
@@ -193,7 +193,7 @@ def episodes(world: ContinuousWorld, act: Callable[[Any], Any], count: int) -> F
     return returns
 
 
-@lru_cache(maxsize=None)
+@cache
 def scale(case: str) -> tuple[float, float]:
     """Return what acting at random and acting optimally earn in the episodes of the evaluation: 0 and 1 of a score."""
     world, rng, optimum = CASES[case].load(), np.random.default_rng(0), optimum_of(case)
@@ -228,7 +228,10 @@ def tables(done: dict[str, Figures]) -> list[str]:
         scores = {key: _score(key[0], measure(runs)) for key, runs in found.items()}
         fewest, most = min(map(len, scores.values()), default=0), max(map(len, scores.values()), default=0)
         seeds = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-        lines += [f"{title}, as a score: 0 is acting at random, 1 the optimum. {seeds} seeds; interquartile mean (95%).", ""]
+        lines += [
+            f"{title}, as a score: 0 is acting at random, 1 the optimum. {seeds} seeds; interquartile mean (95%).",
+            "",
+        ]
         lines += ["| | logs | " + " | ".join([*cases, "all worlds"]) + " |", "|---|---|" + "---|" * (len(cases) + 1)]
         for logs, arm in [("none", WITHOUT), *((logs, arm) for logs in ("good", "bad") for arm in ARMS)]:
             own = [scores.get((case, logs, arm)) for case in cases]

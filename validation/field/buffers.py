@@ -31,7 +31,7 @@ class HalfLogged(ReplayBuffer):
         import torch
 
         own = super().sample(batch_size - batch_size // 2, env)
-        some = np.random.randint(len(self._logged[0]), size=batch_size // 2)
+        some = np.random.randint(len(self._logged[0]), size=batch_size // 2)  # noqa: NPY002, the stream that SB3 seeds
         logged = (self.to_torch(column[some]) for column in self._logged)
         names = ("observations", "actions", "next_observations", "dones", "rewards")
         return ReplayBufferSamples(

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from field.cases import Study
 
 import causal_shaping as cs
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.logs.transitions import read_transitions
+from field.cases import Study
 
 ROWS = 100_000
 COIN_CASES = {"coins once, hard": "lavacross-hard", "coins once, maze": "lavacross-maze"}

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+
 from field.cases import CASES, LEAST_BELOW, Study, logged, optimum_of
 from field.measure import compare
 from field.parts import Figures
@@ -27,9 +28,7 @@ def parts() -> list[str]:
 
 def run_part(part: str) -> Figures:
     """Return the figures of a fit, from a process of its own: memory is the most that it ever held."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "field.growth", part], capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run([sys.executable, "-m", "field.growth", part], capture_output=True, text=True, check=False)
     if ran.returncode:
         raise RuntimeError(ran.stderr[-2_000:])
     return dict(json.loads(ran.stdout.splitlines()[-1]))

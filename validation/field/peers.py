@@ -8,10 +8,10 @@ import venv
 from pathlib import Path
 
 import numpy as np
-from field.cases import Study
-from field.parts import WORK
 
 from causal_shaping.data.arrays import FloatArray
+from field.cases import Study
+from field.parts import WORK
 
 PACKAGES = {"causalrl": ["causalrl==3.0.0", "scikit-learn"]}
 ROWS = 30_000
@@ -47,9 +47,7 @@ def causalrl(study: Study) -> tuple[FloatArray, float]:
         given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
         np.savez(given, **arrays, **about)
         script = Path(__file__).with_name("_causalrl.py")
-        ran = subprocess.run(
-            [python_of("causalrl"), script, given, found], capture_output=True, text=True, check=False
-        )
+        ran = subprocess.run([python_of("causalrl"), script, given, found], capture_output=True, text=True, check=False)
         if ran.returncode:
             raise RuntimeError(f"causalrl failed: {ran.stderr[-2_000:]}")
         with np.load(found) as held:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from field.cases import Study
 
 import causal_shaping as cs
 from causal_shaping._compile import njit
@@ -25,6 +24,7 @@ from causal_shaping.fitted._forest import Partition
 from causal_shaping.fitted._kernels import NOTHING, Around, Rule, Tally
 from causal_shaping.fitted._steps import sweep
 from causal_shaping.fitted.settings import Settings
+from field.cases import Study
 
 JOINT, SOURCE, PAPER, NAIVE = range(4)
 
@@ -167,8 +167,8 @@ def sequel(study: Study, points: npt.NDArray[np.float32] | None = None, seed: in
     """Return values of a network: r + discount * V(s') where the behaviour acts so, else the best of the batch.
 
     The target of a row is pi(x | s) (r + discount V(s')) + (1 - pi(x | s)) b: pi is the behaviour's density, a network
-    fitted to the logged actions of all sources, and b the best r + discount V(s') of the batch. There is no maximum over
-    actions. As many rounds as an episode has steps, each from the network of the round before.
+    fitted to the logged actions of all sources, and b the best r + discount V(s') of the batch. No maximum over
+    actions is taken. As many rounds as an episode has steps, each from the network of the round before.
     """
     import torch
 
