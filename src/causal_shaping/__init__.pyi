@@ -19,6 +19,7 @@ from causal_shaping.data import (
     ObservationPotential as ObservationPotential,
     Potential as Potential,
     Space as Space,
+    Transitions as Transitions,
 )
 from causal_shaping.diagnose import (
     Contradiction as Contradiction,
@@ -72,7 +73,13 @@ from causal_shaping.learners import (
     train as train,
     train_seeds as train_seeds,
 )
-from causal_shaping.logs import LogTable as LogTable, count as count, open_logs as open_logs, read_logs as read_logs
+from causal_shaping.logs import (
+    LogTable as LogTable,
+    count as count,
+    open_logs as open_logs,
+    read_logs as read_logs,
+    read_transitions as read_transitions,
+)
 from causal_shaping.models import TabularCMDP as TabularCMDP, Values as Values
 from causal_shaping.shaping import (
     CeilingEvidence as CeilingEvidence,

@@ -25,6 +25,8 @@ CONTINUOUS_ENVIRONMENTS = {
     world: f"{NAMESPACE}/{name}-v{VERSION}"
     for world, name in {
         "windy-field": "WindyField",
+        "cart-pole": "CartPole",
+        "mountain-car": "MountainCar",
     }.items()
 }
 """The same for worlds whose states cannot be listed."""

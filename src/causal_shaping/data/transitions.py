@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,27 @@ class Transitions:
             raise UnknownNameError(f"There is no source {source!r}. The sources are {', '.join(self.sources)}.")
         position = self.sources.index(source)
         return slice(*(int(end) for end in np.searchsorted(self.source, [position, position + 1])))
+
+    def take(self, chosen: BoolArray, also: LongArray) -> tuple[Transitions, LongArray]:
+        """Return some of the rows, in memory, with the observations that they need and others by number.
+
+        Args:
+            chosen: bool [rows]; whole episodes.
+            also: further observations to keep, by number.
+
+        Returns:
+            The rows, and where the further observations stand there.
+        """
+        state, follows = np.asarray(self.state[chosen]), np.asarray(self.next_state[chosen])
+        known = follows != UNKNOWN
+        numbers = np.unique(np.concatenate([state, follows[known], also]))
+        follows[known] = np.searchsorted(numbers, follows[known])
+        columns = {name: np.asarray(getattr(self, name)[chosen]) for name in ROWS}
+        columns |= {"state": np.searchsorted(numbers, state), "next_state": follows}
+        columns["episode"] = np.unique(columns["episode"], return_inverse=True)[1]
+        seen, mask = np.asarray(self.observations[numbers]), None if self.mask is None else self.mask[numbers]
+        taken = replace(self, observations=seen, mask=mask, files=None, **columns)
+        return taken, np.searchsorted(numbers, also)
 
     @property
     def nbytes(self) -> int:

@@ -55,33 +55,32 @@ def grow(observations: Real, outcomes: FloatArray, trees: int, leaf: int, seed: 
 
     forest = ExtraTreesRegressor(trees, min_samples_leaf=leaf, random_state=seed, n_jobs=1)
     forest.fit(observations, outcomes if outcomes.shape[1] > 1 else outcomes[:, 0])
-    parts: list[dict[str, Any]] = []
-    nodes, leaves = 0, 0
-    for tree in (one.tree_ for one in forest.estimators_):
+    grown = [one.tree_ for one in forest.estimators_]
+    nodes = np.empty(sum(tree.node_count for tree in grown), dtype=kernels.NODE)
+    means: list[FloatArray] = []
+    begin, leaves = trees, 0
+    for root, tree in enumerate(grown):
+        place = np.append(root, begin + np.arange(tree.node_count - 1))  # of its nodes: all roots come first
         is_leaf = tree.children_left < 0
-        number = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, -1)
-        parts.append(
-            {
-                "feature": np.where(is_leaf, -1, tree.feature),
-                "threshold": tree.threshold,
-                "left": tree.children_left + nodes,
-                "right": tree.children_right + nodes,
-                "leaf": number,
-                "root": [nodes],
-                "value": tree.value[is_leaf, :, 0],
-            }
-        )
-        nodes, leaves = nodes + tree.node_count, leaves + int(is_leaf.sum())
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    value = joined.pop("value")
-    kept = {name: array if name == "threshold" else array.astype(np.int32) for name, array in joined.items()}
-    return Trees(**kept), value
+        nodes["feature"][place] = np.where(is_leaf, -1, tree.feature)
+        nodes["threshold"][place] = _not_above(tree.threshold)
+        nodes["left"][place] = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, place[tree.children_left])
+        nodes["right"][place] = np.where(is_leaf, -1, place[tree.children_right])
+        means.append(tree.value[is_leaf, :, 0])
+        begin, leaves = begin + tree.node_count - 1, leaves + len(means[-1])
+    return Trees(nodes, trees), np.concatenate(means)
+
+
+def _not_above(thresholds: FloatArray) -> Real:
+    """Return the largest single-precision numbers that are not above: the same observations are at most these."""
+    near = thresholds.astype(np.float32)
+    return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 def leaves_of(trees: Trees, observations: npt.NDArray[Any]) -> IntArray:
     """Return the leaf of each observation in each tree, int32 [observations, trees]."""
-    found = np.empty((len(observations), len(trees.root)), dtype=np.int32)
-    kernels.find_leaves(trees, flat(observations), found)
+    found = np.empty((len(observations), trees.count), dtype=np.int32)
+    kernels.find_leaves(trees.nodes, flat(observations), found)
     return found
 
 
@@ -139,12 +138,12 @@ class Partition:
         share = len(some) / max(int(np.count_nonzero(weight > 0)), 1)
         leaf = max(1, round(settings.leaf * share))
         seen = flat(rows.observations[rows.state[some]])
-        self.trees, _ = grow(seen, outcomes_of(rows, some), settings.trees, leaf, int(rng.integers(2**31)))
+        self.trees, means = grow(seen, outcomes_of(rows, some), settings.trees, leaf, int(rng.integers(2**31)))
         self.rows, self.weight, self.settings = rows, weight, settings
         self.leaves = leaves_of(self.trees, rows.observations)
         own = self.leaves[rows.state].T
         self._order = np.argsort(own, axis=1, kind="stable").astype(np.int32).ravel()
-        sizes = np.bincount(own.ravel(), minlength=int(np.max(self.trees.leaf)) + 1)
+        sizes = np.bincount(own.ravel(), minlength=len(means))
         self._bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
         self._known = (rows.next_state >= 0) | rows.terminated
         self._shown: Tally | None = None
@@ -215,10 +214,14 @@ class Surface:
     def at(self, observations: npt.NDArray[Any], column: npt.ArrayLike) -> FloatArray:
         """Return a column, or one for each observation."""
         seen = flat(observations)
-        columns = np.ascontiguousarray(np.broadcast_to(np.asarray(column, dtype=np.int64), len(seen)))
-        found = np.empty(len(seen))
-        kernels.leaf_means(self.trees, self.means, seen, columns, found)
+        columns, found = np.empty(len(seen), dtype=np.int64), np.empty(len(seen))
+        columns[:] = column
+        kernels.leaf_means(*self.trees, self.means, seen, columns, found)
         return found
+
+    def at_one(self, observation: Real, column: int) -> float:
+        """Return a column at one observation, given as a row of numbers."""
+        return kernels.leaf_mean(*self.trees, self.means, observation, column)  # type: ignore[no-any-return]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as arrays by name."""
@@ -239,15 +242,13 @@ class Reach:
 
     Attributes:
         trees: where to find an observation's leaves.
-        low: float32 [leaves, coordinates], the corner of the box.
-        high: the other corner.
+        boxes: float32 [leaves, coordinates, 2], the least and the most of each coordinate in the box.
         missed: the share of held-out logged observations that it takes for beyond the logs; NaN without any.
         projection: float32 [numbers, coordinates], where observations have too many numbers to look at each; else None.
     """
 
     trees: Trees
-    low: Real
-    high: Real
+    boxes: Real
     missed: float = math.nan
     projection: Real | None = None
 
@@ -270,7 +271,7 @@ class Reach:
             np.maximum.at(high, leaves, seen)
         for margin in MARGINS:
             wide = margin * (high - low)
-            made = cls(trees, low - wide, high + wide, projection=projection)
+            made = cls(trees, np.stack([low - wide, high + wide], axis=-1), projection=projection)
             missed = float(made.excludes(held_out).mean()) if len(held_out) else math.nan
             if not missed > FEW:
                 break
@@ -282,19 +283,23 @@ class Reach:
         if self.projection is not None:
             seen = seen @ self.projection
         inside = np.empty(len(seen))
-        kernels.shares_inside(self.trees, self.low, self.high, seen, inside)
+        kernels.shares_inside(*self.trees, self.boxes, seen, inside)
         return inside < INSIDE
+
+    def excludes_one(self, observation: Real) -> bool:
+        """Return whether one observation, given as a row of numbers, lies beyond the logs."""
+        seen = observation if self.projection is None else observation @ self.projection
+        return kernels.share_inside(*self.trees, self.boxes, seen) < INSIDE  # type: ignore[no-any-return]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as arrays by name."""
-        own = {"low": self.low, "high": self.high, "missed": np.array(self.missed)}
+        own = {"boxes": self.boxes, "missed": np.array(self.missed)}
         return _named(self.trees) | own | ({} if self.projection is None else {"projection": self.projection})
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """Return what `arrays` gave."""
-        kept = (arrays["low"], arrays["high"], float(arrays["missed"]), arrays.get("projection"))
-        return cls(_trees(arrays), *kept)
+        return cls(_trees(arrays), arrays["boxes"], float(arrays["missed"]), arrays.get("projection"))
 
 
 def flat(observations: npt.NDArray[Any]) -> Real:
@@ -303,8 +308,8 @@ def flat(observations: npt.NDArray[Any]) -> Real:
 
 
 def _named(trees: Trees) -> dict[str, npt.NDArray[Any]]:
-    return {f"tree_{name}": array for name, array in trees._asdict().items()}
+    return {"nodes": trees.nodes, "trees": np.array(trees.count)}
 
 
 def _trees(arrays: Mapping[str, npt.NDArray[Any]]) -> Trees:
-    return Trees(**{name: np.asarray(arrays[f"tree_{name}"]) for name in Trees._fields})
+    return Trees(arrays["nodes"], int(arrays["trees"]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -21,23 +22,23 @@ ROUNDS = 40
 ROUNDING = 1e-9
 """An expectile is found when a step changes it by less than this share of its size."""
 
+NODE = np.dtype([("feature", np.int32), ("threshold", np.float32), ("left", np.int32), ("right", np.int32)])
+"""A node: to the left if the coordinate `feature` is at most the threshold. In a leaf, `feature` is -1 and `left` the
+leaf's number among those of all trees."""
+
 
 class Trees(NamedTuple):
-    """Several trees, node after node."""
+    """Several trees. Kernels take its parts: to pass a tuple to compiled code takes longer than to walk the trees."""
 
-    feature: IntArray  # [nodes], -1 in a leaf
-    threshold: FloatArray  # [nodes]: to the left if the coordinate is at most this
-    left: IntArray  # [nodes]
-    right: IntArray  # [nodes]
-    leaf: IntArray  # [nodes], the number of a leaf among those of all trees, -1 elsewhere
-    root: IntArray  # [trees]
+    nodes: npt.NDArray[np.void]  # NODE [nodes]: the roots first
+    count: int  # of the trees
 
 
 class Tally(NamedTuple):
     """What the rows of each leaf show; the cells of a leaf that hold any mass stand one after another."""
 
     first: LongArray  # [leaves + 1], the first entry of a leaf
-    cell: IntArray  # [entries], (source * actions + action) * atoms + atom
+    cell: npt.NDArray[np.uint32]  # [entries], (source * actions + action) * atoms + atom
     mass: FloatArray  # [entries], rows
     rows: FloatArray  # [leaves, sources]
     taken: FloatArray  # [leaves, sources, actions], rows; those of unknown outcome included
@@ -59,20 +60,27 @@ class Rule(NamedTuple):
 
 
 @njit(inline="always")
-def _leaf(trees: Trees, t: int, observation: FloatArray) -> int:
-    node = trees.root[t]
-    while trees.feature[node] >= 0:
-        below = observation[trees.feature[node]] <= trees.threshold[node]
-        node = trees.left[node] if below else trees.right[node]
-    return int(trees.leaf[node])
+def _walk(nodes: npt.NDArray[np.void], observation: FloatArray, found: IntArray) -> None:
+    """Write the leaf of an observation in each tree, side by side: the processor need not wait for one tree's node."""
+    for t in range(len(found)):
+        found[t] = t
+    walking = True
+    while walking:
+        walking = False
+        for t in range(len(found)):
+            node = nodes[found[t]]
+            if node.feature >= 0:
+                found[t] = node.left if observation[node.feature] <= node.threshold else node.right
+                walking = True
+    for t in range(len(found)):
+        found[t] = nodes[found[t]].left
 
 
 @njit()
-def find_leaves(trees: Trees, observations: FloatArray, found: IntArray) -> None:
+def find_leaves(nodes: npt.NDArray[np.void], observations: FloatArray, found: IntArray) -> None:
     """Write the leaf of each observation in each tree: `found` [observations, trees]."""
     for k in range(len(observations)):
-        for t in range(len(trees.root)):
-            found[k, t] = _leaf(trees, t, observations[k])
+        _walk(nodes, observations[k], found[k])
 
 
 @njit()
@@ -194,7 +202,7 @@ def tally(
         room += min(2 * size, cells)
         largest = max(largest, size)
     first = np.zeros(leaves + 1, dtype=np.int64)
-    cell = np.empty(room, dtype=np.int32)
+    cell = np.empty(room, dtype=np.uint32)  # an index without a sign needs no check
     mass = np.empty(room, dtype=np.float64)
     rows = np.zeros((leaves, sources))
     taken, sure = np.zeros((leaves, sources, actions)), np.zeros((leaves, sources, actions))
@@ -293,10 +301,11 @@ def _prove(around: Around, x: int, atoms: FloatArray) -> tuple[float, float]:
     most = around.most
     most[:] = 0.0
     for i in range(len(around.taken)):
-        masses, share = around.masses[i, x], around.unit[i] * around.scale[i, x]
+        share = around.unit[i] * around.scale[i, x]
         if around.known[i, x] > 0:
             for z in range(len(atoms)):
-                most[z] = max(most[z], masses[z] * share)
+                mass = around.masses[i, x, z] * share
+                most[z] = mass if mass > most[z] else most[z]  # unlike max(), several numbers at once
     total, value = 0.0, 0.0
     for z in range(len(atoms)):
         total += most[z]
@@ -465,28 +474,52 @@ def back_up_masses(
 
 
 @njit()
-def leaf_means(
-    trees: Trees, values: FloatArray, observations: FloatArray, column: LongArray, found: FloatArray
-) -> None:
-    """Write for each observation the mean over trees of one column of its leaf's values, [leaves, columns]."""
-    for k in range(len(observations)):
-        total = 0.0
-        for t in range(len(trees.root)):
-            total += values[_leaf(trees, t, observations[k]), column[k]]
-        found[k] = total / len(trees.root)
+def leaf_mean(
+    nodes: npt.NDArray[np.void], trees: int, values: FloatArray, observation: FloatArray, column: int
+) -> float:
+    """Return the mean over trees of one column of an observation's leaf, from `values` [leaves, columns]."""
+    leaves = np.empty(trees, dtype=np.int32)
+    _walk(nodes, observation, leaves)
+    total = 0.0
+    for leaf in leaves:
+        total += values[leaf, column]
+    return total / trees
 
 
 @njit()
-def shares_inside(trees: Trees, low: FloatArray, high: FloatArray, observations: FloatArray, found: FloatArray) -> None:
-    """Write for each observation the share of trees whose leaf's box, [leaves, coordinates], holds it."""
+def leaf_means(
+    nodes: npt.NDArray[np.void],
+    trees: int,
+    values: FloatArray,
+    observations: FloatArray,
+    column: LongArray,
+    found: FloatArray,
+) -> None:
+    """Write `leaf_mean` of each observation."""
     for k in range(len(observations)):
-        held = 0
-        for t in range(len(trees.root)):
-            leaf = _leaf(trees, t, observations[k])
-            within = True
-            for d in range(observations.shape[1]):
-                if not low[leaf, d] <= observations[k, d] <= high[leaf, d]:
-                    within = False
-                    break
-            held += within
-        found[k] = held / len(trees.root)
+        found[k] = leaf_mean(nodes, trees, values, observations[k], column[k])
+
+
+@njit()
+def share_inside(nodes: npt.NDArray[np.void], trees: int, boxes: FloatArray, observation: FloatArray) -> float:
+    """Return the share of trees whose leaf's box holds an observation; `boxes` [leaves, coordinates, 2]."""
+    leaves = np.empty(trees, dtype=np.int32)
+    _walk(nodes, observation, leaves)
+    held = 0
+    for leaf in leaves:
+        within = True
+        for d in range(len(observation)):
+            if not boxes[leaf, d, 0] <= observation[d] <= boxes[leaf, d, 1]:
+                within = False
+                break
+        held += within
+    return held / trees
+
+
+@njit()
+def shares_inside(
+    nodes: npt.NDArray[np.void], trees: int, boxes: FloatArray, observations: FloatArray, found: FloatArray
+) -> None:
+    """Write `share_inside` of each observation."""
+    for k in range(len(observations)):
+        found[k] = share_inside(nodes, trees, boxes, observations[k])

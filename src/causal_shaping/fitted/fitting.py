@@ -20,7 +20,9 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, checksu
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import FileError
 from causal_shaping.fitted._forest import Partition, Reach, Surface
-from causal_shaping.fitted._steps import Estimator, Swept, sweep
+from causal_shaping.fitted._held_out import Scores, score
+from causal_shaping.fitted._steps import Estimator, Swept, rule_of, sweep
+from causal_shaping.fitted.diagnostics import diagnostics_of, share_left
 from causal_shaping.fitted.results import FittedCeilings, FittedFloors
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import claim_run_folder, replacing
@@ -29,6 +31,9 @@ from causal_shaping.logs.transitions import read_transitions
 
 SURFACE_LEAF = 5
 """Distinct observations in a leaf of the surface that keeps the values; 1 where observations repeat."""
+
+HELD_OUT_ROWS = 20_000
+"""About so many held-out rows are looked at."""
 
 REPEATED = 0.5
 """Observations repeat, as those of a table do, if fewer than this share of them are distinct."""
@@ -50,6 +55,8 @@ def fit_ceilings(
     trees: int = 8,
     leaf: int = 60,
     sample: int = 100_000,
+    kept: int = 50_000,
+    most_rows: int = 1_000_000,
     members: int = 4,
     quantile: float = 0.75,
     held_out: float = 0.1,
@@ -88,9 +95,12 @@ def fit_ceilings(
         trees: trees in a forest.
         leaf: rows in a leaf, of all sources. Fewer fit finer and noisier; 1 makes each distinct observation its own
             cell, as in a table.
-        sample: rows that the structure of a tree is grown on, and observations at which values are kept.
-        members: forests or networks, each from its own seed and episodes drawn with replacement; 1 takes all episodes
-            as they are.
+        sample: rows that the structure of a tree is grown on.
+        kept: observations at which values are kept; values elsewhere are those around.
+        most_rows: rows that a member sees; of larger logs it sees some episodes, the same share of each source's. It
+            bounds memory, about 300 bytes a row, and time.
+        members: forests or networks, each from its own seed and a random half of the episodes of each source; a single
+            one sees all of them.
         quantile: the ceiling is this quantile of the members' ceilings.
         held_out: the share of each source's episodes that are kept for `diagnostics`.
         settled: a pass ends early when a step changes no value by more than this share of their range.
@@ -140,27 +150,36 @@ def _fit(kind: Any, chosen: dict[str, Any], given: dict[str, Any]) -> Any:
     settings = Settings(**chosen).checked(rows.sources)
     _check_rewards(rows, settings)
     held = _held_out(rows, settings)
-    some, repeated = _sample(rows, held, settings)
+    some, repeated = _kept(rows, held, settings)
     kept = _Folder(given["folder"], rows, settings)
     passes: dict[bool, list[Swept]] = {False: [], True: []}
-    kinds = (False, True) if settings.side > 0 else (False,)
-    total = settings.members * len(kinds)
-    for member in range(settings.members):
-        model: Estimator | None = None
-        for guess in kinds:
-            begin = 0.05 + 0.9 * (member * len(kinds) + guess) / total
-            name = f"member-{member}-{'guess' if guess else 'ceiling'}"
-            begun = kept.load(name)
-            if model is None and not (begun is not None and bool(begun["done"])):
-                model = _estimator(rows, _weights(rows, held, settings, member), settings, member)
-            what = f"Fitting {'best guesses' if guess else kind.WHAT}, {member + 1} of {settings.members}"
-            found = sweep(
-                model, rows, settings, some, guess, begun=begun, keep=kept.keeper(name),
-                progress=part_of(progress, begin, begin + 0.9 / total), what=what,
-            )  # fmt: skip
-            passes[guess].append(found)
+    # Best guesses take one member: they are means, and no bounds.
+    plan = [(member, guess) for member in range(settings.members) for guess in (False, True)[: 1 + (member == 0)]]
+    plan = plan if settings.side > 0 else [(member, guess) for member, guess in plan if not guess]
+    model: Estimator | None = None
+    for number, (member, guess) in enumerate(plan):
+        name = f"member-{member}-{'guess' if guess else 'ceiling'}"
+        begun = kept.load(name)
+        if not guess:
+            seen, weight, places = _seen(rows, held, settings, member, some)
+            model = None
+        if model is None and not (begun is not None and bool(begun["done"])):
+            model = _estimator(seen, weight, settings, member)
+        what = f"Fitting {'best guesses' if guess else kind.WHAT}, {member + 1} of {settings.members}"
+        part = part_of(progress, 0.05 + 0.9 * number / len(plan), 0.05 + 0.9 * (number + 1) / len(plan))
+        found = sweep(
+            model, seen, settings, places, guess, begun=begun, keep=kept.keeper(name), progress=part, what=what
+        )
+        passes[guess].append(found)
+        if member == 0 and not guess:
+            if model is None:  # the pass was done before an interruption
+                model = _estimator(seen, weight, settings, member)
+                model.restore({key[6:]: part for key, part in (begun or {}).items() if key.startswith("state_")})
+                model.fit(found.targets)
+            rule = rule_of(settings, rows.sources, len(found.values) if settings.horizon else math.inf)
+            tested, scores = seen, score(model, seen, weight == 0, found.targets, settings, rule)
     progress(0.95, 1.0, "Keeping the values")
-    result = _result(kind, rows, settings, some, repeated, held, passes)
+    result = _result(kind, rows, settings, some, repeated, held, passes, tested, scores)
     progress(1.0, 1.0, "Done")
     kept.remove()
     return result
@@ -179,7 +198,7 @@ def _check_rewards(rows: Transitions, settings: Settings) -> None:
     for source in rows.sources:
         own = rows.reward[rows.rows_of(source)]
         if len(own):
-            refuse_reward(name, settings.reward_bound, source, float((own * settings.side).max() * settings.side))
+            refuse_reward(name, settings.reward_bound, source, float(own.max() if settings.side > 0 else own.min()))
 
 
 def _held_out(rows: Transitions, settings: Settings) -> BoolArray:
@@ -192,26 +211,40 @@ def _held_out(rows: Transitions, settings: Settings) -> BoolArray:
     return np.asarray(chosen[rows.episode])
 
 
-def _weights(rows: Transitions, held: BoolArray, settings: Settings, member: int) -> FloatArray:
-    """Return how often a member sees each row: episodes are drawn with replacement, held-out ones never."""
-    if settings.members == 1:
-        return np.where(held, 0.0, 1.0)
-    drawn = np.random.default_rng([settings.seed, 2, member]).poisson(1.0, rows.episodes)
-    return np.where(held, 0.0, drawn[rows.episode].astype(np.float64))
+def _seen(
+    rows: Transitions, held: BoolArray, settings: Settings, member: int, some: LongArray
+) -> tuple[Transitions, FloatArray, LongArray]:
+    """Return the rows that a member sees, their weight, and where the kept observations stand among theirs.
+
+    Some of the held-out episodes come along without weight, for `diagnostics`.
+    """
+    rng = np.random.default_rng([settings.seed, 2, member])
+    out = np.zeros(rows.episodes, dtype=bool)
+    out[rows.episode[held]] = True
+    share = min(1.0 if settings.members == 1 else 0.5, settings.most_rows / len(rows))
+    tested = min(1.0, HELD_OUT_ROWS / max(np.count_nonzero(held), 1))
+    chosen = np.zeros(rows.episodes, dtype=bool)
+    for source in rows.sources:
+        own = np.unique(rows.episode[rows.rows_of(source)])
+        for group, part in ((own[~out[own]], share), (own[out[own]], tested)):
+            chosen[rng.choice(group, math.ceil(part * len(group)), replace=False)] = True
+    taken = np.asarray(chosen[rows.episode])
+    seen, places = rows.take(taken, some)
+    return seen, np.where(held[taken], 0.0, 1.0), places
 
 
-def _sample(rows: Transitions, held: BoolArray, settings: Settings) -> tuple[LongArray, bool]:
+def _kept(rows: Transitions, held: BoolArray, settings: Settings) -> tuple[LongArray, bool]:
     """Return the observations at which values are kept, each distinct one once, and whether observations repeat."""
     lasting = rows.next_state[~held & ~rows.terminated & (rows.next_state >= 0)]
     numbers = np.union1d(rows.state[~held], lasting)
     rng = np.random.default_rng([settings.seed, 3])
-    if len(numbers) > 2 * settings.sample:
-        numbers = np.sort(rng.choice(numbers, 2 * settings.sample, replace=False))
+    if len(numbers) > 2 * settings.kept:
+        numbers = np.sort(rng.choice(numbers, 2 * settings.kept, replace=False))
     seen = np.ascontiguousarray(rows.observations[numbers]).reshape(len(numbers), -1)
     _, first = np.unique(seen.view(np.dtype((np.void, seen.dtype.itemsize * seen.shape[1]))), return_index=True)
     repeated = len(first) < REPEATED * len(numbers)
-    if len(first) > settings.sample:
-        first = rng.choice(first, settings.sample, replace=False)
+    if len(first) > settings.kept:
+        first = rng.choice(first, settings.kept, replace=False)
     return numbers[np.sort(first)], repeated
 
 
@@ -223,6 +256,8 @@ def _result(
     repeated: bool,
     held: BoolArray,
     passes: Mapping[bool, list[Swept]],
+    tested: Transitions,
+    scores: Scores,
 ) -> Any:
     """Return the members' quantile, or mean, as functions of the observation."""
     columns: list[FloatArray] = []
@@ -257,6 +292,15 @@ def _result(
     if len(logged) > settings.sample:
         logged = np.sort(rng.choice(logged, settings.sample, replace=False))
     reach = Reach.fit(rows.observations[logged], rows.observations[np.unique(rows.state[held])], seed)
+
+    def numbers(name: str) -> FloatArray:
+        return table.T[places[name][0] : sum(places[name])]
+
+    def best_action(seen: npt.NDArray[Any]) -> LongArray:
+        first, count = places["q_values"]
+        return np.argmax([settings.side * surface.at(seen, first + x) for x in range(count)], axis=0)
+
+    left = share_left(numbers("values"), numbers("guess"), numbers("spread")) if passes[True] else None
     return kind(
         settings=settings,
         sources=rows.sources,
@@ -271,6 +315,7 @@ def _result(
         high=np.asarray(seen, dtype=np.float64).max(axis=0),
         rows={name: int(np.count_nonzero(rows.source == i)) for i, name in enumerate(rows.sources)},
         excess=max(one.worst for one in passes[False]),
+        diagnostics=diagnostics_of(scores, tested, settings, reach, best_action, left),
     )
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_integer
+from causal_shaping._checks import check_choice
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.result import Result
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.fitted._forest import Reach, Surface
+from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import replacing, write_text
 
@@ -46,8 +47,10 @@ class FittedCeilings(Result):
         low: the least of each coordinate in the logs.
         high: the most of each coordinate in the logs.
         rows: steps by source.
-        excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an estimator
-            that is too coarse, or sources that did not watch the same world.
+        excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an
+            estimator that is too coarse, or sources that did not watch the same world.
+        diagnostics: how far to trust the fit, by held-out episodes.
+        path: the folder that it was saved to or loaded from last; None if there is none.
     """
 
     settings: Settings
@@ -63,6 +66,8 @@ class FittedCeilings(Result):
     high: FloatArray
     rows: Mapping[str, int]
     excess: float
+    diagnostics: Diagnostics
+    path: str | None = None
 
     WHAT: ClassVar[str] = "ceilings"
 
@@ -89,15 +94,29 @@ class FittedCeilings(Result):
     def values_of(self, observations: npt.NDArray[Any], h: npt.ArrayLike, kind: str) -> FloatArray:
         """Return "values" or "guess" of observations that fit, without checks."""
         first, count = self.places[kind]
-        steps = np.broadcast_to(np.asarray(h, dtype=np.int64), len(observations))
         horizon = self.settings.horizon
-        left = np.full(len(observations), count) if horizon is None else np.maximum(horizon - steps, 0)
-        column = first + np.clip(left, 1, count) - 1
-        found = self.surface.at(observations, column)
-        beyond = self.reach.excludes(observations)
-        if kind == "values" and beyond.any():
-            found[beyond] = [self._vacuous(int(step)) for step in steps[beyond]]
-        return np.where(left > 0, found, 0.0)
+        left = np.asarray(count) if horizon is None else horizon - np.asarray(h, dtype=np.int64)
+        found = self.surface.at(observations, first - 1 + np.minimum(np.maximum(left, 1), count))
+        if kind == "values":
+            beyond = self.reach.excludes(observations)
+            if beyond.any():
+                steps = np.broadcast_to(h, beyond.shape)[beyond]
+                found[beyond] = [self._vacuous(int(step)) for step in steps]
+        return found if horizon is None else np.where(left > 0, found, 0.0)
+
+    def value_of(self, observation: npt.NDArray[Any], h: int, kind: str) -> float:
+        """Return what `values_of` gives for one observation, in a few microseconds."""
+        first, count = self.places[kind]
+        horizon = self.settings.horizon
+        left = count if horizon is None else horizon - h
+        if left <= 0:
+            return 0.0
+        seen = np.ascontiguousarray(observation, dtype=np.float32)
+        if seen.ndim > 1:
+            seen = seen.reshape(-1)
+        if kind == "values" and self.reach.excludes_one(seen):
+            return self._vacuous(h)
+        return self.surface.at_one(seen, first + min(left, count) - 1)
 
     def _vacuous(self, h: int) -> float:
         horizon = self.settings.horizon
@@ -137,10 +156,10 @@ class FittedCeilings(Result):
             assumptions=self.assumptions if kind == "ceiling" else (),
             kind="ceiling" if kind == "ceiling" else "guess",
             reward_max=self.settings.reward_bound,
-            episode_steps=None if step_indexed else self.settings.horizon,
             low=self.low,
             high=self.high,
-            columns=self.columns if len(self.columns) > 1 else (),
+            columns=self.columns if self.shape == (len(self.columns),) else (),
+            path=self.path,
             fitted=self,
         )
 
@@ -176,7 +195,8 @@ class FittedCeilings(Result):
 
     def summary(self) -> str:
         """Return what it is, how far to trust it, and what it rests on."""
-        return "\n".join([repr(self), "It assumes:", *(f"- {one}" for one in self.assumptions)])
+        assumed = [f"- {one}" for one in self.assumptions]
+        return "\n".join([repr(self), self.diagnostics.summary(), "It assumes:", *assumed])
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row per coordinate: its name, and its range in the logs."""
@@ -192,6 +212,7 @@ class FittedCeilings(Result):
         with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
             np.savez(file, **arrays)
         write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
+        vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         parts = {"surface": self.surface.arrays(), "reach": self.reach.arrays()}
@@ -213,6 +234,7 @@ class FittedCeilings(Result):
             "places": {name: list(place) for name, place in self.places.items()},
             "rows": dict(self.rows),
             "excess": self.excess,
+            "diagnostics": self.diagnostics.as_plain(),
         }
 
     @classmethod
@@ -251,6 +273,8 @@ class FittedCeilings(Result):
                 high=arrays["high"],
                 rows=held["rows"],
                 excess=held["excess"],
+                diagnostics=Diagnostics.from_plain(held["diagnostics"]),
+                path=os.fspath(folder),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FileError(f"{folder} is not a complete fit: {error!r}. Was it changed?") from error
@@ -268,11 +292,17 @@ class FittedPotential(ObservationPotential):
 
     fitted: FittedCeilings
 
+    @property
+    def costly(self) -> bool:
+        """Whether to evaluate it takes long: the many numbers of an image do, a vector takes a few microseconds."""
+        return len(self.shape) > 1
+
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations, [n, *shape], at step h or at one each; 0 beyond the horizon."""
         kind = "guess" if self.kind == "guess" else "values"
         return self.fitted.values_of(np.asarray(observations), h if self.horizon is not None else 0, kind)
 
-    def value(self, observation: Any, h: int) -> float:
+    def value(self, observation: npt.NDArray[Any], h: int) -> float:
         """Return phi of one observation at step h."""
-        return float(self.values(np.asarray(observation, dtype=self.dtype)[None], check_integer("h", h))[0])
+        kind = "guess" if self.kind == "guess" else "values"
+        return self.fitted.value_of(observation, h if self.horizon is not None else 0, kind)

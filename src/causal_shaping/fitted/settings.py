@@ -38,6 +38,8 @@ class Settings:
     trees: int = 8
     leaf: int = 60
     sample: int = 100_000
+    kept: int = 50_000
+    most_rows: int = 1_000_000
     members: int = 4
     quantile: float = 0.75
     held_out: float = 0.1
@@ -58,7 +60,16 @@ class Settings:
             check_integer("horizon", self.horizon, least=1)
         check_choice("support", self.support, SUPPORTS)
         check_choice("estimator", self.estimator, ESTIMATORS)
-        for field, least in (("atoms", 2), ("trees", 1), ("leaf", 1), ("sample", 2), ("members", 1), ("seed", 0)):
+        for field, least in (
+            ("atoms", 2),
+            ("trees", 1),
+            ("leaf", 1),
+            ("sample", 2),
+            ("kept", 2),
+            ("most_rows", 2),
+            ("members", 1),
+            ("seed", 0),
+        ):
             check_integer(field, getattr(self, field), least=least)
         for field in ("rarest_action", "least_rows", "settled"):
             if not 0 <= getattr(self, field) < math.inf:

@@ -3,14 +3,18 @@
 - `check_target`, `replacing`: one file.
 - `write_text`, `write_table`: text, and tables for other programs.
 - `claim_run_folder`: a folder of many, whose settings never mix.
+- `Scratch`: a folder that is removed when it is no longer needed.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
+import tempfile
 import uuid
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,3 +119,11 @@ def claim_run_folder(folder: Path, settings: Mapping[str, Any], held: str) -> No
             raise FileError(f"{folder} holds runs with another {', '.join(other)}. Give another folder, or remove it.")
     else:  # nothing is done yet
         write_text(path, json.dumps(plain, indent=2) + "\n", [".json"])
+
+
+class Scratch:
+    """A temporary folder, which is removed together with this object, or when Python ends."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="causal_shaping_"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)

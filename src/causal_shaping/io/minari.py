@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from causal_shaping._extras import needs_extra
 from causal_shaping.data.logs import Logs
@@ -18,6 +21,9 @@ from causal_shaping.errors import DataError, FileError
 from causal_shaping.io.labels import label_column
 
 METADATA_KEY = "causal_shaping"
+
+WRITTEN_BYTES = 2**25
+"""About so many bytes are written at a time, as one row group."""
 
 
 def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, description: str | None = None) -> None:
@@ -70,35 +76,14 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
 
 def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any] | None]:
     """Return a local data set as an Arrow table, the columns of its state, and its metadata if it is ours."""
-    minari = _minari()
-    try:
-        found = minari.load_dataset(dataset)
-        text = found.storage.metadata.get(METADATA_KEY)
-    except Exception as error:  # Minari raises many kinds for a missing or broken data set
-        raise FileError(
-            f"minari:{dataset} cannot be read: {error}. Is it on this machine? `minari list local`"
-        ) from error
+    found, text = _opened(dataset)
     metadata = json.loads(text) if text else None
     if metadata:
         metadata["space"] = json.loads(metadata["space"])
     pieces: list[dict[str, npt.NDArray[Any]]] = []
-    for number, episode in enumerate(found.iterate_episodes()):
-        actions, rows = np.asarray(episode.actions), len(episode.rewards)
-        if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
-            raise DataError(
-                f"minari:{dataset}: actions must be discrete, but the action space is {found.action_space}. Cut them "
-                "into bins: write the data set as a table, with a column of bins for the action, and read that."
-            )
-        parts = _parts(episode.observations, dataset)
+    for observations, table in _episodes(found, dataset):
+        parts = _parts(observations, dataset)
         names = ("state",) if len(parts) == 1 else tuple(f"state_{i}" for i in range(len(parts)))
-        table = {
-            "episode": np.full(rows, number),
-            "step": np.arange(rows),
-            "action": actions,
-            "reward": np.asarray(episode.rewards, dtype=np.float64),
-            "terminated": np.asarray(episode.terminations, dtype=bool),
-            "truncated": np.asarray(episode.truncations, dtype=bool),
-        }
         for name, part in zip(names, parts, strict=True):
             table[name], table[f"next_{name}"] = part[:-1], part[1:]
         pieces.append(table)
@@ -110,6 +95,77 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
         state, action, after = (joined.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
         joined |= space.row_columns(state, action, after, label_column)
     return pa.table(joined), names, metadata
+
+
+def write_minari(dataset: str, path: Path) -> tuple[int, ...] | None:
+    """Write a local data set as Parquet, a part at a time, and return the shape of its observations.
+
+    Observations are flat lists in a column `state`; `next_state` holds the last one of each episode. Where they are no
+    arrays nothing is written, and None returned.
+    """
+    found, _ = _opened(dataset)
+    space = found.observation_space
+    if not isinstance(space, gym.spaces.Box) or space.shape == ():
+        return None
+    lists = pa.large_list(pa.from_numpy_dtype(space.dtype))
+    writer: pq.ParquetWriter | None = None
+    held: list[pa.Table] = []
+
+    def write() -> None:
+        nonlocal writer
+        table = pa.concat_tables(held)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+        held.clear()
+
+    for observations, columns in _episodes(found, dataset):
+        rows, flat = len(columns["step"]), np.asarray(observations, dtype=space.dtype).reshape(len(observations), -1)
+        size = flat.shape[1]
+        listed = pa.LargeListArray.from_arrays(np.arange(rows + 2) * size, flat.reshape(-1), lists)
+        after = pa.concat_arrays([pa.nulls(rows - 1, lists), listed[rows:]])
+        held.append(pa.table(columns | {"state": listed[:rows], "next_state": after}))
+        if sum(table.nbytes for table in held) > WRITTEN_BYTES:
+            write()
+    if held:
+        write()
+    if writer is None:
+        raise DataError(f"minari:{dataset} has no episodes.")
+    writer.close()
+    return tuple(space.shape)
+
+
+def _opened(dataset: str) -> tuple[Any, str | None]:
+    """Return a local data set, and what we wrote into its metadata."""
+    minari = _minari()
+    try:
+        found = minari.load_dataset(dataset)
+        return found, found.storage.metadata.get(METADATA_KEY)
+    except Exception as error:  # Minari raises many kinds for a missing or broken data set
+        raise FileError(
+            f"minari:{dataset} cannot be read: {error}. Is it on this machine? `minari list local`"
+        ) from error
+
+
+def _episodes(found: Any, dataset: str) -> Iterator[tuple[Any, dict[str, npt.NDArray[Any]]]]:
+    """Yield the observations of each episode, one more than it has rows, and the other columns."""
+    for number, episode in enumerate(found.iterate_episodes()):
+        actions, rows = np.asarray(episode.actions), len(episode.rewards)
+        if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
+            raise DataError(
+                f"minari:{dataset}: actions must be discrete, but the action space is {found.action_space}. Cut them "
+                "into bins: write the data set as a table, with a column of bins for the action, and read that."
+            )
+        yield (
+            episode.observations,
+            {
+                "episode": np.full(rows, number),
+                "step": np.arange(rows),
+                "action": actions,
+                "reward": np.asarray(episode.rewards, dtype=np.float64),
+                "terminated": np.asarray(episode.terminations, dtype=bool),
+                "truncated": np.asarray(episode.truncations, dtype=bool),
+            },
+        )
 
 
 def _parts(observations: Any, dataset: str) -> list[npt.NDArray[Any]]:

@@ -64,7 +64,7 @@ class Problem:
         self.space: Space = own if own is not None else self._labelled(potential)
         if potential is not None:
             numbers = range(len(self.space.actions)) if self.env is None else _numbers(self.env.action_space)
-            match_actions(potential.space, own, numbers, claims=bool(potential.assumptions))
+            match_actions(potential.space.actions, own, numbers, claims=bool(potential.assumptions))
             if own is not None and potential.assumptions:
                 compare_admissible(potential.space, own)
         self._claims = bool(potential is not None and potential.assumptions)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import ibis
+import numpy as np
 
 from causal_shaping.data.space import Bins
 from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError
@@ -87,16 +89,54 @@ class RawColumns:
         raise DataError(f"{self.origin}, column {name!r} holds {held}; a label must be an integer or a string. {hint}")
 
     def number(self, column: ibis.Column, name: str) -> ibis.Column:
-        """Return a part of a state that is a number, with 32 bits; null where there is none."""
-        held = column.type()
-        if held.is_boolean() or held.is_integer():
-            return column.cast("float32")
-        if held.is_numeric():
-            return column.cast("float64").try_cast("float32")
+        """Return a part of a state that is a number, or a list of them, with 32 bits; null where there is none.
+
+        Lists of bytes (uint8), such as images, stay what they are.
+        """
+        held, (depth, entry) = column.type(), nesting(column)
+        if entry.is_uint8() and depth:
+            return column.try_cast(_list_type("uint8", depth))
+        if entry.is_boolean() or entry.is_integer():
+            return column.cast(_list_type("float32", depth))
+        if entry.is_numeric():
+            return column.cast(_list_type("float64", depth)).try_cast(_list_type("float32", depth))
         raise DataError(
             f"{self.origin}, column {name!r} holds {held}; here a state must be made of numbers. Encode it before: one "
             "column of 0 and 1 for each category, or a number for what has an order."
         )
+
+    def truths(self, name: str) -> ibis.Column:
+        """Return a column of lists of true and false, one for each action."""
+        column = self.column(name, "mask")
+        depth, entry = nesting(column)
+        if depth != 1 or not (entry.is_boolean() or entry.is_integer()):
+            raise DataError(
+                f"{self.origin}, column {name!r} holds {column.type()}; a mask must be a list of true and false, one "
+                "for each action."
+            )
+        return column.cast("array<boolean>")
+
+    def shape(self, column: ibis.Column, name: str, given: Sequence[int] | None) -> tuple[int, ...]:
+        """Return the shape of the lists of a column: what is given, or what its first row shows."""
+        depth, _ = nesting(column)
+        if given is not None:
+            if not given or any(size < 1 for size in given):
+                raise ArgumentError(f"shape is {tuple(given)}; pass sizes of at least 1, such as (84, 84, 3).")
+            if depth not in (1, len(given)):
+                raise DataError(
+                    f"{self.origin}, column {name!r} holds lists that are nested {depth} deep, not in shape "
+                    f"{tuple(given)}."
+                )
+            return tuple(int(size) for size in given)
+        first = fetch(self.rows.select(first=column).filter(lambda rows: rows.first.notnull()).limit(1), self.origin)
+        entry, shape = first["first"][0].as_py() if len(first) else None, []
+        for _ in range(depth):
+            if not entry:
+                held = "an empty list in its first row" if len(first) else "no list, or there are no rows"
+                raise DataError(f"{self.origin}, column {name!r} has {held}: the shape of a state cannot be told.")
+            shape.append(len(entry))
+            entry = entry[0]
+        return tuple(shape)
 
     def action(self, name: str, kind: type | None) -> ibis.Column:
         """Return the label of the action, which must be discrete."""
@@ -179,6 +219,49 @@ class RawColumns:
         name = column.get_name()
         values = column.as_table().distinct().order_by(name).limit(SHOWN_VALUES)
         return [value for value in fetch(values, self.origin)[name].to_pylist() if value is not None]
+
+
+def nesting(column: ibis.Column) -> tuple[int, Any]:
+    """Return how deep the lists of a column are nested, 0 where it holds none, and the type of their entries."""
+    depth, entry = 0, column.type()
+    while entry.is_array():
+        depth, entry = depth + 1, entry.value_type
+    return depth, entry
+
+
+def _list_type(entry: str, depth: int) -> str:
+    return "array<" * depth + entry + ">" * depth
+
+
+def list_shape(column: ibis.Column, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of the lists of a column that holds observations of a shape: the same, or flat."""
+    return tuple(shape) if nesting(column)[0] == len(shape) else (math.prod(shape),)
+
+
+def fits(column: Any, shape: Sequence[int]) -> Any:
+    """Return whether the lists of a column have a shape, with no gap, and all numbers in them are finite."""
+    whole = column.length() == shape[0]
+    if len(shape) > 1:
+        return whole & column.map(lambda part: fits(part, shape[1:]).fill_null(False)).alls()
+    whole = whole & (column.filter(lambda entry: entry.isnull()).length() == 0)
+    if not column.type().value_type.is_floating():
+        return whole
+    total = column.sums().cast("float64")  # 32 bits never overflow in 64
+    return whole & ~(total.isnan() | total.isinf())
+
+
+def fault(value: Any, shape: Sequence[int], at: tuple[int, ...] = ()) -> str | None:
+    """Return what is wrong with the value of a list column that does not fit, None for nothing."""
+    place = f" at {list(at)}" if at else ""
+    if value is None:
+        return f"nothing{place}"
+    if not shape:
+        with np.errstate(over="ignore"):
+            return None if np.isfinite(np.float32(value)) else f"{value}{place}"
+    if len(value) != shape[0]:
+        return f"{len(value)} instead of {shape[0]} entries{place}"
+    faults = (fault(part, shape[1:], (*at, i)) for i, part in enumerate(value))
+    return next((text for text in faults if text), None)
 
 
 def bin_of(number: ibis.Column, bins: Bins) -> ibis.Column:

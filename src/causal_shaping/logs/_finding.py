@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.io.container import read_metadata
-from causal_shaping.io.files import CSV, PARQUET, TABLES
-from causal_shaping.io.minari import minari_table
+from causal_shaping.io.files import CSV, PARQUET, TABLES, Scratch
+from causal_shaping.io.minari import minari_table, write_minari
 from causal_shaping.logs.table import reading
 
 MINARI = "minari:"
@@ -59,6 +59,8 @@ class RawLogs:
     metadata: Mapping[str, str] = field(default_factory=dict)
     checksum: str | None = None
     header: bool = False  # whether a line of column names comes before the first row
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of columns that hold tensors as flat lists
+    files: Any = None  # what keeps temporary files that hold the rows from being removed
 
     @property
     def places(self) -> dict[str, str]:
@@ -67,15 +69,28 @@ class RawLogs:
         return {name: column for name, column in places.items() if column is not None}
 
 
-def find(where: Where, memory_limit: str | None) -> RawLogs:
-    """Look up what a user names: a file or several, a Minari data set, a table."""
+def find(where: Where, memory_limit: str | None, whole: bool = False) -> RawLogs:
+    """Look up what a user names: a file or several, a Minari data set, a table.
+
+    With `whole`, the arrays of a Minari data set are one column of lists instead of one column for each number.
+    """
     if isinstance(where, ibis.Table):
         name = _table_name(where)
         return RawLogs(where, f"table {name}" if name else "the Ibis table", name)
     if is_table(where):
-        return RawLogs(_with_numbers(ibis.memtable(pa.table(where))), f"the {type(where).__name__}", "", row=ROW)
+        origin = f"the {type(where).__name__}"
+        table, shapes = _without_tensors(_arrow_table(where, origin))
+        return RawLogs(_with_numbers(ibis.memtable(table)), origin, "", row=ROW, shapes=shapes)
     if isinstance(where, str) and where.startswith(MINARI):
         dataset = where.removeprefix(MINARI)
+        if whole:
+            scratch = Scratch()
+            path = scratch.path / "rows.parquet"
+            shape = write_minari(dataset, path)
+            if shape is not None:
+                rows = _engine(memory_limit).read_parquet(path, file_row_number=True)
+                shapes = {"state": shape}
+                return RawLogs(rows, where, dataset, row="file_row_number", shapes=shapes, files=scratch)
         table, state, metadata = minari_table(dataset)
         return replace(
             RawLogs(_with_numbers(ibis.memtable(table)), where, dataset, state, row=ROW), **_known([metadata])
@@ -90,10 +105,12 @@ def find(where: Where, memory_limit: str | None) -> RawLogs:
             known = _known([read_metadata(name, "logs") for name in names])
             if several:
                 _check_alike([engine.read_parquet(name) for name in names], names)
-            clash = "file_row_number" in pq.read_schema(names[0]).names
+            schema = pq.read_schema(names[0])
+            clash = "file_row_number" in schema.names
             rows = engine.read_parquet(names, file_row_number=not clash, filename=several)
             row = None if clash else "file_row_number"
-            return RawLogs(rows, origin, stem, row=row, file="filename" if several else None, **known)
+            file = "filename" if several else None
+            return RawLogs(rows, origin, stem, row=row, file=file, shapes=_tensors(schema), **known)
         if all(name.lower().endswith(CSV) for name in names):
             options = {"header": True, "max_line_size": MAX_LINE_BYTES, "sample_size": -1}
             if several:
@@ -101,6 +118,37 @@ def find(where: Where, memory_limit: str | None) -> RawLogs:
                 return RawLogs(engine.read_csv(names, filename=True, **options), origin, stem, file="filename")
             return RawLogs(_with_numbers(engine.read_csv(names, **options)), origin, stem, row=ROW, header=True)
     raise FileError(f"{origin}: the parts of one log must be of one format.")
+
+
+def _arrow_table(where: Any, origin: str) -> pa.Table:
+    try:
+        return pa.table(where)
+    except pa.ArrowException as error:
+        raise DataError(
+            f"{origin} cannot be read: {error}. Arrays of several dimensions in a data frame must be flat, with shape= "
+            "to tell how they are to be read, or nested lists."
+        ) from error
+
+
+def _tensors(schema: pa.Schema) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the columns of tensors, which are stored as flat lists."""
+    tensors = {field.name: field.type for field in schema if isinstance(field.type, pa.FixedShapeTensorType)}
+    for name, kind in tensors.items():
+        if kind.permutation and list(kind.permutation) != sorted(kind.permutation):
+            raise DataError(
+                f"Column {name!r} holds tensors whose dimensions are permuted. Store them as they are read."
+            )
+    return {name: tuple(kind.shape) for name, kind in tensors.items()}
+
+
+def _without_tensors(table: pa.Table) -> tuple[pa.Table, dict[str, tuple[int, ...]]]:
+    """Return a table with flat lists in place of tensors, which no engine knows, and their shapes."""
+    shapes = _tensors(table.schema)
+    for name in shapes:
+        chunks = [chunk.storage for chunk in table[name].chunks]
+        column = pa.chunked_array(chunks, table.schema.field(name).type.storage_type)
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return table, shapes
 
 
 def _with_numbers(rows: ibis.Table) -> ibis.Table:

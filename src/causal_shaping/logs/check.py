@@ -11,6 +11,7 @@ import ibis
 
 from causal_shaping.data.rows import JUMP, Rows, Rule, jump_rules, label_rules, row_rules
 from causal_shaping.errors import DataError, DroppedEpisodesWarning
+from causal_shaping.logs._columns import fault, list_shape
 from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows
 
 
@@ -55,8 +56,11 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     if logs.sound:
         return logs
     episode = ["episode"] if logs.source is not None else ["episode", "source"]
-    columns = _Columns(logs.rows, episode, [name for name in logs.next_states if name in logs.rows.columns])
-    if logs.numbers:
+    followers = ["hash_n0"] if "fits_s0" in logs.rows.columns else logs.next_states
+    columns = _Columns(logs.rows, episode, [name for name in followers if name in logs.rows.columns])
+    if "fits_s0" in logs.rows.columns:
+        states = _list_rules(columns, logs)
+    elif logs.numbers:
         states = _number_rules(columns, logs)
     else:
         states = label_rules(columns, logs.states), jump_rules(columns, logs.states, logs.next_states)
@@ -76,21 +80,35 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     return replace(logs, sound=True)
 
 
+GAP = "fill gaps first, or leave such episodes out: skip_bad_episodes=True"
+DIGITS = "if both were rounded, leave the columns of the next state out: it is the state of the following row"
+
+
+def _list_rules(rows: _Columns, logs: LogTable) -> tuple[list[Rule], list[Rule]]:
+    """The same as `_number_rules` for states that are lists."""
+    wanted = f"finite numbers of shape {list_shape(logs.rows['s0'], logs.shape)}"
+    state = [Rule("s0", ~rows["fits_s0"], f"the state must be {wanted}", GAP)]
+    if "n0" not in logs.rows.columns:
+        return state, []
+    state.append(Rule("n0", ~rows["fits_n0"], f"the next state must be {wanted}, or missing", GAP))
+    before = rows.before("hash_n0")
+    jump = rows.continues & before.notnull() & (before != rows["hash_s0"])
+    return state, [Rule("s0", jump, JUMP, DIGITS)]
+
+
 def _number_rules(rows: _Columns, logs: LogTable) -> tuple[list[Rule], list[Rule]]:
     """Return the rules of states that are numbers, and those by which a state is the next state of the row before."""
-    gap = "fill gaps first, or leave such episodes out: skip_bad_episodes=True"
-    state = [Rule(name, ~rows.finite(name), "the state must be a finite number", gap) for name in logs.states]
+    state = [Rule(name, ~rows.finite(name), "the state must be a finite number", GAP) for name in logs.states]
     nexts = [name for name in logs.next_states if name in logs.rows.columns]
     jumps = []
     for name in nexts:
         held = rows[f"raw_{name}"].notnull()
-        state.append(Rule(name, held & ~rows.finite(name), "the next state must be a finite number, or missing", gap))
+        state.append(Rule(name, held & ~rows.finite(name), "the next state must be a finite number, or missing", GAP))
         others = ibis.or_(*(rows[other].notnull() for other in nexts))
         state.append(Rule(name, ~held & others, "the next state is missing in some of its columns only"))
-    digits = "if both were rounded, leave the columns of the next state out: it is the state of the following row"
     for name, follower in zip(logs.states, nexts, strict=False):
         before = rows.before(follower)
-        jumps.append(Rule(name, rows.continues & before.notnull() & (before != rows[name]), JUMP, digits))
+        jumps.append(Rule(name, rows.continues & before.notnull() & (before != rows[name]), JUMP, DIGITS))
     return state, jumps
 
 
@@ -114,13 +132,20 @@ def _message(key: Mapping[str, Any], rule: Rule, logs: LogTable) -> str:
         rows = rows.filter(rows[name].isnull() if value is None else rows[name] == value)
     (row,) = fetch(rows.limit(1), logs.origin).to_pylist()
     value = row.get(f"raw_{rule.column}", row[rule.column])
-    held = "nothing" if value is None else repr(value)
+    held = "nothing" if value is None else _shown(value, logs)
     if rule.column in logs.states and row[rule.column] is None:
         gaps = logs.rows.aggregate(n=logs.rows[rule.column].isnull().sum(), total=logs.rows.count())
         held += ", as in {n:,} of {total:,} rows".format(**fetch(gaps, logs.origin).to_pylist()[0])
     hint = f" ({rule.hint})" if rule.hint else ""
     column = repr(logs.names.get(rule.column, rule.column))
     return f"{logs.place(row, column)}: {rule.text}; found {held}{hint}."
+
+
+def _shown(value: Any, logs: LogTable) -> str:
+    """Return a value as text; of a long list only what is wrong with it."""
+    if not isinstance(value, list):
+        return repr(value)
+    return fault(value, list_shape(logs.rows["s0"], logs.shape)) or "another one"
 
 
 def _without(bad: ibis.Table, episode: Sequence[str], rules: Sequence[Rule], logs: LogTable) -> LogTable:

@@ -16,7 +16,7 @@ from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import NEXT, Bins, Label, plain
 from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.io.convert import logs_table
-from causal_shaping.logs._columns import MISSING_NUMBER, Flag, RawColumns, listed
+from causal_shaping.logs._columns import MISSING_NUMBER, Flag, RawColumns, fits, list_shape, listed, nesting
 from causal_shaping.logs._finding import RawLogs, Where, find
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.table import LogTable, fetch, look_at_rows
@@ -58,6 +58,8 @@ def open_logs(
     missing: str | None = None,
     hidden: str | Sequence[str] = (),
     numbers: bool = False,
+    shape: Sequence[int] | None = None,
+    mask: str | None = None,
     memory_limit: str | None = None,
 ) -> LogTable:
     """Find the columns of somebody's logs and give them their meaning; the rows are not read yet.
@@ -95,12 +97,19 @@ def open_logs(
             `confounding_of`, which measures what that amounts to. Parts of the state need not be named.
         numbers: keep states as the numbers that their columns hold, for `fit_ceilings`, instead of making labels of
             them. `states`, `bins` and `missing` are of labels, and cannot be given then. A next state may be missing
-            where another row of the episode follows.
+            where another row of the episode follows. A column of lists, nested or not, is the whole state then; lists
+            of bytes (uint8) are images.
+        shape: for numbers in flat lists, the shape of a state, such as (84, 84, 3).
+        mask: for numbers, the column that says which actions are admissible: a list of true and false, one for each
+            action in the order of `actions`. The same with `next_` in front, if there is such a column, is of the
+            next state.
         memory_limit: the most memory that the embedded engine may use, such as "2GB"; it spills to disk beyond.
     """
     if numbers and (states, bins, missing) != (None,) * 3:
         raise ArgumentError("states, bins and missing make labels of states; with numbers=True leave them out.")
-    found = find(where, memory_limit)
+    if not numbers and (shape, mask) != (None, None):
+        raise ArgumentError("shape and mask are of states that are numbers: pass numbers=True.")
+    found = find(where, memory_limit, whole=numbers and (state is None or listed(state) == ("state",)))
     origin = found.origin
     rows, named = _named(found, source)
     raw = RawColumns(rows, origin, tuple(found.places.values()))
@@ -141,6 +150,10 @@ def open_logs(
     absent: dict[str, int | str] = {}
     if numbers:
         columns |= _number_columns(raw, columns, names)
+        shape = _shape(raw, columns, names, shape if shape is not None else found.shapes.get(names["s0"]))
+        columns |= _list_columns(columns, shape)
+        columns |= _masks(raw, mask)
+        names |= {"mask": str(mask), "next_mask": f"{NEXT}{mask}"}
     else:
         known = {} if held is None else held.missing
         columns |= _label_columns(raw, columns, names, list(zip(parts, kinds, strict=True)), cuts, missing, known)
@@ -188,6 +201,8 @@ def open_logs(
         header=found.header,
         hidden=carried,
         numbers=numbers,
+        shape=tuple(shape or ()),
+        files=found.files,
     )
 
 
@@ -288,6 +303,51 @@ def _number_columns(
 ) -> dict[str, ibis.Column]:
     """Return the parts of states and next states as numbers."""
     return {key: raw.number(column, names[key]) for key, column in columns.items() if re.fullmatch(r"[sn]\d+", key)}
+
+
+def _shape(
+    raw: RawColumns, columns: Mapping[str, ibis.Column], names: Mapping[str, str], given: Sequence[int] | None
+) -> tuple[int, ...]:
+    """Return the shape of an observation."""
+    states = {names[key]: column for key, column in columns.items() if re.fullmatch(r"s\d+", key)}
+    lists = [name for name, column in states.items() if nesting(column)[0]]
+    if not lists:
+        if given is not None:
+            raise ArgumentError(f"{raw.origin}: shape is of a state in one column of lists; leave it out for numbers.")
+        return (len(states),)
+    if len(states) > 1:
+        others = ", ".join(repr(name) for name in states if name != lists[0])
+        raise DataError(
+            f"{raw.origin}, column {lists[0]!r} holds lists, which must be the whole state, but there is {others} too. "
+            "Put all numbers of the state into one list."
+        )
+    if "n0" in columns and nesting(columns["n0"]) != nesting(columns["s0"]):
+        raise DataError(
+            f"{raw.origin}: column {names['s0']!r} holds {columns['raw_s0'].type()}, but {names['n0']!r} holds "
+            f"{columns['raw_n0'].type()}. A state and the next one must be of one type."
+        )
+    return raw.shape(columns["s0"], names["s0"], given)
+
+
+def _list_columns(columns: Mapping[str, ibis.Column], shape: Sequence[int]) -> dict[str, ibis.Column]:
+    """Return what is to be checked of columns of lists, small enough to be ordered: whether they fit, and a hash."""
+    made: dict[str, ibis.Column] = {}
+    for key in (key for key in ("s0", "n0") if key in columns and nesting(columns[key])[0]):
+        column = columns[key]
+        absent = columns[f"raw_{key}"].isnull() & ibis.literal(key == "n0")  # a next state may be missing
+        made[f"fits_{key}"] = absent | fits(column, list_shape(column, shape)).fill_null(False)
+        made[f"hash_{key}"] = ibis.ifelse(column.isnull(), ibis.null("int64"), column.hash())
+    return made
+
+
+def _masks(raw: RawColumns, mask: str | None) -> dict[str, ibis.Column]:
+    """Return the columns that say which actions are admissible."""
+    if mask is None:
+        return {}
+    made = {"mask": raw.truths(mask)}
+    if NEXT + mask in raw.rows.columns:
+        made["next_mask"] = raw.truths(NEXT + mask)
+    return made
 
 
 def _completed_numbers(rows: ibis.Table) -> ibis.Table:

@@ -8,7 +8,7 @@ table, for messages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,7 +60,11 @@ class LogTable:
         dropped: what `check_logs` left out.
         header: whether a line of column names comes before the first row.
         hidden: columns that are no part of the state, by the user's name: what they are called in `rows`.
-        numbers: the parts of states are numbers, float32, instead of parts of a label.
+        numbers: the parts of states are numbers, float32, instead of parts of a label; or there is one part, which
+            holds lists of float32 or uint8. Then `fits_s0` says whether a row's list is sound, `hash_s0` tells lists
+            apart, and so for `n0`; `mask` and `next_mask`, where they are known, hold a truth for each action.
+        shape: that of an observation, where states are numbers.
+        files: what keeps temporary files that hold the rows from being removed.
     """
 
     rows: ibis.Table
@@ -83,6 +87,8 @@ class LogTable:
     header: bool = False
     hidden: Mapping[str, str] = field(default_factory=dict)
     numbers: bool = False
+    shape: tuple[int, ...] = ()
+    files: Any = None
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -198,7 +204,7 @@ def fetch(expression: ibis.Table, origin: str) -> pa.Table:
         return expression.to_pyarrow()
 
 
-def batches(expression: ibis.Table, origin: str, rows: int) -> Iterator[pa.RecordBatch]:
+def batches(expression: ibis.Table, origin: str, rows: int) -> Generator[pa.RecordBatch, None, None]:
     """Run a query and yield its result, about so many rows at a time."""
     with reading(origin):
         backend = expression.get_backend()
@@ -208,7 +214,11 @@ def batches(expression: ibis.Table, origin: str, rows: int) -> Iterator[pa.Recor
         # Ibis 12 asks for batches by a name that DuckDB 2 has given up, and would have it keep a copy of all rows.
         relation = backend._to_duckdb_relation(expression)
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-        yield from reader(rows)
+        stream = reader(rows)
+        try:
+            yield from stream
+        finally:
+            stream.close()  # DuckDB answers no other query before
 
 
 @contextmanager

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import math
 import os
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import ibis
 import numpy as np
@@ -19,11 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from causal_shaping._progress import Progress, no_progress
+from causal_shaping.data.arrays import BoolArray
 from causal_shaping.data.space import UNKNOWN, Label, plain
 from causal_shaping.data.transitions import ROWS, Transitions
-from causal_shaping.errors import DataError, FileError
+from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError, FileError
+from causal_shaping.io.files import Scratch
 from causal_shaping.io.labels import read_off
-from causal_shaping.logs._columns import Flag
+from causal_shaping.logs._columns import Flag, fault, list_shape, nesting
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, keep_origin, opened_logs
 from causal_shaping.logs.table import LogTable, batches, fetch
@@ -32,7 +36,13 @@ IN_MEMORY = 2**30
 """By default, arrays of more bytes than this lie in files."""
 
 BATCH_BYTES = 2**24
-"""About so many bytes of observations are read at a time."""
+"""About so many bytes of rows are read at a time."""
+
+ROW_BYTES = 64
+"""About so many bytes has a row, without its observation."""
+
+Mask: TypeAlias = Callable[[npt.NDArray[Any]], npt.ArrayLike]
+"""Which actions are admissible: from observations [n, *shape] to truths [n, actions]."""
 
 
 def read_transitions(
@@ -49,6 +59,10 @@ def read_transitions(
     terminated: Flag = "terminated",
     truncated: Flag = "truncated",
     actions: Iterable[Any] | None = None,
+    shape: Sequence[int] | None = None,
+    mask: str | Mask | None = None,
+    most_rows: int | None = None,
+    seed: int = 0,
     check: bool = True,
     skip_bad_episodes: bool = False,
     memory_limit: str | None = None,
@@ -69,7 +83,8 @@ def read_transitions(
             others do not.
         source: the name of the logs' origin, where there is one log; see `open_logs`.
         state: the columns of the state, all of them numbers; integers and booleans count as numbers. They are kept
-            with 32 bits.
+            with 32 bits. Or one column of lists, nested or not, of the same lengths in all rows; lists of bytes
+            (uint8), such as images, are kept as bytes.
         action: this and the following up to `truncated`: see `open_logs`. They apply to all logs but those that were
             opened before.
         reward: the column of the reward.
@@ -81,13 +96,29 @@ def read_transitions(
         truncated: the same for cuts.
         actions: all actions, tried or not, in the order that tables shall have; by default those that the logs declare
             or show.
+        shape: for states in flat lists, the shape that they stand for, such as (84, 84, 3).
+        mask: which actions are admissible: a function from observations [n, *shape] to truths [n, actions], or the
+            name of a column of lists of truths, in the order of `actions`. With a column all actions are admissible in
+            the last state of an episode, unless there is a column with `next_` in front of the name.
+        most_rows: of more rows than this whole episodes are left out by chance, the same share of each source, with a
+            warning. At least one episode of each source is kept.
+        seed: the seed of that chance.
         check: look for bad rows first, see `check_logs`. Numbers that are not finite are refused all the same.
         skip_bad_episodes: leave out every episode that holds a bad row, with a warning.
         memory_limit: for files, the most memory that DuckDB may use, such as "2GB"; it orders rows on disk beyond.
         in_memory: arrays of more bytes than this, taken together, are kept in files.
         folder: where these files are written; by default in a temporary folder, which is removed with the result.
         progress: called with the number of rows that are read, and of those in all.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> rows = {"episode": [0, 0], "step": [0, 1], "state": [[0.5, 1.0], [0.7, 1.1]]}
+        >>> rows |= {"action": ["left", "right"], "reward": [0.0, 1.0]}
+        >>> read_transitions(pa.table(rows), source="ward")
+        Transitions(2 steps in 1 episodes of ward; states of shape (2,) by (state); 2 actions)
     """
+    if most_rows is not None and most_rows < 1:
+        raise ArgumentError(f"most_rows is {most_rows}; pass at least 1, or None to read all rows.")
     declared = None if actions is None else [plain(label) for label in actions]
     options = {
         "source": source,
@@ -101,41 +132,58 @@ def read_transitions(
         "terminated": terminated,
         "truncated": truncated,
         "actions": declared,
+        "shape": shape,
+        "mask": mask if isinstance(mask, str) else None,
         "memory_limit": memory_limit,
     }
     tables = opened_logs(logs, numbers=True, **options)
     if check:
-        tables = [check_logs(table, skip_bad_episodes=skip_bad_episodes) for table in tables]
+        for i, table in enumerate(tables):
+            progress(0, 1, f"Checking {table.origin}")
+            tables[i] = check_logs(table, skip_bad_episodes=skip_bad_episodes)
     tables = [_with_numbers(table) for table in tables]
-    for table in tables[1:]:
-        if table.columns != tables[0].columns:
-            raise DataError(
-                f"{tables[0].origin} and {table.origin} have states of different columns: "
-                f"{', '.join(tables[0].columns)} against {', '.join(table.columns)}."
-            )
-    names = [_sources(table) for table in tables]
+    _check_alike(tables)
+    held = [_held(table) for table in tables]
     origins: dict[str, str] = {}
-    for table, held in zip(tables, names, strict=True):
-        for name in held:
+    for table, one in zip(tables, held, strict=True):
+        for name in [table.source] if table.source is not None else one["source"].unique().sort().to_pylist():
             keep_origin(origins, name, table)
     if len(origins) > np.iinfo(ROWS["source"]).max:
         raise DataError(f"There are {len(origins):,} sources. Is the column `source` what it seems to be?")
-    shape = (len(tables[0].columns),)
-    reader = _Reader(tuple(origins), _actions(tables, declared), shape)
-    columns = _Columns(in_memory, folder)
-    total = sum(_size(table) for table in tables)
+    total = sum(sum(one["n"].to_pylist()) for one in held)
     if total == 0:
         raise DataError(f"{', '.join(table.origin for table in tables)}: there are no rows.")
+    if most_rows is not None and total > most_rows:
+        tables = [_thinned(table, most_rows / total, seed) for table in tables]
+        left = sum(_size(table) for table in tables)
+        warnings.warn(
+            f"{left:,} of {total:,} rows are read: whole episodes, drawn by chance, the same share of each source "
+            f"(most_rows={most_rows:,}).",
+            AssumptionWarning,
+            stacklevel=2,
+        )
+        total = left
+    reader = _Reader(
+        tuple(origins),
+        tuple(declared) if declared is not None else _actions(tables, held),
+        tables[0].shape,
+        _kind(tables[0]),
+        None if isinstance(mask, str) else mask,
+        masked=callable(mask) or any("mask" in table.rows.columns or table.admissible for table in tables),
+    )
+    columns = _Columns(in_memory, folder)
     try:
         for table in tables:
-            for block in reader.blocks(table):
-                columns.append(block)
-                progress(reader.rows, total, f"Reading {table.origin}")
+            with closing(reader.blocks(table)) as blocks:
+                for block in blocks:
+                    columns.append(block)
+                    progress(reader.rows, total, f"Reading {table.origin}")
         arrays = columns.arrays()
     except BaseException:
         columns.close()
         raise
-    return Transitions(reader.sources, reader.actions, tables[0].columns, shape, **arrays, files=columns.temporary)
+    named = (reader.sources, reader.actions, tables[0].columns, reader.shape)
+    return Transitions(*named, **arrays, files=columns.scratch)
 
 
 def _with_numbers(table: LogTable) -> LogTable:
@@ -150,14 +198,55 @@ def _with_numbers(table: LogTable) -> LogTable:
             )
     parts = {name: rows[name].cast("float32") for name in (*table.states, *table.next_states)}
     known = ibis.and_(*(rows[name].notnull() for name in table.next_states))
-    return replace(table, rows=rows.mutate(**parts, next_known=known), numbers=True)
+    shape = (len(table.columns),)
+    return replace(table, rows=rows.mutate(**parts, next_known=known), numbers=True, shape=shape)
 
 
-def _sources(table: LogTable) -> list[str]:
-    """Return the names of the sources that a table holds, in their order."""
-    if table.source is not None:
-        return [table.source]
-    return sorted(fetch(table.rows.select("source").distinct(), table.origin)["source"].to_pylist())
+def _kind(table: LogTable) -> type[np.generic]:
+    """Return the type of observations: bytes where the state is a list of them."""
+    depth, entry = nesting(table.rows["s0"])
+    return np.uint8 if depth and entry.is_uint8() else np.float32
+
+
+def _check_alike(tables: Sequence[LogTable]) -> None:
+    """Refuse tables whose states differ in columns, shape or type."""
+    kinds = [(table.columns, table.shape, _kind(table).__name__) for table in tables]
+    for table, kind in zip(tables, kinds, strict=True):
+        if kind != kinds[0]:
+            (columns, shape, entry), (others, other_shape, other_entry) = kinds[0], kind
+            raise DataError(
+                f"{tables[0].origin} and {table.origin} have different states: {', '.join(columns)} of shape {shape} "
+                f"and type {entry} against {', '.join(others)} of shape {other_shape} and type {other_entry}."
+            )
+
+
+def _episode(table: LogTable) -> list[str]:
+    """Return the columns that tell episodes apart."""
+    return ["episode"] if table.source is not None else ["source", "episode"]
+
+
+def _thinned(table: LogTable, share: float, seed: int) -> LogTable:
+    """Return about a share of the rows of each source, by whole episodes; which ones depends on their names alone."""
+    rows, key = table.rows, _episode(table)
+    source = key[:-1]
+    episodes = rows.group_by(key).aggregate(n=rows.count())
+    name = episodes["source"] if source else ibis.literal(table.source)
+    text = ibis.literal(f"{seed}/") + name + "/" + episodes["episode"].cast("string")
+    episodes = episodes.mutate(drawn=text.hexdigest("md5"))
+    order = ibis.window(group_by=source, order_by=["drawn", "episode"])
+    episodes = episodes.mutate(
+        place=ibis.row_number().over(order),
+        so_far=episodes.n.sum().over(ibis.cumulative_window(group_by=source, order_by=["drawn", "episode"])),
+        held=episodes.n.sum().over(ibis.window(group_by=source)),
+    )
+    kept = episodes.filter((episodes.place == 0) | (episodes.so_far <= share * episodes.held)).select(key)
+    return replace(table, rows=rows.semi_join(kept, key))
+
+
+def _held(table: LogTable) -> pa.Table:
+    """Return how many rows there are of each source and action."""
+    key = ["action"] if table.source is not None else ["source", "action"]
+    return fetch(table.rows.group_by(key).aggregate(n=table.rows.count()), table.origin)
 
 
 def _size(table: LogTable) -> int:
@@ -165,17 +254,31 @@ def _size(table: LogTable) -> int:
     return int(fetch(table.rows.aggregate(n=table.rows.count()), table.origin)["n"][0].as_py())
 
 
-def _actions(tables: Sequence[LogTable], declared: Sequence[Label] | None) -> tuple[Label, ...]:
-    """Return the actions: those that were declared, or those that the logs declare or show."""
-    if declared is not None:
-        return tuple(declared)
-    held = [
-        read_off(fetch(table.rows.select("action").distinct(), table.origin), (("action",),))
-        if table.declared_actions is None
-        else table.declared_actions
-        for table in tables
-    ]
-    return tuple(dict.fromkeys(label for labels in held for label in labels))
+def _actions(tables: Sequence[LogTable], held: Sequence[pa.Table]) -> tuple[Label, ...]:
+    """Return the actions that the logs declare or show."""
+    found: dict[Label, None] = {}
+    for table, one in zip(tables, held, strict=True):
+        shown = table.declared_actions
+        if shown is None:
+            shown = read_off(one, (("action",),))
+            if "mask" in table.rows.columns and any(isinstance(label, str) for label in shown):
+                raise ArgumentError(
+                    f"{table.origin}, column {table.names['mask']!r}: masks are lists in the order of the actions. "
+                    f"Declare these in that order: actions={shown}."
+                )
+        found |= dict.fromkeys(shown)
+    return tuple(found)
+
+
+class _BadRow(Exception):
+    """A row that cannot be read: how it is found again, the columns to blame, and what is wrong."""
+
+    def __init__(self, batch: pa.RecordBatch, row: int, columns: Sequence[str], text: str) -> None:
+        key = [name for name in ("source", "episode", "step") if name in batch.schema.names]
+        self.key = {name: batch[name][row].as_py() for name in key}
+        self.columns = columns
+        self.text = text
+        super().__init__(text)
 
 
 @dataclass
@@ -185,18 +288,28 @@ class _Reader:
     sources: tuple[str, ...]
     actions: tuple[Label, ...]
     shape: tuple[int, ...]
+    kind: type[np.generic]  # of observations
+    mask: Mask | None
+    masked: bool  # whether not all actions are admissible
+    lists: tuple[int, ...] | None = None  # the shape of lists in the table that is being read, None for numbers
     rows: int = 0  # this and the next two: how many were read
     observations: int = 0
     episodes: int = 0
 
-    def blocks(self, table: LogTable) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    def blocks(self, table: LogTable) -> Generator[dict[str, npt.NDArray[Any]], None, None]:
         """Yield the rows of a table, part by part, in their order."""
-        for batch in batches(_in_order(table), table.origin, self._batch_rows()):
-            if batch.num_rows:
-                yield self._block(batch, table)
+        nested = nesting(table.rows["s0"])[0]
+        self.lists = list_shape(table.rows["s0"], self.shape) if nested else None
+        try:
+            with closing(batches(_in_order(table), table.origin, self._batch_rows())) as stream:
+                for batch in stream:
+                    if batch.num_rows:
+                        yield self._block(batch, table)
+        except _BadRow as bad:  # only now the engine can be asked where the row stands
+            raise DataError(f"{table.place_of(bad.key, *bad.columns)}: {bad.text}") from None
 
     def _batch_rows(self) -> int:
-        return max(1, BATCH_BYTES // (4 * int(np.prod(self.shape))))
+        return max(1, BATCH_BYTES // (ROW_BYTES + np.dtype(self.kind).itemsize * math.prod(self.shape)))
 
     def _block(self, batch: pa.RecordBatch, table: LogTable) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of one batch."""
@@ -204,24 +317,16 @@ class _Reader:
         known = last & _array(batch["next_known"])  # a row that an observation of its next state follows
         size = batch.num_rows
         place = np.arange(size) + np.cumsum(known) - known
-        observations = np.empty((size + int(known.sum()), *self.shape), dtype=np.float32)
-        for i, name in enumerate(table.states):
-            observations[place, i] = _array(batch[name])
-        for i, name in enumerate(table.next_states if known.any() else ()):
-            observations[place[known] + 1, i] = _array(batch[name])[known]
-        finite = np.isfinite(observations).all(axis=tuple(range(1, observations.ndim)))
-        if not finite.all():
-            row = int(np.searchsorted(place, np.argmin(finite), side="right")) - 1
-            raise DataError(
-                f"{self._place(batch, row, table, *table.states)}: the state must be made of finite numbers."
-            )
+        observations = np.empty((size + int(known.sum()), *self.shape), dtype=self.kind)
+        observations[place] = self._observed(batch, np.arange(size), table.states)
+        if known.any():
+            observations[place[known] + 1] = self._observed(batch, np.flatnonzero(known), table.next_states)
         action = pc.index_in(batch["action"], value_set=pa.array(self.actions, batch["action"].type))
         if action.null_count:
             row = int(np.argmax(_array(action.is_null())))
-            raise DataError(
-                f"{self._place(batch, row, table, 'action')}: action {batch['action'][row].as_py()!r} is not one of "
-                "the declared ones. Declare it, or correct the logs."
-            )
+            held = batch["action"][row].as_py()
+            text = f"action {held!r} is not one of the declared ones. Declare it, or correct the logs."
+            raise _BadRow(batch, row, ["action"], text)
         named = [table.source] * size if table.source is not None else batch["source"]
         state = self.observations + place
         followed = np.where(last & ~known, UNKNOWN, state + 1)
@@ -238,30 +343,110 @@ class _Reader:
             "episode": self.episodes + np.cumsum(begins),
             "step": _array(batch["step"]),
         }
+        if self.masked:
+            allowed = self._allowed(batch, table, observations, place, np.flatnonzero(known))
+            excluded = ~allowed[place, block["action"]]
+            if excluded.any():
+                row = int(np.argmax(excluded))
+                held = batch["action"][row].as_py()
+                text = f"action {held!r} was taken, but is not admissible there. Correct the mask, or the logs."
+                raise _BadRow(batch, row, ["action"], text)
+            block["mask"] = allowed
         self.rows += size
         self.observations += len(observations)
         self.episodes += int(last.sum())
         return block
 
-    def _place(self, batch: pa.RecordBatch, row: int, table: LogTable, *columns: str) -> str:
-        key = [name for name in ("source", "episode", "step") if name in batch.schema.names]
-        return table.place_of({name: batch[name][row].as_py() for name in key}, *columns)
+    def _observed(self, batch: pa.RecordBatch, rows: npt.NDArray[np.intp], names: Sequence[str]) -> npt.NDArray[Any]:
+        """Return the states, or next states, of some rows of a batch; refuse what is no finite number."""
+        if self.lists is not None:
+            found = self._lists(batch, rows, names[0], self.lists)
+        else:
+            found = np.stack([_array(batch[name])[rows] for name in names], axis=1, dtype=self.kind)
+        found = found.reshape(len(rows), *self.shape)
+        finite = np.isfinite(found).reshape(len(rows), -1).all(axis=1)
+        if not finite.all():
+            row = int(rows[np.argmin(finite)])
+            raise _BadRow(batch, row, names, "the state must be made of finite numbers.")
+        return found
+
+    def _lists(
+        self,
+        batch: pa.RecordBatch,
+        rows: npt.NDArray[np.intp],
+        name: str,
+        shape: Sequence[int],
+        hint: str = "",
+    ) -> npt.NDArray[Any]:
+        """Return the lists of some rows of a column, [rows, *shape]; refuse those of another shape, or with gaps."""
+        column, each = batch[name].take(pa.array(rows)), 1  # lists of this level in a row
+        for size in (*shape, None):
+            lengths = pc.is_valid(column) if size is None else pc.equal(pc.list_value_length(column), size)
+            fit = _array(pc.fill_null(lengths, False))
+            if not fit.all():
+                row = int(rows[np.argmin(fit) // each])
+                text = f"found {fault(batch[name][row].as_py(), shape)}.{hint}"
+                raise _BadRow(batch, row, [name], f"lists must be of shape {tuple(shape)}, without gaps; {text}")
+            if size is not None:
+                column, each = column.flatten(), each * size
+        return _array(column).reshape(len(rows), *shape)
+
+    def _allowed(
+        self,
+        batch: pa.RecordBatch,
+        table: LogTable,
+        observations: npt.NDArray[Any],
+        place: npt.NDArray[np.intp],
+        ends: npt.NDArray[np.intp],
+    ) -> BoolArray:
+        """Return which actions are admissible: bool [observations, actions].
+
+        `place` is where the states of the rows stand, `ends` are the rows that a next state follows.
+        """
+        allowed = np.ones((len(observations), len(self.actions)), dtype=bool)
+        shape = (len(self.actions),)
+        hint = f" One entry is needed for each of the actions {', '.join(map(repr, self.actions))}; actions= names all."
+        if "mask" in batch.schema.names:
+            allowed[place] = self._lists(batch, np.arange(batch.num_rows), "mask", shape, hint)
+        if "next_mask" in batch.schema.names:
+            ends = ends[_array(batch["next_mask"].is_valid())[ends]]
+            allowed[place[ends] + 1] = self._lists(batch, ends, "next_mask", shape, hint)
+        if table.admissible:
+            allowed &= _admissible(table, self.actions, observations)
+        if self.mask is not None:
+            found = np.asarray(self.mask(observations))
+            if found.shape != allowed.shape or found.dtype != np.bool_:
+                raise ArgumentError(
+                    f"mask returned {found.dtype} of shape {found.shape} for observations of shape "
+                    f"{observations.shape}; it must return bool of shape {allowed.shape}, a truth for each of the "
+                    f"actions {', '.join(map(repr, self.actions))}."
+                )
+            allowed &= found
+        return allowed
 
 
 def _in_order(table: LogTable) -> ibis.Table:
     """Return the query for the rows in their order; next states only where no row of the episode follows."""
-    rows = table.rows
-    key = ["episode"] if table.source is not None else ["source", "episode"]
+    rows, key = table.rows, _episode(table)
     ends = rows.group_by(key).aggregate(step=rows.step.max()).mutate(last=ibis.literal(True))
     rows = rows.left_join(ends, [*key, "step"])
     last = rows["last"].fill_null(False)
     nexts = {
         name: ibis.ifelse(last, rows[name], ibis.null(rows[name].type()))
-        for name in table.next_states
+        for name in (*table.next_states, "next_mask")
         if name in rows.columns
     }
     kept = [*key, "step", *table.states, "action", "reward", "terminated", "truncated", "next_known"]
+    kept += ["mask"] if "mask" in rows.columns else []
     return rows.select(*kept, last=last, **nexts).order_by([*key, "step"])
+
+
+def _admissible(table: LogTable, actions: Sequence[Label], observations: npt.NDArray[Any]) -> BoolArray:
+    """Return which actions the space of labels admits."""
+    distinct, where = np.unique(observations, axis=0, return_inverse=True)
+    labels = [tuple(int(number) for number in row) for row in distinct]
+    held = [table.admissible.get(label if len(label) > 1 else label[0], actions) for label in labels]
+    return np.array([[action in admitted for action in actions] for admitted in held])[where]
 
 
 def _array(column: pa.Array) -> npt.NDArray[Any]:
@@ -274,7 +459,7 @@ class _Columns:
     def __init__(self, in_memory: int, folder: str | os.PathLike[str] | None) -> None:
         self.in_memory = in_memory
         self.folder = folder
-        self.temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.scratch: Scratch | None = None
         self.held: dict[str, list[npt.NDArray[Any]]] = {}
         self.files: dict[str, BinaryIO] = {}
         self.bytes = 0
@@ -304,8 +489,8 @@ class _Columns:
 
     def _open(self) -> None:
         if self.folder is None:
-            self.temporary = tempfile.TemporaryDirectory(prefix="causal_shaping_")
-            self.folder = self.temporary.name
+            self.scratch = Scratch()
+            self.folder = self.scratch.path
         folder = Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name in self.held:

@@ -60,19 +60,26 @@ class Numbers:
 
 
 def match_actions(
-    space: Space, own: Space | None, numbers: range, *, claims: bool, names: Sequence[Any] | None = None
+    known: Sequence[Label],
+    own: Space | None,
+    numbers: range,
+    *,
+    claims: bool,
+    names: Sequence[Any] | None = None,
+    verb: str = "count",
 ) -> Sequence[Label] | None:
-    """Return the label that each action of an environment has in a space; None if that cannot be told.
+    """Return the label that each action of an environment has in the logs; None if that cannot be told.
 
     Without names, actions that are named in the logs and numbered in the environment are taken to be in one order.
 
     Args:
-        space: the potential's.
-        own: the environment's, if it has one: its names are compared; otherwise its numbers are.
+        known: the potential's actions.
+        own: the environment's space, if it has one: its names are compared; otherwise its numbers are.
         numbers: the environment's numbers.
-        claims: whether the potential claims something of these actions, as ceilings do: one that the space does not
-            hold is an error then.
+        claims: whether the potential claims something of these actions, as ceilings do: one that it does not know is
+            an error then.
         names: the label of each of the environment's actions, as the user gives them.
+        verb: the function that takes declared actions, for the message.
     """
     labels: Sequence[Label] | None = numbers
     if names is not None:
@@ -81,21 +88,21 @@ def match_actions(
             raise ArgumentError(f"actions names {len(labels)} actions, but the environment has {len(numbers)}.")
     elif own is not None and len(own.actions) == len(numbers):
         labels = own.actions
-    elif all(isinstance(label, int) for label in space.actions):
-        known: list[Any] = sorted(space.actions)
-        if len(known) == len(numbers) == known[-1] - known[0] + 1:  # the logs may count from another number
-            labels = known
-    elif len(space.actions) >= len(numbers):
-        labels = space.actions if len(space.actions) == len(numbers) else None
+    elif all(isinstance(label, int) for label in known):
+        ordered: list[Any] = sorted(known)  # type: ignore[type-var]
+        if len(ordered) == len(numbers) == ordered[-1] - ordered[0] + 1:  # the logs may count from another number
+            labels = ordered
+    elif len(known) >= len(numbers):
+        labels = known if len(known) == len(numbers) else None
     if claims and labels is not None:
-        missing = next((label for label in labels if space.find_action(label) == UNKNOWN), None)
+        held = set(known)
+        missing = next((label for label in labels if label not in held), None)
         if missing is not None:
             names = f"range({len(numbers)})" if isinstance(labels, range) else str(list(labels))
             raise ArgumentError(
                 f"The environment has {len(labels)} actions, {missing!r} among them, but the potential's ceilings are "
-                f"over {len(space.actions)}: {', '.join(map(str, space.actions))}. An action that they leave out can "
-                f"be worth more than they say. Declare all of them, also those that no log holds: count(..., "
-                f"actions={names})."
+                f"over {len(known)}: {', '.join(map(str, known))}. An action that they leave out can be worth more "
+                f"than they say. Declare all of them, also those that no log holds: {verb}(..., actions={names})."
             )
     return labels
 

@@ -1,10 +1,14 @@
-"""What an agent did, kept in compact columns that grow, to be one more source beside the logs."""
+"""What an agent did, kept in columns that grow, to be one more source beside the logs.
+
+- `StateRecording`: states by label, compact; `ObservationRecording`: states as arrays.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +16,49 @@ import numpy.typing as npt
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN, Label, Space
 from causal_shaping.errors import CausalShapingError, DataError
-from causal_shaping.shaping._shaper import Shaper
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from causal_shaping.shaping._observations import ObservationShaper
+    from causal_shaping.shaping._states import StateShaper
 
 CODES = {"state": "i", "action": "i", "next_state": "i", "reward": "d", "terminated": "b", "truncated": "b"}
 """The columns of a row and the types that `array` keeps them in: 22 bytes a step."""
 
 
-class Recording:
-    """The steps of one environment, or of several side by side, with states and actions by label."""
+class Recording(ABC):
+    """The steps of one environment, or of several side by side."""
 
-    def __init__(self, shaper: Shaper, environments: int = 1) -> None:
+    @abstractmethod
+    def begin(self, observation: Any, i: int = 0, place: Any = UNKNOWN) -> None:
+        """Begin an episode of environment i; `place` is that of the observation, if it was looked up."""
+
+    @abstractmethod
+    def add(
+        self,
+        action: Any,
+        reward: float,
+        observation: Any,
+        terminated: bool,
+        truncated: bool,
+        i: int = 0,
+        place: Any = UNKNOWN,
+    ) -> None:
+        """Keep a step of environment i; `place` as in `begin`."""
+
+    @abstractmethod
+    def logs(self, source: str) -> Any:
+        """Return all steps so far."""
+
+    def refuse_inadmissible(self, action: Any, i: int = 0) -> None:  # noqa: B027, most exclude nothing
+        """Refuse an action that could not be counted."""
+
+
+class StateRecording(Recording):
+    """Steps with states and actions by label."""
+
+    def __init__(self, shaper: StateShaper, environments: int) -> None:
         shaper.need_names()
         assert shaper.actions is not None
         self._shaper, space = shaper, shaper.potential.space
@@ -36,9 +73,9 @@ class Recording:
         self._first = [array("q") for _ in range(environments)]  # the row at which each episode begins
         self._state = [UNKNOWN] * environments
 
-    def begin(self, observation: Any, i: int = 0, position: int = UNKNOWN) -> None:
-        """Begin an episode of environment i; `position` is that of the state in the potential, if it was looked up."""
-        self._state[i] = self._met(observation) if position == UNKNOWN else position
+    def begin(self, observation: Any, i: int = 0, place: int = UNKNOWN) -> None:
+        """Begin an episode of environment i; `place` is the state's position in the potential, if it was looked up."""
+        self._state[i] = self._met(observation) if place == UNKNOWN else place
         self._first[i].append(len(self._columns[i]["state"]))
 
     def add(
@@ -49,10 +86,10 @@ class Recording:
         terminated: bool,
         truncated: bool,
         i: int = 0,
-        position: int = UNKNOWN,
+        place: int = UNKNOWN,
     ) -> None:
-        """Keep a step of environment i; `position` as in `begin`."""
-        after = position
+        """Keep a step of environment i; `place` as in `begin`."""
+        after = place
         if after == UNKNOWN:
             after = self._ended(observation) if terminated else self._met(observation)
         number = self._actions[self._shaper.numbers.position(action)]
@@ -94,3 +131,72 @@ class Recording:
         known = len(self._states) == len(self._space.states)
         space = replace(self._space, states=tuple(self._states), complete=self._space.complete and known)
         return Logs(space, source, **table)
+
+
+class ObservationRecording(Recording):
+    """Steps with states as arrays, as the potential takes them, and actions by label."""
+
+    def __init__(self, shaper: ObservationShaper, environments: int) -> None:
+        shaper.need_names()
+        self._shaper = shaper
+        self._states: list[npt.NDArray[Any] | None] = [None] * environments
+        self._steps = [0] * environments
+        self._episodes = [UNKNOWN] * environments
+        self._rows: list[list[tuple[Any, ...]]] = [[] for _ in range(environments)]
+
+    def begin(self, observation: Any, i: int = 0, place: Any = UNKNOWN) -> None:
+        """Begin an episode of environment i; `place` is what the potential takes, if it was looked up."""
+        self._states[i], self._steps[i] = self._kept(observation, place), 0
+        self._episodes[i] += 1
+
+    def _kept(self, observation: Any, place: Any) -> npt.NDArray[Any]:
+        looked_up = place if isinstance(place, np.ndarray) else self._shaper.place(observation)
+        return np.array(looked_up, dtype=self._shaper.potential.dtype)  # a copy: environments reuse their arrays
+
+    def add(
+        self,
+        action: Any,
+        reward: float,
+        observation: Any,
+        terminated: bool,
+        truncated: bool,
+        i: int = 0,
+        place: Any = UNKNOWN,
+    ) -> None:
+        """Keep a step of environment i; `place` as in `begin`."""
+        actions = self._shaper.actions
+        assert actions is not None
+        label, after = actions[self._shaper.numbers.position(action)], self._kept(observation, place)
+        key = (self._episodes[i], self._steps[i])
+        self._rows[i].append((*key, self._states[i], label, reward, after, bool(terminated), bool(truncated)))
+        self._states[i], self._steps[i] = after, self._steps[i] + 1
+
+    def logs(self, source: str) -> pa.Table:
+        """Return all steps so far: the columns of the potential, or one of flat lists, `state`, where it has none."""
+        import pyarrow as pa
+
+        rows = [(i, *row) for i, own in enumerate(self._rows) for row in own]
+        if not rows:
+            raise DataError("The agent has not taken a step yet: there are no logs.")
+        environment, number, step, state, action, reward, after, terminated, truncated = zip(*rows, strict=True)
+        _, episode = np.unique(np.array([environment, number]), axis=1, return_inverse=True)
+
+        def columns(seen: Any, prefix: str) -> dict[str, Any]:
+            flat, names = np.stack(seen).reshape(len(rows), -1), self._shaper.potential.columns
+            if names:
+                return {prefix + name: flat[:, d] for d, name in enumerate(names)}
+            return {f"{prefix}state": pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1])}
+
+        return pa.table(
+            {
+                "source": [source] * len(rows),
+                "episode": episode.ravel(),
+                "step": np.array(step, dtype=np.int32),
+                **columns(state, ""),
+                "action": list(action),
+                "reward": np.array(reward, dtype=np.float64),
+                **columns(after, "next_"),
+                "terminated": list(terminated),
+                "truncated": list(truncated),
+            }
+        )

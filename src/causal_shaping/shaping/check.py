@@ -9,11 +9,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from causal_shaping.data.potential import UNSEEN
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import admitted
 from causal_shaping.shaping.formula import is_final, shaped_reward
-from causal_shaping.shaping.wrappers import GivenPotential, ShapeReward
+from causal_shaping.shaping.potentials import GivenPotential
+from causal_shaping.shaping.wrappers import ShapeReward
 
 TOLERANCE = 1e-9
 """How far a telescoped sum may be off, relative to the sizes in it."""
@@ -97,9 +97,9 @@ def check_potential(
     largest = kept = 0.0
     for episode in range(episodes):
         observation, info = played.reset(seed=seed if episode == 0 else None)
-        position = shaper.position(observation)
-        first = shaper.phi(position, 0)
-        met, unseen = met + 1, unseen + (position == UNSEEN)
+        place = shaper.place(observation)
+        first = shaper.phi(place, 0)
+        met, unseen = met + 1, unseen + (not shaper.knows(place))
         difference, size, factor, h = 0.0, abs(first), 1.0, 0
         terminated = truncated = False
         while not (terminated or truncated) and h < most_steps:
@@ -108,10 +108,10 @@ def check_potential(
                 raise ArgumentError("With shaped=True, info must hold 'unshaped_reward', the reward before shaping.")
             difference += factor * (float(reward) - info["unshaped_reward"])
             factor, h = factor * shaper.discount, h + 1
-            position = shaper.position(observation)
-            met, unseen = met + 1, unseen + (position == UNSEEN and not terminated)
+            place = shaper.place(observation)
+            met, unseen = met + 1, unseen + (not shaper.knows(place) and not terminated)
             size += abs(float(reward))
-        last = 0.0 if is_final(terminated, truncated, shaper.bootstrap) else shaper.phi(position, h)
+        last = 0.0 if is_final(terminated, truncated, shaper.bootstrap) else shaper.phi(place, h)
         if truncated and not terminated:
             kept = max(kept, abs(last))
         expected = shaped_reward(0.0, factor, first, last)  # an episode as one long step

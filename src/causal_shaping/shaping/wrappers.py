@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import json
-import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -17,17 +15,20 @@ from gymnasium.vector.utils import iterate
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.logs import Logs
+from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
+from causal_shaping.shaping._observations import ObservationShaper, Observe
 from causal_shaping.shaping._recording import Recording
-from causal_shaping.shaping._shaper import Label, Shaper, wrappers_of
+from causal_shaping.shaping._shaper import Shaper, wrappers_of
+from causal_shaping.shaping._states import Label, StateShaper
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.shaping.monitor import CeilingEvidence, Monitor
-from causal_shaping.shaping.potentials import as_potential
+from causal_shaping.shaping.potentials import GivenPotential, as_potential, for_spec
 
-GivenPotential: TypeAlias = Potential | str | os.PathLike[str] | Mapping[str, Any]
-"""A potential, its file, or the JSON object that a spec holds."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class _Shaping(RecordConstructorArgs):
@@ -51,24 +52,21 @@ class _Shaping(RecordConstructorArgs):
         """Keep the arguments and match the potential with an environment; `options` are those of `Shaper`."""
         require_discrete(action_space)
         found = as_potential(potential)
-        in_file = isinstance(potential, (str, os.PathLike))
-        recorded = os.fspath(potential) if in_file else json.loads(found.to_json())  # type: ignore[arg-type]
         kept = {**options, "record": record, "monitor": monitor}
-        RecordConstructorArgs.__init__(self, potential=recorded, **kept, _disable_deepcopy=True)
+        RecordConstructorArgs.__init__(self, potential=for_spec(potential), **kept, _disable_deepcopy=True)
         names = options.pop("actions")
-        self._shaper = Shaper(env, action_space, observations, found, **options, names=names)
-        self._recording = Recording(self._shaper, environments) if record else None
-        self._monitor = None
-        if monitor and found.kind == "ceiling":
-            self._monitor = Monitor(found, by_action=self._shaper.named, environments=environments)
+        kind: type[Shaper] = ObservationShaper if isinstance(found, ObservationPotential) else StateShaper
+        self._shaper = kind(env, action_space, observations, found, **options, names=names)  # type: ignore[call-arg]
+        self._recording = self._shaper.recording(environments) if record else None
+        self._monitor = self._shaper.monitor(environments) if monitor else None
 
     @property
     def monitor(self) -> CeilingEvidence | None:
-        """What contradicts the ceilings so far; None for a potential that is no ceiling, and with `monitor=False`."""
+        """What contradicts the ceilings so far; None for a potential that claims nothing, and with `monitor=False`."""
         return None if self._monitor is None else self._monitor.report()
 
     @property
-    def potential(self) -> Potential:
+    def potential(self) -> Potential | ObservationPotential:
         """The potential."""
         return self._shaper.potential
 
@@ -77,8 +75,12 @@ class _Shaping(RecordConstructorArgs):
         """The discount of the shaping."""
         return self._shaper.discount
 
-    def logs(self, source: str = "agent") -> Logs:
+    def logs(self, source: str = "agent") -> Logs | pa.Table:
         """Return what the agent did so far, with unshaped rewards, as logs of one more source (needs `record=True`).
+
+        Beside a potential of observations this is a table for `fit_ceilings`: source, episode, step, the potential's
+        columns, or one of flat lists, `state`, if it has none, action, reward, the same columns of what followed as
+        `next_...`, terminated, truncated.
 
         An agent that sees no more than the state draws its actions without the hidden noise, however it learns: its
         logs are unconfounded, `confounding={"agent": 1.0}`. Merged with the counts of the demonstrators, they tighten
@@ -113,7 +115,7 @@ class _Shaping(RecordConstructorArgs):
         """
         if self._recording is None:
             raise ArgumentError("Nothing was recorded: make the wrapper with record=True.")
-        return self._recording.logs(source)
+        return self._recording.logs(source)  # type: ignore[no-any-return]
 
 
 class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
@@ -134,22 +136,26 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
     wrapper tests whether what the agent sees contradicts what they assume, and warns once when it reaches 20, which
     happens in at most 5% of runs if they hold, however long these are. It bets on what steps earn, which takes
     `value_ceilings(..., reward_min=)`, and it is infinite as soon as something happens that they exclude; see
-    `causal_shaping.shaping.monitor`. The spec holds the potential, or the path of its file, and can be written to JSON
-    unless there is a `label`, which is code.
+    `causal_shaping.shaping.monitor`. A fit claims nothing that could be tested, so that there is no evidence. The spec
+    holds the potential, or the path of its file, and can be written to JSON unless there is a `label` or `observe`,
+    which is code, or a fit that was not saved.
 
     Args:
-        env: an environment. Its observations must be states of the potential: the numbers of an environment that has
-            a `space`, or values from which the potential's space makes labels; otherwise pass `label`.
-        potential: a `Potential`, or a path for `load_potential`.
+        env: an environment. For a `Potential`, its observations must be states: the numbers of an environment that has
+            a `space`, or values from which the potential's space makes labels; otherwise pass `label`. For an
+            `ObservationPotential` they must be arrays of its shape and type; otherwise pass `observe`.
+        potential: a `Potential`, an `ObservationPotential`, or a path for `load_potential`.
         time_limit: what phi is where an episode is truncated: "bootstrap" keeps phi(s'), for a learner that bootstraps
             there; "terminal" takes 0, for one that maximises the return of the episode. A step-indexed potential is 0
             after its last step in any case.
         discount: the agent's; by default the potential's.
         label: a function from an observation to a state's label, one of `potential.space.states`: for a binned column
             the number of the bin, which `potential.space.bins[column]` gives.
+        observe: a function from an observation to the array that an `ObservationPotential` takes, such as
+            `lambda seen: seen[-1]` for a stack of frames.
         actions: the names of the environment's actions in the order of their numbers, where the logs name actions and
             the environment does not; needed to record, and to compare admissible actions.
-        record: keep what the agent does, about 22 bytes a step; `logs` returns it as one more source.
+        record: keep what the agent does, about 22 bytes a step, or the arrays; `logs` returns it as one more source.
         monitor: test ceilings while the agent acts; other potentials claim nothing that could be tested.
 
     Raises:
@@ -177,6 +183,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         time_limit: str = "bootstrap",
         discount: float | None = None,
         label: Label | None = None,
+        observe: Observe | None = None,
         actions: Sequence[Any] | None = None,
         record: bool = False,
         monitor: bool = True,
@@ -186,12 +193,12 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         if any(isinstance(one, gym.wrappers.Autoreset) for one in wrappers_of(env)):
             raise ArgumentError("Shape the reward inside gymnasium.wrappers.Autoreset: it hides where episodes end.")
         names = None if actions is None else list(actions)
-        options = {"time_limit": time_limit, "discount": discount, "label": label, "actions": names}
+        options = {"time_limit": time_limit, "discount": discount, "label": label, "observe": observe, "actions": names}
         spaces = (env.action_space, env.observation_space)
         self._set_up(env, *spaces, potential, 1, bool(record), bool(monitor), **options)
         gym.Wrapper.__init__(self, env)
         self._before: float | None = None
-        self._position = UNSEEN
+        self._place: Any = UNSEEN
         self._h = 0
         self._returns = (0.0, 0.0)
 
@@ -199,43 +206,43 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._h, self._returns = 0, (0.0, 0.0)
-        position = self._shaper.met(observation)
-        self._before = self._shaper.phi(position, 0)
-        self._position = position
+        place = self._place = self._shaper.met(observation)
+        self._before = self._shaper.phi(place, 0)
         if self._shaper.restricted:
-            self._shaper.compare(position, info)
+            self._shaper.compare(place, info)
         if self._recording is not None:
-            self._recording.begin(observation, position=position)
+            self._recording.begin(observation, place=place)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act, and get the shaped reward."""
+        shaper = self._shaper
         if self._recording is not None:
             self._recording.refuse_inadmissible(action)
-        elif self._shaper.restricted:
-            self._shaper.refuse_inadmissible(self._position, action)
+        elif shaper.restricted:
+            shaper.refuse_inadmissible(self._place, action)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if self._before is None:
             raise ArgumentError("The episode has not begun: call reset() before the first step.")
         self._h += 1
-        shaper, after, position = self._shaper, 0.0, UNSEEN
+        paid, after, place = float(reward), 0.0, UNSEEN
         if not is_final(terminated, truncated, shaper.bootstrap):
-            position = shaper.met(observation)
-            after = shaper.phi(position, self._h)
+            place = shaper.met(observation)
+            after = shaper.phi(place, self._h)
             if shaper.restricted and not truncated:
-                shaper.compare(position, info)
+                shaper.compare(place, info)
         shaping = shaped_reward(0.0, shaper.discount, self._before, after)
-        shaped = float(reward) + shaping
-        started, self._before, self._position = self._position, after, position
+        shaped = paid + shaping
+        started, self._before, self._place = self._place, after, place
         if self._recording is not None:
-            self._recording.add(action, float(reward), observation, terminated, truncated, position=position)
-        self._returns = (self._returns[0] + float(reward), self._returns[1] + shaped)
-        info = {**info, "unshaped_reward": float(reward), "shaping": shaping}
+            self._recording.add(action, paid, observation, terminated, truncated, place=place)
+        self._returns = (self._returns[0] + paid, self._returns[1] + shaped)
+        info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._monitor is not None:
             if truncated and not terminated and not shaper.bootstrap:  # its potential was not needed, but it followed
-                position = shaper.position(observation)
+                place = shaper.place(observation)
             x, over = shaper.taken(action), (bool(terminated), bool(truncated))
-            info["ceiling_evidence"] = self._monitor.step(self._h - 1, started, x, float(reward), position, *over)
+            info["ceiling_evidence"] = self._monitor.step(self._h - 1, started, x, paid, place, *over)
             self._monitor.tell(stacklevel=2)
         if terminated or truncated:
             info["unshaped_return"], info["shaped_return"] = self._returns
@@ -257,6 +264,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         time_limit: str = "bootstrap",
         discount: float | None = None,
         label: Label | None = None,
+        observe: Observe | None = None,
         actions: Sequence[Any] | None = None,
         record: bool = False,
         monitor: bool = True,
@@ -267,7 +275,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         makers = getattr(env.unwrapped, "env_fns", None)  # of environments that live in other processes
         one = inside[0] if inside else makers[0]() if makers else env
         names = None if actions is None else list(actions)
-        options = {"time_limit": time_limit, "discount": discount, "label": label, "actions": names}
+        options = {"time_limit": time_limit, "discount": discount, "label": label, "observe": observe, "actions": names}
         spaces = (env.single_action_space, env.single_observation_space)
         self._set_up(one, *spaces, potential, env.num_envs, bool(record), bool(monitor), **options)
         if makers and not inside:
@@ -275,7 +283,10 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         VectorWrapper.__init__(self, env)
         self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
         self._before: FloatArray = np.zeros(env.num_envs)
-        self._positions: LongArray = np.full(env.num_envs, UNSEEN)
+        # Where the environments are, for what only potentials of states need: the monitor, and admissible actions.
+        self._places: LongArray | None = None
+        if self._monitor is not None or self._shaper.restricted:
+            self._places = np.full(env.num_envs, UNSEEN)
         self._h: LongArray = np.zeros(env.num_envs, dtype=np.int64)
         self._returns: FloatArray = np.zeros((2, env.num_envs))
         self._ended: BoolArray = np.zeros(env.num_envs, dtype=bool)
@@ -298,16 +309,12 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         self._compare(mask, observations, info)
         return observations, info
 
-    def _phi(self, which: BoolArray, positions: LongArray, h: Any) -> FloatArray:
-        """Return the potential where it is needed, else 0."""
-        return np.where(which, self.potential.at(np.where(which, positions, 0), h), 0.0)
-
     def _begin(self, which: BoolArray, observations: Any) -> None:
         if which.any():
-            positions = self._shaper.all_met(observations, self.observation_space, which)
-            self._positions = np.where(which, positions, self._positions)
-            first = self._phi(which, positions, 0)
-            self._before = np.where(which, first, self._before)
+            places = self._shaper.all_met(observations, self.observation_space, which)
+            if self._places is not None:
+                self._places = np.where(which, places, self._places)
+            self._before = np.where(which, self._shaper.phis(places, 0, which), self._before)
             self._h = np.where(which, 0, self._h)
             self._returns = np.where(which, 0.0, self._returns)
             self._ended = self._ended & ~which
@@ -317,30 +324,31 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         """Compare the actions that environments admit with those of the space."""
         told = [name for name in (MASK, ADMISSIBLE) if name in info]
         if self._shaper.restricted and told:
-            positions = self._shaper.all_met(observations, self.observation_space, np.zeros_like(which))
+            places = self._shaper.all_met(observations, self.observation_space, np.zeros_like(which))
             for i in np.flatnonzero(which):
-                self._shaper.compare(positions[i], {name: info[name][i] for name in told})
+                self._shaper.compare(places[i], {name: info[name][i] for name in told})
 
     def _refuse_inadmissible(self, action: Any, i: int) -> None:
         """Refuse an action that the space excludes in the state of environment i."""
         if self._recording is not None:
             self._recording.refuse_inadmissible(action, i)
         else:
-            self._shaper.refuse_inadmissible(int(self._positions[i]), action)
+            assert self._places is not None
+            self._shaper.refuse_inadmissible(int(self._places[i]), action)
 
     def _test(
         self,
         which: BoolArray,
-        started: list[int],
+        started: LongArray,
         actions: Any,
         rewards: FloatArray,
-        positions: LongArray,
+        places: LongArray,
         terminated: BoolArray,
         truncated: BoolArray,
     ) -> None:
         """Test steps against the ceilings, one environment after the other."""
         assert self._monitor is not None
-        columns = (self._h - 1, started, rewards.astype(float), positions, terminated, truncated)
+        columns = (self._h - 1, started, rewards.astype(float), places, terminated, truncated)
         rows = zip(
             which, iterate(self.action_space, actions), *(np.asarray(one).tolist() for one in columns), strict=True
         )
@@ -368,16 +376,17 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         fresh = self._ended & (self._mode == AutoresetMode.NEXT_STEP)
         # With autoreset in the same step, the observation is that of the next episode.
         replaced = over & (self._mode == AutoresetMode.SAME_STEP)
-        positions = shaper.all_met(observations, self.observation_space, needed & ~replaced)
-        for i in np.flatnonzero(needed & replaced):
-            positions[i] = shaper.met(info["final_obs"][i])
+        places = shaper.all_met(observations, self.observation_space, needed & ~replaced)
+        if replaced.any():
+            places = places.copy()  # not to change what the agent sees
+            for i in np.flatnonzero(needed & replaced):
+                places[i] = shaper.met(info["final_obs"][i])
         self._h = np.where(fresh, 0, self._h + 1)
-        after = self._phi(needed, positions, self._h)
+        after = shaper.phis(places, self._h, needed)
         shaping = np.where(fresh, 0.0, shaped_reward(0.0, shaper.discount, self._before, after))
         shaped = rewards + shaping
         self._returns = np.where(fresh, 0.0, self._returns + np.stack([rewards, shaped]))
-        started = self._positions.tolist()
-        self._before, self._ended, self._positions = after, over, positions
+        self._before, self._ended = after, over
         if self._recording is not None:
             seen = list(iterate(self.observation_space, observations))
             for j, action in enumerate(iterate(self.action_space, actions)):
@@ -387,14 +396,17 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             self._record_beginnings(fresh, observations)
         info = {**info, "unshaped_reward": np.array(rewards, dtype=np.float64), "shaping": shaping}
         if self._monitor is not None:
-            where = positions.copy()
+            assert self._places is not None
+            where = places.copy()
             cut = np.flatnonzero(~needed & ~terminated)  # their potential was not needed, but they followed
             met = list(iterate(self.observation_space, observations)) if len(cut) else []
             for i in cut:
-                where[i] = shaper.position(info["final_obs"][i] if replaced[i] else met[i])
-            self._test(~fresh, started, actions, rewards, where, terminated, truncated)
+                where[i] = shaper.place(info["final_obs"][i] if replaced[i] else met[i])
+            self._test(~fresh, self._places, actions, rewards, where, terminated, truncated)
             info["ceiling_evidence"] = np.full(self.num_envs, self._monitor.evidence)
             self._monitor.tell(stacklevel=2)
+        if self._places is not None:
+            self._places = places
         if over.any():
             info |= {"unshaped_return": self._returns[0].copy(), "_unshaped_return": over.copy()}
             info |= {"shaped_return": self._returns[1].copy(), "_shaped_return": over.copy()}

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 EPISODES_AT_ONCE = 1024
 """Episodes that `collect` walks through together. A change alters the logs of every seed."""
 
-WORLDS = {"windy-field": ("field", "WindyField")}
+WORLDS = {
+    "windy-field": ("field", "WindyField"),
+    "cart-pole": ("cart_pole", "CartPole"),
+    "mountain-car": ("mountain_car", "MountainCar"),
+}
 """World name to module and class."""
 
 

@@ -16,8 +16,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from causal_shaping._checks import check_finite
 from causal_shaping.data.arrays import BoolArray, FloatArray
-from causal_shaping.errors import UnknownNameError
+from causal_shaping.errors import ArgumentError, UnknownNameError
 from causal_shaping.worlds.simulate import cumulative
 
 States: TypeAlias = npt.NDArray[np.float32]
@@ -66,6 +67,7 @@ class Dynamics(ABC):
     discount: float = 1.0
     start_draws: int = 0
     step_draws: int = 0
+    degree: int = 1  # of the polynomials between points of a grid; above 1 the points are evenly spaced, none terminal
 
     # What each world defines
 
@@ -86,7 +88,7 @@ class Dynamics(ABC):
         """Return in which states no episode goes on."""
 
     def axes(self, grid: int) -> tuple[FloatArray, ...]:
-        """Return the points of a grid along each coordinate, evenly spaced: here `grid` from the least to the most."""
+        """Return the points of a grid along each coordinate, rising: here `grid` from the least to the most."""
         return tuple(
             np.linspace(low, high, grid) for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True)
         )
@@ -127,3 +129,16 @@ class Dynamics(ABC):
 def pick_rows(probabilities: FloatArray, uniforms: FloatArray) -> Numbers:
     """Return for each row the first position whose running sum exceeds a uniform number in [0, 1)."""
     return np.asarray(np.argmax(cumulative(probabilities) > uniforms[:, None], axis=1))
+
+
+def mostly(preferred: Numbers, actions: int, random: float) -> FloatArray:
+    """Return the rule that takes the preferred actions [states, noises], but any with probability `random`."""
+    return (1 - random) * np.eye(actions)[preferred] + random / actions
+
+
+def check_push(push: float) -> float:
+    """Return the size of a hidden push; or say what is wrong."""
+    check_finite("push", push)
+    if push < 0:
+        raise ArgumentError(f"push is {push}; it must be at least 0.")
+    return push

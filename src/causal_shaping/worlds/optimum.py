@@ -1,7 +1,8 @@
 """The optimal values of a continuous world, by dynamic programming on a grid.
 
 V_h(s) = max over x of E[ r + discount * V_{h+1}(s') | s, do(x) ] at the points of a grid, with V_{h+1} interpolated
-linearly between those of its neighbours in which episodes go on, V = 0 after termination and after the horizon.
+between those of its neighbours in which episodes go on, linearly or by polynomials of the world's `degree`. V = 0 after
+termination and after the horizon.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from scipy import sparse
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.worlds.dynamics import Dynamics, Numbers, States, pick_rows
 
-OUTCOMES_AT_ONCE = 500_000
-"""Outcomes, states by actions by noises by nodes, that are held in memory at a time."""
+CORNERS_AT_ONCE = 2_000_000
+"""Outcomes, states by actions by noises by nodes, times their neighbours, that are held in memory at a time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +44,8 @@ class GridValues:
     def __call__(self, states: npt.ArrayLike, step: int = 0) -> FloatArray:
         """Return the optimal values of states [..., coordinates] at a step, the first by default: [...]."""
         states = np.asarray(states, np.float32)
-        corners, weights = _neighbours(self.axes, self.terminal, states.reshape(-1, states.shape[-1]))
+        flat = states.reshape(-1, states.shape[-1])
+        corners, weights = _neighbours(self.axes, self.terminal, flat, self.world.degree)
         return np.asarray((self.values[step][corners] * weights).sum(axis=1)).reshape(states.shape[:-1])
 
     def q_values(self, states: npt.ArrayLike, step: int = 0) -> FloatArray:
@@ -107,7 +109,8 @@ def _transitions(
             np.arange(len(block) * len(world.actions)).reshape(*after.reward.shape[:2], 1, 1), after.reward.shape
         )
         goes_on = (~after.terminated & (chance > 0)).ravel()
-        corners, weights = _neighbours(axes, terminal, after.next_states.reshape(-1, len(axes))[goes_on])
+        next_states = after.next_states.reshape(-1, len(axes))[goes_on]
+        corners, weights = _neighbours(axes, terminal, next_states, world.degree)
         entries = (weights * chance.ravel()[goes_on, None]).ravel()
         where = (np.repeat(row.ravel()[goes_on], corners.shape[1]), corners.ravel())
         shape = (len(block) * len(world.actions), len(terminal))
@@ -118,24 +121,30 @@ def _transitions(
 def _blocks(world: Dynamics, states: States, nodes: int) -> list[States]:
     """Return states in parts whose outcomes fit into memory."""
     each = len(world.actions) * len(world.noises) * len(world.nodes(nodes)[1])
-    size = max(1, OUTCOMES_AT_ONCE // each)
+    corners = (world.degree + 1) ** len(world.columns)
+    size = max(1, CORNERS_AT_ONCE // (each * corners))
     return [states[i : i + size] for i in range(0, len(states), size)]
 
 
-def _neighbours(axes: tuple[FloatArray, ...], terminal: BoolArray, states: States) -> tuple[Numbers, FloatArray]:
-    """Return the grid points around states and their weights: [states, 2^coordinates] each.
+def _neighbours(
+    axes: tuple[FloatArray, ...], terminal: BoolArray, states: States, degree: int = 1
+) -> tuple[Numbers, FloatArray]:
+    """Return the grid points around states and their weights: [states, (degree + 1)^coordinates] each.
 
-    Weights are those of multilinear interpolation; points in which no episode goes on have none.
+    Weights are those of polynomials along each coordinate; points in which no episode goes on have none.
     """
     corners, weights = np.zeros((len(states), 1), np.int64), np.ones((len(states), 1))
+    near = np.arange(degree + 1)
     for i, axis in enumerate(axes):
-        place = np.clip((states[:, i].astype(np.float64) - axis[0]) / (axis[1] - axis[0]), 0, len(axis) - 1)
-        below = np.minimum(place.astype(np.int64), len(axis) - 2)
-        share = (place - below)[:, None]
-        corners = np.concatenate(
-            [corners * len(axis) + below[:, None], corners * len(axis) + below[:, None] + 1], axis=1
-        )
-        weights = np.concatenate([weights * (1 - share), weights * share], axis=1)
+        place = np.interp(states[:, i].astype(np.float64), axis, np.arange(len(axis)))
+        first = np.clip(place.astype(np.int64) - degree // 2, 0, len(axis) - degree - 1)[:, None]
+        away = place[:, None] - first
+        share = np.stack(
+            [np.prod((away - near[near != k]) / (k - near[near != k]), axis=1) for k in near], axis=1
+        )  # Lagrange's polynomials
+        size = (len(states), corners.shape[1] * len(near))
+        corners = (corners[:, :, None] * len(axis) + (first + near)[:, None]).reshape(size)
+        weights = (weights[:, :, None] * share[:, None]).reshape(size)
     weights = weights * ~terminal[corners]
     total = weights.sum(axis=1, keepdims=True)
     return corners, weights / np.where(total > 0, total, 1.0)

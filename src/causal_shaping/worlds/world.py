@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from causal_shaping.worlds.continuous import ContinuousWorld
 
 COINS = ("standing", "once")
-ContinuousName: TypeAlias = Literal["windy-field"]
+ContinuousName: TypeAlias = Literal["windy-field", "cart-pole", "mountain-car"]
 CONTINUOUS_WORLDS: tuple[str, ...] = get_args(ContinuousName)
 """Worlds whose states cannot be listed."""
 DEFAULT_HORIZON = 20

@@ -1,0 +1,166 @@
+"""Potentials of states in an environment: observations become positions in a table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector.utils import iterate
+
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
+from causal_shaping.data.potential import UNSEEN, Potential
+from causal_shaping.data.space import UNKNOWN, Label as StateLabel, Space, plain
+from causal_shaping.errors import ArgumentError, ShapingWarning
+from causal_shaping.shaping._actions import admitted, compare_admissible, refuse_excluded, space_of
+from causal_shaping.shaping._recording import StateRecording
+from causal_shaping.shaping._shaper import Shaper
+from causal_shaping.shaping.monitor import Monitor
+
+Label = Callable[[Any], Any]
+
+
+class StateShaper(Shaper):
+    """How observations become positions in the table of a potential."""
+
+    potential: Potential
+
+    def __init__(
+        self,
+        env: Any,
+        actions: gym.Space[Any],
+        observations: gym.Space[Any],
+        potential: Potential,
+        *,
+        time_limit: str,
+        discount: float | None,
+        label: Label | None,
+        observe: Any,
+        names: Sequence[Any] | None,
+    ) -> None:
+        super().__init__(env, actions, potential, time_limit=time_limit, discount=discount)
+        if observe is not None:
+            raise ArgumentError("observe= is for potentials of observations. This is one of states: pass label=.")
+        claims, own = bool(potential.assumptions), space_of(env)
+        self._name_actions(potential.space.actions, own, names, claims=claims, verb="count")
+        # What an environment says of its actions is compared where the potential claims that some are not admissible.
+        self.restricted = bool(claims and potential.space.admissible and self.actions is not None)
+        self._compared = {UNSEEN}
+        if self.restricted and own is not None:
+            compare_admissible(potential.space, own)
+        self._label, self._warned = label, False
+        self._by_number = self._numbers(own, observations) if label is None else None
+        self._own_states = () if own is None or self._by_number is None else own.states
+        # Plain lists: an environment steps one by one, and NumPy takes longer for one number than a list.
+        self._number_list = None if self._by_number is None else self._by_number.tolist()
+        self._start = int(getattr(observations, "start", 0))
+        self._rows = potential.rows()
+
+    def _numbers(self, space: Space | None, observations: gym.Space[Any]) -> LongArray | None:
+        """Return the positions of observations 0, 1, ... of an environment that has a space; None for any other."""
+        if space is not None:
+            if isinstance(observations, gym.spaces.Discrete):
+                return self.potential.match(space, stacklevel=5)
+            raise ArgumentError(
+                "This environment's observations are not its states. Make it with observation='state', or pass label=, "
+                "a function from an observation to a state's label."
+            )
+        columns = self.potential.space.columns
+        fits = isinstance(observations, (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete))
+        if not fits or int(np.prod(observations.shape or ())) != len(columns):
+            several = isinstance(observations, (gym.spaces.Tuple, gym.spaces.Text))
+            example = "such as lambda seen: potential.space.label([seen[name] for name in potential.space.columns])"
+            raise ArgumentError(
+                f"Observations of {observations} cannot be states made of {', '.join(columns)}. Pass "
+                f"label={'potential.space.label' if several else ''}, a function from an observation to a state's label"
+                f"{', ' + example if isinstance(observations, gym.spaces.Dict) else ''}."
+            )
+        return None
+
+    def label(self, observation: Any) -> StateLabel:
+        """Return the label of an observation, whether the potential knows it or not."""
+        if self._own_states:
+            return self._own_states[int(observation) - self._start]
+        if self._label is not None:
+            return plain(self._label(observation))
+        return self.potential.space.label(observation)
+
+    def place(self, observation: Any) -> int:
+        """Return the position of an observation."""
+        if self._number_list is not None:
+            return int(self._number_list[observation - self._start])
+        if self._label is not None:
+            return self.potential.position_of(self._label(observation))
+        return self.potential.position(observation)
+
+    def met(self, observation: Any) -> int:
+        """Return the position of an observation whose potential is needed; the first unknown one gives a warning."""
+        found = self.place(observation)
+        if found == UNSEEN and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"The potential does not know the state of observation {observation!r}; it gets the value for unseen "
+                "states, and so will others, without further warnings. If there are many, look at the columns and bins "
+                "of potential.space, or pass label=.",
+                ShapingWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def all_met(self, observations: Any, space: gym.Space[Any], needed: BoolArray) -> LongArray:
+        """Return the positions of several observations; those whose potential is not `needed` give no warning."""
+        if self._by_number is not None:
+            found = np.array(self._by_number[np.asarray(observations) - self._start])
+            if self._warned or not ((found == UNSEEN) & needed).any():
+                return found
+        each = zip(iterate(space, observations), needed, strict=True)
+        return np.array([self.met(one) if known else self.place(one) for one, known in each], dtype=np.int64)
+
+    def compare(self, place: int, info: Mapping[str, Any]) -> None:
+        """Compare the actions that an environment admits in a state with those of the space, once for each state."""
+        if place not in self._compared:
+            assert self.actions is not None
+            self._compared.add(place)
+            mask = admitted(info, len(self.actions))
+            if mask is not None:
+                self.need_names()
+                refuse_excluded(self.potential.space, place, mask, self.actions)
+
+    def refuse_inadmissible(self, place: int, action: Any) -> None:
+        """Refuse an action that the potential's space excludes in a state."""
+        space = self.potential.space
+        if self.named and 0 <= place < len(space.states):
+            assert self.actions is not None
+            label = self.actions[self.numbers.position(action)]
+            number = space.find_action(label)
+            if number != UNKNOWN and not space.is_admissible[place, number]:
+                raise ArgumentError(
+                    f"Action {label!r} is not admissible in state {space.states[place]!r} of the potential's space. "
+                    "Choose among the admissible ones, potential.space.admissible, or declare it when logs are counted."
+                )
+
+    def knows(self, place: int) -> bool:
+        """Return whether the potential knows a state."""
+        return place != UNSEEN
+
+    def phi(self, place: int, h: int) -> float:
+        """Return the potential of one state; 0 beyond the horizon."""
+        value = self._rows[min(h, len(self._rows) - 1)][place]
+        return value if value == value else float(self.potential.at(place, h))  # NaN: an error that says why
+
+    def phis(self, places: npt.NDArray[Any], h: npt.ArrayLike, needed: BoolArray) -> FloatArray:
+        """Return the potential of several states, 0 where it is not needed."""
+        return np.where(needed, self.potential.at(np.where(needed, places, 0), h), 0.0)
+
+    def recording(self, environments: int) -> StateRecording:
+        """Return what keeps the steps of environments, with states and actions by label."""
+        return StateRecording(self, environments)
+
+    def monitor(self, environments: int) -> Monitor | None:
+        """Return the monitor of ceilings; None for other potentials."""
+        if self.potential.kind != "ceiling":
+            return None
+        return Monitor(self.potential, by_action=self.named, environments=environments)
