@@ -28,6 +28,9 @@ Real = npt.NDArray[np.float32]
 SURFACE_TREES = 8
 """The trees that keep values as functions of the observation."""
 
+REGION = 10
+"""Whether an action is ever taken is looked up in a region of so many leaves' rows: few rows miss rare actions."""
+
 REACH_TREES, REACH_LEAF = 8, 30
 """The trees that say how far the logs reach, and how many logged observations a leaf holds at least."""
 
@@ -129,6 +132,8 @@ def atoms_of(targets: FloatArray, most: int) -> FloatArray:
 class Partition:
     """Shares of (action, value) around an observation: those of the rows in its leaves."""
 
+    exact = True
+
     def __init__(self, rows: Transitions, weight: FloatArray, settings: Settings, seed: int) -> None:
         """Grow the trees on some of the rows that have weight, and sort all rows into leaves."""
         rng = np.random.default_rng(seed)
@@ -145,20 +150,44 @@ class Partition:
         self._order = np.argsort(own, axis=1, kind="stable").astype(np.int32).ravel()
         sizes = np.bincount(own.ravel(), minlength=len(means))
         self._bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        self._tried = self._shares_around(own, sizes, least=0 if settings.leaf == 1 else REGION * settings.leaf)
         self._known = (rows.next_state >= 0) | rows.terminated
         self._shown: Tally | None = None
+        self._targets: FloatArray = np.zeros(0)
         self.atoms: FloatArray = np.zeros(2)
+
+    def _shares_around(self, leaves: IntArray, sizes: LongArray, least: int) -> FloatArray:
+        """Return how often actions are taken in the region of each leaf, in the source that takes them most.
+
+        Args:
+            leaves: [trees, rows].
+            sizes: [leaves], rows.
+            least: rows of a region.
+        """
+        rows, shape = self.rows, (len(sizes), len(self.rows.sources), len(self.rows.actions))
+        bounds = np.empty((len(sizes), 2), dtype=np.int64)
+        kernels.regions(self.trees.nodes, self.trees.count, sizes, least, bounds)
+        taken = np.zeros(shape)
+        for own in leaves:
+            cell = (own.astype(np.int64) * shape[1] + rows.source) * shape[2] + rows.action
+            taken += np.bincount(cell, self.weight, minlength=taken.size).reshape(shape)
+        before = np.concatenate([np.zeros((1, *shape[1:])), taken.cumsum(axis=0)])
+        around = before[bounds[:, 1]] - before[bounds[:, 0]]
+        total = around.sum(axis=2, keepdims=True)
+        return np.asarray((around / np.where(total > 0, total, 1.0)).max(axis=1))
 
     def fit(self, targets: FloatArray) -> None:
         """Count the rows of each leaf by action and target."""
-        rows, settings = self.rows, self.settings
+        rows, settings, self._targets = self.rows, self.settings, targets
         self.atoms = atoms_of(targets[self._known & (self.weight > 0)], settings.atoms)
         lower, share = np.empty(len(targets), dtype=np.int32), np.empty(len(targets))
         kernels.project(targets, self.atoms, lower, share)
         shape = (len(rows.sources), len(rows.actions), len(self.atoms))
         columns = (rows.source, rows.action, self._known, self.weight, targets, lower, share)
         by_action = settings.support == "observed-action"
-        self._shown = kernels.tally(self._order, self._bounds, *columns, settings.expectile, shape, by_action)
+        self._shown = kernels.tally(
+            self._order, self._bounds, *columns, settings.expectile, shape, by_action, self._tried
+        )
 
     def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
         """Return the values of all actions at some observations, and how far masses add to more than 1."""
@@ -185,11 +214,12 @@ class Partition:
         return masses, taken, best
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the next step of an interrupted fit needs beside the values: nothing, counting starts anew."""
-        return {}
+        """Return what an interrupted fit needs to go on: what was counted last."""
+        return {"targets": self._targets}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take up what `state` returned."""
+        self.fit(state["targets"])
 
 
 @dataclass(frozen=True, eq=False)

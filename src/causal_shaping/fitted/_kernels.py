@@ -45,6 +45,7 @@ class Tally(NamedTuple):
     known: FloatArray  # [leaves, sources, actions], rows of known outcome
     worth: FloatArray  # [leaves, sources, actions], the sum of their targets
     best: FloatArray  # [leaves, sources, actions or 1], the expectile of the targets; NOTHING without rows
+    tried: FloatArray  # [leaves, actions], the largest share of a source in the region around, see `regions`
 
 
 class Rule(NamedTuple):
@@ -55,7 +56,7 @@ class Rule(NamedTuple):
     restricted: bool  # free mass is worth no more than that; else anything
     vacuous: float  # the value of a state about which nothing is known
     untried: float  # the value of what an action does that nobody took, or of anything
-    rarest_action: float  # an action with a smaller share in every source counts as not taken
+    rarest_action: float  # an action with no larger share in any source counts as not taken
     least_rows: float  # a source with fewer rows in a leaf, on average over the trees, shows nothing
 
 
@@ -81,6 +82,45 @@ def find_leaves(nodes: npt.NDArray[np.void], observations: FloatArray, found: In
     """Write the leaf of each observation in each tree: `found` [observations, trees]."""
     for k in range(len(observations)):
         _walk(nodes, observations[k], found[k])
+
+
+@njit()
+def regions(nodes: npt.NDArray[np.void], count: int, size: LongArray, least: int, bounds: LongArray) -> None:
+    """Write the region of each leaf: the smallest subtree around it that holds at least so many rows.
+
+    Args:
+        nodes: those of `count` trees.
+        count: the number of trees.
+        size: [leaves], rows; the leaves of a subtree follow one another.
+        least: rows; 0 makes each leaf its own region.
+        bounds: [leaves, 2], what is written: the first leaf of the region, and the one behind its last.
+    """
+    stack, parent = np.empty(len(nodes), dtype=np.int64), np.empty(len(nodes), dtype=np.int64)
+    rows, first, last = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
+    region = np.empty(len(nodes), dtype=np.int64)
+    for root in range(count):
+        visited, waiting = 1, 0  # `stack` lists nodes, parents before their children
+        stack[0], parent[root] = root, -1
+        while waiting < visited:
+            node = stack[waiting]
+            waiting += 1
+            if nodes[node].feature >= 0:
+                for child in (nodes[node].left, nodes[node].right):
+                    stack[visited], parent[child] = child, node
+                    visited += 1
+        for k in range(visited - 1, -1, -1):
+            node = stack[k]
+            if nodes[node].feature < 0:
+                leaf = nodes[node].left
+                rows[node], first[node], last[node] = size[leaf], leaf, leaf + 1
+            else:
+                left, right = nodes[node].left, nodes[node].right
+                rows[node], first[node], last[node] = rows[left] + rows[right], first[left], last[right]
+        for k in range(visited):
+            node = stack[k]
+            region[node] = node if rows[node] >= least or parent[node] < 0 else region[parent[node]]
+            if nodes[node].feature < 0:
+                bounds[nodes[node].left, 0], bounds[nodes[node].left, 1] = first[region[node]], last[region[node]]
 
 
 @njit()
@@ -177,6 +217,7 @@ def tally(
     level: float,
     shape: tuple[int, int, int],
     by_action: bool,
+    tried: FloatArray,
 ) -> Tally:
     """Count what the rows of each leaf show.
 
@@ -193,6 +234,7 @@ def tally(
         level: that of the expectile.
         shape: sources, actions, atoms.
         by_action: an expectile for each action, else one of all.
+        tried: [leaves, actions], handed on.
     """
     sources, actions, atoms = shape
     leaves, cells = len(bounds) - 1, sources * actions * atoms
@@ -224,7 +266,7 @@ def tally(
                     scratch[c] = 0.0
                     entry += 1
         first[leaf + 1] = entry
-    return Tally(first, cell[:entry], mass[:entry], rows, taken, sure, worth, best)
+    return Tally(first, cell[:entry], mass[:entry], rows, taken, sure, worth, best, tried)
 
 
 class Around(NamedTuple):
@@ -236,6 +278,7 @@ class Around(NamedTuple):
     known: FloatArray  # [sources, actions], shares of known outcome
     worth: FloatArray  # [sources, actions], the sum of atoms times their shares
     best: FloatArray  # [sources, actions or 1], the expectile of the targets; NOTHING from a source with too few rows
+    tried: FloatArray  # [actions], the largest share of a source in the regions around
     scale: FloatArray  # [sources, actions], by how much a share grows to what the source proves under do(action)
     most: FloatArray  # [atoms], room for the most mass of an outcome that some source proves
 
@@ -246,7 +289,7 @@ def nothing_around(sources: int, actions: int, atoms: int, expectiles: int) -> A
     pair = (sources, actions)
     return Around(
         np.zeros((sources, actions, atoms)), np.zeros(sources), np.zeros(pair), np.zeros(pair), np.zeros(pair),
-        np.full((sources, expectiles), NOTHING), np.ones(pair), np.zeros(atoms),
+        np.full((sources, expectiles), NOTHING), np.zeros(actions), np.ones(pair), np.zeros(atoms),
     )  # fmt: skip
 
 
@@ -266,7 +309,10 @@ def gather(leaves: IntArray, shown: Tally, rule: Rule, around: Around) -> None:
     around.taken[:] = 0.0
     around.known[:] = 0.0
     around.worth[:] = 0.0
+    around.tried[:] = 0.0
     for leaf in leaves:
+        for x in range(actions):
+            around.tried[x] += shown.tried[leaf, x] / len(leaves)
         for entry in range(shown.first[leaf], shown.first[leaf + 1]):
             flat[shown.cell[entry]] += shown.mass[entry]
         for i in range(sources):
@@ -316,12 +362,11 @@ def _prove(around: Around, x: int, atoms: FloatArray) -> tuple[float, float]:
 @njit()
 def bound_action(around: Around, x: int, atoms: FloatArray, rule: Rule) -> tuple[float, float]:
     """Return the ceiling of one action at one observation, and how far the joint masses add to more than 1."""
-    share, free, capped = 0.0, NOTHING, False
+    free, capped = NOTHING, False
     for i in range(len(around.taken)):
-        share = max(share, around.taken[i, x])
         free = max(free, around.best[i, x if around.best.shape[1] > 1 else 0])
         capped = capped or _caps(around, i, x, rule)
-    if share <= rule.rarest_action:
+    if around.tried[x] <= rule.rarest_action:
         return rule.untried, 0.0
     if not rule.restricted or free == NOTHING:
         free = rule.untried
@@ -442,6 +487,7 @@ def back_up(
 @njit()
 def back_up_masses(
     masses: FloatArray,
+    taken: FloatArray,
     best: FloatArray,
     atoms: FloatArray,
     rule: Rule,
@@ -451,7 +497,8 @@ def back_up_masses(
 ) -> float:
     """Do what `back_up` does for shares that a network gives: `masses` [observations, sources, actions, atoms].
 
-    `best` [observations, sources, actions or 1]; the shares of a source add to 1.
+    `taken` [observations, sources, actions], shares, unknown outcomes included; `best` [observations, sources, actions
+    or 1].
     """
     sources, actions = masses.shape[1:3]
     around = nothing_around(sources, actions, len(atoms), best.shape[2])
@@ -459,15 +506,18 @@ def back_up_masses(
     worst = 0.0
     for k in range(len(masses)):
         around.masses[:] = masses[k]
+        around.taken[:] = taken[k]
         around.best[:] = best[k]
+        around.tried[:] = 0.0
         for i in range(sources):
             for x in range(actions):
+                around.tried[x] = max(around.tried[x], taken[k, i, x])
                 share, worth = 0.0, 0.0
                 for z in range(len(atoms)):
                     share += masses[k, i, x, z]
                     worth += masses[k, i, x, z] * atoms[z]
-                around.taken[i, x], around.known[i, x], around.worth[i, x] = share, share, worth
-                around.scale[i, x] = _proven(share, rule.confounding[i])
+                around.known[i, x], around.worth[i, x] = share, worth
+                around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
         mask = admissible[k if len(admissible) > 1 else 0]
         worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
     return worst

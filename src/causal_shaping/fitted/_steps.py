@@ -33,6 +33,7 @@ class Estimator(Protocol):
     """Per source a distribution over (action, value) around an observation, and an expectile of the values."""
 
     atoms: FloatArray
+    exact: bool  # equal targets give equal values: no draws are made
 
     def fit(self, targets: FloatArray) -> None:
         """Fit to a target for each row; those of unknown outcome, or without weight, are left out."""
@@ -153,7 +154,8 @@ def sweep(
             found.append(values[some])
         else:
             found[0] = values[some]
-        change = np.abs(values - before)[some].max()
+        change = (values - before)[some]
+        change = np.abs(change).max() if estimator.exact else abs(change.mean())  # noise alone never settles
         done = left == steps or bool(change <= settings.settled * np.ptp(values[some]))
         state = {f"state_{name}": array for name, array in estimator.state().items()}
         kept = {"values": values, "found": np.array(found), "q_values": q_values, "left": np.array(left)}

@@ -21,7 +21,9 @@ from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import FileError
 from causal_shaping.fitted._forest import Partition, Reach, Surface
 from causal_shaping.fitted._held_out import Scores, score
+from causal_shaping.fitted._network import Network, NetworkSurface
 from causal_shaping.fitted._steps import Estimator, Swept, rule_of, sweep
+from causal_shaping.fitted._torch import Body, Processes, together
 from causal_shaping.fitted.diagnostics import diagnostics_of, share_left
 from causal_shaping.fitted.results import FittedCeilings, FittedFloors
 from causal_shaping.fitted.settings import Settings
@@ -34,6 +36,9 @@ SURFACE_LEAF = 5
 
 HELD_OUT_ROWS = 20_000
 """About so many held-out rows are looked at."""
+
+MEMBERS = {"forest": 3, "network": 1}
+"""How many are fitted by default: a network takes longer than three forests."""
 
 REPEATED = 0.5
 """Observations repeat, as those of a table do, if fewer than this share of them are distinct."""
@@ -54,10 +59,18 @@ def fit_ceilings(
     least_rows: float = 1.0,
     trees: int = 8,
     leaf: int = 60,
+    network: Body | None = None,
+    hidden: int = 128,
+    layers: int = 2,
+    first_gradient_steps: int = 2000,
+    gradient_steps: int = 300,
+    batch: int = 1024,
+    rate: float = 0.005,
+    threads: int = 1,
     sample: int = 100_000,
     kept: int = 50_000,
     most_rows: int = 1_000_000,
-    members: int = 4,
+    members: int | None = None,
     quantile: float = 0.75,
     held_out: float = 0.1,
     settled: float = 1e-3,
@@ -66,7 +79,10 @@ def fit_ceilings(
     progress: Progress = no_progress,
     **columns: Any,
 ) -> FittedCeilings:
-    """Fit ceilings of the optimal value to logs whose states are vectors of real numbers, or images (extra `fitted`).
+    """Fit ceilings of the optimal value to logs whose states are vectors of real numbers, or images.
+
+    Needs the extra `fitted`, and for networks also `deep`. A GPU is used if there is one; under torchrun processes share
+    the work, and each gets the whole result.
 
     An estimator per source maps an observation to shares P_i(x, z | s) of (action, value): the value is the reward plus
     the ceiling of the next state, split between neighbouring atoms so that its mean stays. Then
@@ -91,16 +107,27 @@ def fit_ceilings(
             optimum.
         atoms: values that are told apart. More cost time, and change little beyond 41.
         rarest_action: an action with a smaller share in every source counts as never taken, and may do anything.
-        least_rows: a source with fewer rows in a leaf, on average over trees, shows nothing there.
+        least_rows: a source with fewer rows in a leaf, on average over trees, shows nothing there; with a network, one
+            whose share of the rows there is below least_rows / leaf.
         trees: trees in a forest.
         leaf: rows in a leaf, of all sources. Fewer fit finer and noisier; 1 makes each distinct observation its own
             cell, as in a table.
+        network: layers of your own, in place of fully connected ones for vectors and convolutions for images: a callable
+            that takes the shape of one input, and the number of features to return, and gives a `torch.nn.Module`. Its
+            inputs are normalised coordinates [n, coordinates], or images [n, channels, rows, columns].
+        hidden: features of each layer of a network.
+        layers: fully connected layers of a network, before the heads of each source.
+        first_gradient_steps: gradient steps (Adam) of a network's first fit.
+        gradient_steps: those of each later fit, which starts from the weights of the last.
+        batch: rows in a gradient step, equally many of each source.
+        rate: the learning rate at the beginning of a fit; it falls to 0 until its end.
+        threads: threads that a network is computed with. The caller's number holds again afterwards.
         sample: rows that the structure of a tree is grown on.
         kept: observations at which values are kept; values elsewhere are those around.
         most_rows: rows that a member sees; of larger logs it sees some episodes, the same share of each source's. It
             bounds memory, about 300 bytes a row, and time.
         members: forests or networks, each from its own seed and a random half of the episodes of each source; a single
-            one sees all of them.
+            one sees all of them. By default 3 forests, or 1 network: one takes minutes.
         quantile: the ceiling is this quantile of the members' ceilings.
         held_out: the share of each source's episodes that are kept for `diagnostics`.
         settled: a pass ends early when a step changes no value by more than this share of their range.
@@ -147,35 +174,50 @@ def _fit(kind: Any, chosen: dict[str, Any], given: dict[str, Any]) -> Any:
         rows = read_transitions(rows, **given["columns"], progress=part_of(progress, 0.0, 0.05))
     if chosen.get("estimator") is None:
         chosen["estimator"] = "forest" if len(rows.shape) == 1 else "network"
+    if chosen.get("members") is None:
+        chosen["members"] = MEMBERS.get(chosen["estimator"], 1)
+    own = chosen.get("network")
+    chosen["network"] = None if own is None else getattr(own, "__qualname__", type(own).__qualname__)
     settings = Settings(**chosen).checked(rows.sources)
+    if settings.estimator == "forest":
+        return _fit_passes(kind, rows, settings, given, None, Processes())
+    with together() as processes:
+        return _fit_passes(kind, rows, settings, given, own, processes)
+
+
+def _fit_passes(
+    kind: Any, rows: Transitions, settings: Settings, given: dict[str, Any], own: Body | None, processes: Processes
+) -> Any:
+    """Fit all members, each backwards over the steps; `own` makes a network's layers."""
+    progress: Progress = given["progress"]
     _check_rewards(rows, settings)
     held = _held_out(rows, settings)
     some, repeated = _kept(rows, held, settings)
-    kept = _Folder(given["folder"], rows, settings)
+    kept = _Folder(given["folder"], rows, settings, processes.rank == 0)
     passes: dict[bool, list[Swept]] = {False: [], True: []}
     # Best guesses take one member: they are means, and no bounds.
     plan = [(member, guess) for member in range(settings.members) for guess in (False, True)[: 1 + (member == 0)]]
     plan = plan if settings.side > 0 else [(member, guess) for member, guess in plan if not guess]
-    model: Estimator | None = None
     for number, (member, guess) in enumerate(plan):
         name = f"member-{member}-{'guess' if guess else 'ceiling'}"
-        begun = kept.load(name)
         if not guess:
             seen, weight, places = _seen(rows, held, settings, member, some)
-            model = None
-        if model is None and not (begun is not None and bool(begun["done"])):
-            model = _estimator(seen, weight, settings, member)
+            model = _estimator(seen, weight, settings, member, own, processes)
         what = f"Fitting {'best guesses' if guess else kind.WHAT}, {member + 1} of {settings.members}"
         part = part_of(progress, 0.05 + 0.9 * number / len(plan), 0.05 + 0.9 * (number + 1) / len(plan))
         found = sweep(
-            model, seen, settings, places, guess, begun=begun, keep=kept.keeper(name), progress=part, what=what
+            model,
+            seen,
+            settings,
+            places,
+            guess,
+            begun=kept.load(name),
+            keep=kept.keeper(name),
+            progress=part,
+            what=what,
         )
         passes[guess].append(found)
-        if member == 0 and not guess:
-            if model is None:  # the pass was done before an interruption
-                model = _estimator(seen, weight, settings, member)
-                model.restore({key[6:]: part for key, part in (begun or {}).items() if key.startswith("state_")})
-                model.fit(found.targets)
+        if number == 0:
             rule = rule_of(settings, rows.sources, len(found.values) if settings.horizon else math.inf)
             tested, scores = seen, score(model, seen, weight == 0, found.targets, settings, rule)
     progress(0.95, 1.0, "Keeping the values")
@@ -185,8 +227,12 @@ def _fit(kind: Any, chosen: dict[str, Any], given: dict[str, Any]) -> Any:
     return result
 
 
-def _estimator(rows: Transitions, weight: FloatArray, settings: Settings, member: int) -> Estimator:
+def _estimator(
+    rows: Transitions, weight: FloatArray, settings: Settings, member: int, own: Body | None, processes: Processes
+) -> Estimator:
     seed = int(np.random.default_rng([settings.seed, member]).integers(2**31))
+    if settings.estimator == "network":
+        return Network(rows, weight, settings, seed, own, processes)
     return Partition(rows, weight, settings, seed)
 
 
@@ -284,9 +330,13 @@ def _result(
     table = np.where(np.isnan(table), np.nanmin(table, axis=0), table)  # actions that are not admissible there
     seen = rows.observations[some]
     seed = int(np.random.default_rng([settings.seed, 4]).integers(2**31))
-    surface = Surface.fit(
-        np.asarray(seen, dtype=np.float32).reshape(len(seen), -1), table, 1 if repeated else SURFACE_LEAF, seed
-    )
+    surface: Surface | NetworkSurface
+    if len(rows.shape) == 1:
+        surface = Surface.fit(
+            np.asarray(seen, dtype=np.float32).reshape(len(seen), -1), table, 1 if repeated else SURFACE_LEAF, seed
+        )
+    else:
+        surface = NetworkSurface.fit(rows, some, table, settings, seed)
     logged = np.unique(rows.state[~held])
     rng = np.random.default_rng([settings.seed, 5])
     if len(logged) > settings.sample:
@@ -322,9 +372,11 @@ def _result(
 class _Folder:
     """Where an interrupted fit goes on: a file for each pass, replaced after each step."""
 
-    def __init__(self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings) -> None:
-        self.path = None if folder is None else Path(folder)
-        if self.path is not None:
+    def __init__(
+        self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings, writes: bool
+    ) -> None:
+        self.path, self.writes = None if folder is None else Path(folder), writes
+        if self.path is not None and writes:
             texts = json.dumps([rows.sources, list(map(str, rows.actions)), rows.columns, rows.shape])
             arrays = [rows.observations, rows.action, rows.reward, rows.terminated, rows.source, rows.episode]
             claim_run_folder(
@@ -349,7 +401,7 @@ class _Folder:
         """Return a function that keeps a pass after a step."""
 
         def keep(kept: dict[str, npt.NDArray[Any]]) -> None:
-            if self.path is not None:
+            if self.path is not None and self.writes:
                 with replacing(self.path / f"{name}.npz", [".npz"]) as temporary, temporary.open("wb") as file:
                     np.savez(file, **kept)
 
@@ -357,7 +409,7 @@ class _Folder:
 
     def remove(self) -> None:
         """Remove what was kept, once all is done."""
-        if self.path is not None:
+        if self.path is not None and self.writes:
             for file in [*self.path.glob("member-*.npz"), self.path / "settings.json"]:
                 file.unlink(missing_ok=True)
             if not any(self.path.iterdir()):

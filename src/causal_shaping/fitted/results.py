@@ -19,6 +19,7 @@ from causal_shaping.data.result import Result
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.fitted._forest import Reach, Surface
+from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import replacing, write_text
@@ -26,7 +27,7 @@ from causal_shaping.io.files import replacing, write_text
 if TYPE_CHECKING:
     import pandas as pd
 
-DESCRIPTION, ARRAYS = "fitted.json", "fitted.npz"
+DESCRIPTION, ARRAYS, NETWORK = "fitted.json", "fitted.npz", "network.safetensors"
 VERSION = 1
 
 
@@ -59,7 +60,7 @@ class FittedCeilings(Result):
     columns: tuple[str, ...]
     shape: tuple[int, ...]
     dtype: str
-    surface: Surface
+    surface: Surface | NetworkSurface
     reach: Reach
     places: Mapping[str, tuple[int, int]]
     low: FloatArray
@@ -203,14 +204,22 @@ class FittedCeilings(Result):
         return self.potential().to_pandas()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to a folder: `fitted.json`, and arrays in `fitted.npz`; `load_potential` opens it, too."""
+        """Write everything to a folder, which `load_potential` opens, too.
+
+        `fitted.json`, arrays in `fitted.npz`, and the weights of a network in `network.safetensors`.
+        """
         folder = Path(path)
         if folder.exists() and not folder.is_dir():
             raise FileError(f"{folder} is a file. Give the name of a folder.")
         folder.mkdir(parents=True, exist_ok=True)
         arrays = self._arrays()
+        weights = {name: arrays[name] for name in arrays if name.startswith("surface_")}
+        if isinstance(self.surface, NetworkSurface):
+            save_network(folder / NETWORK, weights)
+        else:
+            weights = {}
         with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, **{name: array for name, array in arrays.items() if name not in weights})
         write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
         vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
@@ -232,6 +241,7 @@ class FittedCeilings(Result):
             "shape": list(self.shape),
             "dtype": self.dtype,
             "places": {name: list(place) for name, place in self.places.items()},
+            "network": isinstance(self.surface, NetworkSurface),
             "rows": dict(self.rows),
             "excess": self.excess,
             "diagnostics": self.diagnostics.as_plain(),
@@ -245,6 +255,8 @@ class FittedCeilings(Result):
             held = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
             with np.load(folder / ARRAYS, allow_pickle=False) as file:
                 arrays = dict(file)
+            if held.get("network"):
+                arrays |= load_network(folder / NETWORK)
         except (OSError, ValueError, EOFError) as error:
             raise FileError(f"{folder} holds no complete fit: {error}.") from error
         if held.get("kind") != f"fitted {cls.WHAT}":
@@ -266,7 +278,7 @@ class FittedCeilings(Result):
                 columns=tuple(held["columns"]),
                 shape=tuple(held["shape"]),
                 dtype=held["dtype"],
-                surface=Surface.from_arrays(part("surface_")),
+                surface=(NetworkSurface if held["network"] else Surface).from_arrays(part("surface_")),
                 reach=Reach.from_arrays(part("reach_")),
                 places={name: tuple(place) for name, place in held["places"].items()},
                 low=arrays["low"],

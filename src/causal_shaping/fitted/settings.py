@@ -37,6 +37,14 @@ class Settings:
     least_rows: float = 1.0
     trees: int = 8
     leaf: int = 60
+    network: str | None = None
+    hidden: int = 128
+    layers: int = 2
+    first_gradient_steps: int = 2000
+    gradient_steps: int = 300
+    batch: int = 1024
+    rate: float = 0.005
+    threads: int = 1
     sample: int = 100_000
     kept: int = 50_000
     most_rows: int = 1_000_000
@@ -71,7 +79,9 @@ class Settings:
             ("seed", 0),
         ):
             check_integer(field, getattr(self, field), least=least)
-        for field in ("rarest_action", "least_rows", "settled"):
+        for field in ("hidden", "layers", "first_gradient_steps", "gradient_steps", "batch", "threads"):
+            check_integer(field, getattr(self, field), least=1)
+        for field in ("rarest_action", "least_rows", "settled", "rate"):
             if not 0 <= getattr(self, field) < math.inf:
                 raise ArgumentError(f"{field} is {getattr(self, field)}; it must be 0 or more.")
         for field, low, high in (("expectile", 0.5, 1.0), ("quantile", 0.0, 1.0), ("held_out", 0.0, 0.5)):

@@ -182,8 +182,8 @@ def read_transitions(
     except BaseException:
         columns.close()
         raise
-    named = (reader.sources, reader.actions, tables[0].columns, reader.shape)
-    return Transitions(*named, **arrays, files=columns.scratch)
+    names = tables[0].columns
+    return Transitions(reader.sources, reader.actions, names, reader.shape, **arrays, files=columns.scratch)
 
 
 def _with_numbers(table: LogTable) -> LogTable:
@@ -298,6 +298,7 @@ class _Reader:
 
     def blocks(self, table: LogTable) -> Generator[dict[str, npt.NDArray[Any]], None, None]:
         """Yield the rows of a table, part by part, in their order."""
+        table = _flattened(table)
         nested = nesting(table.rows["s0"])[0]
         self.lists = list_shape(table.rows["s0"], self.shape) if nested else None
         try:
@@ -423,6 +424,21 @@ class _Reader:
                 )
             allowed &= found
         return allowed
+
+
+def _flattened(table: LogTable) -> LogTable:
+    """Return a table with flat lists in place of nested ones, which take many times the memory while rows are ordered.
+
+    Where rows were not checked, a list that does not fit becomes missing: flat, it could pass for one that does.
+    """
+    rows, depth = table.rows, nesting(table.rows["s0"])[0]
+    flat: dict[str, ibis.Column] = {}
+    for name in (name for name in ("s0", "n0") if depth > 1 and name in rows.columns):
+        column: Any = rows[name]
+        for _ in range(depth - 1):
+            column = column.flatten()
+        flat[name] = column if table.sound else ibis.ifelse(rows[f"fits_{name}"], column, ibis.null(column.type()))
+    return replace(table, rows=rows.mutate(**flat)) if flat else table
 
 
 def _in_order(table: LogTable) -> ibis.Table:

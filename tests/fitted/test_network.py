@@ -1,0 +1,221 @@
+"""The estimator "network": one-hot states, images, layers of one's own, resumption, files, several processes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import causal_shaping as cs
+from causal_shaping.data.transitions import Transitions
+from causal_shaping.errors import ArgumentError, FileError
+from causal_shaping.fitted import _kernels as kernels
+
+torch = pytest.importorskip("torch")
+
+HORIZON = 3
+QUICK = {"estimator": "network", "hidden": 32, "layers": 1, "batch": 256, "atoms": 11, "sample": 2000}
+BRIEF = QUICK | {"first_gradient_steps": 10, "gradient_steps": 5}
+STATES, ACTIONS, NOISES, END = 5, 2, 2, 4
+
+
+def watched(name, seed, episodes=300, longest=6):
+    """Logs of a random CMDP with five states, the last of them terminal; one source sees the noise."""
+    world, rng = np.random.default_rng(7), np.random.default_rng([seed, len(name)])
+    follows = world.integers(STATES, size=(STATES, ACTIONS, NOISES))
+    reward = world.integers(-5, 1, size=(STATES, ACTIONS, NOISES)) / 10
+    rows = []
+    for episode in range(episodes):
+        s = int(rng.integers(STATES - 1))
+        for step in range(longest):
+            u = int(rng.integers(NOISES))
+            x = u if name == "seeing" and rng.random() < 0.6 else int(rng.integers(ACTIONS))
+            after = int(follows[s, x, u])
+            rows.append((name, episode, step, s, x, reward[s, x, u], after, after == END, step == longest - 1))
+            s = after
+            if s == END:
+                break
+    names = ["source", "episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated"]
+    frame = pd.DataFrame(rows, columns=names)
+    frame["truncated"] &= ~frame["terminated"]
+    return frame
+
+
+@pytest.fixture(scope="module")
+def logs():
+    return [watched(name, seed=0) for name in ("seeing", "random")]
+
+
+def transitions(logs, appearance):
+    """The rows of logs, with the appearance of each state, [states, *shape], in place of its number."""
+    frame = pd.concat(logs, ignore_index=True)
+    episode = frame.groupby(["source", "episode"], sort=False).ngroup().to_numpy()
+    last = np.append(episode[1:] != episode[:-1], True)
+    place = np.arange(len(frame)) + np.append(0, np.cumsum(last)[:-1])  # one more observation after each episode
+    seen = np.empty(len(frame) + int(last.sum()), dtype=np.int64)
+    seen[place + 1] = frame["next_state"]
+    seen[place] = frame["state"]
+    names = tuple(frame["source"].unique())
+    return Transitions(
+        sources=names,
+        actions=tuple(range(ACTIONS)),
+        columns=tuple(f"c{k}" for k in range(appearance.shape[1])) if appearance.ndim == 2 else ("image",),
+        shape=appearance.shape[1:],
+        observations=appearance[seen],
+        state=place,
+        next_state=place + 1,
+        action=frame["action"].to_numpy(np.int32),
+        reward=frame["reward"].to_numpy(float),
+        terminated=frame["terminated"].to_numpy(bool),
+        truncated=frame["truncated"].to_numpy(bool),
+        source=frame["source"].map({name: k for k, name in enumerate(names)}).to_numpy(np.int16),
+        episode=episode.astype(np.int64),
+        step=frame["step"].to_numpy(np.int32),
+    )
+
+
+ONE_HOT = np.eye(STATES, dtype=np.float32)
+IMAGES = np.random.default_rng(3).integers(0, 11, size=(STATES, 7, 7, 3)).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def vectors(logs):
+    return transitions(logs, ONE_HOT)
+
+
+@pytest.fixture(scope="module")
+def images(logs):
+    return transitions(logs, IMAGES)
+
+
+def fit(rows, **options):
+    return cs.fit_ceilings(rows, reward_max=0.0, horizon=HORIZON, **options)
+
+
+def by_table(logs):
+    counts = cs.count(logs, states=range(STATES), terminal=[END], complete=True)
+    return cs.value_ceilings(counts, HORIZON, 0.0)
+
+
+def test_a_target_is_split_between_atoms_so_that_its_mean_stays():
+    targets, atoms = np.random.default_rng(0).uniform(-1, 1, 500), np.array([-1.0, -0.3, 0.1, 0.9, 1.0])
+    lower, share = np.empty(500, dtype=np.int32), np.empty(500)
+    kernels.project(targets, atoms, lower, share)
+    assert atoms[lower] * (1 - share) + atoms[lower + 1] * share == pytest.approx(targets)
+
+
+def test_ceilings_of_one_hot_states_are_near_those_of_tables(logs, vectors):
+    fitted = fit(vectors, expectile=0.999, held_out=0.0, first_gradient_steps=500, gradient_steps=150, **QUICK)
+    exact = by_table(logs).values[0, :END]
+    assert fitted(ONE_HOT[:END]) == pytest.approx(exact, abs=0.06)
+    assert np.ptp(exact) > 0.2  # there is something to tell apart
+
+
+def test_ceilings_of_images_are_near_those_of_tables(logs, images):
+    fitted = fit(images, expectile=0.999, held_out=0.0, first_gradient_steps=300, gradient_steps=100, **QUICK)
+    assert fitted(IMAGES[:END]) == pytest.approx(by_table(logs).values[0, :END], abs=0.1)
+
+
+def test_equal_seeds_give_equal_ceilings(vectors):
+    first, again, other = (fit(vectors, seed=seed, **BRIEF)(ONE_HOT[:END]) for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_images_use_a_network_unless_told_otherwise(images):
+    fitted = fit(images, **{name: option for name, option in BRIEF.items() if name != "estimator"})
+    assert fitted.settings.estimator == "network"
+    assert fitted.settings.members == 1
+
+
+def test_layers_of_one_s_own_get_normalised_images_by_channel(images):
+    shapes = []
+
+    class Flat(torch.nn.Module):
+        def __init__(self, shape, outputs):
+            super().__init__()
+            shapes.append(shape)
+            self.layer = torch.nn.Linear(int(np.prod(shape)), outputs)
+
+        def forward(self, seen):
+            assert abs(float(seen.mean())) < 1
+            return torch.tanh(self.layer(seen.flatten(1)))
+
+    fitted = fit(images, network=Flat, **BRIEF)
+    assert shapes == [(3, 7, 7)]
+    assert fitted.settings.network.endswith("Flat")
+
+
+def test_a_network_refuses_to_learn_the_largest_value(vectors):
+    with pytest.raises(ArgumentError, match="expectile below 1"):
+        fit(vectors, expectile=1.0, **BRIEF)
+
+
+@pytest.mark.parametrize("stop_at", ["best guesses", "ceilings"])
+def test_an_interrupted_fit_goes_on_to_the_same_ceilings(vectors, tmp_path, stop_at):
+    class Stopped(Exception):
+        pass
+
+    def stop(done, total, what):
+        if stop_at in what and done > (0.7 if stop_at == "best guesses" else 0.2) * total:
+            raise Stopped
+
+    whole = fit(vectors, **BRIEF)
+    with pytest.raises(Stopped):
+        fit(vectors, folder=tmp_path / "run", progress=stop, **BRIEF)
+    assert list((tmp_path / "run").glob("member-*.npz"))
+    resumed = fit(vectors, folder=tmp_path / "run", **BRIEF)
+    assert np.array_equal(resumed(ONE_HOT), whole(ONE_HOT))
+    assert np.array_equal(resumed.potential("mean").values(ONE_HOT, 0), whole.potential("mean").values(ONE_HOT, 0))
+
+
+def test_ceilings_of_images_are_the_same_after_saving_and_loading(images, tmp_path):
+    fitted = fit(images, **BRIEF)
+    fitted.save(tmp_path / "phi")
+    again = cs.FittedCeilings.load(tmp_path / "phi")
+    assert (tmp_path / "phi" / "network.safetensors").exists()
+    assert np.array_equal(again(IMAGES, 1), fitted(IMAGES, 1))
+    assert np.array_equal(again.q_values(IMAGES), fitted.q_values(IMAGES))
+    weights = tmp_path / "phi" / "network.safetensors"
+    weights.write_bytes(b"nothing" * 9)
+    with pytest.raises(FileError, match="safetensors"):
+        cs.FittedCeilings.load(tmp_path / "phi")
+
+
+def test_the_caller_s_number_of_threads_holds_again_afterwards(vectors):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        fit(vectors, **BRIEF)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+TOGETHER = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from test_network import BRIEF, ONE_HOT, fit, transitions, watched
+rows = transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
+found = fit(rows, **BRIEF)(ONE_HOT)
+with open(os.path.join(sys.argv[2], os.environ.get("RANK", "0") + ".json"), "w") as file:
+    json.dump(found.tolist(), file)
+"""
+
+
+def test_two_processes_give_what_one_gives(tmp_path):
+    rows = transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
+    alone = fit(rows, **BRIEF)(ONE_HOT)
+    script = tmp_path / "fit.py"
+    script.write_text(TOGETHER)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [*command, os.path.dirname(__file__), str(tmp_path)], check=True, timeout=300, env=environment, capture_output=True
+    )
+    for rank in (0, 1):
+        found = np.array(json.loads((tmp_path / f"{rank}.json").read_text()))
+        assert found == pytest.approx(alone, abs=1e-4 * np.ptp(alone))
