@@ -139,13 +139,13 @@ def train(case: str, logs: str, arm: str, seed: int, steps: int = STEPS, every: 
     from stable_baselines3 import DQN
     from stable_baselines3.common.callbacks import BaseCallback
 
-    from field.vectors import ForStableBaselines, Shaped, WorldVector
+    from field.vectors import ForStableBaselines, WorldVector
 
     torch.set_num_threads(1)
     world = CASES[case].load()
     vector: Any = WorldVector(world, COPIES)
     if arm in POTENTIALS:
-        vector = Shaped(vector, potential_of(case, logs, arm))
+        vector = cs.VectorShapeReward(vector, potential_of(case, logs, arm), monitor=False)
     env = ForStableBaselines(vector, seed)
     more: dict[str, Any] = {}
     if arm == FILLED:
@@ -168,7 +168,6 @@ def train(case: str, logs: str, arm: str, seed: int, steps: int = STEPS, every: 
         agent = DQN("MlpPolicy", env, gamma=CASES[case].discount, seed=seed, device="cpu", **SETTINGS, **more)
         watching = Evaluation()
         _, seconds = cpu_seconds(lambda: agent.learn(steps, callback=watching))
-    watching.returns.append(greedy_return(agent, env, world))
     return {"returns": [round(one, 4) for one in watching.returns], "seconds": round(seconds, 1)}
 
 

@@ -65,9 +65,11 @@ CASES = {
             {"map": "lavacross-maze"},
             {"good": ("better",), "bad": ("bad",)},
             on_grid=True,
+            rows=30_000,
+            members=1,
         ),
-        Case("cart-pole", "cart-pole", grid=31, rows=30_000, members=1),
-        Case("mountain-car", "mountain-car", grid=101, rows=30_000, members=1),
+        Case("cart-pole", "cart-pole", grid=24, rows=20_000, members=1),
+        Case("mountain-car", "mountain-car", grid=151, rows=20_000, members=1),
     )
 }
 

@@ -14,7 +14,7 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.logs.transitions import read_transitions
 from field.cases import Study
 
-ROWS = 100_000
+ROWS = 30_000
 COIN_CASES = {"coins once, hard": "lavacross-hard", "coins once, maze": "lavacross-maze"}
 
 
@@ -37,7 +37,7 @@ def coin_study(name: str) -> Study:
     points = _bits(world, np.array(world.states, dtype=np.float32))[alive]
     truth = world.model.optimum(world.horizon).values[0][alive]
     low, high = world.model.reward_range
-    return Study(name, rows, world.horizon, high, low, points, truth)
+    return Study(name, rows, world.horizon, high, low, points, truth, members=1)
 
 
 def population_of(name: str) -> FloatArray:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import causal_shaping as cs
 from causal_shaping._compile import njit
 from causal_shaping._progress import no_progress
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.fitted import _kernels as kernels
 from causal_shaping.fitted._forest import Partition
@@ -26,7 +26,7 @@ from causal_shaping.fitted._steps import sweep
 from causal_shaping.fitted.settings import Settings
 from field.cases import Study
 
-JOINT, SOURCE, PAPER, NAIVE = range(4)
+BOTH, JOINT, SOURCE, PAPER, NAIVE = range(5)
 
 
 @njit()
@@ -39,43 +39,34 @@ def _free(around: Around, rule: Rule) -> float:
 @njit()
 def _joint(around: Around, x: int, atoms: FloatArray, rule: Rule) -> float:
     """Return the bound by all sources together, and by nothing else."""
-    total, value = 0.0, 0.0
-    for z in range(len(atoms)):
-        most = around.masses[:, x, z].max()
-        total += most
-        value += most * atoms[z]
+    total, value = kernels._prove(around, x, atoms)
     return value / total if total > 1 else value + (1 - total) * _free(around, rule)
 
 
 @njit()
-def _by_source(around: Around, x: int, atoms: FloatArray, free: float) -> float:
+def _by_source(around: Around, x: int, free: float) -> float:
     """Return the least of the bounds by one source: P(x | s) times the mean target, and the rest worth `free`."""
     found = np.inf
     for i in range(len(around.taken)):
-        own, value = 0.0, 0.0
-        for z in range(len(atoms)):
-            own += around.masses[i, x, z]
-            value += around.masses[i, x, z] * atoms[z]
-        found = min(found, value + (1 - own) * free)
+        found = min(found, around.worth[i, x] + (1 - around.known[i, x]) * free)
     return found
 
 
 @njit()
-def _pooled(leaves: IntArray, shown: Tally, atoms: FloatArray, q_values: FloatArray) -> None:
+def _pooled(leaves: IntArray, shown: Tally, q_values: FloatArray) -> None:
     """Write the mean target after each action among the rows of all sources; NOTHING for one that nobody took."""
     actions = len(q_values)
     mass, value = np.zeros(actions), np.zeros(actions)
     for leaf in leaves:
-        for entry in range(shown.first[leaf], shown.first[leaf + 1]):
-            place = shown.cell[entry] // len(atoms)
-            mass[place % actions] += shown.mass[entry]
-            value[place % actions] += shown.mass[entry] * atoms[shown.cell[entry] % len(atoms)]
+        mass += shown.known[leaf].sum(axis=0)
+        value += shown.worth[leaf].sum(axis=0)
     for x in range(actions):
         q_values[x] = value[x] / mass[x] if mass[x] > 0 else NOTHING
 
 
 @njit()
 def back_up(
+    near: LongArray,
     leaves: IntArray,
     shown: Tally,
     atoms: FloatArray,
@@ -84,23 +75,23 @@ def back_up(
     unknown: float,
     q_values: FloatArray,
 ) -> None:
-    """Write the values of all actions at every observation; `unknown` is what free mass is worth in the paper."""
+    """Write the values of all actions at every observation, in the order `near`; in the paper, free mass is `unknown`."""
     sources, actions = shown.taken.shape[1:]
     around = kernels.nothing_around(sources, actions, len(atoms), shown.best.shape[2])
-    for k in range(len(leaves)):
+    for k in near:
         if kind == NAIVE:
-            _pooled(leaves[k], shown, atoms, q_values[k])
+            _pooled(leaves[k], shown, q_values[k])
             continue
         kernels.gather(leaves[k], shown, rule, around)
         for x in range(actions):
             if kind == PAPER:
-                q_values[k, x] = _by_source(around, x, atoms, unknown)
+                q_values[k, x] = _by_source(around, x, unknown)
             elif around.taken[:, x].max() <= rule.rarest_action:
                 q_values[k, x] = rule.untried
             elif kind == JOINT:
                 q_values[k, x] = _joint(around, x, atoms, rule)
             else:
-                q_values[k, x] = _by_source(around, x, atoms, _free(around, rule))
+                q_values[k, x] = _by_source(around, x, _free(around, rule))
 
 
 class Other(Partition):
@@ -121,10 +112,13 @@ class Other(Partition):
 
     def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
         """Return the values of all actions at some observations."""
+        if self.kind == BOTH:
+            return super().q_values(which, rule, admissible, guess)
         leaves = self.leaves[which]
+        near = np.argsort(leaves[:, 0])  # leaf by leaf, so that what a leaf shows stays in the cache
         found = np.empty((len(leaves), len(self.rows.actions)))
         unknown = self.settings.reward_bound + self.settings.discount * self._before
-        back_up(leaves, self._shown, self.atoms, rule, self.kind, unknown, found)
+        back_up(near, leaves, self._shown, self.atoms, rule, self.kind, unknown, found)
         self._now = max(self._now, float(found.max()))
         return found, 0.0
 
@@ -211,7 +205,7 @@ def sequel(study: Study, points: npt.NDArray[np.float32] | None = None, seed: in
         with torch.no_grad():
             before = values(after)[:, 0] * goes_on
     with torch.no_grad():
-        found = values((torch.as_tensor(np.asarray(points, dtype=np.float32)) - centre) / scale)[:, 0]
+        found = values((torch.as_tensor(np.array(points, dtype=np.float32)) - centre) / scale)[:, 0]
     return found.numpy().astype(np.float64) * worth
 
 

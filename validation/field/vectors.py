@@ -11,11 +11,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.vec_env import VecEnv
 
 from causal_shaping.data.arrays import FloatArray
-from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import States, pick_rows
 
@@ -56,30 +55,6 @@ class WorldVector(VectorEnv[Any, Any, Any]):
             info = {"final_obs": final, "_final_obs": over}
             self._states[over], self._steps[over] = self._starts(int(over.sum())), 0
         return self._states.copy(), np.asarray(moved.reward), terminated, truncated, info
-
-
-class Shaped(VectorWrapper[Any, Any, Any, Any, Any]):
-    """Shapes rewards with a stationary potential that stays where a time limit cuts an episode."""
-
-    def __init__(self, env: VectorEnv[Any, Any, Any], potential: ObservationPotential) -> None:
-        super().__init__(env)
-        self.potential = potential
-
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start all episodes."""
-        seen, info = self.env.reset(seed=seed, options=options)
-        self._before = self.potential.values(seen, 0)
-        return seen, info
-
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Act, and get shaped rewards."""
-        seen, rewards, terminated, truncated, info = self.env.step(actions)
-        begun = self.potential.values(seen, 0)
-        after = np.where(terminated, 0.0, begun)
-        for i in np.flatnonzero(truncated):
-            after[i] = self.potential.values(info["final_obs"][i][None], 0)[0]
-        shaped, self._before = rewards + self.potential.discount * after - self._before, begun
-        return seen, shaped, terminated, truncated, info
 
 
 class ForStableBaselines(VecEnv):
