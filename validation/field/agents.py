@@ -31,6 +31,7 @@ from field.parts import WORK, Figures
 
 VERSION = 1
 STEPS, EVERY, EPISODES, EVALUATION_SEED = 30_000, 1_500, 20, 12_345
+SCALE_EPISODES = 1_000
 COPIES = 8
 SETTINGS: dict[str, Any] = {
     "learning_rate": 1e-3,
@@ -47,7 +48,7 @@ SETTINGS: dict[str, Any] = {
 KEPT_AT = 20_000
 """Observations at which a potential that is not the library's is kept."""
 
-WITHOUT = "no logs"
+SCALE, WITHOUT = "scale", "no logs"
 POTENTIALS = ("ceiling", "best guess", "naive fitted Q", "behaviour values")
 FILLED = "logs in the buffer"
 ARMS = (*POTENTIALS, FILLED)
@@ -61,7 +62,8 @@ def parts(seeds: int) -> list[str]:
         for case in available()
         for logs, arm in [("none", WITHOUT), *((logs, arm) for logs in CASES[case].sets for arm in ARMS)]
     ]
-    return [f"{case}; {logs}; {arm}; {seed}" for some in begun for case, logs, arm in runs for seed in some]
+    scales = [f"{case}; {SCALE}" for case in available()]
+    return scales + [f"{case}; {logs}; {arm}; {seed}" for some in begun for case, logs, arm in runs for seed in some]
 
 
 # Potentials --------------------------------------------------------------------------------------------------------
@@ -128,7 +130,9 @@ def potential_of(case: str, logs: str, arm: str) -> ObservationPotential:
 
 
 def run_part(part: str) -> Figures:
-    """Return the unshaped returns of a run: at the start, and after each `EVERY` steps."""
+    """Return the unshaped returns of a run: at the start, and after each `EVERY` steps; or what a score is made of."""
+    if part.endswith(SCALE):
+        return scale(part.split("; ")[0])
     case, logs, arm, seed = part.split("; ")
     return train(case, logs, arm, int(seed))
 
@@ -192,14 +196,13 @@ def episodes(world: ContinuousWorld, act: Callable[[Any], Any], count: int) -> F
     return returns
 
 
-@cache
-def scale(case: str) -> tuple[float, float]:
-    """Return what acting at random and acting optimally earn in the episodes of the evaluation: 0 and 1 of a score."""
+def scale(case: str) -> Figures:
+    """Return what acting at random and acting optimally earn in such episodes: 0 and 1 of a score."""
     world, rng, optimum = CASES[case].load(), np.random.default_rng(0), optimum_of(case)
-    random = episodes(world, lambda states: rng.integers(len(world.actions), size=len(states)), 1_000)
+    random = episodes(world, lambda states: rng.integers(len(world.actions), size=len(states)), SCALE_EPISODES)
     h = iter(range(world.horizon))
-    best = episodes(world, lambda states: optimum.q_values(states, next(h)).argmax(axis=1), 1_000)
-    return float(random.mean()), float(best.mean())
+    best = episodes(world, lambda states: optimum.q_values(states, next(h)).argmax(axis=1), SCALE_EPISODES)
+    return {"random": float(random.mean()), "best": float(best.mean())}
 
 
 # Tables ------------------------------------------------------------------------------------------------------------
@@ -209,22 +212,23 @@ def curves(done: dict[str, Figures]) -> dict[tuple[str, str, str], FloatArray]:
     """Return the returns of all runs by case, logs and arm: float64 [seeds, evaluations]."""
     found: dict[tuple[str, str, str], list[list[float]]] = {}
     for part, figures in done.items():
-        case, logs, arm, _ = part.split("; ")
-        found.setdefault((case, logs, arm), []).append(figures["returns"])
+        if not part.endswith(SCALE):
+            case, logs, arm, _ = part.split("; ")
+            found.setdefault((case, logs, arm), []).append(figures["returns"])
     return {key: np.array(runs) for key, runs in found.items()}
 
 
 def tables(done: dict[str, Figures]) -> list[str]:
     """Return, for the mean over all evaluations and for the last ones, scores by world and over all worlds."""
     found = curves(done)
-    cases = [case for case in CASES if any(case == one for one, _, _ in found)]
+    cases = [case for case in CASES if f"{case}; {SCALE}" in done and any(case == one for one, _, _ in found)]
     lines: list[str] = []
     measures = {
         "The mean over all evaluations, that is, how fast the agent learns": lambda runs: runs[:, 1:].mean(axis=1),
         "The mean of the last three evaluations": lambda runs: runs[:, -3:].mean(axis=1),
     }
     for title, measure in measures.items():
-        scores = {key: _score(key[0], measure(runs)) for key, runs in found.items()}
+        scores = {key: _score(done, key[0], measure(runs)) for key, runs in found.items() if key[0] in cases}
         fewest, most = min(map(len, scores.values()), default=0), max(map(len, scores.values()), default=0)
         seeds = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         lines += [
@@ -244,8 +248,8 @@ def tables(done: dict[str, Figures]) -> list[str]:
     return lines
 
 
-def _score(case: str, returns: FloatArray) -> FloatArray:
-    low, high = scale(case)
+def _score(done: dict[str, Figures], case: str, returns: FloatArray) -> FloatArray:
+    low, high = (done[f"{case}; {SCALE}"][name] for name in ("random", "best"))
     return (returns - low) / (high - low)
 
 

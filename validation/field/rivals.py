@@ -75,7 +75,7 @@ def back_up(
     unknown: float,
     q_values: FloatArray,
 ) -> None:
-    """Write the values of all actions at every observation, in the order `near`; in the paper, free mass is `unknown`."""
+    """Write the values of all actions at every observation, in the order `near`; the paper's free mass is `unknown`."""
     sources, actions = shown.taken.shape[1:]
     around = kernels.nothing_around(sources, actions, len(atoms), shown.best.shape[2])
     for k in near:
