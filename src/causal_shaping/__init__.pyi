@@ -22,6 +22,7 @@ from causal_shaping.data import (
     Transitions as Transitions,
 )
 from causal_shaping.diagnose import (
+    ContinuousInspection as ContinuousInspection,
     Contradiction as Contradiction,
     Contradictions as Contradictions,
     Coverage as Coverage,
@@ -35,6 +36,7 @@ from causal_shaping.diagnose import (
     contradictions as contradictions,
     coverage as coverage,
     inspect as inspect,
+    inspect_continuous as inspect_continuous,
     persistence_test as persistence_test,
     rarest_seen as rarest_seen,
     unseen_limit as unseen_limit,

@@ -32,6 +32,10 @@ CONTINUOUS_ENVIRONMENTS = {
 """The same for worlds whose states cannot be listed."""
 
 
+LUNAR_LANDER = f"{NAMESPACE}/LunarLander-v{VERSION}"
+"""Neither listed nor a world of `load_world`: it can only be stepped."""
+
+
 def register_environments() -> None:
     """Make the worlds known to `gymnasium.make`."""
     for world, identity in ENVIRONMENTS.items():
@@ -47,3 +51,4 @@ def register_environments() -> None:
             entry_point="causal_shaping.worlds.continuous_environments:ContinuousEnv",
             kwargs={"world": world},
         )
+    gym.register(LUNAR_LANDER, entry_point="causal_shaping.worlds.lunar_lander:LunarLanderEnv")

@@ -578,3 +578,15 @@ def test_the_least_reward_goes_with_the_ceilings(run, easy, tmp_path):
     code, _, err = run("ceilings", *logs, *BOUNDED, "--reward-min", "-0.01")
     assert code == 2
     assert "--reward-min is -0.01, but source" in " ".join(err.split())
+
+
+def test_inspect_looks_at_clusters_of_states_that_cannot_be_listed(run, tmp_path):
+    path, table = tmp_path / "good.parquet", tmp_path / "clusters.csv"
+    pq.write_table(cs.load_world("windy-field").collect("good", 200), path)
+    code, out, _ = run("inspect", path, "--state", "x,y", "--continuous", "-o", table)
+    assert code == 0
+    assert "clusters of states" in out
+    assert pd.read_csv(table)["rows"].sum() == 200
+    code, _, error = run("inspect", path, "--state", "x,y", "--continuous", "--html", tmp_path / "page.html")
+    assert code != 0
+    assert "--html cannot be combined with --continuous" in error

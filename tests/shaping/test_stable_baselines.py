@@ -1,10 +1,14 @@
 """Stable-Baselines3 trains on shaped rewards, which differ from the world's by the telescoped potential."""
 
+from dataclasses import dataclass
+
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.wrappers import FrameStackObservation
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 import causal_shaping as cs
 
@@ -60,3 +64,66 @@ def test_shaped_and_unshaped_returns_differ_by_the_telescoped_potential(algorith
     earned = [earned for *_, earned in seen.episodes]
     assert min(earned) >= -20 * 1.1
     assert max(earned) <= -0.1 + 1e-9
+
+
+# Potentials of observations -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Upright(cs.ObservationPotential):
+    """A pole that stands is worth more."""
+
+    def values(self, observations, h):
+        return -np.abs(observations[:, 2].astype(float))
+
+
+PHI = Upright(shape=(4,), discount=DISCOUNT, actions=(0, 1))
+
+
+def outside():
+    return cs.ShapeReward(gym.make("CartPole-v1", max_episode_steps=15), PHI)
+
+
+def stacked_outside():
+    return FrameStackObservation(outside(), 2)
+
+
+def stacked_inside():
+    env = FrameStackObservation(gym.make("CartPole-v1", max_episode_steps=15), 2)
+    return cs.ShapeReward(env, PHI, observe=lambda seen: seen[-1])
+
+
+class Differences(BaseCallback):
+    """Keeps shaped minus unshaped discounted returns, minus what the last potential makes of them."""
+
+    def _init_callback(self):
+        self.found, self.sums = [], np.zeros(self.training_env.num_envs)
+        self.h, self.first = np.zeros_like(self.sums), None
+
+    def _on_step(self):
+        first = self.model._last_obs if self.first is None else self.first
+        self.first = np.array(first)
+        for i, info in enumerate(self.locals["infos"]):
+            paid = float(self.locals["rewards"][i])
+            self.sums[i] += DISCOUNT ** self.h[i] * (paid - info["unshaped_reward"])
+            self.h[i] += 1
+            if self.locals["dones"][i]:
+                last = info["terminal_observation"].reshape(-1, 4)[-1]
+                end = PHI.value(last, 0) if info["TimeLimit.truncated"] else 0.0
+                begin = PHI.value(self.first[i].reshape(-1, 4)[-1], 0)
+                self.found.append(self.sums[i] - (DISCOUNT ** self.h[i] * end - begin))
+                self.sums[i] = self.h[i] = 0
+                self.first[i] = self.locals["new_obs"][i]
+        return True
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("make", [outside, stacked_outside, stacked_inside])
+@pytest.mark.parametrize("algorithm", [DQN, PPO])
+def test_agents_train_on_rewards_that_observations_shape(algorithm, make):
+    options = {"learning_starts": 50} if algorithm is DQN else {"n_steps": 64}
+    agent = algorithm("MlpPolicy", DummyVecEnv([make] * 3), gamma=DISCOUNT, seed=0, device="cpu", **options)
+    seen = Differences()
+    agent.learn(400, callback=seen)
+    assert len(seen.found) > 20
+    assert np.abs(seen.found).max() < 1e-5  # rewards pass through single precision

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from causal_shaping._checks import check_probability
 from causal_shaping.cli._logs import LogArguments, takes_logs
-from causal_shaping.cli._options import AsJson, Html, Png, SmallestCell, Table, check_files, option
+from causal_shaping.cli._options import AsJson, Html, Png, SmallestCell, Table, check_files, flag, option
 from causal_shaping.cli._terminal import progress_bar, say_result, say_worth, say_written
+from causal_shaping.errors import ArgumentError
 
 
 @takes_logs
@@ -16,6 +20,9 @@ def inspect(
     level: Annotated[
         float, option("Probability of any false contradiction; and of a false alarm about the past.", "SHARE")
     ] = 0.05,
+    continuous: Annotated[
+        bool, flag("--continuous", "States are numbers that cannot be listed: look at clusters of them.")
+    ] = False,
     output: Table = None,
     png: Png = None,
     html: Html = None,
@@ -24,7 +31,7 @@ def inspect(
 ) -> None:
     """Tell what logs cover, whether sources contradict each other, and what they can prove.
 
-    The table of -o has a row per source and state.
+    The table of -o has a row per source and state, or cluster of states.
 
     Example: causal-shaping inspect good.parquet bad.parquet trial=random.csv --html page.html
     """
@@ -34,6 +41,13 @@ def inspect(
 
     check_files(output, png, html)
     check_probability("--level", level, "0.05")
+    if continuous:
+        refused = {"--png": png, "--html": html, "--smallest-cell": smallest_cell, "--bins": logs.bins or None}
+        refused |= {"--missing": logs.columns.get("missing"), "--admissible": logs.admissible_file}
+        _inspect_continuous(
+            logs, level, output, as_json, [name for name, given in refused.items() if given is not None]
+        )
+        return
     with progress_bar() as progress:
         tables = logs.open(progress)
         admissible = logs.admissible(tables)
@@ -54,3 +68,24 @@ def inspect(
     say_result(found)
     say_worth()
     say_written({"Table": output, "Figure": png, "Page": html})
+
+
+def _inspect_continuous(
+    logs: LogArguments, level: float, output: Path | None, as_json: bool, refused: Sequence[str]
+) -> None:
+    """Tell what logs are worth whose states cannot be listed."""
+    from causal_shaping.diagnose import inspect_continuous
+    from causal_shaping.io.files import write_table
+
+    if refused:
+        raise ArgumentError(f"{', '.join(refused)} cannot be combined with --continuous; leave it out.")
+    with progress_bar() as progress:
+        numbers = replace(logs, columns=logs.columns | {"numbers": True})
+        found = inspect_continuous(numbers.open(progress), level=level, progress=progress)
+        if output is not None:
+            write_table(output, found.to_pandas())
+    if as_json:
+        print(found.to_json())
+        return
+    say_result(found)
+    say_written({"Table": output})

@@ -38,6 +38,8 @@ def clusters_of(observations: npt.NDArray[Any], seed: int, clusters: int = CLUST
     with needs_extra("Clusters of states", "fitted"):
         from sklearn.cluster import MiniBatchKMeans
 
+    if not len(observations):
+        return np.zeros(0, dtype=np.int64)
     seen = few_coordinates(observations, seed)
     most = min(clusters, max(1, len(seen) // ROWS_IN_CLUSTER), len(np.unique(seen, axis=0)))
     found = MiniBatchKMeans(most, random_state=seed, n_init=1).fit_predict(seen)

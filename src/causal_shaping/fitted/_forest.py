@@ -20,7 +20,7 @@ from causal_shaping._extras import needs_extra
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.fitted import _kernels as kernels
-from causal_shaping.fitted._kernels import Rule, Tally, Trees
+from causal_shaping.fitted._kernels import NOTHING, Rule, Tally, Trees
 from causal_shaping.fitted.settings import Settings
 
 Real = npt.NDArray[np.float32]
@@ -59,16 +59,16 @@ def grow(observations: Real, outcomes: FloatArray, trees: int, leaf: int, seed: 
     forest = ExtraTreesRegressor(trees, min_samples_leaf=leaf, random_state=seed, n_jobs=1)
     forest.fit(observations, outcomes if outcomes.shape[1] > 1 else outcomes[:, 0])
     grown = [one.tree_ for one in forest.estimators_]
-    nodes = np.empty(sum(tree.node_count for tree in grown), dtype=kernels.NODE)
+    nodes = np.empty((sum(tree.node_count for tree in grown), 4), dtype=np.int32)
     means: list[FloatArray] = []
     begin, leaves = trees, 0
     for root, tree in enumerate(grown):
         place = np.append(root, begin + np.arange(tree.node_count - 1))  # of its nodes: all roots come first
         is_leaf = tree.children_left < 0
-        nodes["feature"][place] = np.where(is_leaf, -1, tree.feature)
-        nodes["threshold"][place] = _not_above(tree.threshold)
-        nodes["left"][place] = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, place[tree.children_left])
-        nodes["right"][place] = np.where(is_leaf, -1, place[tree.children_right])
+        nodes[place, kernels.FEATURE] = np.where(is_leaf, -1, tree.feature)
+        nodes[place, kernels.THRESHOLD] = _not_above(tree.threshold).view(np.int32)
+        nodes[place, kernels.LEFT] = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, place[tree.children_left])
+        nodes[place, kernels.RIGHT] = np.where(is_leaf, -1, place[tree.children_right])
         means.append(tree.value[is_leaf, :, 0])
         begin, leaves = begin + tree.node_count - 1, leaves + len(means[-1])
     return Trees(nodes, trees), np.concatenate(means)
@@ -82,7 +82,7 @@ def _not_above(thresholds: FloatArray) -> Real:
 
 def leaves_of(trees: Trees, observations: npt.NDArray[Any]) -> IntArray:
     """Return the leaf of each observation in each tree, int32 [observations, trees]."""
-    found = np.empty((len(observations), trees.count), dtype=np.int32)
+    found = np.empty((len(observations), trees.roots), dtype=np.int32)
     kernels.find_leaves(trees.nodes, flat(observations), found)
     return found
 
@@ -153,7 +153,7 @@ class Partition:
         self._tried = self._shares_around(own, sizes, least=0 if settings.leaf == 1 else REGION * settings.leaf)
         self._known = (rows.next_state >= 0) | rows.terminated
         self._shown: Tally | None = None
-        self._targets: FloatArray = np.zeros(0)
+        self._targets = self._before = np.zeros(0)
         self.atoms: FloatArray = np.zeros(2)
 
     def _shares_around(self, leaves: IntArray, sizes: LongArray, least: int) -> FloatArray:
@@ -166,7 +166,7 @@ class Partition:
         """
         rows, shape = self.rows, (len(sizes), len(self.rows.sources), len(self.rows.actions))
         bounds = np.empty((len(sizes), 2), dtype=np.int64)
-        kernels.regions(self.trees.nodes, self.trees.count, sizes, least, bounds)
+        kernels.regions(self.trees.nodes, self.trees.roots, sizes, least, bounds)
         taken = np.zeros(shape)
         for own in leaves:
             cell = (own.astype(np.int64) * shape[1] + rows.source) * shape[2] + rows.action
@@ -176,14 +176,15 @@ class Partition:
         total = around.sum(axis=2, keepdims=True)
         return np.asarray((around / np.where(total > 0, total, 1.0)).max(axis=1))
 
-    def fit(self, targets: FloatArray) -> None:
-        """Count the rows of each leaf by action and target."""
-        rows, settings, self._targets = self.rows, self.settings, targets
+    def fit(self, targets: FloatArray, before: FloatArray) -> None:
+        """Count the rows of each leaf by action and target; `before` are the values of observations until now."""
+        rows, settings, self._targets, self._before = self.rows, self.settings, targets, before
         self.atoms = atoms_of(targets[self._known & (self.weight > 0)], settings.atoms)
         lower, share = np.empty(len(targets), dtype=np.int32), np.empty(len(targets))
         kernels.project(targets, self.atoms, lower, share)
         shape = (len(rows.sources), len(rows.actions), len(self.atoms))
-        columns = (rows.source, rows.action, self._known, self.weight, targets, lower, share)
+        gains = targets - before[rows.state]
+        columns = (rows.source, rows.action, self._known, self.weight, targets, gains, lower, share)
         by_action = settings.support == "observed-action"
         self._shown = kernels.tally(
             self._order, self._bounds, *columns, settings.expectile, shape, by_action, self._tried
@@ -194,7 +195,9 @@ class Partition:
         leaves = self.leaves[which]
         near = np.argsort(leaves[:, 0])  # leaf by leaf, so that what a leaf shows stays in the cache
         found = np.empty((len(leaves), len(self.rows.actions)))
-        worst = kernels.back_up(near, leaves, self._shown, self.atoms, rule, admissible, guess, found)
+        worst = kernels.back_up(
+            near, leaves, self._before[which], self._shown, self.atoms, rule, admissible, guess, found
+        )
         return found, worst
 
     def shares(self, which: LongArray, rule: Rule) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -211,15 +214,16 @@ class Partition:
         for k, leaves in enumerate(self.leaves[which]):
             kernels.gather(leaves, self._shown, rule, around)
             masses[k], taken[k], best[k] = around.masses * around.unit[:, None, None], around.taken, around.best
+        best = np.where(best > NOTHING, best + self._before[which][:, None, None], NOTHING)
         return masses, taken, best
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return what an interrupted fit needs to go on: what was counted last."""
-        return {"targets": self._targets}
+        return {"targets": self._targets, "before": self._before}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take up what `state` returned."""
-        self.fit(state["targets"])
+        self.fit(state["targets"], state["before"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,7 +342,7 @@ def flat(observations: npt.NDArray[Any]) -> Real:
 
 
 def _named(trees: Trees) -> dict[str, npt.NDArray[Any]]:
-    return {"nodes": trees.nodes, "trees": np.array(trees.count)}
+    return {"nodes": trees.nodes, "trees": np.array(trees.roots)}
 
 
 def _trees(arrays: Mapping[str, npt.NDArray[Any]]) -> Trees:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -22,16 +21,16 @@ ROUNDS = 40
 ROUNDING = 1e-9
 """An expectile is found when a step changes it by less than this share of its size."""
 
-NODE = np.dtype([("feature", np.int32), ("threshold", np.float32), ("left", np.int32), ("right", np.int32)])
-"""A node: to the left if the coordinate `feature` is at most the threshold. In a leaf, `feature` is -1 and `left` the
-leaf's number among those of all trees."""
+FEATURE, THRESHOLD, LEFT, RIGHT = range(4)
+"""The numbers of a node: to the left if the coordinate FEATURE is at most the threshold, whose bits are kept. In a
+leaf, FEATURE is -1 and LEFT the leaf's number among those of all trees."""
 
 
 class Trees(NamedTuple):
     """Several trees. Kernels take its parts: to pass a tuple to compiled code takes longer than to walk the trees."""
 
-    nodes: npt.NDArray[np.void]  # NODE [nodes]: the roots first
-    count: int  # of the trees
+    nodes: IntArray  # [nodes, 4]: the roots first; one array, since each that is passed takes time, too
+    roots: int  # how many trees there are
 
 
 class Tally(NamedTuple):
@@ -44,7 +43,7 @@ class Tally(NamedTuple):
     taken: FloatArray  # [leaves, sources, actions], rows; those of unknown outcome included
     known: FloatArray  # [leaves, sources, actions], rows of known outcome
     worth: FloatArray  # [leaves, sources, actions], the sum of their targets
-    best: FloatArray  # [leaves, sources, actions or 1], the expectile of the targets; NOTHING without rows
+    best: FloatArray  # [leaves, sources, actions or 1], the expectile of the gains; NOTHING without rows
     tried: FloatArray  # [leaves, actions], the largest share of a source in the region around, see `regions`
 
 
@@ -61,31 +60,34 @@ class Rule(NamedTuple):
 
 
 @njit(inline="always")
-def _walk(nodes: npt.NDArray[np.void], observation: FloatArray, found: IntArray) -> None:
+def _walk(nodes: IntArray, observation: FloatArray, found: IntArray) -> None:
     """Write the leaf of an observation in each tree, side by side: the processor need not wait for one tree's node."""
+    thresholds = nodes.view(np.float32)
     for t in range(len(found)):
         found[t] = t
     walking = True
     while walking:
         walking = False
         for t in range(len(found)):
-            node = nodes[found[t]]
-            if node.feature >= 0:
-                found[t] = node.left if observation[node.feature] <= node.threshold else node.right
+            node = found[t]
+            feature = nodes[node, FEATURE]
+            if feature >= 0:
+                below = observation[feature] <= thresholds[node, THRESHOLD]
+                found[t] = nodes[node, LEFT] if below else nodes[node, RIGHT]
                 walking = True
     for t in range(len(found)):
-        found[t] = nodes[found[t]].left
+        found[t] = nodes[found[t], LEFT]
 
 
 @njit()
-def find_leaves(nodes: npt.NDArray[np.void], observations: FloatArray, found: IntArray) -> None:
+def find_leaves(nodes: IntArray, observations: FloatArray, found: IntArray) -> None:
     """Write the leaf of each observation in each tree: `found` [observations, trees]."""
     for k in range(len(observations)):
         _walk(nodes, observations[k], found[k])
 
 
 @njit()
-def regions(nodes: npt.NDArray[np.void], count: int, size: LongArray, least: int, bounds: LongArray) -> None:
+def regions(nodes: IntArray, count: int, size: LongArray, least: int, bounds: LongArray) -> None:
     """Write the region of each leaf: the smallest subtree around it that holds at least so many rows.
 
     Args:
@@ -104,23 +106,23 @@ def regions(nodes: npt.NDArray[np.void], count: int, size: LongArray, least: int
         while waiting < visited:
             node = stack[waiting]
             waiting += 1
-            if nodes[node].feature >= 0:
-                for child in (nodes[node].left, nodes[node].right):
+            if nodes[node, FEATURE] >= 0:
+                for child in (nodes[node, LEFT], nodes[node, RIGHT]):
                     stack[visited], parent[child] = child, node
                     visited += 1
         for k in range(visited - 1, -1, -1):
             node = stack[k]
-            if nodes[node].feature < 0:
-                leaf = nodes[node].left
+            if nodes[node, FEATURE] < 0:
+                leaf = nodes[node, LEFT]
                 rows[node], first[node], last[node] = size[leaf], leaf, leaf + 1
             else:
-                left, right = nodes[node].left, nodes[node].right
+                left, right = nodes[node, LEFT], nodes[node, RIGHT]
                 rows[node], first[node], last[node] = rows[left] + rows[right], first[left], last[right]
         for k in range(visited):
             node = stack[k]
             region[node] = node if rows[node] >= least or parent[node] < 0 else region[parent[node]]
-            if nodes[node].feature < 0:
-                bounds[nodes[node].left, 0], bounds[nodes[node].left, 1] = first[region[node]], last[region[node]]
+            if nodes[node, FEATURE] < 0:
+                bounds[nodes[node, LEFT], 0], bounds[nodes[node, LEFT], 1] = first[region[node]], last[region[node]]
 
 
 @njit()
@@ -168,6 +170,7 @@ def tally_leaf(
     known: BoolArray,
     weight: FloatArray,
     targets: FloatArray,
+    gains: FloatArray,
     lower: IntArray,
     share: FloatArray,
     level: float,
@@ -198,7 +201,7 @@ def tally_leaf(
             count = 0
             for k in rows:
                 if known[k] and source[k] == i and (best.shape[1] == 1 or action[k] == x):
-                    numbers[count], weights[count] = targets[k], weight[k]
+                    numbers[count], weights[count] = gains[k], weight[k]
                     count += 1
             best[i, x] = expectile(numbers, weights, count, level)
 
@@ -212,6 +215,7 @@ def tally(
     known: BoolArray,
     weight: FloatArray,
     targets: FloatArray,
+    gains: FloatArray,
     lower: IntArray,
     share: FloatArray,
     level: float,
@@ -229,6 +233,8 @@ def tally(
         known: [rows]; an outcome that is not known proves nothing.
         weight: [rows].
         targets: [rows].
+        gains: [rows], targets less the value of the state before this step. Expectiles are taken of these: the states
+            of a leaf differ in value, and an expectile of their targets would take that for chance.
         lower: [rows], the atom below the target.
         share: [rows], how much of the target goes to the atom above; see `project`.
         level: that of the expectile.
@@ -255,7 +261,7 @@ def tally(
     for leaf in range(leaves):
         own = order[bounds[leaf] : bounds[leaf + 1]]
         tally_leaf(
-            own, source, action, known, weight, targets, lower, share, level, atoms, scratch, numbers, weights,
+            own, source, action, known, weight, targets, gains, lower, share, level, atoms, scratch, numbers, weights,
             rows[leaf], taken[leaf], sure[leaf], worth[leaf], best[leaf],
         )  # fmt: skip
         for k in own:
@@ -277,7 +283,7 @@ class Around(NamedTuple):
     taken: FloatArray  # [sources, actions], shares; rows of unknown outcome included
     known: FloatArray  # [sources, actions], shares of known outcome
     worth: FloatArray  # [sources, actions], the sum of atoms times their shares
-    best: FloatArray  # [sources, actions or 1], the expectile of the targets; NOTHING from a source with too few rows
+    best: FloatArray  # [sources, actions or 1], the expectile of the gains; NOTHING from a source with too few rows
     tried: FloatArray  # [actions], the largest share of a source in the regions around
     scale: FloatArray  # [sources, actions], by how much a share grows to what the source proves under do(action)
     most: FloatArray  # [atoms], room for the most mass of an outcome that some source proves
@@ -360,17 +366,18 @@ def _prove(around: Around, x: int, atoms: FloatArray) -> tuple[float, float]:
 
 
 @njit()
-def bound_action(around: Around, x: int, atoms: FloatArray, rule: Rule) -> tuple[float, float]:
-    """Return the ceiling of one action at one observation, and how far the joint masses add to more than 1."""
+def bound_action(around: Around, x: int, before: float, atoms: FloatArray, rule: Rule) -> tuple[float, float]:
+    """Return the ceiling of one action at one observation, and how far the joint masses add to more than 1.
+
+    `before` is the value of the observation that gains are counted from.
+    """
     free, capped = NOTHING, False
     for i in range(len(around.taken)):
         free = max(free, around.best[i, x if around.best.shape[1] > 1 else 0])
         capped = capped or _caps(around, i, x, rule)
     if around.tried[x] <= rule.rarest_action:
         return rule.untried, 0.0
-    if not rule.restricted or free == NOTHING:
-        free = rule.untried
-    free = min(free, rule.untried)
+    free = min(before + free, rule.untried) if rule.restricted and free > NOTHING else rule.untried
     found = rule.untried
     for i in range(len(around.taken)):
         own, worth = around.known[i, x] * around.scale[i, x], around.worth[i, x] * around.scale[i, x]
@@ -429,7 +436,13 @@ def guess_action(around: Around, x: int, atoms: FloatArray) -> float:
 
 @njit()
 def values_at(
-    around: Around, atoms: FloatArray, rule: Rule, admissible: BoolArray, guess: bool, q_values: FloatArray
+    around: Around,
+    before: float,
+    atoms: FloatArray,
+    rule: Rule,
+    admissible: BoolArray,
+    guess: bool,
+    q_values: FloatArray,
 ) -> float:
     """Write the values of all actions at one observation; return how far joint masses add to more than 1."""
     worst = 0.0
@@ -442,7 +455,7 @@ def values_at(
             if q_values[x] == NOTHING:  # an action that nobody took is worth what followed the state after any action
                 q_values[x] = around.worth.sum() / shown if shown > 0 else rule.vacuous
         else:
-            q_values[x], excess = bound_action(around, x, atoms, rule)
+            q_values[x], excess = bound_action(around, x, before, atoms, rule)
             q_values[x] = min(q_values[x], rule.vacuous)
             worst = max(worst, excess)
     return worst
@@ -452,6 +465,7 @@ def values_at(
 def back_up(
     order: LongArray,
     leaves: IntArray,
+    before: FloatArray,
     shown: Tally,
     atoms: FloatArray,
     rule: Rule,
@@ -464,6 +478,7 @@ def back_up(
     Args:
         order: [observations], in which they are looked at; those of one leaf next to each other are faster.
         leaves: [observations, trees].
+        before: [observations], the values that gains are counted from.
         shown: what the rows of each leaf show.
         atoms: the values that targets are split between.
         rule: what is assumed.
@@ -480,7 +495,7 @@ def back_up(
     for k in order:
         gather(leaves[k], shown, rule, around)
         mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
+        worst = max(worst, values_at(around, before[k], atoms, rule, mask, guess, q_values[k]))
     return worst
 
 
@@ -519,14 +534,12 @@ def back_up_masses(
                 around.known[i, x], around.worth[i, x] = share, worth
                 around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
         mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(around, atoms, rule, mask, guess, q_values[k]))
+        worst = max(worst, values_at(around, 0.0, atoms, rule, mask, guess, q_values[k]))
     return worst
 
 
 @njit()
-def leaf_mean(
-    nodes: npt.NDArray[np.void], trees: int, values: FloatArray, observation: FloatArray, column: int
-) -> float:
+def leaf_mean(nodes: IntArray, trees: int, values: FloatArray, observation: FloatArray, column: int) -> float:
     """Return the mean over trees of one column of an observation's leaf, from `values` [leaves, columns]."""
     leaves = np.empty(trees, dtype=np.int32)
     _walk(nodes, observation, leaves)
@@ -538,7 +551,7 @@ def leaf_mean(
 
 @njit()
 def leaf_means(
-    nodes: npt.NDArray[np.void],
+    nodes: IntArray,
     trees: int,
     values: FloatArray,
     observations: FloatArray,
@@ -551,7 +564,7 @@ def leaf_means(
 
 
 @njit()
-def share_inside(nodes: npt.NDArray[np.void], trees: int, boxes: FloatArray, observation: FloatArray) -> float:
+def share_inside(nodes: IntArray, trees: int, boxes: FloatArray, observation: FloatArray) -> float:
     """Return the share of trees whose leaf's box holds an observation; `boxes` [leaves, coordinates, 2]."""
     leaves = np.empty(trees, dtype=np.int32)
     _walk(nodes, observation, leaves)
@@ -567,9 +580,7 @@ def share_inside(nodes: npt.NDArray[np.void], trees: int, boxes: FloatArray, obs
 
 
 @njit()
-def shares_inside(
-    nodes: npt.NDArray[np.void], trees: int, boxes: FloatArray, observations: FloatArray, found: FloatArray
-) -> None:
+def shares_inside(nodes: IntArray, trees: int, boxes: FloatArray, observations: FloatArray, found: FloatArray) -> None:
     """Write `share_inside` of each observation."""
     for k in range(len(observations)):
         found[k] = share_inside(nodes, trees, boxes, observations[k])

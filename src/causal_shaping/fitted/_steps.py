@@ -35,8 +35,11 @@ class Estimator(Protocol):
     atoms: FloatArray
     exact: bool  # equal targets give equal values: no draws are made
 
-    def fit(self, targets: FloatArray) -> None:
-        """Fit to a target for each row; those of unknown outcome, or without weight, are left out."""
+    def fit(self, targets: FloatArray, before: FloatArray) -> None:
+        """Fit to a target for each row; those of unknown outcome, or without weight, are left out.
+
+        `before` are the values of all observations until now.
+        """
         ...
 
     def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
@@ -122,7 +125,8 @@ def sweep(
     if begun is not None:
         values, found, q_values = begun["values"].copy(), list(begun["found"]), begun["q_values"].copy()
         left, worst, done = int(begun["left"]), float(begun["worst"]), bool(begun["done"])
-        estimator.restore({name[6:]: array for name, array in begun.items() if name.startswith("state_")})
+        if not done:  # otherwise there may be no estimator
+            estimator.restore({name[6:]: array for name, array in begun.items() if name.startswith("state_")})
     targets = np.zeros(len(rows))
     if done:
         targets = begun["targets"] if begun is not None else targets
@@ -133,7 +137,7 @@ def sweep(
         before = values
         after = np.where(rows.terminated | (rows.next_state < 0), 0.0, before[rows.next_state])
         targets = settings.side * np.asarray(rows.reward) + settings.discount * after
-        estimator.fit(targets)
+        estimator.fit(targets, before)
         rule = rule_of(settings, rows.sources, left if settings.horizon else math.inf)
         values = np.empty_like(before)
         for begin in range(0, len(values), CHUNK):

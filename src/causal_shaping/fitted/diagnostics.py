@@ -57,6 +57,7 @@ class SourceScores:
         action_gain: the mean log probability of the action taken, less that under the source's overall shares: above 0
             if the state tells what the source does.
         level: that w has as an expectile of what followed in this source; None where nothing limits free mass.
+        w_p_value: that of a w which is high enough on the whole, corrected for all sources and clusters.
     """
 
     source: str
@@ -66,6 +67,12 @@ class SourceScores:
     value_error: float | None
     action_gain: float | None
     level: float | None
+    w_p_value: float | None
+
+    @property
+    def w_too_low(self) -> bool:
+        """Whether w is too low for this source on the whole."""
+        return self.w_p_value is not None and self.w_p_value <= LEVEL
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class ClusterScores:
         level: that w has as an expectile of what followed in that source.
         w_p_value: that of a w which is high enough, corrected for all clusters and sources.
         bias: by how much masses that the maximum over sources selects are too large, on average over actions.
-        bias_p_value: that of a bias which does not matter, corrected for all clusters.
+        bias_p_value: that of a bias which does not matter, corrected for all clusters and the whole.
     """
 
     centre: tuple[float, ...]
@@ -134,8 +141,8 @@ class Diagnostics(Result):
 
     @property
     def w_too_low(self) -> bool:
-        """Whether w is too low for some source in some cluster."""
-        return any(one.w_too_low for one in self.clusters)
+        """Whether w is too low for some source, on the whole or in some cluster."""
+        return any(one.w_too_low for one in self.sources) or any(one.w_too_low for one in self.clusters)
 
     @property
     def too_noisy(self) -> bool:
@@ -147,7 +154,7 @@ class Diagnostics(Result):
     def verdict(self) -> str:
         """Whether the fit makes a useful potential, in words."""
         if self.left is None:
-            return "Do not use it as a potential: the logs suggest no differences in value between states."
+            return "Do not use it as a potential: it is a floor, or the logs suggest no differences between states."
         share = f"{self.left:.0%}" if self.left < 10 else "more than 1000%"
         facts = (
             f"about {share} of the differences in value between states are left to learn, if values are about what the "
@@ -171,13 +178,15 @@ class Diagnostics(Result):
         what = f"w, what unproven mass is worth at most (expectile {self.expectile:g})"
         if not tested:
             return f"Whether {what}, is high enough could not be tested."
-        if not wrong:
+        if not self.w_too_low:
             return f"In no cluster of states of {len(tested)} do held-out episodes show that {what}, is too low."
-        worst = min(wrong, key=lambda one: one.level or 0.0)
+        parts = [f"on the whole the expectile {one.level:.3f} in {one.source}" for one in self.sources if one.w_too_low]
+        if wrong:
+            worst = min(wrong, key=lambda one: one.level or 0.0)
+            parts.append(f"the expectile {worst.level:.3f} in {worst.source} around {self._place(worst)}")
         return (
-            f"In {len(wrong)} of {len(tested)} clusters of states {what}, is too low: around {self._place(worst)} it is "
-            f"the expectile {worst.level:.3f} of what followed in {worst.source}. Ceilings may lie below the optimum "
-            "there; more logs, a higher expectile or leaves of another size may help."
+            f"In {len(wrong)} of {len(tested)} clusters of states {what}, is too low: it is {', '.join(parts)}. "
+            "Ceilings may lie below the optimum; more logs, a higher expectile or leaves of another size may help."
         )
 
     def _about_maxima(self) -> str:
@@ -186,7 +195,7 @@ class Diagnostics(Result):
         wrong = [one for one in self.clusters if one.too_noisy]
         size = f"Masses that the maximum over sources selects are too large by {self.bias:+.4f} on average over actions"
         if not self.too_noisy:
-            return f"{size}: too little to matter."
+            return f"{size}: too little to matter, or to tell from chance."
         where = f", and by much in {len(wrong)} of {len(self.clusters)} clusters of states" if wrong else ""
         return (
             f"{size}{where} (more than {MOST_BIAS:g} is too much): shares are too noisy, or blurred, and ceilings too "
@@ -215,8 +224,10 @@ class Diagnostics(Result):
             return "" if number is None else f"{number:{form}}"
 
         lines = [
-            [one.source, f"{one.episodes:,}", f"{one.rows:,}", shown(one.action_error), shown(one.value_error)]
-            + [shown(one.action_gain, "+.3f"), shown(one.level, ".4f")]
+            [
+                *(one.source, f"{one.episodes:,}", f"{one.rows:,}", shown(one.action_error), shown(one.value_error)),
+                *(shown(one.action_gain, "+.3f"), shown(one.level, ".4f")),
+            ]
             for one in self.sources
         ]
         table = [text_table(self.HEADS, lines, "Held-out episodes")] if lines else []
@@ -271,7 +282,6 @@ def diagnostics_of(
     """
     w, maxima = level_of_w(scores, rows, settings.expectile), bias_of_maxima(scores, rows)
     seen = rows.observations[rows.state[scores.row]]
-    flat = np.asarray(seen, dtype=np.float64).reshape(len(seen), -1)
     clusters = []
     for c in range(len(maxima.bias)):
         own = scores.cluster == c
@@ -279,7 +289,7 @@ def diagnostics_of(
         i = int(np.argmin(np.where(tested, w.p_value[c], np.inf))) if tested.any() else None
         clusters.append(
             ClusterScores(
-                centre=tuple(flat[own].mean(axis=0).tolist()) if len(rows.shape) == 1 else (),
+                centre=tuple(seen[own].mean(axis=0, dtype=np.float64).tolist()) if len(rows.shape) == 1 else (),
                 rows=int(own.sum()),
                 source=None if i is None else rows.sources[i],
                 level=None if i is None else float(w.level[c, i]),
@@ -290,11 +300,12 @@ def diagnostics_of(
         )
     after = rows.next_state[scores.row]
     followed = (after >= 0) & ~rows.terminated[scores.row]
-    followed[followed] = best_action(seen[followed]) == rows.action[scores.row[followed]]
+    if followed.any():
+        followed[followed] = best_action(seen[followed]) == rows.action[scores.row[followed]]
     return Diagnostics(
         columns=rows.columns,
         expectile=settings.expectile,
-        sources=_sources(scores, rows),
+        sources=_sources(scores, rows, w.whole),
         clusters=tuple(clusters),
         bias=_number(maxima.overall),
         bias_p_value=_number(maxima.overall_p_value),
@@ -306,7 +317,7 @@ def diagnostics_of(
     )
 
 
-def _sources(scores: Scores, rows: Transitions) -> tuple[SourceScores, ...]:
+def _sources(scores: Scores, rows: Transitions, w_p_values: FloatArray) -> tuple[SourceScores, ...]:
     action_error, value_error = calibration_error(scores.action_bins), calibration_error(scores.value_bins)
     result = []
     for i, name in enumerate(rows.sources):
@@ -324,6 +335,7 @@ def _sources(scores: Scores, rows: Transitions) -> tuple[SourceScores, ...]:
                     value_error=_number(value_error[i]),
                     action_gain=float(gain.mean()) if len(gain) else None,
                     level=float(np.maximum(gap, 0).sum() / np.abs(gap).sum()) if gap.any() else None,
+                    w_p_value=_number(w_p_values[i]),
                 )
             )
     return tuple(result)

@@ -81,8 +81,8 @@ def fit_ceilings(
 ) -> FittedCeilings:
     """Fit ceilings of the optimal value to logs whose states are vectors of real numbers, or images.
 
-    Needs the extra `fitted`, and for networks also `deep`. A GPU is used if there is one; under torchrun processes share
-    the work, and each gets the whole result.
+    Needs the extra `fitted`, and for networks also `deep`. A GPU is used if there is one; under torchrun processes
+    share the work, and each gets the whole result: that of one, but for rounding.
 
     An estimator per source maps an observation to shares P_i(x, z | s) of (action, value): the value is the reward plus
     the ceiling of the next state, split between neighbouring atoms so that its mean stays. Then
@@ -112,9 +112,10 @@ def fit_ceilings(
         trees: trees in a forest.
         leaf: rows in a leaf, of all sources. Fewer fit finer and noisier; 1 makes each distinct observation its own
             cell, as in a table.
-        network: layers of your own, in place of fully connected ones for vectors and convolutions for images: a callable
-            that takes the shape of one input, and the number of features to return, and gives a `torch.nn.Module`. Its
-            inputs are normalised coordinates [n, coordinates], or images [n, channels, rows, columns].
+        network: layers of your own, in place of fully connected ones for vectors and convolutions for images: a
+            callable that takes the shape of one input, and the number of features to return, and gives a
+            `torch.nn.Module`. Its inputs are normalised coordinates [n, coordinates], or images [n, channels, rows,
+            columns].
         hidden: features of each layer of a network.
         layers: fully connected layers of a network, before the heads of each source.
         first_gradient_steps: gradient steps (Adam) of a network's first fit.
@@ -348,7 +349,8 @@ def _result(
 
     def best_action(seen: npt.NDArray[Any]) -> LongArray:
         first, count = places["q_values"]
-        return np.argmax([settings.side * surface.at(seen, first + x) for x in range(count)], axis=0)
+        values = [settings.side * surface.at(seen, first + x) for x in range(count)]
+        return np.asarray(np.argmax(values, axis=0), dtype=np.int64)
 
     left = share_left(numbers("values"), numbers("guess"), numbers("spread")) if passes[True] else None
     return kind(

@@ -89,7 +89,7 @@ def match_actions(
     elif own is not None and len(own.actions) == len(numbers):
         labels = own.actions
     elif all(isinstance(label, int) for label in known):
-        ordered: list[Any] = sorted(known)  # type: ignore[type-var]
+        ordered: list[Any] = sorted(known)
         if len(ordered) == len(numbers) == ordered[-1] - ordered[0] + 1:  # the logs may count from another number
             labels = ordered
     elif len(known) >= len(numbers):

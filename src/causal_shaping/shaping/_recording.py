@@ -48,7 +48,7 @@ class Recording(ABC):
         """Keep a step of environment i; `place` as in `begin`."""
 
     @abstractmethod
-    def logs(self, source: str) -> Any:
+    def logs(self, source: str) -> Logs | pa.Table:
         """Return all steps so far."""
 
     def refuse_inadmissible(self, action: Any, i: int = 0) -> None:  # noqa: B027, most exclude nothing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import ItemsView, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from causal_shaping._checks import check_choice
 from causal_shaping.bounds.results import Ceilings
@@ -88,7 +88,7 @@ class _Unsaved(dict[str, Any]):
         super().__init__(potential=repr(potential))
         self.potential = potential
 
-    def items(self) -> ItemsView[str, Any]:
+    def items(self) -> NoReturn:
         """Refuse: whoever asks for the items writes them."""
         raise ArgumentError(
             "The spec of this environment cannot be written: its potential is in no folder. Save the fit first, "

@@ -55,8 +55,8 @@ class _Shaping(RecordConstructorArgs):
         kept = {**options, "record": record, "monitor": monitor}
         RecordConstructorArgs.__init__(self, potential=for_spec(potential), **kept, _disable_deepcopy=True)
         names = options.pop("actions")
-        kind: type[Shaper] = ObservationShaper if isinstance(found, ObservationPotential) else StateShaper
-        self._shaper = kind(env, action_space, observations, found, **options, names=names)  # type: ignore[call-arg]
+        kind: Any = ObservationShaper if isinstance(found, ObservationPotential) else StateShaper
+        self._shaper = kind(env, action_space, observations, found, **options, names=names)
         self._recording = self._shaper.recording(environments) if record else None
         self._monitor = self._shaper.monitor(environments) if monitor else None
 
@@ -115,7 +115,7 @@ class _Shaping(RecordConstructorArgs):
         """
         if self._recording is None:
             raise ArgumentError("Nothing was recorded: make the wrapper with record=True.")
-        return self._recording.logs(source)  # type: ignore[no-any-return]
+        return self._recording.logs(source)
 
 
 class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
@@ -290,6 +290,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         self._h: LongArray = np.zeros(env.num_envs, dtype=np.int64)
         self._returns: FloatArray = np.zeros((2, env.num_envs))
         self._ended: BoolArray = np.zeros(env.num_envs, dtype=bool)
+        self._none: BoolArray = np.zeros(env.num_envs, dtype=bool)
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]
@@ -306,7 +307,8 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             mask = np.asarray(options["reset_mask"], dtype=bool).copy()
         observations, info = self.env.reset(seed=seed, options=options)
         self._begin(mask, observations)
-        self._compare(mask, observations, info)
+        if self._shaper.restricted:
+            self._compare(mask, observations, info)
         return observations, info
 
     def _begin(self, which: BoolArray, observations: Any) -> None:
@@ -323,7 +325,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
     def _compare(self, which: BoolArray, observations: Any, info: Mapping[str, Any]) -> None:
         """Compare the actions that environments admit with those of the space."""
         told = [name for name in (MASK, ADMISSIBLE) if name in info]
-        if self._shaper.restricted and told:
+        if told:
             places = self._shaper.all_met(observations, self.observation_space, np.zeros_like(which))
             for i in np.flatnonzero(which):
                 self._shaper.compare(places[i], {name: info[name][i] for name in told})
@@ -373,19 +375,27 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         shaper, over = self._shaper, terminated | truncated
         needed = ~is_final(terminated, truncated, shaper.bootstrap)
         # With autoreset in the next step, a step after the end is a reset: it earns nothing and is not shaped.
-        fresh = self._ended & (self._mode == AutoresetMode.NEXT_STEP)
+        fresh = self._ended if self._mode == AutoresetMode.NEXT_STEP else self._none
         # With autoreset in the same step, the observation is that of the next episode.
-        replaced = over & (self._mode == AutoresetMode.SAME_STEP)
+        replaced = over if self._mode == AutoresetMode.SAME_STEP else self._none
+        reset = np.count_nonzero(fresh) > 0  # so few numbers: each operation costs more than what it does
         places = shaper.all_met(observations, self.observation_space, needed & ~replaced)
-        if replaced.any():
+        if np.count_nonzero(replaced):
             places = places.copy()  # not to change what the agent sees
             for i in np.flatnonzero(needed & replaced):
                 places[i] = shaper.met(info["final_obs"][i])
-        self._h = np.where(fresh, 0, self._h + 1)
+        self._h += 1
+        if reset:
+            self._h[fresh] = 0
         after = shaper.phis(places, self._h, needed)
-        shaping = np.where(fresh, 0.0, shaped_reward(0.0, shaper.discount, self._before, after))
+        shaping = shaped_reward(0.0, shaper.discount, self._before, after)
+        if reset:
+            shaping[fresh] = 0.0
         shaped = rewards + shaping
-        self._returns = np.where(fresh, 0.0, self._returns + np.stack([rewards, shaped]))
+        self._returns[0] += rewards
+        self._returns[1] += shaped
+        if reset:
+            self._returns[:, fresh] = 0.0
         self._before, self._ended = after, over
         if self._recording is not None:
             seen = list(iterate(self.observation_space, observations))
@@ -407,10 +417,11 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             self._monitor.tell(stacklevel=2)
         if self._places is not None:
             self._places = places
-        if over.any():
+        if np.count_nonzero(over):
             info |= {"unshaped_return": self._returns[0].copy(), "_unshaped_return": over.copy()}
             info |= {"shaped_return": self._returns[1].copy(), "_shaped_return": over.copy()}
         if self._mode == AutoresetMode.SAME_STEP:
             self._begin(over, observations)
-        self._compare(~over | replaced, observations, info)
+        if shaper.restricted:
+            self._compare(~over | replaced, observations, info)
         return observations, shaped, terminated, truncated, info

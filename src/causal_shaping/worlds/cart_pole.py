@@ -95,8 +95,8 @@ class CartPole(ContinuousWorld):
         )
 
     def _good(self, states: States) -> Numbers:
-        return ((states @ GAINS)[:, None] > self._pushes).astype(np.int64)
+        return np.where((states @ GAINS)[:, None] > self._pushes, 1, 0)
 
     def _bad(self, states: States) -> Numbers:
-        wish = (states @ GAINS > 0).astype(np.int64)[:, None]
-        return np.where(np.sign(self._pushes) == 2 * wish - 1, 1 - wish, wish)
+        wish = np.where(states @ GAINS > 0, 1, 0)[:, None]
+        return np.asarray(np.where(np.sign(self._pushes) == 2 * wish - 1, 1 - wish, wish))

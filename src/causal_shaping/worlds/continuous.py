@@ -102,7 +102,7 @@ class ContinuousWorld(Dynamics):
             rows += len(parts[-1]["episode"])
         columns = {name: np.concatenate([part[name] for part in parts])[:steps] for name in parts[0]}
         columns["truncated"][-1] |= not columns["terminated"][-1]
-        return self._table(source, columns)
+        return log_table(source, self.columns, columns)
 
     def _watch(self, rng: np.random.Generator, rule: SeeingRule) -> dict[str, npt.NDArray[Any]]:
         """Return the rows of some whole episodes, ordered by episode and step."""
@@ -123,30 +123,32 @@ class ContinuousWorld(Dynamics):
             name: np.concatenate(column)[order] for name, column in zip(names, zip(*parts, strict=True), strict=True)
         }
 
-    def _table(self, source: str, columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
-        import pyarrow as pa
-
-        def coordinates(name: str, prefix: str = "") -> dict[str, npt.NDArray[Any]]:
-            return {prefix + column: columns[name][:, i] for i, column in enumerate(self.columns)}
-
-        rows = {
-            "source": pa.DictionaryArray.from_arrays(np.zeros(len(columns["step"]), np.int32), [source]).cast("string"),
-            "episode": columns["episode"].astype(np.int64),
-            "step": columns["step"].astype(np.int32),
-            **coordinates("state"),
-            "action": columns["action"].astype(np.int32),
-            "reward": columns["reward"],
-            **coordinates("next_state", "next_"),
-            "terminated": columns["terminated"],
-            "truncated": columns["truncated"],
-        }
-        return pa.table(rows)
-
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.name!r}, coordinates {', '.join(self.columns)}, {len(self.actions)} actions, "
             f"horizon {self.horizon}, demonstrators {', '.join(self.demonstrators)})"
         )
+
+
+def log_table(source: str, names: tuple[str, ...], columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """Return the rows of a source as `ContinuousWorld.collect` does; `state` and `next_state` are [rows, names]."""
+    import pyarrow as pa
+
+    def coordinates(name: str, prefix: str = "") -> dict[str, npt.NDArray[Any]]:
+        return {prefix + column: columns[name][:, i] for i, column in enumerate(names)}
+
+    rows = {
+        "source": pa.DictionaryArray.from_arrays(np.zeros(len(columns["step"]), np.int32), [source]).cast("string"),
+        "episode": columns["episode"].astype(np.int64),
+        "step": columns["step"].astype(np.int32),
+        **coordinates("state"),
+        "action": columns["action"].astype(np.int32),
+        "reward": columns["reward"],
+        **coordinates("next_state", "next_"),
+        "terminated": columns["terminated"],
+        "truncated": columns["truncated"],
+    }
+    return pa.table(rows)
 
 
 def load_continuous_world(name: str, **options: Any) -> ContinuousWorld:

@@ -22,6 +22,7 @@ from causal_shaping.data.space import Label, Space
 from causal_shaping.errors import ArgumentError
 from causal_shaping.worlds.continuous_environments import EpisodeOverError
 from causal_shaping.worlds.grid import DIRECTIONS, PUSHES
+from causal_shaping.worlds.observations import KINDS
 from causal_shaping.worlds.simulate import cumulative, pick
 from causal_shaping.worlds.world import World, load_world
 
@@ -33,7 +34,7 @@ with needs_extra("The worlds as Gymnasium environments", "worlds"):
     from minigrid.minigrid_env import MiniGridEnv
     from minigrid.utils.rendering import downsample, fill_coords, point_in_circle, point_in_line, point_in_triangle
 
-OBSERVATIONS = ("state", "image")
+OBSERVATIONS = ("state", *KINDS)
 SUBPIXELS = 3
 """MiniGrid draws at this scale and averages, for smooth edges."""
 BLUE = np.array([55, 126, 184])
@@ -58,8 +59,7 @@ class WorldEnv(MiniGridEnv):
 
     Args:
         world: the world, or its name for `load_world`.
-        observation: "state" for the state's number, "image" for MiniGrid's encoding of the complete grid,
-            uint8 [width, height, 3].
+        observation: "state" for the state's number; "vector", "one-hot" or "image": see `World.observations`.
         reveal_noise: put the noise of the next step into `info["noise"]`; the paper's agents never see it.
         render_mode: None, "rgb_array" or "human".
         options: further arguments of `load_world`, such as coins= and horizon=.
@@ -92,8 +92,12 @@ class WorldEnv(MiniGridEnv):
         self.mission = self.mission_text
         self.action_space = gym.spaces.Discrete(len(self.world.actions))
         self.observation_space = gym.spaces.Discrete(len(self.world.states))
+        self._table: npt.NDArray[Any] | None = None
         if observation == "image":
             self.observation_space = gym.spaces.Box(0, 255, (width, height, 3), np.uint8)
+        elif observation != "state":
+            self._table = self.world.observations(observation)
+            self.observation_space = gym.spaces.Box(self._table.min(axis=0), self._table.max(axis=0), dtype=np.float32)
         self.window: Any = None
         self.clock: Any = None
         self.observation, self.reveal_noise = observation, reveal_noise
@@ -198,9 +202,13 @@ class WorldEnv(MiniGridEnv):
 
     def observe(self) -> Any:
         """Return the observation of the present state."""
-        if self.observation == "state":
-            return self.state
-        image = self.grid.encode()
+        if self.observation == "image":
+            return self.image()
+        return self.state if self._table is None else self._table[self.state].copy()
+
+    def image(self) -> npt.NDArray[np.uint8]:
+        """Return MiniGrid's encoding of the grid, with the agent in it."""
+        image: npt.NDArray[np.uint8] = self.grid.encode()
         image[tuple(self.agent_pos)] = (OBJECT_TO_IDX["agent"], COLOR_TO_IDX["red"], self.agent_mark())
         return image
 

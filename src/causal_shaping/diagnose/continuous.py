@@ -1,0 +1,464 @@
+"""What logs are worth whose states cannot be listed, before anything is fitted to them (extra `fitted`).
+
+- `inspect_continuous`: coverage by clusters of states, contradictions between sources, causes that last.
+- `ContinuousInspection`: what was found, in words and as a table.
+
+Both tests ask whether something tells of the outcome beyond state and action: the source, or the episode's past. Each
+sums products of two residuals given state and action, that of the outcome and that of what may tell of it. If nothing
+does, their means are 0; and errors of the two regressions only matter by their product, so that a state that is blurred
+a little in both raises no false alarm (the generalised covariance measure of Shah and Peters, 2020). Episodes are the
+independent units: sums are compared with those under random signs of the episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from causal_shaping._checks import check_integer, check_probability
+from causal_shaping._extras import needs_extra
+from causal_shaping._progress import Progress, no_progress, part_of
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
+from causal_shaping.data.result import Result, json_text, text_table
+from causal_shaping.data.space import Label
+from causal_shaping.data.transitions import Transitions
+from causal_shaping.diagnose._clusters import LEAST_EPISODES, ROUNDING, clusters_of, few_coordinates, holm
+from causal_shaping.diagnose.contradictions import LEVEL, OTHER_WORLD
+from causal_shaping.diagnose.persistence import MEANING, NO_PROOF
+from causal_shaping.logs.counting import Item
+from causal_shaping.logs.transitions import read_transitions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS = 10_000
+"""So many rows of a source are tested: whole episodes, chosen at random."""
+
+TREES, LEAF, FOLDS = 30, 5, 3
+"""The forests that predict outcomes: trees, rows in a leaf at least, and parts of the episodes that are predicted from
+the others."""
+
+FLIPS = 999
+"""Random signs of episodes that sums are compared with."""
+
+
+@dataclass(frozen=True)
+class ClusterCoverage:
+    """What the sources did in one cluster of states.
+
+    Attributes:
+        centre: the mean observation; empty for images.
+        rows: by source.
+        taken: rows by source and action.
+    """
+
+    centre: tuple[float, ...]
+    rows: Mapping[str, int]
+    taken: Mapping[str, Mapping[Label, int]]
+
+    def never_taken(self) -> list[Label]:
+        """Return the actions that no source took there."""
+        actions = next(iter(self.taken.values()))
+        return [action for action in actions if not any(held[action] for held in self.taken.values())]
+
+
+@dataclass(frozen=True)
+class SourcePair:
+    """Whether two sources show the same outcomes after the same action in the same state.
+
+    Attributes:
+        first: a source.
+        second: another one.
+        p_value: that of equal outcomes, corrected for all pairs; None with too few episodes.
+        correlation: that of source and outcome beyond state and action on the whole, the strongest of all parts.
+        where: the centre of the cluster of states in which that is clearest; empty for images.
+    """
+
+    first: str
+    second: str
+    p_value: float | None
+    correlation: float
+    where: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SourcePersistence:
+    """Whether the past of an episode tells of its outcomes, given state, action and step.
+
+    Attributes:
+        source: its name.
+        episodes: episodes with a past that were looked at.
+        p_value: that of a past which tells nothing, corrected for all sources; None with too few episodes.
+        correlation: that of outcomes with what came before, the strongest of all parts.
+    """
+
+    source: str
+    episodes: int
+    p_value: float | None
+    correlation: float
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ContinuousInspection(Result):
+    """What logs are worth whose states cannot be listed; made by `inspect_continuous`.
+
+    Attributes:
+        columns: the names of the coordinates.
+        actions: the labels of the actions.
+        episodes: by source.
+        rows: by source.
+        unknown: rows of unknown outcome by source: what followed them is not logged.
+        clusters: what the sources did in each cluster of states, on the rows that were looked at.
+        pairs: comparisons of sources.
+        persistence: by source.
+        level: the chance of any false contradiction, and that of a false alarm about the past.
+    """
+
+    columns: tuple[str, ...]
+    actions: tuple[Label, ...]
+    episodes: Mapping[str, int]
+    rows: Mapping[str, int]
+    unknown: Mapping[str, int]
+    clusters: tuple[ClusterCoverage, ...]
+    pairs: tuple[SourcePair, ...]
+    persistence: tuple[SourcePersistence, ...]
+    level: float
+
+    def contradictions(self) -> tuple[SourcePair, ...]:
+        """Return the pairs of sources that show different outcomes after the same action in the same state."""
+        return tuple(pair for pair in self.pairs if pair.p_value is not None and pair.p_value <= self.level)
+
+    def lasting(self) -> tuple[SourcePersistence, ...]:
+        """Return the sources in which the past of an episode tells of its outcomes."""
+        return tuple(one for one in self.persistence if one.p_value is not None and one.p_value <= self.level)
+
+    def findings(self) -> list[str]:
+        """Return what matters most, in sentences."""
+        return [self._covered(), *self._untold(), *self._in_words_contradictions(), self._in_words_persistence()]
+
+    def _covered(self) -> str:
+        never = [cluster for cluster in self.clusters if cluster.never_taken()]
+        if not never:
+            return f"In all {len(self.clusters)} clusters of states some source took each action."
+        most = max(never, key=lambda cluster: sum(cluster.rows.values()))
+        names = ", ".join(map(str, most.never_taken()))
+        return (
+            f"In {len(never)} of {len(self.clusters)} clusters of states nobody took some action: {names}"
+            f"{self._around(most.centre)}, for one. Nothing is known of it there."
+        )
+
+    def _untold(self) -> list[str]:
+        told = [f"{n:,} of {name}" for name, n in self.unknown.items() if n]
+        return [f"Rows of unknown outcome prove nothing: {', '.join(told)}."] if told else []
+
+    def _in_words_contradictions(self) -> list[str]:
+        tested = [pair for pair in self.pairs if pair.p_value is not None]
+        if not tested:
+            return ["No two sources could be compared."]
+        found = self.contradictions()
+        if not found:
+            return [f"No contradictions in {len(tested)} comparisons of sources. {NO_PROOF}"]
+        return [
+            f"{pair.first} and {pair.second} show different outcomes after the same action in the same state "
+            f"(p {_p_text(pair.p_value)}){self._around(pair.where, ', most clearly')}. At least one of them is "
+            f"confounded; or {OTHER_WORLD}."
+            for pair in found
+        ]
+
+    def _in_words_persistence(self) -> str:
+        tested = [one for one in self.persistence if one.p_value is not None]
+        if not tested:
+            return "Whether a hidden cause lasts over the episode could not be tested: too few episodes have a past."
+        found = self.lasting()
+        if not found:
+            return f"The past of an episode tells nothing of its outcomes, given state, action and step. {NO_PROOF}"
+        names = ", ".join(f"{one.source} (p {_p_text(one.p_value)})" for one in found)
+        return f"The past of an episode tells of its outcomes, given state, action and step, in {names}. {MEANING}"
+
+    def _around(self, centre: tuple[float, ...], lead: str = "") -> str:
+        parts = (f"{name} = {value:.3g}" for name, value in zip(self.columns, centre, strict=False))
+        return f"{lead} around {', '.join(parts)}" if centre else ""
+
+    def summary(self) -> str:
+        """Return a table with a row per source, and the findings."""
+        lines = [
+            [name, f"{self.episodes[name]:,}", f"{n:,}", f"{self.unknown[name]:,}", f"{self._visited(name)}"]
+            for name, n in self.rows.items()
+        ]
+        heads = ("source", "episodes", "steps", "unknown", f"clusters of {len(self.clusters)}")
+        return "\n".join([text_table(heads, lines, "Episodes"), "", *(f"- {one}" for one in self.findings())])
+
+    def _visited(self, source: str) -> int:
+        return sum(cluster.rows[source] > 0 for cluster in self.clusters)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per source and cluster of states: its centre, rows, and rows of each action."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {"cluster": number, "source": name}
+                | dict(zip(self.columns, cluster.centre, strict=False))
+                | {"rows": cluster.rows[name]}
+                | {f"action_{action}": n for action, n in cluster.taken[name].items()}
+                for number, cluster in enumerate(self.clusters)
+                for name in cluster.rows
+            ]
+        )
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return json_text(asdict(self) | {"findings": self.findings()})
+
+    def __repr__(self) -> str:
+        return (
+            f"ContinuousInspection({', '.join(self.rows)}: {len(self.clusters)} clusters of states, "
+            f"contradictions between {len(self.contradictions())} of {len(self.pairs)} pairs)"
+        )
+
+
+def _p_text(p_value: float | None) -> str:
+    return "< 0.0001" if p_value is not None and p_value < 1e-4 else f"= {p_value:.2g}"
+
+
+def inspect_continuous(
+    logs: Item | Iterable[Item] | Transitions,
+    *,
+    level: float = LEVEL,
+    seed: int = 0,
+    progress: Progress = no_progress,
+    **columns: Any,
+) -> ContinuousInspection:
+    """Return what logs are worth whose states are vectors of real numbers, or images (extra `fitted`).
+
+    - Coverage: clusters of states, by k-means; what each source did in them, and which actions nobody took.
+    - Contradictions: unconfounded sources of one world show the same outcomes after an action in a state. For a pair of
+      sources, forests predict the source and the outcome (reward, change of state, end) from state and action; what is
+      left of the one may not go along with what is left of the other, for any action in any cluster of states. P-values
+      are corrected for the number of pairs (Holm).
+    - Persistence: if hidden causes are drawn afresh each step, outcomes given state, action and step do not depend on
+      what happened before in the episode. What is left of an outcome may not go along with the mean of what was left of
+      earlier ones, in the strongest of all parts. Corrected for the number of sources. No rejection proves nothing.
+
+    The tests are approximate: they assume that forests predict outcomes well where these differ.
+
+    Args:
+        logs: whatever `count` takes: files, tables, data frames, Minari data sets, `Logs`; one or several. At most
+            10,000 rows of a source are looked at, whole episodes at random.
+        level: the chance of any false contradiction, and that of a false alarm about the past.
+        seed: of the sample, the clusters and the forests.
+        progress: called with how much is done, of how much, and what is being worked on.
+        columns: what the logs call their columns, `state=["x", "y"]`, `action=`, ...: see `read_transitions`.
+
+    Examples:
+        >>> import causal_shaping as cs
+        >>> world = cs.load_world("windy-field")
+        >>> logs = [world.collect(name, 2000) for name in ("good", "random")]
+        >>> cs.inspect_continuous(logs, state=["x", "y"])
+        ContinuousInspection(good, random: 50 clusters of states, contradictions between 1 of 1 pairs)
+    """
+    check_probability("level", level, example="0.05")
+    check_integer("seed", seed)
+    rows = logs if isinstance(logs, Transitions) else None
+    if rows is None:
+        rows = read_transitions(logs, **columns, progress=part_of(progress, 0.0, 0.2))
+    sample = _Sample.of(rows, seed)
+    pairs = list(combinations(range(len(rows.sources)), 2))
+    total = len(pairs) + len(rows.sources)
+    compared, persistent = [], []
+    for done, (i, j) in enumerate(pairs):
+        progress(0.2 + 0.8 * done / total, 1.0, f"Comparing {rows.sources[i]} with {rows.sources[j]}")
+        compared.append(_compare(sample, i, j, seed))
+    for i, name in enumerate(rows.sources):
+        progress(0.2 + 0.8 * (len(pairs) + i) / total, 1.0, f"Testing whether hidden causes of {name} last")
+        persistent.append(_persistence(sample, i, seed))
+    found = ContinuousInspection(
+        columns=rows.columns,
+        actions=rows.actions,
+        episodes={name: len(np.unique(rows.episode[rows.rows_of(name)])) for name in rows.sources},
+        rows={name: len(rows.state[rows.rows_of(name)]) for name in rows.sources},
+        unknown={name: int((~rows.outcome_known[rows.rows_of(name)]).sum()) for name in rows.sources},
+        clusters=sample.coverage(),
+        pairs=tuple(
+            SourcePair(rows.sources[i], rows.sources[j], _known(p), one[1], one[2])
+            for (i, j), one, p in zip(pairs, compared, holm([one[0] for one in compared]), strict=True)
+        ),
+        persistence=tuple(
+            SourcePersistence(name, one[1], _known(p), one[2])
+            for name, one, p in zip(rows.sources, persistent, holm([one[0] for one in persistent]), strict=True)
+        ),
+        level=level,
+    )
+    progress(1.0, 1.0, "Done")
+    return found
+
+
+def _known(p_value: float) -> float | None:
+    return None if np.isnan(p_value) else float(p_value)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some whole episodes of each source, as numbers to predict from and to predict; arrays [rows, ...]."""
+
+    rows: Transitions
+    row: LongArray  # positions in the logs, rising
+    known: BoolArray  # whether the outcome is known
+    given: FloatArray  # state, action
+    outcome: FloatArray  # reward, change of state, end; standardised
+    cluster: LongArray
+
+    @classmethod
+    def of(cls, rows: Transitions, seed: int) -> _Sample:
+        """Choose episodes at random."""
+        rng = np.random.default_rng([seed, 0])
+        chosen = np.zeros(rows.episodes, dtype=bool)
+        for name in rows.sources:
+            episodes, sizes = np.unique(rows.episode[rows.rows_of(name)], return_counts=True)
+            order = rng.permutation(len(episodes))
+            chosen[episodes[order[np.cumsum(sizes[order]) <= MOST_ROWS]]] = True
+        row = np.flatnonzero(chosen[rows.episode])
+        state, after = rows.state[row], rows.next_state[row]
+        after = np.where(after < 0, state, after)
+        seen = few_coordinates(np.concatenate([rows.observations[state], rows.observations[after]]), seed)
+        before, change = seen[: len(row)], seen[len(row) :] - seen[: len(row)]
+        ended = rows.terminated[row].astype(np.float64)
+        outcome = np.column_stack([rows.reward[row], change, ended])
+        spread = outcome.std(axis=0)
+        return cls(
+            rows=rows,
+            row=row,
+            known=rows.outcome_known[row],
+            given=np.column_stack([before, np.eye(len(rows.actions))[rows.action[row]]]),
+            outcome=(outcome - outcome.mean(axis=0)) / np.where(spread > 0, spread, 1.0),
+            cluster=clusters_of(rows.observations[state], seed),
+        )
+
+    def centre(self, which: BoolArray) -> tuple[float, ...]:
+        """Return the mean observation of some rows; nothing for images."""
+        if len(self.rows.shape) > 1:
+            return ()
+        seen = np.asarray(self.rows.observations[self.rows.state[self.row[which]]], dtype=np.float64)
+        return tuple(seen.mean(axis=0).tolist())
+
+    def coverage(self) -> tuple[ClusterCoverage, ...]:
+        """Return what the sources did in each cluster."""
+        names, actions = self.rows.sources, self.rows.actions
+        shape = (int(self.cluster.max()) + 1, len(names), len(actions))
+        taken = np.zeros(shape, dtype=np.int64)
+        np.add.at(taken, (self.cluster, self.rows.source[self.row], self.rows.action[self.row]), 1)
+        return tuple(
+            ClusterCoverage(
+                centre=self.centre(self.cluster == c),
+                rows={name: int(taken[c, i].sum()) for i, name in enumerate(names)},
+                taken={name: dict(zip(actions, taken[c, i].tolist(), strict=True)) for i, name in enumerate(names)},
+            )
+            for c in range(shape[0])
+        )
+
+
+def _parts(episode: LongArray, parts: int, rng: np.random.Generator) -> LongArray:
+    """Return which of several random parts of the episodes a row belongs to: [rows]."""
+    every, which = np.unique(episode, return_inverse=True)
+    return (rng.permutation(len(every)) % parts)[which]
+
+
+def _forest(given: FloatArray, wanted: FloatArray, leaf: int, rng: np.random.Generator) -> Any:
+    with needs_extra("Tests of logs whose states cannot be listed", "fitted"):
+        from sklearn.ensemble import ExtraTreesRegressor
+
+    seed = int(rng.integers(2**31))
+    return ExtraTreesRegressor(TREES, min_samples_leaf=leaf, random_state=seed).fit(given, wanted)
+
+
+def _residuals(given: FloatArray, wanted: FloatArray, episode: LongArray, rng: np.random.Generator) -> FloatArray:
+    """Return numbers, [rows, numbers], less what forests predict that were fitted to other episodes."""
+    part, result = _parts(episode, FOLDS, rng), np.empty_like(wanted)
+    for own in (part == number for number in range(FOLDS)):
+        predicted = _forest(given[~own], wanted[~own], LEAF, rng).predict(given[own])
+        result[own] = wanted[own] - predicted.reshape(-1, wanted.shape[1])
+    return result
+
+
+def _compare(sample: _Sample, i: int, j: int, seed: int) -> tuple[float, float, tuple[float, ...]]:
+    """Return the p-value of two sources with equal outcomes, the correlation of outcome and source, and where."""
+    rng = np.random.default_rng([seed, 1, i, j])
+    which = np.flatnonzero(sample.known & np.isin(sample.rows.source[sample.row], (i, j)))
+    second = sample.rows.source[sample.row[which]] == j
+    episode, given = sample.rows.episode[sample.row[which]], sample.given[which]
+    if min(len(np.unique(episode[own])) for own in (second, ~second)) < 2 * LEAST_EPISODES:
+        return np.nan, 0.0, ()
+    left = _residuals(given, np.column_stack([second, sample.outcome[which]]), episode, rng)
+    cell = sample.cluster[which] * len(sample.rows.actions) + sample.rows.action[sample.row[which]]
+    products = left[:, :1] * left[:, 1:]
+    sums = _by_episode(products, cell, episode)
+    p_value, strength = _flip_signs(sums, np.square, np.sum, rng)
+    clearest = int(np.unique(cell)[np.argmax(strength) // products.shape[1]] // len(sample.rows.actions))
+    return (
+        p_value,
+        float(np.abs(_correlations(left[:, :1], left[:, 1:])).max()),
+        sample.centre(sample.cluster == clearest),
+    )
+
+
+def _by_episode(products: FloatArray, cell: LongArray, episode: LongArray) -> csr_array:
+    """Return the sums of products, [rows, numbers], by episode, and by cell and number: [episodes, cells * numbers]."""
+    size = products.shape[1]
+    unit, place = (np.unique(one, return_inverse=True)[1] for one in (episode, cell))
+    column = place[:, None] * size + np.arange(size)
+    shape = (int(unit.max()) + 1, (int(place.max()) + 1) * size)
+    return coo_array((products.ravel(), (np.repeat(unit, size), column.ravel())), shape=shape).tocsr()
+
+
+def _flip_signs(sums: csr_array, size: Any, total: Any, rng: np.random.Generator) -> tuple[float, FloatArray]:
+    """Return the p-value of sums whose means are 0, by random signs of the episodes; and what speaks against it.
+
+    Args:
+        sums: [episodes, columns].
+        size: what each column's standardised sum adds: its square, or its absolute value.
+        total: how columns are taken together.
+        rng: what draws the signs.
+    """
+    scale = np.sqrt(np.asarray(sums.multiply(sums).sum(axis=0)).ravel())
+    scale = np.where(scale > 0, scale, np.inf)
+    strength = size(np.asarray(sums.sum(axis=0)).ravel() / scale)
+    signs = rng.choice([-1.0, 1.0], size=(FLIPS, sums.shape[0]))
+    flipped = total(size((sums.T @ signs.T).T / scale), axis=1)
+    return (1 + int((flipped >= total(strength) * (1 - ROUNDING)).sum())) / (1 + FLIPS), strength
+
+
+def _correlations(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the correlations of columns of residuals, [first, second]; 0 for those that are all 0."""
+    sizes = np.sqrt(np.outer((first**2).mean(axis=0), (second**2).mean(axis=0)))
+    return np.asarray(first.T @ second / len(first) / np.where(sizes > 0, sizes, np.inf))
+
+
+def _persistence(sample: _Sample, i: int, seed: int) -> tuple[float, int, float]:
+    """Return the p-value of a past that tells nothing, the episodes looked at, and the strongest correlation."""
+    rng = np.random.default_rng([seed, 2, i])
+    which = np.flatnonzero(sample.known & (sample.rows.source[sample.row] == i))
+    episode, step = sample.rows.episode[sample.row[which]], sample.rows.step[sample.row[which]]
+    if len(np.unique(episode)) < 2 * LEAST_EPISODES:
+        return np.nan, 0, 0.0
+    given = np.column_stack([sample.given[which], step])
+    now = _residuals(given, sample.outcome[which], episode, rng)
+    begin = np.flatnonzero(np.diff(episode, prepend=-1))
+    sums = np.cumsum(now, axis=0) - now
+    number = np.arange(len(now)) - np.repeat(begin, np.diff(np.append(begin, len(now))))  # rows before, in the episode
+    before = sums - np.repeat(sums[begin], np.diff(np.append(begin, len(now))), axis=0)
+    later = number > 0
+    episodes = np.unique(episode[later])
+    if len(episodes) < 2 * LEAST_EPISODES:
+        return np.nan, len(episodes), 0.0
+    past = before[later] / number[later, None]
+    past = _residuals(given[later], past, episode[later], rng)
+    now = now[later]
+    products = (now[:, :, None] * past[:, None, :]).reshape(len(now), -1)
+    sums = _by_episode(products, np.zeros(len(now), dtype=np.int64), episode[later])
+    p_value, _ = _flip_signs(sums, np.abs, np.max, rng)
+    return p_value, len(episodes), float(np.abs(_correlations(now, past)).max())
