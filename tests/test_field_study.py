@@ -88,7 +88,7 @@ def by_hand(study, back_up):
                 for i in range(len(rows.sources))
             ]
             now[k] = back_up(shown, best)
-        values, best = now, now.max()
+        values, best = now, max(now.max(), 0.0)
     return values
 
 

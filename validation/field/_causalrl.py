@@ -20,6 +20,9 @@ FOREST = {"n_estimators": 8, "min_samples_leaf": 20, "random_state": 0}
 class Vector:
     """An encoder that takes vectors as they are."""
 
+    def __init__(self, dim):
+        self.dim = dim
+
     def encode(self, observation):
         return np.asarray(observation["state"], dtype=np.float64)
 
@@ -50,7 +53,7 @@ def main(given, found):
     agent = BoundedFittedQIteration(
         actions,
         horizon,
-        Vector(),
+        Vector(held["states"].shape[1]),
         bounds_model=bounds,
         regressor=lambda: ExtraTreesRegressor(**FOREST),
         reward_range=limits,

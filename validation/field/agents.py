@@ -241,7 +241,7 @@ def tables(done: dict[str, Figures]) -> list[str]:
             cells = ["" if one is None else _interval(one[:, None]) for one in own]
             complete = [one for one in own if one is not None]
             least = min(map(len, complete), default=0)
-            both = np.stack([one[:least] for one in complete], axis=1) if len(complete) == len(cases) else None
+            both = np.stack([one[:least] for one in complete], axis=1) if 0 < len(complete) == len(cases) else None
             cells.append("" if both is None else _interval(both))
             lines.append(f"| {arm} | {logs} | " + " | ".join(cells) + " |")
         lines.append("")

@@ -30,17 +30,17 @@ BOTH, JOINT, SOURCE, PAPER, NAIVE = range(5)
 
 
 @njit()
-def _free(around: Around, rule: Rule) -> float:
+def _free(around: Around, before: float, rule: Rule) -> float:
     """Return what free mass is worth by what followed the state in some source."""
     found = around.best[:, 0].max()
-    return rule.untried if found == NOTHING else min(found, rule.untried)
+    return rule.untried if found == NOTHING else min(before + found, rule.untried)
 
 
 @njit()
-def _joint(around: Around, x: int, atoms: FloatArray, rule: Rule) -> float:
+def _joint(around: Around, x: int, atoms: FloatArray, free: float) -> float:
     """Return the bound by all sources together, and by nothing else."""
     total, value = kernels._prove(around, x, atoms)
-    return value / total if total > 1 else value + (1 - total) * _free(around, rule)
+    return value / total if total > 1 else value + (1 - total) * free
 
 
 @njit()
@@ -68,6 +68,7 @@ def _pooled(leaves: IntArray, shown: Tally, q_values: FloatArray) -> None:
 def back_up(
     near: LongArray,
     leaves: IntArray,
+    before: FloatArray,
     shown: Tally,
     atoms: FloatArray,
     rule: Rule,
@@ -83,32 +84,22 @@ def back_up(
             _pooled(leaves[k], shown, q_values[k])
             continue
         kernels.gather(leaves[k], shown, rule, around)
+        free = unknown if kind == PAPER else _free(around, before[k], rule)
         for x in range(actions):
-            if kind == PAPER:
-                q_values[k, x] = _by_source(around, x, unknown)
-            elif around.taken[:, x].max() <= rule.rarest_action:
+            if kind != PAPER and around.tried[x] <= rule.rarest_action:
                 q_values[k, x] = rule.untried
             elif kind == JOINT:
-                q_values[k, x] = _joint(around, x, atoms, rule)
+                q_values[k, x] = _joint(around, x, atoms, free)
             else:
-                q_values[k, x] = _by_source(around, x, _free(around, rule))
+                q_values[k, x] = _by_source(around, x, free)
 
 
 class Other(Partition):
-    """The library's partition with another backup.
-
-    In the paper's formula, free mass is worth the best reward and then the best value of all states: those of one step
-    are known when the next one is fitted.
-    """
+    """The library's partition with another backup."""
 
     def __init__(self, rows: Transitions, weight: FloatArray, settings: Settings, seed: int, kind: int) -> None:
         super().__init__(rows, weight, settings, seed)
-        self.kind, self._before, self._now = kind, 0.0, 0.0
-
-    def fit(self, targets: FloatArray) -> None:
-        """Count the rows of each leaf by action and target."""
-        self._before, self._now = self._now, -np.inf
-        super().fit(targets)
+        self.kind = kind
 
     def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
         """Return the values of all actions at some observations."""
@@ -117,9 +108,9 @@ class Other(Partition):
         leaves = self.leaves[which]
         near = np.argsort(leaves[:, 0])  # leaf by leaf, so that what a leaf shows stays in the cache
         found = np.empty((len(leaves), len(self.rows.actions)))
-        unknown = self.settings.reward_bound + self.settings.discount * self._before
-        back_up(near, leaves, self._shown, self.atoms, rule, self.kind, unknown, found)
-        self._now = max(self._now, float(found.max()))
+        best = max(float(self._before.max()), 0.0)  # of all states; terminal ones are worth 0
+        unknown = self.settings.reward_bound + self.settings.discount * best
+        back_up(near, leaves, self._before[which], self._shown, self.atoms, rule, self.kind, unknown, found)
         return found, 0.0
 
 
