@@ -51,9 +51,7 @@ def fit(
         bound_option("The level of what unproven mass is worth: 1 is the largest value that was seen.", "LEVEL"),
     ] = 0.99,
     floors: Annotated[bool, flag("--floors", "Fit lower bounds; needs --reward-min.", shared.BOUNDS)] = False,
-    reward_min: Annotated[
-        float | None, bound_option("With --floors: the least that a step can pay.", "NUMBER")
-    ] = None,
+    reward_min: Annotated[float | None, bound_option("With --floors: the least that a step can pay.", "NUMBER")] = None,
     estimator: Annotated[
         str | None,
         option("What is fitted.  (default: a forest for vectors, a network for images)", "forest|network"),
