@@ -83,6 +83,7 @@ def fit_ceilings(
     settled: float = 1e-3,
     seed: int = 0,
     folder: str | os.PathLike[str] | None = None,
+    save: str | os.PathLike[str] | None = None,
     progress: Progress = no_progress,
     **columns: Any,
 ) -> FittedCeilings:
@@ -142,6 +143,7 @@ def fit_ceilings(
         seed: the seed of everything; equal seeds give equal results.
         folder: where to keep what is done; the same call goes on there after an interruption, and removes it in the
             end. None keeps nothing.
+        save: the folder to save the result to, before what was kept is removed; see `FittedCeilings.save`.
         progress: called with how much is done, of how much, and what is being worked on.
         columns: what the logs call their columns, `state=["x", "y"]`, `action=`, `skip_bad_episodes=`, ...: see
             `read_transitions`.
@@ -169,8 +171,8 @@ def fit_floors(logs: Item | Iterable[Item] | Transitions, *, reward_min: float, 
     """
     names = options.keys() & Settings.__dataclass_fields__.keys()
     chosen = {name: options.pop(name) for name in names} | {"reward_bound": reward_min, "side": -1.0}
-    given = {"folder": None, "progress": no_progress, "logs": logs} | {
-        name: options.pop(name) for name in ("folder", "progress") if name in options
+    given = {"folder": None, "save": None, "progress": no_progress, "logs": logs} | {
+        name: options.pop(name) for name in ("folder", "save", "progress") if name in options
     }
     return _fit(FittedFloors, chosen, given | {"columns": options})
 
@@ -243,6 +245,8 @@ def _fit_passes(
             tested, scores = seen, score(model, seen, weight == 0, found.targets, settings, rule)
     progress(0.95, 1.0, "Keeping the values")
     result = _result(kind, rows, settings, some, repeated, held, passes, tested, scores)
+    if given["save"] is not None and processes.rank == 0:
+        result.save(given["save"])
     progress(1.0, 1.0, "Done")
     kept.remove()
     return result
@@ -386,6 +390,7 @@ def _result(
         places=places,
         low=np.asarray(seen, dtype=np.float64).min(axis=0),
         high=np.asarray(seen, dtype=np.float64).max(axis=0),
+        middle=np.median(np.asarray(seen, dtype=np.float64), axis=0),
         rows={name: int(np.count_nonzero(rows.source == i)) for i, name in enumerate(rows.sources)},
         excess=max(one.worst for one in passes[False]),
         diagnostics=diagnostics_of(scores, tested, settings, reach, best_action, left),

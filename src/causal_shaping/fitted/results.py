@@ -15,7 +15,7 @@ import numpy.typing as npt
 from causal_shaping._checks import check_choice
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of
 from causal_shaping.data.observed import ObservationPotential
-from causal_shaping.data.result import Result
+from causal_shaping.data.result import Result, json_text
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.fitted._forest import Reach, Surface
@@ -47,6 +47,7 @@ class FittedCeilings(Result):
         places: where each kind of values stands in the surface: first column, and how many.
         low: the least of each coordinate in the logs.
         high: the most of each coordinate in the logs.
+        middle: the median of each coordinate in the logs.
         rows: steps by source.
         excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an
             estimator that is too coarse, or sources that did not watch the same world.
@@ -65,6 +66,7 @@ class FittedCeilings(Result):
     places: Mapping[str, tuple[int, int]]
     low: FloatArray
     high: FloatArray
+    middle: FloatArray
     rows: Mapping[str, int]
     excess: float
     diagnostics: Diagnostics
@@ -206,6 +208,24 @@ class FittedCeilings(Result):
         """Return a row per coordinate: its name, and its range in the logs."""
         return self.potential().to_pandas()
 
+    def to_json(self) -> str:
+        """Return what it is, how far to trust it, and what it rests on, as JSON."""
+        return json_text(
+            {
+                "kind": f"fitted {self.WHAT}",
+                "settings": self.settings.as_plain(),
+                "rows": self.rows,
+                "columns": self.columns,
+                "shape": self.shape,
+                "actions": self.actions,
+                "low": self.low,
+                "high": self.high,
+                "verdict": self.diagnostics.verdict,
+                "diagnostics": self.diagnostics.as_plain(),
+                "assumptions": self.assumptions,
+            }
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a folder, which `load_potential` opens, too.
 
@@ -229,7 +249,7 @@ class FittedCeilings(Result):
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         parts = {"surface": self.surface.arrays(), "reach": self.reach.arrays()}
         named = {f"{part}_{name}": array for part, held in parts.items() for name, array in held.items()}
-        return named | {"low": self.low, "high": self.high}
+        return named | {"low": self.low, "high": self.high, "middle": self.middle}
 
     def _description(self, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
         names = sorted(arrays)
@@ -285,6 +305,7 @@ class FittedCeilings(Result):
                 places={name: tuple(place) for name, place in held["places"].items()},
                 low=arrays["low"],
                 high=arrays["high"],
+                middle=arrays["middle"],
                 rows=held["rows"],
                 excess=held["excess"],
                 diagnostics=Diagnostics.from_plain(held["diagnostics"]),
