@@ -88,8 +88,8 @@ class ObservationShaper(Shaper):
         return self._value(place, h)
 
     def phis(self, places: npt.NDArray[Any], h: npt.ArrayLike, needed: BoolArray) -> FloatArray:
-        """Return the potential of several observations, 0 where it is not needed: one call for all of them."""
-        return np.where(needed, self._values(places, h), 0.0)
+        """Return the potential of several observations: one call for all of them."""
+        return np.ascontiguousarray(self._values(places, h), dtype=np.float64)
 
     def recording(self, environments: int) -> ObservationRecording:
         """Return what keeps the steps of environments."""
