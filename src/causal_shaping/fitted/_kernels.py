@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -586,8 +587,8 @@ class Lookup(NamedTuple):
     tests: int  # trees that say how far the logs reach
     enough: int  # an observation is beyond the logs if the boxes of fewer tests hold it
     nodes: IntArray  # of both, see `Trees`
-    values: FloatArray  # float32 [leaves, columns], by the steps left from 1; with more steps left, the last
-    boxes: FloatArray  # float32 [leaves, coordinates, 2]
+    values: npt.NDArray[np.float32]  # [leaves, columns], by the steps left from 1; with more steps left, the last
+    boxes: npt.NDArray[np.float32]  # [leaves, coordinates, 2]
     beyond: FloatArray  # float64 [steps + 1], the value beyond the logs by the steps left
 
 

@@ -125,5 +125,5 @@ class _Kept:
         return np.array([found[key] for key in keys])
 
 
-def _digest(observation: npt.NDArray[Any]) -> bytes:
+def _digest(observation: Any) -> bytes:
     return hashlib.blake2b(observation, digest_size=16).digest()
