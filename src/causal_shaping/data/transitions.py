@@ -112,6 +112,27 @@ class Transitions:
         taken = replace(self, observations=seen, mask=mask, files=None, **columns)
         return taken, np.searchsorted(numbers, also)
 
+    def distinct(self) -> tuple[Transitions, LongArray]:
+        """Return the same rows with each distinct observation once, in memory, and where each observation stands then.
+
+        Observations that differ in their mask are distinct.
+        """
+        seen = np.ascontiguousarray(self.observations).reshape(len(self.observations), -1).view(np.uint8)
+        if self.mask is not None:
+            seen = np.concatenate([seen, self.mask.view(np.uint8)], axis=1)
+        whole = seen.view(np.dtype((np.void, seen.shape[1])))[:, 0]
+        _, first, place = np.unique(whole, return_index=True, return_inverse=True)
+        followed = np.where(self.next_state == UNKNOWN, UNKNOWN, place[self.next_state])
+        merged = replace(
+            self,
+            observations=self.observations[first],
+            mask=None if self.mask is None else self.mask[first],
+            state=place[self.state],
+            next_state=followed,
+            files=None,
+        )
+        return merged, place
+
     @property
     def nbytes(self) -> int:
         """The size of all arrays, in memory or in files."""

@@ -634,4 +634,4 @@ def look_up(packed: IntArray, observation: FloatArray, h: int) -> float:
     """Return the value of one observation."""
     found = np.empty(1)
     look_up_all(packed, observation.reshape(1, -1), np.full(1, h), found)
-    return found[0]
+    return float(found[0])

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, checksum_of
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import FileError
 from causal_shaping.fitted._forest import Partition, Reach, Surface
@@ -215,7 +216,7 @@ def _fit_passes(
     held = _held_out(rows, settings)
     some, repeated = _kept(rows, held, settings)
     if listed and repeated and LEAF * len(some) <= len(rows):
-        settings = replace(settings, leaf=1)
+        settings = replace(settings, leaf=1, trees=1)  # trees would all be alike
     kept = _Folder(given["folder"], rows, settings, processes.rank == 0)
     passes: dict[bool, list[Swept]] = {False: [], True: []}
     # Best guesses take one member: they are means, and no bounds.
@@ -225,6 +226,9 @@ def _fit_passes(
         name = f"member-{member}-{'guess' if guess else 'ceiling'}"
         if not guess:
             seen, weight, places = _seen(rows, held, settings, member, some)
+            if repeated:
+                seen, place = seen.distinct()
+                places = place[places]
             model = _estimator(seen, weight, settings, member, own, processes)
         what = f"Fitting {'best guesses' if guess else kind.WHAT}, {member + 1} of {settings.members}"
         part = part_of(progress, 0.05 + 0.9 * number / len(plan), 0.05 + 0.9 * (number + 1) / len(plan))
@@ -306,17 +310,19 @@ def _seen(
 
 def _kept(rows: Transitions, held: BoolArray, settings: Settings) -> tuple[LongArray, bool]:
     """Return the observations at which values are kept, each distinct one once, and whether observations repeat."""
-    lasting = rows.next_state[~held & ~rows.terminated & (rows.next_state >= 0)]
-    numbers = np.union1d(rows.state[~held], lasting)
     rng = np.random.default_rng([settings.seed, 3])
-    if len(numbers) > 2 * settings.kept:
-        numbers = np.sort(rng.choice(numbers, 2 * settings.kept, replace=False))
+    own = _some(np.flatnonzero(~held), 2 * settings.kept, rng)
+    lasting = rows.next_state[own][~rows.terminated[own]]
+    numbers = _some(np.union1d(rows.state[own], lasting[lasting != UNKNOWN]), 2 * settings.kept, rng)
     seen = np.ascontiguousarray(rows.observations[numbers]).reshape(len(numbers), -1)
     _, first = np.unique(seen.view(np.dtype((np.void, seen.dtype.itemsize * seen.shape[1]))), return_index=True)
     repeated = len(first) < REPEATED * len(numbers)
-    if len(first) > settings.kept:
-        first = rng.choice(first, settings.kept, replace=False)
-    return numbers[np.sort(first)], repeated
+    return numbers[_some(np.sort(first), settings.kept, rng)], repeated
+
+
+def _some(numbers: LongArray, most: int, rng: np.random.Generator) -> LongArray:
+    """Return so many of the numbers at most, drawn at random, in their order."""
+    return numbers if len(numbers) <= most else np.sort(rng.choice(numbers, most, replace=False))
 
 
 def _result(
@@ -363,11 +369,9 @@ def _result(
         )
     else:
         surface = NetworkSurface.fit(rows, some, table, settings, seed)
-    logged = np.unique(rows.state[~held])
     rng = np.random.default_rng([settings.seed, 5])
-    if len(logged) > settings.sample:
-        logged = np.sort(rng.choice(logged, settings.sample, replace=False))
-    reach = Reach.fit(rows.observations[logged], rows.observations[np.unique(rows.state[held])], seed)
+    logged, fresh = (rows.state[_some(np.flatnonzero(which), settings.sample, rng)] for which in (~held, held))
+    reach = Reach.fit(rows.observations[logged], rows.observations[fresh], seed)
 
     def numbers(name: str) -> FloatArray:
         return table.T[places[name][0] : sum(places[name])]
