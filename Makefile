@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint suite format bench exploration validate docs docs-check tables clean
+.PHONY: help setup reproduce test lint suite format bench exploration validate field docs docs-check tables clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ exploration: $(VENV)/.paper  ## measure regret in exploration problems beside rl
 
 validate: $(VENV)/.test  ## run what is too long for the suite; resumes; ARGS='--help' says what there is
 	$(BIN)/python validation/run.py $(ARGS)
+
+field: $(VENV)/.test  ## measure whether fitted ceilings help, against rivals and for DQN; resumes; ARGS='--help'
+	cd validation && ../$(BIN)/python -m field $(ARGS)
 
 docs: $(VENV)/.docs  ## build the documentation into site/, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

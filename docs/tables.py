@@ -232,6 +232,14 @@ def kept(check):
     return json.loads((HERE.parent / "validation" / "figures" / f"{check}.json").read_text())["parts"]
 
 
+def field_table(study):
+    """What `make field` keeps of a study: tables in Markdown."""
+    import importlib
+
+    sys.path.append(str(HERE.parent / "validation"))
+    return importlib.import_module(f"field.{study}").tables(kept(f"field-{study}"))
+
+
 def posterior_table():
     """Regret of the learner posterior as a share of a zero potential's, from `make validate ARGS=posterior`."""
     parts = kept("posterior")
@@ -508,6 +516,7 @@ TABLES = {
         "maze": maze_table,
         "robot": robot_table,
     },
+    "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "growth", "agents")},
     "theory.md": {
         "corrections": partial(theory_table, "theory-corrections"),
         "bounds": partial(theory_table, "theory-bounds"),

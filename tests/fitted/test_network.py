@@ -108,15 +108,15 @@ def test_a_target_is_split_between_atoms_so_that_its_mean_stays():
 
 
 def test_ceilings_of_one_hot_states_are_near_those_of_tables(logs, vectors):
-    fitted = fit(vectors, expectile=0.999, held_out=0.0, first_gradient_steps=500, gradient_steps=150, **QUICK)
+    fitted = fit(vectors, expectile=0.999, held_out=0.0, first_gradient_steps=400, gradient_steps=150, **QUICK)
     exact = by_table(logs).values[0, :END]
-    assert fitted(ONE_HOT[:END]) == pytest.approx(exact, abs=0.06)
-    assert np.ptp(exact) > 0.2  # there is something to tell apart
+    assert fitted(ONE_HOT[:END]) == pytest.approx(exact, abs=0.02)
+    assert np.ptp(exact) > 0.08  # there is something to tell apart
 
 
 def test_ceilings_of_images_are_near_those_of_tables(logs, images):
-    fitted = fit(images, expectile=0.999, held_out=0.0, first_gradient_steps=300, gradient_steps=100, **QUICK)
-    assert fitted(IMAGES[:END]) == pytest.approx(by_table(logs).values[0, :END], abs=0.1)
+    fitted = fit(images, expectile=0.999, held_out=0.0, first_gradient_steps=250, gradient_steps=80, **QUICK)
+    assert fitted(IMAGES[:END]) == pytest.approx(by_table(logs).values[0, :END], abs=0.03)
 
 
 def test_equal_seeds_give_equal_ceilings(vectors):
@@ -195,6 +195,9 @@ def test_the_caller_s_number_of_threads_holds_again_afterwards(vectors):
         torch.set_num_threads(before)
 
 
+TOLERANCE = 2e-3
+"""Sums in another order differ by rounding, which training makes larger; as a share of the range of values."""
+
 TOGETHER = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
@@ -214,8 +217,12 @@ def test_two_processes_give_what_one_gives(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run(
-        [*command, os.path.dirname(__file__), str(tmp_path)], check=True, timeout=300, env=environment, capture_output=True
+        [*command, os.path.dirname(__file__), str(tmp_path)],
+        check=True,
+        timeout=300,
+        env=environment,
+        capture_output=True,
     )
     for rank in (0, 1):
         found = np.array(json.loads((tmp_path / f"{rank}.json").read_text()))
-        assert found == pytest.approx(alone, abs=1e-4 * np.ptp(alone))
+        assert found == pytest.approx(alone, abs=TOLERANCE * np.ptp(alone))

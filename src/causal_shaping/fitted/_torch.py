@@ -29,8 +29,8 @@ Body = Callable[[tuple[int, ...], int], "Module"]
 """Makes a module from the shape of one input, [coordinates] or [channels, rows, columns], and its number of outputs."""
 
 PIECES = 16
-"""Each coordinate of a vector is given to the network in so many pieces, between quantiles of the logs. In a windy field,
-whose values jump at the edges of lava, plain coordinates gave ceilings twice as far from those of exact shares."""
+"""Each coordinate of a vector is given to the network in so many pieces, between quantiles of the logs. In a windy
+field, whose values jump at the edges of lava, plain coordinates doubled the error of ceilings."""
 
 MOST_INPUTS = 1024
 """Vectors with more pieces are given by plain coordinates."""
@@ -65,7 +65,7 @@ class Processes:
 
             joined = torch.cat([array.reshape(-1) for array in arrays])
             dist.all_reduce(joined)
-            for array, part in zip(arrays, joined.split([array.numel() for array in arrays]), strict=True):
+            for array, part in zip(arrays, torch.split(joined, [array.numel() for array in arrays]), strict=True):
                 array.copy_(part.view_as(array))
 
 
@@ -147,7 +147,7 @@ def body_of(shape: tuple[int, ...], scales: Real, hidden: int, layers: int, make
     parts: list[Module] = []
     width = shape[0]
     if len(shape) == 3:
-        sides, step = shape[1:], 2
+        sides: tuple[int, ...] = shape[1:]
         for place in itertools.count():
             step = 2 if min(sides) > SMALL else 1
             channels = CHANNELS[min(place, 1)]

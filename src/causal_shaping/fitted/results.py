@@ -22,7 +22,7 @@ from causal_shaping.fitted._forest import Reach, Surface
 from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import replacing, write_text
+from causal_shaping.io.files import READING, read_arrays, replacing, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +119,10 @@ class FittedCeilings(Result):
             seen = seen.reshape(-1)
         if kind == "values" and self.reach.excludes_one(seen):
             return self._vacuous(h)
-        return self.surface.at_one(seen, first + min(left, count) - 1)
+        column = first + min(left, count) - 1
+        if isinstance(self.surface, NetworkSurface):
+            return float(self.surface.at(np.asarray(observation)[None], column)[0])
+        return self.surface.at_one(seen, column)
 
     def _vacuous(self, h: int) -> float:
         horizon = self.settings.horizon
@@ -239,7 +242,7 @@ class FittedCeilings(Result):
         else:
             weights = {}
         with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
-            np.savez(file, **{name: array for name, array in arrays.items() if name not in weights})
+            np.savez(file, allow_pickle=False, **{name: arrays[name] for name in arrays if name not in weights})
         write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
         vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
@@ -272,12 +275,11 @@ class FittedCeilings(Result):
         """Return what `save` wrote, checked against its checksum."""
         folder = Path(path)
         try:
-            held = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-            with np.load(folder / ARRAYS, allow_pickle=False) as file:
-                arrays = dict(file)
+            held = dict(json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")))
+            arrays = read_arrays(folder / ARRAYS)
             if held.get("network"):
                 arrays |= load_network(folder / NETWORK)
-        except (OSError, ValueError, EOFError) as error:
+        except READING as error:
             raise FileError(f"{folder} holds no complete fit: {error}.") from error
         if held.get("kind") != f"fitted {cls.WHAT}":
             raise FileError(f"{folder} holds {held.get('kind')}, not fitted {cls.WHAT}.")
