@@ -7,6 +7,7 @@ from causal_shaping.data.transitions import Transitions
 from causal_shaping.fitted import FittedCeilings, fitting
 from causal_shaping.fitted._held_out import bias_of_maxima, level_of_w, score
 from causal_shaping.fitted._steps import rule_of, sweep
+from causal_shaping.fitted._torch import Processes
 from causal_shaping.fitted.diagnostics import Diagnostics, share_left
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.logs.transitions import read_transitions
@@ -29,8 +30,8 @@ def scored(rows, **options):
     """The scores of a pass of ceilings over six steps."""
     chosen = Settings(reward_bound=-0.1, horizon=6, members=1, **options).checked(rows.sources)
     held = fitting._held_out(rows, chosen)
-    some, _ = fitting._sample(rows, held, chosen)
-    model = fitting._estimator(rows, fitting._weights(rows, held, chosen, 0), chosen, 0)
+    some, _ = fitting._kept(rows, held, chosen)
+    model = fitting._estimator(rows, np.where(held, 0.0, 1.0), chosen, 0, None, Processes())
     found = sweep(model, rows, chosen, some, False, progress=lambda *_: None, what="")
     return score(model, rows, held, found.targets, chosen, rule_of(chosen, rows.sources, 6))
 

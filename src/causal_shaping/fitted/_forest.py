@@ -25,7 +25,7 @@ from causal_shaping.fitted.settings import Settings
 
 Real = npt.NDArray[np.float32]
 
-SURFACE_TREES = 8
+SURFACE_TREES = 4
 """The trees that keep values as functions of the observation."""
 
 REGION = 10
@@ -52,6 +52,8 @@ FEW = 0.001
 
 INSIDE = 0.5
 """An observation is beyond the logs if fewer than this share of its leaves hold it in their widened boxes."""
+
+NO_TREES = Trees(np.empty((0, 4), dtype=np.int32), 0)
 
 
 def grow(observations: Real, outcomes: FloatArray, trees: int, leaf: int, seed: int) -> tuple[Trees, FloatArray]:
@@ -263,10 +265,6 @@ class Surface:
         kernels.leaf_means(*self.trees, self.means, seen, columns, found)
         return found
 
-    def at_one(self, observation: Real, column: int) -> float:
-        """Return a column at one observation, given as a row of numbers."""
-        return kernels.leaf_mean(*self.trees, self.means, observation, column)  # type: ignore[no-any-return]
-
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as arrays by name."""
         return _named(self.trees) | {"means": self.means}
@@ -326,14 +324,14 @@ class Reach:
         seen = flat(observations)
         if self.projection is not None:
             seen = seen @ self.projection
-        inside = np.empty(len(seen))
-        kernels.shares_inside(*self.trees, self.boxes, seen, inside)
-        return inside < INSIDE
+        inside = np.empty(len(seen), dtype=np.int64)
+        kernels.count_inside(*self.trees, self.boxes, seen, inside)
+        return inside < self.enough
 
-    def excludes_one(self, observation: Real) -> bool:
-        """Return whether one observation, given as a row of numbers, lies beyond the logs."""
-        seen = observation if self.projection is None else observation @ self.projection
-        return kernels.share_inside(*self.trees, self.boxes, seen) < INSIDE  # type: ignore[no-any-return]
+    @property
+    def enough(self) -> int:
+        """The trees whose boxes must hold an observation that is not beyond the logs."""
+        return math.ceil(INSIDE * self.trees.roots)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as arrays by name."""
@@ -344,6 +342,15 @@ class Reach:
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """Return what `arrays` gave."""
         return cls(_trees(arrays), arrays["boxes"], float(arrays["missed"]), arrays.get("projection"))
+
+
+def joined(first: Trees, second: Trees) -> Trees:
+    """Return the trees of both; leaves keep the numbers that they have in their own."""
+    nodes, others = first.nodes.copy(), second.nodes.copy()
+    for own, moved in ((nodes, second.roots), (others, len(nodes))):
+        own[own[:, kernels.FEATURE] >= 0, kernels.LEFT :] += moved
+    parts = [nodes[: first.roots], others[: second.roots], nodes[first.roots :], others[second.roots :]]
+    return Trees(np.concatenate(parts), first.roots + second.roots)
 
 
 def flat(observations: npt.NDArray[Any]) -> Real:

@@ -61,22 +61,22 @@ class Rule(NamedTuple):
 
 
 @njit(inline="always")
-def _walk(nodes: IntArray, observation: FloatArray, found: IntArray) -> None:
-    """Write the leaf of an observation in each tree, side by side: the processor need not wait for one tree's node."""
+def _walk(nodes: IntArray, observation: FloatArray, first: int, last: int, found: IntArray) -> None:
+    """Write the leaf of an observation in some trees, side by side: the processor need not wait for one tree's node."""
     thresholds = nodes.view(np.float32)
-    for t in range(len(found)):
+    for t in range(first, last):
         found[t] = t
     walking = True
     while walking:
         walking = False
-        for t in range(len(found)):
-            node = found[t]
+        for t in range(first, last):
+            node = np.uintp(found[t])  # unsigned: else it is asked whether it counts from the end
             feature = nodes[node, FEATURE]
             if feature >= 0:
-                below = observation[feature] <= thresholds[node, THRESHOLD]
+                below = observation[np.uintp(feature)] <= thresholds[node, THRESHOLD]
                 found[t] = nodes[node, LEFT] if below else nodes[node, RIGHT]
                 walking = True
-    for t in range(len(found)):
+    for t in range(first, last):
         found[t] = nodes[found[t], LEFT]
 
 
@@ -84,7 +84,7 @@ def _walk(nodes: IntArray, observation: FloatArray, found: IntArray) -> None:
 def find_leaves(nodes: IntArray, observations: FloatArray, found: IntArray) -> None:
     """Write the leaf of each observation in each tree: `found` [observations, trees]."""
     for k in range(len(observations)):
-        _walk(nodes, observations[k], found[k])
+        _walk(nodes, observations[k], 0, found.shape[1], found[k])
 
 
 @njit()
@@ -541,48 +541,97 @@ def back_up_masses(
 
 
 @njit()
-def leaf_mean(nodes: IntArray, trees: int, values: FloatArray, observation: FloatArray, column: int) -> float:
-    """Return the mean over trees of one column of an observation's leaf, from `values` [leaves, columns]."""
+def leaf_means(
+    nodes: IntArray, trees: int, values: FloatArray, observations: FloatArray, column: LongArray, found: FloatArray
+) -> None:
+    """Write the mean over trees of one column each of the observations' leaves, from `values` [leaves, columns]."""
     leaves = np.empty(trees, dtype=np.int32)
-    _walk(nodes, observation, leaves)
+    for k in range(len(observations)):
+        _walk(nodes, observations[k], 0, trees, leaves)
+        found[k] = _mean(values, leaves, trees, column[k])
+
+
+@njit()
+def count_inside(nodes: IntArray, trees: int, boxes: FloatArray, observations: FloatArray, found: LongArray) -> None:
+    """Write the number of trees whose leaf's box holds an observation; `boxes` [leaves, coordinates, 2]."""
+    leaves = np.empty(trees, dtype=np.int32)
+    for k in range(len(observations)):
+        _walk(nodes, observations[k], 0, trees, leaves)
+        found[k] = _count(boxes, leaves, 0, trees, observations[k])
+
+
+@njit(inline="always")
+def _mean(values: FloatArray, leaves: IntArray, trees: int, column: int) -> float:
     total = 0.0
-    for leaf in leaves:
-        total += values[leaf, column]
+    for t in range(trees):
+        total += values[leaves[t], column]
     return total / trees
 
 
-@njit()
-def leaf_means(
-    nodes: IntArray,
-    trees: int,
-    values: FloatArray,
-    observations: FloatArray,
-    column: LongArray,
-    found: FloatArray,
-) -> None:
-    """Write `leaf_mean` of each observation."""
-    for k in range(len(observations)):
-        found[k] = leaf_mean(nodes, trees, values, observations[k], column[k])
-
-
-@njit()
-def share_inside(nodes: IntArray, trees: int, boxes: FloatArray, observation: FloatArray) -> float:
-    """Return the share of trees whose leaf's box holds an observation; `boxes` [leaves, coordinates, 2]."""
-    leaves = np.empty(trees, dtype=np.int32)
-    _walk(nodes, observation, leaves)
+@njit(inline="always")
+def _count(boxes: FloatArray, leaves: IntArray, first: int, last: int, observation: FloatArray) -> int:
     held = 0
-    for leaf in leaves:
+    for t in range(first, last):
         within = True
         for d in range(len(observation)):
-            if not boxes[leaf, d, 0] <= observation[d] <= boxes[leaf, d, 1]:
+            if not boxes[leaves[t], d, 0] <= observation[d] <= boxes[leaves[t], d, 1]:
                 within = False
                 break
         held += within
-    return held / trees
+    return held
+
+
+class Lookup(NamedTuple):
+    """Values within the reach of the logs, for `pack`."""
+
+    trees: int  # that keep values
+    tests: int  # trees that say how far the logs reach
+    enough: int  # an observation is beyond the logs if the boxes of fewer tests hold it
+    nodes: IntArray  # of both, see `Trees`
+    values: npt.NDArray[np.float32]  # [leaves, columns], by the steps left from 1; with more steps left, the last
+    boxes: npt.NDArray[np.float32]  # [leaves, coordinates, 2]
+    beyond: FloatArray  # float64 [steps + 1], the value beyond the logs by the steps left
+
+
+HEADER = 8
+"""The numbers before the arrays of a packed `Lookup`; as many as keep them aligned."""
+
+
+def pack(lookup: Lookup) -> IntArray:
+    """Return everything in one array: to pass six to compiled code takes as long as what it does with them."""
+    parts = [lookup.beyond, lookup.nodes, lookup.values, lookup.boxes]
+    flat = [np.ascontiguousarray(part).view(np.int32).ravel() for part in parts]
+    begins = HEADER + np.cumsum([len(part) for part in flat[:-1]])
+    header = [lookup.trees, lookup.tests, lookup.enough, lookup.values.shape[1], *begins.tolist(), 0]
+    return np.concatenate([np.array(header, dtype=np.int32), *flat])
 
 
 @njit()
-def shares_inside(nodes: IntArray, trees: int, boxes: FloatArray, observations: FloatArray, found: FloatArray) -> None:
-    """Write `share_inside` of each observation."""
+def look_up_all(packed: IntArray, observations: FloatArray, h: LongArray, found: FloatArray) -> None:
+    """Write the value of each observation, at one step each or at the only one, from a packed `Lookup`."""
+    trees, tests, enough, columns = packed[0], packed[1], packed[2], packed[3]
+    beyond = packed[HEADER : packed[4]].view(np.float64)
+    nodes = packed[packed[4] : packed[5]].reshape(-1, 4)
+    values = packed[packed[5] : packed[6]].view(np.float32).reshape(-1, columns)
+    boxes = packed[packed[6] :].view(np.float32).reshape(-1, observations.shape[1], 2)
+    leaves = np.empty(trees + tests, dtype=np.int32)
     for k in range(len(observations)):
-        found[k] = share_inside(nodes, trees, boxes, observations[k])
+        left = len(beyond) - 1 - h[k if len(h) > 1 else 0]
+        if left <= 0:
+            found[k] = 0.0
+            continue
+        observation = observations[k]
+        _walk(nodes, observation, 0, trees + enough, leaves)
+        held = _count(boxes, leaves, trees, trees + enough, observation)
+        if held < enough:  # mostly all of the first tests hold it, and others need not be looked at
+            _walk(nodes, observation, trees + enough, trees + tests, leaves)
+            held += _count(boxes, leaves, trees + enough, trees + tests, observation)
+        found[k] = beyond[left] if held < enough else _mean(values, leaves, trees, min(left, columns) - 1)
+
+
+@njit()
+def look_up(packed: IntArray, observation: FloatArray, h: int) -> float:
+    """Return the value of one observation."""
+    found = np.empty(1)
+    look_up_all(packed, observation.reshape(1, -1), np.full(1, h), found)
+    return found[0]

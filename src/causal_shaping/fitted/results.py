@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import check_choice
-from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.result import Result, json_text
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ArgumentError, DataError, FileError
-from causal_shaping.fitted._forest import Reach, Surface
+from causal_shaping.fitted._forest import NO_TREES, Reach, Surface, flat, joined
+from causal_shaping.fitted._kernels import Lookup, look_up, look_up_all, pack
 from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
@@ -107,22 +109,23 @@ class FittedCeilings(Result):
                 found[beyond] = [self._vacuous(int(step)) for step in steps]
         return found if horizon is None else np.where(left > 0, found, 0.0)
 
-    def value_of(self, observation: npt.NDArray[Any], h: int, kind: str) -> float:
-        """Return what `values_of` gives for one observation, in a few microseconds."""
+    def lookup(self, kind: str) -> IntArray | None:
+        """Return what `look_up` needs to find what `values_of` gives; None if there is more to it than trees."""
+        if isinstance(self.surface, NetworkSurface) or self.reach.projection is not None:
+            return None
         first, count = self.places[kind]
-        horizon = self.settings.horizon
-        left = count if horizon is None else horizon - h
-        if left <= 0:
-            return 0.0
-        seen = np.ascontiguousarray(observation, dtype=np.float32)
-        if seen.ndim > 1:
-            seen = seen.reshape(-1)
-        if kind == "values" and self.reach.excludes_one(seen):
-            return self._vacuous(h)
-        column = first + min(left, count) - 1
-        if isinstance(self.surface, NetworkSurface):
-            return float(self.surface.at(np.asarray(observation)[None], column)[0])
-        return self.surface.at_one(seen, column)
+        trees, tests = self.surface.trees, self.reach.trees if kind == "values" else NO_TREES
+        return pack(
+            Lookup(
+                trees=trees.roots,
+                tests=tests.roots,
+                enough=self.reach.enough if tests.roots else 0,
+                nodes=joined(trees, tests).nodes,
+                values=self.surface.means[:, first : first + count],
+                boxes=self.reach.boxes,
+                beyond=np.array([self._vacuous(h) for h in range(self.settings.horizon or count, -1, -1)]),
+            )
+        )
 
     def _vacuous(self, h: int) -> float:
         horizon = self.settings.horizon
@@ -334,10 +337,24 @@ class FittedPotential(ObservationPotential):
 
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations, [n, *shape], at step h or at one each; 0 beyond the horizon."""
-        kind = "guess" if self.kind == "guess" else "values"
-        return self.fitted.values_of(np.asarray(observations), h if self.horizon is not None else 0, kind)
+        steps = np.asarray(h if self.horizon is not None else 0, dtype=np.int64)
+        if self._lookup is None:
+            return self.fitted.values_of(np.asarray(observations), steps, self._kind)
+        found = np.empty(len(observations))
+        look_up_all(self._lookup, flat(observations), steps.reshape(-1), found)
+        return found
 
     def value(self, observation: npt.NDArray[Any], h: int) -> float:
-        """Return phi of one observation at step h."""
-        kind = "guess" if self.kind == "guess" else "values"
-        return self.fitted.value_of(observation, h if self.horizon is not None else 0, kind)
+        """Return phi of one observation at step h; of a vector in a microsecond or two."""
+        if self._lookup is None:
+            return super().value(observation, h)
+        seen = np.ascontiguousarray(observation, dtype=np.float32)
+        return look_up(self._lookup, seen, h if self.horizon is not None else 0)  # type: ignore[no-any-return]
+
+    @property
+    def _kind(self) -> str:
+        return "guess" if self.kind == "guess" else "values"
+
+    @cached_property
+    def _lookup(self) -> IntArray | None:
+        return self.fitted.lookup(self._kind)

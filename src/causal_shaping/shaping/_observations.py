@@ -88,8 +88,8 @@ class ObservationShaper(Shaper):
         return self._value(place, h)
 
     def phis(self, places: npt.NDArray[Any], h: npt.ArrayLike, needed: BoolArray) -> FloatArray:
-        """Return the potential of several observations, 0 where it is not needed: one call for all of them."""
-        return np.where(needed, self._values(places, h), 0.0)
+        """Return the potential of several observations: one call for all of them."""
+        return np.ascontiguousarray(self._values(places, h), dtype=np.float64)
 
     def recording(self, environments: int) -> ObservationRecording:
         """Return what keeps the steps of environments."""
@@ -105,13 +105,15 @@ class _Kept:
 
     def value(self, observation: npt.NDArray[Any], h: int) -> float:
         """Return phi of one observation at step h."""
-        return float(self.values(np.asarray(observation)[None], h)[0])
+        seen = np.ascontiguousarray(observation)
+        found = self._kept.get((_digest(seen), h if self._potential.horizon is not None else 0))
+        return float(self.values(seen[None], h)[0]) if found is None else found
 
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations; those that are not known yet are evaluated together."""
         steps = np.broadcast_to(h if self._potential.horizon is not None else 0, len(observations)).tolist()
         seen = np.ascontiguousarray(observations)
-        keys = [(hashlib.blake2b(one, digest_size=16).digest(), step) for one, step in zip(seen, steps, strict=True)]
+        keys = [(_digest(one), step) for one, step in zip(seen, steps, strict=True)]
         new = list({key: i for i, key in enumerate(keys) if key not in self._kept}.values())
         found = {key: self._kept[key] for key in keys if key in self._kept}
         if new:
@@ -121,3 +123,7 @@ class _Kept:
             while len(self._kept) > KEPT:
                 del self._kept[next(iter(self._kept))]  # the oldest
         return np.array([found[key] for key in keys])
+
+
+def _digest(observation: Any) -> bytes:
+    return hashlib.blake2b(observation, digest_size=16).digest()

@@ -100,7 +100,7 @@ class Shaper(ABC):
 
     @abstractmethod
     def phis(self, places: npt.NDArray[Any], h: npt.ArrayLike, needed: BoolArray) -> FloatArray:
-        """Return the potential of several places, 0 where it is not needed."""
+        """Return the potential of several places; any number where it is not `needed`."""
 
     @abstractmethod
     def recording(self, environments: int) -> Recording:

@@ -152,8 +152,8 @@ class StateShaper(Shaper):
         return value if value == value else float(self.potential.at(place, h))  # NaN: an error that says why
 
     def phis(self, places: npt.NDArray[Any], h: npt.ArrayLike, needed: BoolArray) -> FloatArray:
-        """Return the potential of several states, 0 where it is not needed."""
-        return np.where(needed, self.potential.at(np.where(needed, places, 0), h), 0.0)
+        """Return the potential of several states; that of the first state where it is not needed."""
+        return self.potential.at(np.where(needed, places, 0), h)
 
     def recording(self, environments: int) -> StateRecording:
         """Return what keeps the steps of environments, with states and actions by label."""

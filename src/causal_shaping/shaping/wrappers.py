@@ -19,6 +19,7 @@ from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
+from causal_shaping.shaping._kernels import shape_rewards
 from causal_shaping.shaping._observations import ObservationShaper, Observe
 from causal_shaping.shaping._recording import Recording
 from causal_shaping.shaping._shaper import Shaper, wrappers_of
@@ -378,25 +379,19 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         fresh = self._ended if self._mode == AutoresetMode.NEXT_STEP else self._none
         # With autoreset in the same step, the observation is that of the next episode.
         replaced = over if self._mode == AutoresetMode.SAME_STEP else self._none
-        reset = np.count_nonzero(fresh) > 0  # so few numbers: each operation costs more than what it does
         places = shaper.all_met(observations, self.observation_space, needed & ~replaced)
         if np.count_nonzero(replaced):
             places = places.copy()  # not to change what the agent sees
             for i in np.flatnonzero(needed & replaced):
                 places[i] = shaper.met(info["final_obs"][i])
         self._h += 1
-        if reset:
+        if np.count_nonzero(fresh):
             self._h[fresh] = 0
         after = shaper.phis(places, self._h, needed)
-        shaping = shaped_reward(0.0, shaper.discount, self._before, after)
-        if reset:
-            shaping[fresh] = 0.0
-        shaped = rewards + shaping
-        self._returns[0] += rewards
-        self._returns[1] += shaped
-        if reset:
-            self._returns[:, fresh] = 0.0
-        self._before, self._ended = after, over
+        paid, made = np.array(rewards, dtype=np.float64), np.empty((2, len(over)))
+        shape_rewards(paid, shaper.discount, self._before, after, needed, fresh, self._returns, made)
+        shaped, shaping = made
+        self._ended = over
         if self._recording is not None:
             seen = list(iterate(self.observation_space, observations))
             for j, action in enumerate(iterate(self.action_space, actions)):
@@ -404,7 +399,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
                     found = info["final_obs"][j] if replaced[j] else seen[j]
                     self._recording.add(action, float(rewards[j]), found, terminated[j], truncated[j], j)
             self._record_beginnings(fresh, observations)
-        info = {**info, "unshaped_reward": np.array(rewards, dtype=np.float64), "shaping": shaping}
+        info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._monitor is not None:
             assert self._places is not None
             where = places.copy()
@@ -418,8 +413,8 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         if self._places is not None:
             self._places = places
         if np.count_nonzero(over):
-            info |= {"unshaped_return": self._returns[0].copy(), "_unshaped_return": over.copy()}
-            info |= {"shaped_return": self._returns[1].copy(), "_shaped_return": over.copy()}
+            info["unshaped_return"], info["shaped_return"] = self._returns.copy()
+            info["_unshaped_return"] = info["_shaped_return"] = over.copy()
         if self._mode == AutoresetMode.SAME_STEP:
             self._begin(over, observations)
         if shaper.restricted:
