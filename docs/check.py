@@ -28,6 +28,7 @@ TUTORIALS = {
     "real-use": "real_use.py",
     "lalonde": "lalonde.py",
     "lasting-cause": "lasting_cause.py",
+    "continuous": "continuous.py",
 }
 
 

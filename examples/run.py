@@ -12,8 +12,8 @@ HERE = Path(__file__).parent
 NO_EXAMPLES = ("run.py", "windy_cliff.py")
 """This script, and a world that an example imports."""
 
-DIFFER = ("real_use", "spark")
-"""The output of these depends on the machine: networks are trained, and Spark may be missing."""
+DIFFER = ("continuous", "real_use", "spark")
+"""The output of these depends on the machine: networks and trees are fitted, and Spark may be missing."""
 
 EXECUTE = (
     "import sys, nbformat, nbclient; "

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
@@ -26,12 +27,15 @@ def test_the_ten_lines_of_the_readme_run(tmp_path, monkeypatch, capsys):
     world = cs.load_world("lavacross-easy")
     for name in ("bad", "random"):  # as the text says to make them
         world.collect(name, steps=300_000).save(f"{name}.parquet")
-    names = run_snippets(ROOT / "README.md", 1)
+    pq.write_table(cs.load_world("windy-field").collect("random", 2_000), "field.parquet")
+    names = run_snippets(ROOT / "README.md", 2)
     out = capsys.readouterr().out
     assert "bad and random disagree on what right does in (3, 1)" in out
     assert "These logs help" in out
     assert "This assumes:" in out
     assert names["run"].steps == 5_000
+    assert "It assumes:" in out
+    assert isinstance(names["env"].potential, cs.FittedPotential)
 
 
 def test_the_snippets_of_the_tour_run(tmp_path, monkeypatch, capsys):

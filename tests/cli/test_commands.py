@@ -527,6 +527,7 @@ COMMANDS = (
     "collect",
     "inspect",
     "ceilings",
+    "fit",
     "episode-ceilings",
     "sensitivity",
     "worth",

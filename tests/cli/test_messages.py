@@ -19,6 +19,7 @@ ONLY_PYTHON = [
     "discrete_rewards",
     "edges",
     "floors",
+    "observe",
     "quantiles",
     "True",
     "render_mode",

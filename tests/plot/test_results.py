@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -28,6 +29,15 @@ def world():
     return cs.load_world("lavacross-easy")
 
 
+def fitted_field():
+    """Ceilings of the windy field, beside a coordinate that says nothing and one that never changes."""
+    rows = cs.load_world("windy-field").collect("random", 1000, seed=0).to_pandas()
+    rows = rows.drop(columns=["next_x", "next_y"]).assign(noise=np.random.default_rng(0).random(len(rows)))
+    rows["$fixed"] = 2.0
+    state = ["x", "y", "noise", "$fixed"]
+    return cs.fit_ceilings(rows, state=state, horizon=3, reward_max=-0.1, members=1, trees=2)
+
+
 @pytest.fixture(scope="module")
 def results(world, tmp_path_factory):
     """A result of every kind, by the name of its class."""
@@ -41,6 +51,7 @@ def results(world, tmp_path_factory):
         "Potential": ceilings.potential(),
         "Posterior": (belief := cs.posterior(counts, 20, -0.1, draws=20)),
         "Trust": belief.trust,
+        "FittedCeilings": fitted_field(),
         "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf), confidence=0.95),
         "EpisodeCeilings": cs.episode_ceilings(world.collect("random", 2_000), 3, 0.1),
         "Coverage": found.coverage,
@@ -155,3 +166,53 @@ def test_a_missing_extra_is_named_by_figures_and_pages(monkeypatch, results, tmp
         results["Inspection"].plot()
     with pytest.raises(MissingExtraError, match="Pages need an extra"):
         results["Inspection"].save_html(tmp_path / "x.html")
+
+
+def test_fitted_ceilings_are_a_map_over_two_coordinates_with_the_others_held(results):
+    fitted = results["FittedCeilings"]
+    axes = draw(fitted, Figure(), x="y", y="x", at={"noise": 0.25})
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("y", "x")
+    assert "noise = 0.25, \\$fixed = 2" in axes.get_title()
+    (image,) = axes.images
+    picture, (left, right, bottom, top) = image.get_array(), image.get_extent()
+    assert (left, right, bottom, top) == (*fitted.low[[1]], *fitted.high[[1]], *fitted.low[[0]], *fitted.high[[0]])
+    corner = [[bottom, left, 0.25, 2.0], [top, left, 0.25, 2.0], [bottom, right, 0.25, 2.0]]
+    shown = np.ma.filled(picture, np.nan)[[0, -1, 0], [0, 0, -1]]
+    np.testing.assert_allclose(shown, np.where(fitted.is_beyond(corner), np.nan, fitted(corner)))
+
+
+def test_what_lies_beyond_the_logs_is_marked(results):
+    fitted = results["FittedCeilings"]
+    axes = draw(fitted, Figure(), x="x", y="y", at={"noise": 50.0})
+    assert np.isnan(np.ma.filled(axes.images[0].get_array(), np.nan)).all()
+    assert [one.get_text() for one in axes.get_legend().get_texts()] == ["beyond the logs"]
+
+
+def test_fitted_ceilings_are_a_line_over_one_coordinate(results):
+    fitted = results["FittedCeilings"]
+    axes = draw(fitted, Figure(), x="x", step=2)
+    values = axes.lines[0].get_ydata()
+    assert np.nanmax(values) <= -0.1
+    assert (np.diff(axes.lines[0].get_xdata()) > 0).all()
+    constant = draw(fitted, Figure(), x="$fixed")
+    assert constant.get_xlim() == (1.5, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"x": "z"}, "There is no coordinate 'z'. The coordinates are x, y, noise, "),
+        ({"at": {"z": 1}}, "There is no coordinate 'z'"),
+        ({"x": "x", "y": "x"}, "'x' is named twice"),
+        ({"at": {"x": 1}}, "'x' is named twice"),
+    ],
+)
+def test_coordinates_that_do_not_fit_are_refused(results, options, expected):
+    with pytest.raises(ArgumentError, match=expected):
+        draw(results["FittedCeilings"], **options)
+
+
+def test_images_have_no_coordinates_to_draw_over(results):
+    fitted = replace(results["FittedCeilings"], shape=(2, 2, 3), columns=("image",))
+    with pytest.raises(ArgumentError, match="have no coordinates to draw values over"):
+        fitted.plot()

@@ -71,7 +71,7 @@ def fit(
             panel=shared.COLUMNS,
         ),
     ] = None,
-    image_shape: Annotated[
+    shape: Annotated[
         str | None,
         option("What flat lists of bytes stand for, such as 84,84,3.", "H,W,C", panel=shared.COLUMNS),
     ] = None,
@@ -94,7 +94,7 @@ def fit(
         raise ArgumentError("Give --reward-max for ceilings, or --floors --reward-min for floors.")
     _check_folder(output)
     check_files(png=png)
-    numbers = {"numbers": True, "shape": _read_shape(image_shape), "mask": mask}
+    numbers = {"numbers": True, "shape": _read_shape(shape), "mask": mask}
     bound: Any = {"reward_min": reward_min} if floors else {"reward_max": reward_max}
     bound |= {"horizon": horizon, "discount": discount, "support": support, "expectile": expectile}
     with progress_bar() as progress:
@@ -142,5 +142,5 @@ def _read_shape(text: str | None) -> tuple[int, ...] | None:
     """Read 84,84,3 as the shape of an image."""
     sizes = [] if text is None else text.split(",")
     if not all(size.isdigit() and int(size) for size in sizes):
-        raise ArgumentError(f"--image-shape is {text!r}; write it as rows, columns and channels, such as 84,84,3.")
+        raise ArgumentError(f"--shape is {text!r}; write it as rows, columns and channels, such as 84,84,3.")
     return tuple(map(int, sizes)) or None

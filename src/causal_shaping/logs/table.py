@@ -124,7 +124,7 @@ class LogTable:
         if self.numbers:
             raise ArgumentError(
                 f"{self.origin} was opened with numbers=True, but here states must be labels. Open it without, and cut "
-                "real numbers: bins={'x': Bins(quantiles=8)}."
+                "real numbers with bins=."
             )
 
     def space_of(self, table: pa.Table) -> Space:
