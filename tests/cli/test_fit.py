@@ -142,3 +142,15 @@ def test_defaults_are_those_of_the_library():
     library = signature(cs.fit_ceilings).parameters
     for name in ("horizon", "discount", "support", "expectile", "estimator", "members", "seed", "most_rows"):
         assert defaults[name] == library[name].default
+
+
+def test_logs_of_a_continuous_world_are_collected_and_its_states_are_not_listed(run, tmp_path):
+    path = tmp_path / "good.csv"
+    code, out, _ = run("collect", "windy-field", "--demonstrator", "good", "--steps", 300, "-o", path)
+    assert code == 0
+    assert "300 steps" in out
+    assert path.read_text().startswith('"source","episode","step","x","y"')
+    code, _, errors = run("worlds", "windy-field")
+    assert code == 2
+    assert "cannot be listed" in errors
+    assert "causal-shaping fit" in errors

@@ -429,7 +429,6 @@ def test_a_surface_of_single_observations_returns_their_numbers():
         assert surface.at(seen, column) == pytest.approx(columns[:, column], abs=1e-6)
     which = rng.integers(0, 3, 50)
     assert surface.at(seen, which) == pytest.approx(columns[np.arange(50), which], abs=1e-6)
-    assert surface.at_one(seen[7], 2) == surface.at(seen, 2)[7]
 
 
 def test_reach_excludes_what_is_far_and_keeps_what_was_logged():
@@ -440,7 +439,6 @@ def test_reach_excludes_what_is_far_and_keeps_what_was_logged():
     assert reach.missed == reach.excludes(held).mean() < 0.02
     far = np.array([[30.0, 0.0], [0.0, -30.0]], dtype=np.float32)
     assert reach.excludes(far).all()
-    assert all(reach.excludes_one(one) for one in far)
 
 
 def test_reach_of_many_coordinates_looks_at_a_projection():

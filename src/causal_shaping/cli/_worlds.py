@@ -8,7 +8,7 @@ from causal_shaping.cli._options import option
 from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from causal_shaping.worlds import World
+    from causal_shaping.worlds import ContinuousWorld, World
 
 WORLD = "A world of the paper, or the path of a text file with a map."
 STANDING = "standing"
@@ -30,6 +30,19 @@ def complete_world(incomplete: str) -> list[str]:
 
 
 def load(name: str, coins: str, horizon: int | None, wind: str | None) -> World:
+    """Return a world whose states can be listed, by name or map."""
+    from causal_shaping.worlds import World
+
+    found = load_any(name, coins, horizon, wind)
+    if not isinstance(found, World):
+        raise ArgumentError(
+            f"The states of {name} cannot be listed. Log it with `causal-shaping collect {name}`, and fit ceilings to "
+            "the logs with `causal-shaping fit`."
+        )
+    return found
+
+
+def load_any(name: str, coins: str, horizon: int | None, wind: str | None) -> World | ContinuousWorld:
     """Return a world by name or map."""
     from causal_shaping.worlds import load_world
     from causal_shaping.worlds.grid import WINDS

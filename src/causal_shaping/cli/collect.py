@@ -9,7 +9,7 @@ import typer
 
 from causal_shaping.cli._options import check_files, option
 from causal_shaping.cli._terminal import progress_bar, say
-from causal_shaping.cli._worlds import STANDING, WORLD, Coins, Horizon, Wind, complete_world, load
+from causal_shaping.cli._worlds import STANDING, WORLD, Coins, Horizon, Wind, complete_world, load_any
 
 
 def collect(
@@ -28,8 +28,9 @@ def collect(
 
     Example: causal-shaping collect lavacross-easy --demonstrator good --steps 100000 --seed 0 -o good.parquet
     """
-    loaded = load(world, coins, horizon, wind)
-    from causal_shaping.io.files import TABLES as LOG_FILES
+    loaded = load_any(world, coins, horizon, wind)
+    from causal_shaping.data.logs import Logs
+    from causal_shaping.io.files import TABLES as LOG_FILES, write_table
 
     check_files(output, endings=LOG_FILES)
     loaded.demonstrator(demonstrator)
@@ -37,5 +38,9 @@ def collect(
         progress(0, 2, f"Watching {demonstrator} in {loaded.name}")
         logs = loaded.collect(demonstrator, steps=steps, seed=seed)
         progress(1, 2, f"Writing {output}")
-        logs.save(output)
-    say(f"{len(logs):,} steps in {logs.episodes:,} episodes of {demonstrator} written to {output}.")
+        if isinstance(logs, Logs):
+            logs.save(output)
+        else:
+            write_table(output, logs)
+    episodes = logs.episodes if isinstance(logs, Logs) else len(logs["episode"].unique())
+    say(f"{len(logs):,} steps in {episodes:,} episodes of {demonstrator} written to {output}.")
