@@ -114,7 +114,7 @@ def fit_ceilings(
         expectile: the level of w, an expectile of the values that followed the state, the largest over sources: 1 takes
             the largest that was seen, 0.5 the mean. In a windy field 0.99 was the lowest with nearly no state below the
             optimum.
-        atoms: values that are told apart. More cost time, and change little beyond 41.
+        atoms: values that are distinguished. More cost time, and change little beyond 41.
         rarest_action: an action with a smaller share in every source counts as never taken, and may do anything.
         least_rows: a source with fewer rows in a leaf, on average over trees, shows nothing there; with a network, one
             whose share of the rows there is below least_rows / leaf.
