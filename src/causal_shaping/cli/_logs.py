@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, overload
 
 import typer
 
@@ -172,9 +172,20 @@ def _log_arguments(
     return LogArguments(logs, read_bins(bins), columns, skip_bad_episodes, admissible, complete)
 
 
-def takes_logs(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments of `_log_arguments`; it gets them as its first one, a `LogArguments`."""
-    shared = list(signature(_log_arguments, eval_str=True).parameters.values())
+@overload
+def takes_logs(command: Callable[..., None]) -> Callable[..., None]: ...
+@overload
+def takes_logs(*, without: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]: ...
+def takes_logs(command: Callable[..., None] | None = None, *, without: Sequence[str] = ()) -> Any:
+    """Give a command the arguments of `_log_arguments`; it gets them as its first one, a `LogArguments`.
+
+    Args:
+        command: what to decorate.
+        without: options that make no sense for this command.
+    """
+    if command is None:
+        return functools.partial(takes_logs, without=without)
+    shared = [item for item in signature(_log_arguments, eval_str=True).parameters.values() if item.name not in without]
     own = list(signature(command, eval_str=True).parameters.values())[1:]
 
     @functools.wraps(command)

@@ -105,7 +105,7 @@ class Transitions:
         known = follows != UNKNOWN
         numbers = np.unique(np.concatenate([state, follows[known], also]))
         follows[known] = np.searchsorted(numbers, follows[known])
-        columns = {name: np.asarray(getattr(self, name)[chosen]) for name in ROWS}
+        columns: dict[str, Any] = {name: np.asarray(getattr(self, name)[chosen]) for name in ROWS}
         columns |= {"state": np.searchsorted(numbers, state), "next_state": follows}
         columns["episode"] = np.unique(columns["episode"], return_inverse=True)[1]
         seen, mask = np.asarray(self.observations[numbers]), None if self.mask is None else self.mask[numbers]

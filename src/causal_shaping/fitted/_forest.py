@@ -38,6 +38,9 @@ MOST_COORDINATES, PROJECTED = 64, 16
 """Observations of more numbers than the first are projected at random onto so many coordinates, to see how far the logs
 reach."""
 
+TIE = 0.001
+"""The weight of the state itself among the outcomes: where all else is alike, trees still split."""
+
 ROUNDING = 1e-9
 """Numbers that differ by less than this share of their size are equal."""
 
@@ -99,8 +102,12 @@ def standardised(columns: FloatArray) -> FloatArray:
     return np.asarray((columns - centre) / scale)
 
 
-def outcomes_of(rows: Transitions, which: LongArray) -> FloatArray:
-    """Return what the trees' structure is fitted to: source, action, reward, change of state, end; standardised."""
+def outcomes_of(rows: Transitions, which: LongArray, direction: FloatArray) -> FloatArray:
+    """Return what the trees' structure is fitted to: source, action, reward, change of state, end; standardised.
+
+    And hardly more than nothing of the state, along a direction [numbers]: states whose rows are all alike can differ
+    in value.
+    """
     states = np.asarray(rows.observations[rows.state[which]], dtype=np.float64).reshape(len(which), -1)
     after = np.where(rows.next_state[which] < 0, rows.state[which], rows.next_state[which])
     change = np.asarray(rows.observations[after], dtype=np.float64).reshape(len(which), -1) - states
@@ -111,7 +118,8 @@ def outcomes_of(rows: Transitions, which: LongArray) -> FloatArray:
         change,
         rows.terminated[which, None].astype(np.float64),
     ]
-    return standardised(np.concatenate(columns, axis=1))
+    place = standardised(standardised(states) @ direction[:, None])
+    return np.concatenate([standardised(np.concatenate(columns, axis=1)), TIE * place], axis=1)
 
 
 def atoms_of(targets: FloatArray, most: int) -> FloatArray:
@@ -124,8 +132,9 @@ def atoms_of(targets: FloatArray, most: int) -> FloatArray:
         quantiles = np.quantile(targets, np.linspace(0, 1, most // 2), method="nearest")
         even = np.linspace(distinct[0], distinct[-1], most - len(quantiles) + 2)
         distinct = np.unique(np.concatenate([quantiles, even]))
-    if len(distinct) == 1:
-        distinct = np.append(distinct, distinct[0] + 1.0)
+    if len(distinct) < 2:  # none at all where no outcome is known
+        lowest = distinct[0] if len(distinct) else 0.0
+        distinct = np.array([lowest, lowest + 1.0])
     return np.asarray(distinct)
 
 
@@ -143,7 +152,8 @@ class Partition:
         share = len(some) / max(int(np.count_nonzero(weight > 0)), 1)
         leaf = max(1, round(settings.leaf * share))
         seen = flat(rows.observations[rows.state[some]])
-        self.trees, means = grow(seen, outcomes_of(rows, some), settings.trees, leaf, int(rng.integers(2**31)))
+        outcomes = outcomes_of(rows, some, rng.normal(size=seen.shape[1:]))
+        self.trees, means = grow(seen, outcomes, settings.trees, leaf, int(rng.integers(2**31)))
         self.rows, self.weight, self.settings = rows, weight, settings
         self.leaves = leaves_of(self.trees, rows.observations)
         own = self.leaves[rows.state].T
@@ -338,7 +348,8 @@ class Reach:
 
 def flat(observations: npt.NDArray[Any]) -> Real:
     """Return observations as rows of numbers."""
-    return np.ascontiguousarray(observations, dtype=np.float32).reshape(len(observations), -1)
+    numbers = math.prod(observations.shape[1:])
+    return np.ascontiguousarray(observations, dtype=np.float32).reshape(len(observations), numbers)
 
 
 def _named(trees: Trees) -> dict[str, npt.NDArray[Any]]:

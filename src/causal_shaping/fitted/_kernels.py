@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -392,7 +393,7 @@ def bound_action(around: Around, x: int, before: float, atoms: FloatArray, rule:
 @njit(inline="always")
 def _caps(around: Around, i: int, x: int, rule: Rule) -> bool:
     """Return whether a source caps the mass of outcomes: its confounding is finite, and it took the action."""
-    return rule.confounding[i] != np.inf and around.taken[i, x] > rule.rarest_action
+    return bool(rule.confounding[i] != np.inf and around.taken[i, x] > rule.rarest_action)
 
 
 @njit()
@@ -430,8 +431,8 @@ def guess_action(around: Around, x: int, atoms: FloatArray) -> float:
         rest += residual
         worth += residual * atoms[z]
     if proven >= 1 or rest <= 0:
-        return value / proven
-    return value + (1 - proven) * worth / rest
+        return float(value / proven)
+    return float(value + (1 - proven) * worth / rest)
 
 
 @njit()
@@ -504,6 +505,7 @@ def back_up_masses(
     masses: FloatArray,
     taken: FloatArray,
     best: FloatArray,
+    before: FloatArray,
     atoms: FloatArray,
     rule: Rule,
     admissible: BoolArray,
@@ -513,7 +515,7 @@ def back_up_masses(
     """Do what `back_up` does for shares that a network gives: `masses` [observations, sources, actions, atoms].
 
     `taken` [observations, sources, actions], shares, unknown outcomes included; `best` [observations, sources, actions
-    or 1].
+    or 1]; `before` [observations].
     """
     sources, actions = masses.shape[1:3]
     around = nothing_around(sources, actions, len(atoms), best.shape[2])
@@ -534,7 +536,7 @@ def back_up_masses(
                 around.known[i, x], around.worth[i, x] = share, worth
                 around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
         mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(around, 0.0, atoms, rule, mask, guess, q_values[k]))
+        worst = max(worst, values_at(around, before[k], atoms, rule, mask, guess, q_values[k]))
     return worst
 
 

@@ -40,12 +40,16 @@ EXPECTILE_WEIGHT = 10.0
 """How much the loss of expectiles, in units of the range of targets, counts beside those of shares. In a windy field
 200 was no better: expectiles are solved for afterwards."""
 
-POLISHED = 20_000
+POLISHED = 50_000
 """Rows of a source on which expectiles are solved for exactly, given the features. Gradients alone do not suffice: at
 level 0.99 the few rows above pull a hundred times as hard as all those below."""
 
 ROUNDS, ROUNDING = 10, 1e-4
 """An expectile is solved for in so many rounds of least squares at most, or until weights change by less than this."""
+
+SETTLING = 5
+"""The learning rate of the k-th fit is SETTLING / (SETTLING + k) times the first one's. At an equal rate ceilings of
+a windy field rose with every fit, since the best action is that which chance favours."""
 
 RIDGE = 1e-6
 """How much a round of least squares holds on to the last one's solution, as a share of the features' size:
@@ -104,22 +108,28 @@ class Network:
             }
             self._model: Any = nn.ModuleDict(heads).to(the_device())
         self.atoms: FloatArray = np.zeros(2)
+        self._before: FloatArray = np.zeros(0)
         self._fits = 0
 
     def fit(self, targets: FloatArray, before: FloatArray) -> None:
-        """Train on draws of rows, from the weights that the last step left, and solve for the expectiles."""
+        """Train on draws of rows, from the weights that the last step left, and solve for the expectiles.
+
+        These are of gains over `before`, the values of observations until now: small where values are smooth, they need
+        less of the network than the values themselves.
+        """
         import torch
 
-        settings = self.settings
+        settings, self._before, gains = self.settings, before, targets - before[self.rows.state]
         proper = np.concatenate(self._pools)
         self._move_atoms(atoms_of(targets[proper[self._known[proper]]], settings.atoms))
         rng = np.random.default_rng([self._seed, self._fits])
         steps = settings.gradient_steps if self._fits else settings.first_gradient_steps
+        rate = settings.rate * SETTLING / (SETTLING + self._fits)
         self._fits += 1
         with few_threads(settings.threads), torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed + self._fits)  # for layers of the caller's own that draw
-            _train(self._model, lambda: self._loss(self._draw(rng), targets), steps, settings.rate, self._processes)
-            self._solve_expectiles(rng, targets)
+            _train(self._model, lambda: self._loss(self._draw(rng), targets, gains), steps, rate, self._processes)
+            self._solve_expectiles(gains)
 
     def _move_atoms(self, atoms: FloatArray) -> None:
         """Take new atoms; a head's weights for one are those between its neighbours among the old."""
@@ -130,13 +140,12 @@ class Network:
             lower, share = np.empty(len(atoms), dtype=np.int32), np.empty(len(atoms))
             kernels.project(atoms, self.atoms, lower, share)
             low, up = self._tensor(lower, np.int64), self._tensor(share, np.float32)
-            before, after = (_centre_and_range(values) for values in (self.atoms, atoms))
+            wider = np.ptp(atoms) / np.ptp(self.atoms)
             with torch.no_grad():
                 for weights in heads.parameters():
                     weights[..., : len(atoms)] = weights[..., low] * (1 - up) + weights[..., low + 1] * up
                 for weights in best.parameters():
-                    weights *= before[1] / after[1]
-                best.bias += (before[0] - after[0]) / after[1]
+                    weights /= wider
         self.atoms = atoms
 
     def _draw(self, rng: np.random.Generator) -> LongArray:
@@ -147,7 +156,7 @@ class Network:
         drawn = drawn[self._processes.rank :: self._processes.count]
         return drawn[np.lexsort((rows.action[drawn], rows.source[drawn]))]
 
-    def _loss(self, drawn: LongArray, targets: FloatArray) -> Any:
+    def _loss(self, drawn: LongArray, targets: FloatArray, gains: FloatArray) -> Any:
         """Return the mean loss over a batch, of which `drawn` is this process's part."""
         import torch
         from torch.nn.functional import cross_entropy
@@ -169,9 +178,8 @@ class Network:
         low, up = self._tensor(lower, np.int64), self._tensor(share, np.float32)
         split = atoms[every, low] * (1 - up) + atoms[every, low + 1] * up
         # expectiles
-        centre, scale = _centre_and_range(self.atoms)
         best = model["best"](features)
-        excess = self._tensor((targets[drawn] - centre) / scale, np.float32)
+        excess = self._tensor(gains[drawn] / np.ptp(self.atoms), np.float32)
         excess = excess - best[every, source if best.shape[1] == sources else group]
         pull = torch.where(excess > 0, settings.expectile, 1 - settings.expectile)
         by_row = atoms.logsumexp(1) - split + EXPECTILE_WEIGHT * pull * excess**2
@@ -180,13 +188,18 @@ class Network:
         )
         return (shares + (by_row * self._tensor(known, np.float32)).sum()) / settings.batch
 
-    def _solve_expectiles(self, rng: np.random.Generator, targets: FloatArray) -> None:
-        """Solve for the weights of expectiles on the features that training left: least squares, repeated."""
+    def _solve_expectiles(self, gains: FloatArray) -> None:
+        """Solve for the weights of expectiles on the features that training left: least squares, repeated.
+
+        The rows are the same in all fits: the largest of several ceilings picks what chance made too large, and chance
+        that differed from fit to fit would add up.
+        """
         import torch
+
+        rng = np.random.default_rng(self._seed)
 
         rows, head, actions = self.rows, self._model["best"], len(self.rows.actions)
         by_action = head.out_features > len(rows.sources)
-        centre, scale = _centre_and_range(self.atoms)
         with torch.no_grad():
             for i, pool in enumerate(self._pools):
                 drawn = pool[rng.integers(len(pool), size=min(len(pool), POLISHED))] if len(pool) else pool
@@ -195,7 +208,7 @@ class Network:
                     continue
                 features = self._features(rows.state[drawn])
                 features = torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
-                wanted = self._tensor((targets[drawn] - centre) / scale, np.float32)
+                wanted = self._tensor(gains[drawn] / np.ptp(self.atoms), np.float32)
                 for x in range(actions) if by_action else [0]:
                     k = i * actions + x if by_action else i
                     which = self._tensor(rows.action[drawn] == x, np.bool_) if by_action else slice(None)
@@ -215,7 +228,6 @@ class Network:
         import torch
 
         model, settings, actions = self._model, self.settings, len(self.rows.actions)
-        centre, scale = _centre_and_range(self.atoms)
         with torch.no_grad():
             features = model["features"](inputs(observations, self._scales))
             shape = (len(features), len(self.rows.sources))
@@ -225,7 +237,7 @@ class Network:
                 taken = taken[:, :, :actions] + taken[:, :, actions:]
             masses = model["value"].all(features, len(self.atoms)).view(*shape, actions, -1).softmax(3)
             masses *= known[..., None]
-            best = model["best"](features).view(*shape, -1).double() * scale + centre
+            best = model["best"](features).view(*shape, -1).double() * float(np.ptp(self.atoms))
             likely = (model["source"](features) + self._prior).softmax(1)
             absent = likely < settings.least_rows / settings.leaf
             masses[absent], taken[absent], best[absent] = 0.0, 0.0, NOTHING
@@ -242,7 +254,8 @@ class Network:
                 if number % processes.count != processes.rank:
                     continue
                 own = slice(begin, min(begin + AT_ONCE, len(found)))
-                shown = self._shown(self.rows.observations[which.start + own.start : which.start + own.stop])
+                some = slice(which.start + own.start, which.start + own.stop)
+                shown = (*self._shown(self.rows.observations[some]), self._before[some])
                 mask = admissible if len(admissible) == 1 else admissible[own]
                 excess = kernels.back_up_masses(*shown, self.atoms, rule, mask, guess, found[own])
                 worst[processes.rank] = max(worst[processes.rank], excess)
@@ -253,16 +266,17 @@ class Network:
         """Return shares of (action, atom), of actions, and expectiles, at some observations."""
         with few_threads(self.settings.threads):
             masses, taken, best = self._shown(self.rows.observations[which])
+        best = np.where(best > NOTHING, best + self._before[which][:, None, None], NOTHING)
         return masses.astype(np.float64), taken.astype(np.float64), best
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return what an interrupted fit needs to go on: weights, atoms, and how many fits there were."""
-        return _arrays_of(self._model) | {"atoms": self.atoms, "fits": np.array(self._fits)}
+        return _arrays_of(self._model) | {"atoms": self.atoms, "before": self._before, "fits": np.array(self._fits)}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take up what `state` returned."""
         held = dict(state)
-        self.atoms, self._fits = held.pop("atoms"), int(held.pop("fits"))
+        self.atoms, self._before, self._fits = held.pop("atoms"), held.pop("before"), int(held.pop("fits"))
         _load_arrays(self._model, held)
 
     def _tensor(self, array: npt.NDArray[Any], dtype: Any) -> Tensor:
@@ -415,10 +429,6 @@ def _heads(count: int, hidden: int, atoms: int) -> Any:
 def _drawable(own: slice, weight: FloatArray) -> LongArray:
     """Return the rows of a source, each as often as its weight says."""
     return np.repeat(np.arange(own.start, own.stop), weight[own].astype(np.int64))
-
-
-def _centre_and_range(atoms: FloatArray) -> tuple[float, float]:
-    return float(atoms[0] + atoms[-1]) / 2, float(atoms[-1] - atoms[0])
 
 
 def _train(model: Module, loss: Callable[[], Any], steps: int, rate: float, processes: Processes) -> None:

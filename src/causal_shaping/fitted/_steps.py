@@ -116,20 +116,20 @@ def sweep(
         what: what to call the work there.
     """
     steps = settings.horizon or MOST_SWEEPS
+    # One backup never falls if the values behind it rise. So where the first one lowers all values, each does, and only
+    # errors of a fit could raise any: the best of several actions is often that which an error favours.
+    falling = settings.horizon is None or settings.vacuous(1) <= 0
     start = 0.0 if settings.horizon else settings.vacuous(math.inf)
     values = np.full(len(rows.observations), start)
     found: list[FloatArray] = []
     left, worst = 0, 0.0
     done = False
-    q_values = np.empty((len(some), len(rows.actions)))
+    q_values, targets = np.empty((len(some), len(rows.actions))), np.zeros(len(rows))
     if begun is not None:
         values, found, q_values = begun["values"].copy(), list(begun["found"]), begun["q_values"].copy()
         left, worst, done = int(begun["left"]), float(begun["worst"]), bool(begun["done"])
-        if not done:  # otherwise there may be no estimator
-            estimator.restore({name[6:]: array for name, array in begun.items() if name.startswith("state_")})
-    targets = np.zeros(len(rows))
-    if done:
-        targets = begun["targets"] if begun is not None else targets
+        targets = begun["targets"] if done else targets
+        estimator.restore({name[6:]: array for name, array in begun.items() if name.startswith("state_")})
     everything = np.ones((1, len(rows.actions)), dtype=bool)
     while left < steps and not done:
         progress(left, steps, what)
@@ -154,6 +154,8 @@ def sweep(
             values[chunk] = best
             own = np.flatnonzero((some >= begin) & (some < chunk.stop))
             q_values[own] = np.where(exists, q, np.nan)[some[own] - begin]
+        if falling and not guess:
+            values = np.minimum(values, before)
         if settings.horizon or not found:
             found.append(values[some])
         else:

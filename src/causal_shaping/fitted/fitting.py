@@ -9,8 +9,9 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from causal_shaping.fitted._torch import Body, Processes, together
 from causal_shaping.fitted.diagnostics import diagnostics_of, share_left
 from causal_shaping.fitted.results import FittedCeilings, FittedFloors
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import claim_run_folder, replacing
+from causal_shaping.io.files import READING, claim_run_folder, read_arrays, replacing
 from causal_shaping.logs.counting import Item
 from causal_shaping.logs.transitions import read_transitions
 
@@ -37,11 +38,17 @@ SURFACE_LEAF = 5
 HELD_OUT_ROWS = 20_000
 """About so many held-out rows are looked at."""
 
+LEAF = 60
+"""Rows in a leaf by default; where observations repeat, so many of each on average make each a cell of its own."""
+
 MEMBERS = {"forest": 3, "network": 1}
 """How many are fitted by default: a network takes longer than three forests."""
 
 REPEATED = 0.5
 """Observations repeat, as those of a table do, if fewer than this share of them are distinct."""
+
+
+Fitted = TypeVar("Fitted", bound=FittedCeilings)
 
 
 def fit_ceilings(
@@ -58,7 +65,7 @@ def fit_ceilings(
     rarest_action: float = 0.001,
     least_rows: float = 1.0,
     trees: int = 8,
-    leaf: int = 60,
+    leaf: int | None = None,
     network: Body | None = None,
     hidden: int = 128,
     layers: int = 2,
@@ -76,6 +83,7 @@ def fit_ceilings(
     settled: float = 1e-3,
     seed: int = 0,
     folder: str | os.PathLike[str] | None = None,
+    save: str | os.PathLike[str] | None = None,
     progress: Progress = no_progress,
     **columns: Any,
 ) -> FittedCeilings:
@@ -111,7 +119,7 @@ def fit_ceilings(
             whose share of the rows there is below least_rows / leaf.
         trees: trees in a forest.
         leaf: rows in a leaf, of all sources. Fewer fit finer and noisier; 1 makes each distinct observation its own
-            cell, as in a table.
+            cell, as in a table. By default 60; a forest takes 1 where observations repeat so often on average.
         network: layers of your own, in place of fully connected ones for vectors and convolutions for images: a
             callable that takes the shape of one input, and the number of features to return, and gives a
             `torch.nn.Module`. Its inputs are normalised coordinates [n, coordinates], or images [n, channels, rows,
@@ -135,6 +143,7 @@ def fit_ceilings(
         seed: the seed of everything; equal seeds give equal results.
         folder: where to keep what is done; the same call goes on there after an interruption, and removes it in the
             end. None keeps nothing.
+        save: the folder to save the result to, before what was kept is removed; see `FittedCeilings.save`.
         progress: called with how much is done, of how much, and what is being worked on.
         columns: what the logs call their columns, `state=["x", "y"]`, `action=`, `skip_bad_episodes=`, ...: see
             `read_transitions`.
@@ -162,13 +171,13 @@ def fit_floors(logs: Item | Iterable[Item] | Transitions, *, reward_min: float, 
     """
     names = options.keys() & Settings.__dataclass_fields__.keys()
     chosen = {name: options.pop(name) for name in names} | {"reward_bound": reward_min, "side": -1.0}
-    given = {"folder": None, "progress": no_progress, "logs": logs} | {
-        name: options.pop(name) for name in ("folder", "progress") if name in options
+    given = {"folder": None, "save": None, "progress": no_progress, "logs": logs} | {
+        name: options.pop(name) for name in ("folder", "save", "progress") if name in options
     }
     return _fit(FittedFloors, chosen, given | {"columns": options})
 
 
-def _fit(kind: Any, chosen: dict[str, Any], given: dict[str, Any]) -> Any:
+def _fit(kind: type[Fitted], chosen: dict[str, Any], given: dict[str, Any]) -> Fitted:
     progress: Progress = given["progress"]
     rows = given["logs"]
     if not isinstance(rows, Transitions):
@@ -177,23 +186,36 @@ def _fit(kind: Any, chosen: dict[str, Any], given: dict[str, Any]) -> Any:
         chosen["estimator"] = "forest" if len(rows.shape) == 1 else "network"
     if chosen.get("members") is None:
         chosen["members"] = MEMBERS.get(chosen["estimator"], 1)
+    listed = chosen.get("leaf") is None and chosen["estimator"] == "forest"
+    chosen["leaf"] = LEAF if chosen.get("leaf") is None else chosen["leaf"]
     own = chosen.get("network")
     chosen["network"] = None if own is None else getattr(own, "__qualname__", type(own).__qualname__)
     settings = Settings(**chosen).checked(rows.sources)
     if settings.estimator == "forest":
-        return _fit_passes(kind, rows, settings, given, None, Processes())
+        return _fit_passes(kind, rows, settings, given, None, Processes(), listed)
     with together() as processes:
-        return _fit_passes(kind, rows, settings, given, own, processes)
+        return _fit_passes(kind, rows, settings, given, own, processes, listed)
 
 
 def _fit_passes(
-    kind: Any, rows: Transitions, settings: Settings, given: dict[str, Any], own: Body | None, processes: Processes
-) -> Any:
-    """Fit all members, each backwards over the steps; `own` makes a network's layers."""
+    kind: type[Fitted],
+    rows: Transitions,
+    settings: Settings,
+    given: dict[str, Any],
+    own: Body | None,
+    processes: Processes,
+    listed: bool,
+) -> Fitted:
+    """Fit all members, each backwards over the steps.
+
+    `own` makes a network's layers; with `listed`, observations that repeat become cells of their own.
+    """
     progress: Progress = given["progress"]
     _check_rewards(rows, settings)
     held = _held_out(rows, settings)
     some, repeated = _kept(rows, held, settings)
+    if listed and repeated and LEAF * len(some) <= len(rows):
+        settings = replace(settings, leaf=1)
     kept = _Folder(given["folder"], rows, settings, processes.rank == 0)
     passes: dict[bool, list[Swept]] = {False: [], True: []}
     # Best guesses take one member: they are means, and no bounds.
@@ -223,6 +245,8 @@ def _fit_passes(
             tested, scores = seen, score(model, seen, weight == 0, found.targets, settings, rule)
     progress(0.95, 1.0, "Keeping the values")
     result = _result(kind, rows, settings, some, repeated, held, passes, tested, scores)
+    if given["save"] is not None and processes.rank == 0:
+        result.save(given["save"])
     progress(1.0, 1.0, "Done")
     kept.remove()
     return result
@@ -269,7 +293,7 @@ def _seen(
     out = np.zeros(rows.episodes, dtype=bool)
     out[rows.episode[held]] = True
     share = min(1.0 if settings.members == 1 else 0.5, settings.most_rows / len(rows))
-    tested = min(1.0, HELD_OUT_ROWS / max(np.count_nonzero(held), 1))
+    tested = min(1.0, HELD_OUT_ROWS / max(int(np.count_nonzero(held)), 1))
     chosen = np.zeros(rows.episodes, dtype=bool)
     for source in rows.sources:
         own = np.unique(rows.episode[rows.rows_of(source)])
@@ -296,7 +320,7 @@ def _kept(rows: Transitions, held: BoolArray, settings: Settings) -> tuple[LongA
 
 
 def _result(
-    kind: Any,
+    kind: type[Fitted],
     rows: Transitions,
     settings: Settings,
     some: LongArray,
@@ -305,7 +329,7 @@ def _result(
     passes: Mapping[bool, list[Swept]],
     tested: Transitions,
     scores: Scores,
-) -> Any:
+) -> Fitted:
     """Return the members' quantile, or mean, as functions of the observation."""
     columns: list[FloatArray] = []
     places: dict[str, tuple[int, int]] = {}
@@ -328,7 +352,8 @@ def _result(
             add("q_values", settings.side * np.quantile(q_values, settings.quantile, axis=0).T)
             add("spread", stacked[:, -1].std(axis=0)[None])
     table = np.concatenate(columns).T
-    table = np.where(np.isnan(table), np.nanmin(table, axis=0), table)  # actions that are not admissible there
+    lowest = np.fmin.reduce(table, axis=0)  # for actions that are not admissible there
+    table = np.where(np.isnan(table), np.where(np.isnan(lowest), np.nanmin(table), lowest), table)
     seen = rows.observations[some]
     seed = int(np.random.default_rng([settings.seed, 4]).integers(2**31))
     surface: Surface | NetworkSurface
@@ -365,6 +390,7 @@ def _result(
         places=places,
         low=np.asarray(seen, dtype=np.float64).min(axis=0),
         high=np.asarray(seen, dtype=np.float64).max(axis=0),
+        middle=np.median(np.asarray(seen, dtype=np.float64), axis=0),
         rows={name: int(np.count_nonzero(rows.source == i)) for i, name in enumerate(rows.sources)},
         excess=max(one.worst for one in passes[False]),
         diagnostics=diagnostics_of(scores, tested, settings, reach, best_action, left),
@@ -392,9 +418,8 @@ class _Folder:
         if self.path is None or not (self.path / f"{name}.npz").exists():
             return None
         try:
-            with np.load(self.path / f"{name}.npz", allow_pickle=False) as held:
-                return dict(held)
-        except (OSError, ValueError, EOFError) as error:
+            return read_arrays(self.path / f"{name}.npz")
+        except READING as error:
             raise FileError(
                 f"{self.path / name}.npz cannot be read: {error}. Remove it to begin that part anew."
             ) from error
@@ -405,7 +430,7 @@ class _Folder:
         def keep(kept: dict[str, npt.NDArray[Any]]) -> None:
             if self.path is not None and self.writes:
                 with replacing(self.path / f"{name}.npz", [".npz"]) as temporary, temporary.open("wb") as file:
-                    np.savez(file, **kept)
+                    np.savez(file, allow_pickle=False, **kept)
 
         return keep
 

@@ -15,14 +15,14 @@ import numpy.typing as npt
 from causal_shaping._checks import check_choice
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of
 from causal_shaping.data.observed import ObservationPotential
-from causal_shaping.data.result import Result
+from causal_shaping.data.result import Result, json_text
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.fitted._forest import Reach, Surface
 from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import replacing, write_text
+from causal_shaping.io.files import READING, read_arrays, replacing, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +47,7 @@ class FittedCeilings(Result):
         places: where each kind of values stands in the surface: first column, and how many.
         low: the least of each coordinate in the logs.
         high: the most of each coordinate in the logs.
+        middle: the median of each coordinate in the logs.
         rows: steps by source.
         excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an
             estimator that is too coarse, or sources that did not watch the same world.
@@ -65,6 +66,7 @@ class FittedCeilings(Result):
     places: Mapping[str, tuple[int, int]]
     low: FloatArray
     high: FloatArray
+    middle: FloatArray
     rows: Mapping[str, int]
     excess: float
     diagnostics: Diagnostics
@@ -117,7 +119,10 @@ class FittedCeilings(Result):
             seen = seen.reshape(-1)
         if kind == "values" and self.reach.excludes_one(seen):
             return self._vacuous(h)
-        return self.surface.at_one(seen, first + min(left, count) - 1)
+        column = first + min(left, count) - 1
+        if isinstance(self.surface, NetworkSurface):
+            return float(self.surface.at(np.asarray(observation)[None], column)[0])
+        return self.surface.at_one(seen, column)
 
     def _vacuous(self, h: int) -> float:
         horizon = self.settings.horizon
@@ -203,6 +208,24 @@ class FittedCeilings(Result):
         """Return a row per coordinate: its name, and its range in the logs."""
         return self.potential().to_pandas()
 
+    def to_json(self) -> str:
+        """Return what it is, how far to trust it, and what it rests on, as JSON."""
+        return json_text(
+            {
+                "kind": f"fitted {self.WHAT}",
+                "settings": self.settings.as_plain(),
+                "rows": self.rows,
+                "columns": self.columns,
+                "shape": self.shape,
+                "actions": self.actions,
+                "low": self.low,
+                "high": self.high,
+                "verdict": self.diagnostics.verdict,
+                "diagnostics": self.diagnostics.as_plain(),
+                "assumptions": self.assumptions,
+            }
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a folder, which `load_potential` opens, too.
 
@@ -219,14 +242,14 @@ class FittedCeilings(Result):
         else:
             weights = {}
         with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
-            np.savez(file, **{name: array for name, array in arrays.items() if name not in weights})
+            np.savez(file, allow_pickle=False, **{name: arrays[name] for name in arrays if name not in weights})
         write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
         vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         parts = {"surface": self.surface.arrays(), "reach": self.reach.arrays()}
         named = {f"{part}_{name}": array for part, held in parts.items() for name, array in held.items()}
-        return named | {"low": self.low, "high": self.high}
+        return named | {"low": self.low, "high": self.high, "middle": self.middle}
 
     def _description(self, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
         names = sorted(arrays)
@@ -252,12 +275,11 @@ class FittedCeilings(Result):
         """Return what `save` wrote, checked against its checksum."""
         folder = Path(path)
         try:
-            held = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-            with np.load(folder / ARRAYS, allow_pickle=False) as file:
-                arrays = dict(file)
+            held = dict(json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")))
+            arrays = read_arrays(folder / ARRAYS)
             if held.get("network"):
                 arrays |= load_network(folder / NETWORK)
-        except (OSError, ValueError, EOFError) as error:
+        except READING as error:
             raise FileError(f"{folder} holds no complete fit: {error}.") from error
         if held.get("kind") != f"fitted {cls.WHAT}":
             raise FileError(f"{folder} holds {held.get('kind')}, not fitted {cls.WHAT}.")
@@ -283,6 +305,7 @@ class FittedCeilings(Result):
                 places={name: tuple(place) for name, place in held["places"].items()},
                 low=arrays["low"],
                 high=arrays["high"],
+                middle=arrays["middle"],
                 rows=held["rows"],
                 excess=held["excess"],
                 diagnostics=Diagnostics.from_plain(held["diagnostics"]),

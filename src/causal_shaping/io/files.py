@@ -2,6 +2,7 @@
 
 - `check_target`, `replacing`: one file.
 - `write_text`, `write_table`: text, and tables for other programs.
+- `read_arrays`: named arrays, whose file may be damaged.
 - `claim_run_folder`: a folder of many, whose settings never mix.
 - `Scratch`: a folder that is removed when it is no longer needed.
 """
@@ -15,11 +16,14 @@ import stat
 import tempfile
 import uuid
 import weakref
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
@@ -31,6 +35,8 @@ CSV = (".csv", ".csv.gz", ".csv.zst")
 TABLES = (*PARQUET, *CSV)
 """The endings of a table that other programs can open, and of a file of logs."""
 SETTINGS = "settings.json"
+READING = (OSError, ValueError, TypeError, EOFError, KeyError, zipfile.BadZipFile)
+"""What it raises to read JSON or arrays from a file that is missing or damaged."""
 
 
 def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
@@ -96,6 +102,12 @@ def write_table(path: str | os.PathLike[str], table: Any) -> None:
         packed = {".gz": "gzip", ".zst": "zstd"}.get(temporary.suffix.lower())
         with pa.output_stream(str(temporary), compression=packed) as stream:
             pc.write_csv(rows.cast(pa.schema(plain)), stream)
+
+
+def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an .npz file by name, unpickling nothing; a damaged file raises one of `READING`."""
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+        return dict(held)
 
 
 def claim_run_folder(folder: Path, settings: Mapping[str, Any], held: str) -> None:

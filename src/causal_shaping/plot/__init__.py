@@ -30,6 +30,7 @@ FIGURES = MappingProxyType(
         "Posterior": ("beliefs", "draw_posterior"),
         "Trust": ("beliefs", "draw_trust"),
         "EpisodeCeilings": ("episodes", "draw_episodes"),
+        "FittedCeilings": ("fitted", "draw_fitted"),
         "Sensitivity": ("sensitivity", "draw_sensitivity"),
         "Coverage": ("inspection", "draw_coverage"),
         "Contradictions": ("inspection", "draw_contradictions"),

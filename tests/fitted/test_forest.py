@@ -1,0 +1,460 @@
+"""The compiled parts of the estimator "forest", against computations that share nothing with them."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize_scalar
+
+from causal_shaping.fitted import _forest as forest, _kernels as kernels
+
+pytest.importorskip("sklearn")
+
+SOURCES, ACTIONS, ATOMS = 3, 2, 5
+
+
+# Single numbers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_expectiles_minimise_the_asymmetric_squares(level):
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 7, 100):
+        values, weights = rng.normal(size=count), rng.integers(0, 3, count).astype(float)
+        weights[0] = 1.0
+
+        def loss(e, values=values, weights=weights):
+            return (weights * np.where(values > e, level, 1 - level) * (values - e) ** 2).sum()
+
+        best = minimize_scalar(
+            loss, bounds=(values.min(), values.max() + 1e-9), method="bounded", options={"xatol": 1e-9}
+        )
+        assert kernels.expectile(values, weights, count, level) == pytest.approx(best.x, abs=1e-6)
+
+
+def test_an_expectile_at_level_one_is_the_largest_value_that_has_weight():
+    assert kernels.expectile(np.array([1.0, 3.0, 5.0]), np.array([1.0, 1.0, 0.0]), 3, 1.0) == 3.0
+
+
+def test_an_expectile_of_nothing_is_nothing():
+    assert kernels.expectile(np.array([1.0]), np.array([0.0]), 1, 0.9) == kernels.NOTHING
+    assert kernels.expectile(np.array([1.0]), np.array([1.0]), 0, 0.9) == kernels.NOTHING
+
+
+def test_targets_keep_mass_and_mean_between_atoms_and_go_to_the_nearest_beyond():
+    rng = np.random.default_rng(0)
+    atoms = np.sort(rng.normal(size=7))
+    targets = np.append(rng.uniform(atoms[0], atoms[-1], 50), atoms)
+    lower, share = np.empty(len(targets), np.int32), np.empty(len(targets))
+    kernels.project(targets, atoms, lower, share)
+    assert ((share >= 0) & (share <= 1)).all()
+    assert (1 - share) * atoms[lower] + share * atoms[lower + 1] == pytest.approx(targets)
+    kernels.project(np.array([atoms[0] - 1, atoms[-1] + 1]), atoms, lower, share)
+    assert [lower[0] + share[0], lower[1] + share[1]] == [0, 6]
+
+
+def test_few_targets_are_atoms_themselves_and_many_are_spanned():
+    few = forest.atoms_of(np.array([2.0, 1.0, 2.0]), 5)
+    assert few.tolist() == [1.0, 2.0]
+    assert forest.atoms_of(np.array([3.0]), 5).tolist() == [3.0, 4.0]  # two atoms at least
+    assert len(forest.atoms_of(np.zeros(0), 5)) == 2
+    targets = np.random.default_rng(0).normal(size=1000)
+    many = forest.atoms_of(targets, 20)
+    assert len(many) <= 20 + 2
+    assert (np.diff(many) > 0).all()
+    assert (many[0], many[-1]) == (targets.min(), targets.max())
+
+
+# Trees ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def grown():
+    rng = np.random.default_rng(0)
+    seen = rng.normal(size=(400, 3)).astype(np.float32)
+    seen[:, 1] = seen[:, 1].round()  # ties with thresholds
+    outcomes = np.stack([np.sin(3 * seen[:, 0]), seen[:, 1] + seen[:, 2]], axis=1)
+    return seen, outcomes, *forest.grow(seen, outcomes, 3, 4, seed=1)
+
+
+def leaf_by_recursion(nodes, node, observation):
+    feature = nodes[node, kernels.FEATURE]
+    if feature < 0:
+        return nodes[node, kernels.LEFT]
+    threshold = nodes[node, kernels.THRESHOLD : kernels.THRESHOLD + 1].view(np.float32)[0]
+    side = kernels.LEFT if observation[feature] <= threshold else kernels.RIGHT
+    return leaf_by_recursion(nodes, nodes[node, side], observation)
+
+
+def test_trees_predict_what_scikit_learn_does(grown):
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    seen, outcomes, trees, means = grown
+    new = np.random.default_rng(1).normal(size=(300, 3)).astype(np.float32)
+    for points in (seen, new):
+        leaves = forest.leaves_of(trees, points)
+        expected = ExtraTreesRegressor(3, min_samples_leaf=4, random_state=1).fit(seen, outcomes).predict(points)
+        assert means[leaves].mean(axis=1) == pytest.approx(expected)
+
+
+def test_leaves_are_those_of_a_recursive_walk(grown):
+    seen, _, trees, _ = grown
+    expected = [[leaf_by_recursion(trees.nodes, root, one) for root in range(trees.roots)] for one in seen]
+    assert (forest.leaves_of(trees, seen) == expected).all()
+
+
+def test_leaves_hold_as_many_rows_as_they_must(grown):
+    seen, _, trees, means = grown
+    sizes = np.bincount(forest.leaves_of(trees, seen).ravel(), minlength=len(means))
+    assert sizes.min() >= 4
+    assert sizes.sum() == 3 * len(seen)
+
+
+@pytest.mark.parametrize("least", [0, 1, 20, 150, 10_000])
+def test_regions_are_the_smallest_subtrees_of_enough_rows(grown, least):
+    seen, _, trees, means = grown
+    size = np.bincount(forest.leaves_of(trees, seen).ravel(), minlength=len(means))
+    found = np.empty((len(means), 2), dtype=np.int64)
+    kernels.regions(trees.nodes, trees.roots, size, least, found)
+
+    def below(node):
+        if trees.nodes[node, kernels.FEATURE] < 0:
+            return [int(trees.nodes[node, kernels.LEFT])]
+        return below(trees.nodes[node, kernels.LEFT]) + below(trees.nodes[node, kernels.RIGHT])
+
+    def visit(node, around):
+        own = below(node)
+        around = own if size[own].sum() >= least else around
+        if trees.nodes[node, kernels.FEATURE] < 0:
+            assert list(range(*found[own[0]])) == sorted(around)
+        else:
+            for side in (kernels.LEFT, kernels.RIGHT):
+                visit(trees.nodes[node, side], around)
+
+    for root in range(trees.roots):
+        visit(root, below(root))
+
+
+def test_trees_split_where_all_outcomes_are_alike_but_states_differ():
+    rng = np.random.default_rng(0)
+    states = np.repeat(np.arange(6.0), 5)[:, None].astype(np.float32)
+    alike = forest.TIE * forest.standardised(states.astype(float))
+    trees, _ = forest.grow(states, np.concatenate([np.zeros((30, 2)), alike], axis=1), 1, 1, int(rng.integers(99)))
+    assert len(np.unique(forest.leaves_of(trees, states))) == 6
+
+
+# What leaves show -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["by-state", "by-action"])
+def rows(request):
+    """Rows of two trees of four leaves each, and what was counted of them."""
+    rng = np.random.default_rng(3)
+    n = 400
+    leaves = np.stack([rng.integers(0, 4, n), rng.integers(4, 8, n)])
+    order = np.argsort(leaves, axis=1, kind="stable").astype(np.int32).ravel()
+    bounds = np.append(0, np.cumsum(np.bincount(leaves.ravel(), minlength=8))).astype(np.int64)
+    held = {
+        "source": rng.integers(0, SOURCES, n).astype(np.int16),
+        "action": rng.integers(0, ACTIONS, n).astype(np.int32),
+        "known": rng.random(n) < 0.8,
+        "weight": rng.integers(0, 2, n).astype(float),
+        "targets": rng.normal(size=n).round(2),
+        "gains": rng.normal(size=n),
+    }
+    atoms = np.linspace(held["targets"].min(), held["targets"].max(), ATOMS)
+    lower, share = np.empty(n, np.int32), np.empty(n)
+    kernels.project(held["targets"], atoms, lower, share)
+    tried = rng.random((8, ACTIONS))
+    shown = kernels.tally(
+        order, bounds, *held.values(), lower, share, 0.9, (SOURCES, ACTIONS, ATOMS), request.param, tried
+    )
+    return leaves, held, atoms, lower, share, shown
+
+
+def dense(shown, leaf):
+    masses = np.zeros(SOURCES * ACTIONS * ATOMS)
+    entries = slice(shown.first[leaf], shown.first[leaf + 1])
+    masses[shown.cell[entries]] = shown.mass[entries]
+    return masses.reshape(SOURCES, ACTIONS, ATOMS)
+
+
+def test_leaves_are_counted_as_a_plain_loop_does(rows):
+    leaves, held, _, lower, share, shown = rows
+    masses, worth = np.zeros((8, SOURCES, ACTIONS, ATOMS)), np.zeros((8, SOURCES, ACTIONS))
+    taken, known, total = np.zeros_like(worth), np.zeros_like(worth), np.zeros((8, SOURCES))
+    for tree in leaves:
+        for k, leaf in enumerate(tree):
+            i, x, w = held["source"][k], held["action"][k], held["weight"][k]
+            total[leaf, i] += w
+            taken[leaf, i, x] += w
+            if held["known"][k]:
+                known[leaf, i, x] += w
+                worth[leaf, i, x] += w * held["targets"][k]
+                masses[leaf, i, x, lower[k]] += w * (1 - share[k])
+                masses[leaf, i, x, lower[k] + 1] += w * share[k]
+    assert np.array([dense(shown, leaf) for leaf in range(8)]) == pytest.approx(masses)
+    for found, expected in ((shown.rows, total), (shown.taken, taken), (shown.known, known), (shown.worth, worth)):
+        assert found == pytest.approx(expected)
+
+
+def test_expectiles_are_of_gains_with_weight_and_known_outcome(rows):
+    leaves, held, _, _, _, shown = rows
+    for leaf in range(8):
+        for i in range(SOURCES):
+            for x in range(shown.best.shape[2]):
+                which = (leaves == leaf).any(axis=0) & (held["source"] == i) & held["known"] & (held["weight"] > 0)
+                which &= (held["action"] == x) | (shown.best.shape[2] == 1)
+                gains = held["gains"][which]
+                expected = kernels.expectile(gains, np.ones(len(gains)), len(gains), 0.9)
+                assert shown.best[leaf, i, x] == pytest.approx(expected)
+
+
+# Backups ----------------------------------------------------------------------------------------------------------
+
+
+def rule_of(**options):
+    usual = {
+        "confounding": np.full(SOURCES, np.inf),
+        "by_action": False,
+        "restricted": True,
+        "vacuous": 9.0,
+        "untried": 9.0,
+        "rarest_action": 0.001,
+        "least_rows": 1.0,
+    }
+    return kernels.Rule(**(usual | options))
+
+
+def share_table(rng, known=1.0):
+    """Random shares [sources, actions, atoms] with zeros, and those of actions, part of whose outcomes is unknown."""
+    masses = rng.dirichlet(np.full(ACTIONS * ATOMS, 0.5), SOURCES).reshape(SOURCES, ACTIONS, ATOMS)
+    masses = np.where(masses < 0.02, 0.0, masses)
+    masses /= masses.sum(axis=(1, 2), keepdims=True)
+    return masses * known, masses.sum(axis=2)
+
+
+def backed_up(masses, taken, best, atoms, rule, guess=False, admissible=None):
+    """Values of the actions at one observation, and the excess."""
+    found = np.empty((1, ACTIONS))
+    mask = np.ones((1, ACTIONS), dtype=bool) if admissible is None else np.array([admissible])
+    worst = kernels.back_up_masses(masses[None], taken[None], best[None], np.zeros(1), atoms, rule, mask, guess, found)
+    return found[0], worst
+
+
+def largest(atoms, least, most, free):
+    """The most that masses between limits are worth, where whatever fits in no atom is worth `free`."""
+    bounds = [*zip(least, most, strict=True), (0, 1)]
+    found = linprog(-np.append(atoms, free), A_eq=np.ones((1, len(atoms) + 1)), b_eq=[1.0], bounds=bounds)
+    return -found.fun if found.status == 0 else None
+
+
+def proven_and_caps(masses, taken, x, gamma):
+    """What a source proves of each atom under do(x), and how much it allows."""
+    p = taken[x]
+    if p == 0:
+        return np.zeros(ATOMS), np.ones(ATOMS)
+    unknown = p - masses[x].sum()
+    least = masses[x] / p * (p + (1 - p) / gamma)
+    most = np.ones(ATOMS) if gamma == math.inf else (masses[x] + max(unknown, 0)) / p * (p + (1 - p) * gamma)
+    return least, np.minimum(most, 1.0)
+
+
+def bound_by_program(masses, taken, x, w, atoms, gammas):
+    """The least of: each source alone, all with free mass worth w, all with free mass below every source's cap."""
+    limits = [proven_and_caps(masses[i], taken[i], x, gammas[i]) for i in range(SOURCES)]
+    least, most = np.max([low for low, _ in limits], axis=0), np.min([high for _, high in limits], axis=0)
+    bounds = [largest(atoms, low, low, w) for low, _ in limits]
+    if least.sum() > 1:
+        return min([*bounds, (least * atoms).sum() / least.sum()])
+    bounds.append(largest(atoms, least, least, w))
+    if any(gamma < math.inf and taken[i, x] > 0.001 for i, gamma in enumerate(gammas)):
+        most = np.maximum(most, least)
+        left = 1 - most.sum()  # what no atom has room for is worth w
+        bounds.append(most @ atoms + left * w if left > 0 else largest(atoms, least, most, -1e3))
+    return min(bounds)
+
+
+@pytest.mark.parametrize(
+    "gammas", [(math.inf,) * 3, (math.inf, 2.0, math.inf), (1.0, math.inf, 3.0), (1.0,) * 3], ids=str
+)
+@pytest.mark.parametrize("known", [1.0, 0.8])
+def test_ceilings_are_those_of_a_linear_program(gammas, known):
+    rng = np.random.default_rng(0)
+    atoms = np.array([-2.0, -0.5, 0.0, 1.0, 2.5])
+    for _ in range(25):
+        masses, taken = share_table(rng, known)
+        w = rng.uniform(0, 3)
+        found, _ = backed_up(masses, taken, np.full((SOURCES, 1), w), atoms, rule_of(confounding=np.array(gammas)))
+        for x in range(ACTIONS):
+            assert found[x] == pytest.approx(bound_by_program(masses, taken, x, w, atoms, gammas), abs=1e-7)
+
+
+def test_the_bound_of_one_source_is_taken_where_it_is_less():
+    atoms = np.array([0.0, 1.0])
+    masses = np.zeros((2, 1, 2))
+    masses[0, 0], masses[1, 0] = (0.9, 0.1), (0.5, 0.5)  # together 0.9 + 0.5: scaled, worth 0.357
+    found = np.empty((1, 1))
+    rule = rule_of(confounding=np.full(2, np.inf))
+    worst = kernels.back_up_masses(
+        masses[None],
+        masses.sum(2)[None],
+        np.full((1, 2, 1), 1.0),
+        np.zeros(1),
+        atoms,
+        rule,
+        np.ones((1, 1), bool),
+        False,
+        found,
+    )
+    assert found[0, 0] == pytest.approx(0.1)
+    assert worst == pytest.approx(0.4)
+
+
+def test_masses_above_one_are_scaled():
+    atoms = np.array([-1.0, 0.0, 1.0])
+    masses = np.zeros((2, 2, 3))
+    masses[0, 0], masses[0, 1] = (0.0, 0.0, 0.6), (0.4, 0.0, 0.0)
+    masses[1, 0], masses[1, 1] = (0.6, 0.0, 0.0), (0.4, 0.0, 0.0)
+    found = np.empty((1, 2))
+    rule = rule_of(confounding=np.full(2, np.inf), untried=5.0, vacuous=5.0)
+    best, mask = np.full((1, 2, 1), 5.0), np.ones((1, 2), bool)
+    worst = kernels.back_up_masses(
+        masses[None], masses.sum(2)[None], best, np.zeros(1), atoms, rule, mask, False, found
+    )
+    assert found[0, 0] == pytest.approx(0.0)  # 0.6 and 0.6, scaled to halves of 1 and -1
+    assert worst == pytest.approx(0.2)
+
+
+def test_an_untried_action_may_do_anything_and_a_rare_one_counts_as_untried():
+    rng = np.random.default_rng(1)
+    masses, _ = share_table(rng)
+    masses[:, 1] *= 0.0005 / masses[:, 1].sum(axis=1, keepdims=True)
+    best = np.full((SOURCES, 1), 0.5)
+    atoms = np.linspace(-1, 0, ATOMS)
+    for rarest, expected in ((0.001, 4.0), (0.0001, 0.5)):
+        rule = rule_of(vacuous=4.0, untried=4.0, rarest_action=rarest)
+        found, _ = backed_up(masses, masses.sum(axis=2), best, atoms, rule)
+        assert found[1] == pytest.approx(expected, abs=0.01)
+
+
+def test_supports_say_what_free_mass_is_worth():
+    masses, taken = share_table(np.random.default_rng(2))
+    atoms, by_action = np.linspace(-1, 0, ATOMS), np.array([[0.1, 0.3], [0.2, kernels.NOTHING], [0.0, 0.25]])
+    state = by_action.max(axis=1, keepdims=True)
+    for x, w in ((0, 0.2), (1, 0.3)):
+        found, _ = backed_up(masses, taken, by_action, atoms, rule_of(by_action=True))
+        assert found[x] == pytest.approx(bound_by_program(masses, taken, x, w, atoms, (math.inf,) * 3))
+        found, _ = backed_up(masses, taken, state, atoms, rule_of())
+        assert found[x] == pytest.approx(bound_by_program(masses, taken, x, 0.3, atoms, (math.inf,) * 3))
+        found, _ = backed_up(masses, taken, state, atoms, rule_of(restricted=False, untried=2.0, vacuous=2.0))
+        assert found[x] == pytest.approx(bound_by_program(masses, taken, x, 2.0, atoms, (math.inf,) * 3))
+
+
+def test_free_mass_and_values_never_exceed_the_vacuous_value():
+    masses, taken = share_table(np.random.default_rng(3))
+    atoms, best = np.linspace(0, 9, ATOMS), np.full((SOURCES, 1), 20.0)
+    found, _ = backed_up(masses, taken, best, atoms, rule_of(vacuous=1.0, untried=1.0))
+    assert (found <= 1.0).all()
+
+
+def test_an_action_that_is_not_admissible_has_no_value():
+    masses, taken = share_table(np.random.default_rng(4))
+    found, _ = backed_up(
+        masses, taken, np.ones((SOURCES, 1)), np.linspace(0, 1, ATOMS), rule_of(), False, [True, False]
+    )
+    assert found[0] > kernels.NOTHING
+    assert found[1] == kernels.NOTHING
+
+
+def test_best_guesses_are_proven_mass_and_what_own_shares_leave():
+    rng = np.random.default_rng(5)
+    atoms = np.sort(rng.normal(size=ATOMS))
+    for _ in range(20):
+        masses, taken = share_table(rng)
+        found, _ = backed_up(masses, taken, np.ones((SOURCES, 1)), atoms, rule_of(), True)
+        for x in range(ACTIONS):
+            most = masses[:, x].max(axis=0)
+            rest = np.maximum(masses[:, x].sum(axis=0) / taken[:, x].sum() - most, 0)
+            if most.sum() >= 1 or rest.sum() == 0:
+                expected = most @ atoms / most.sum()
+            else:
+                expected = most @ atoms + (1 - most.sum()) * (rest @ atoms) / rest.sum()
+            assert found[x] == pytest.approx(expected)
+
+
+def test_the_best_guess_of_an_untried_action_is_what_followed_any_action():
+    masses = np.zeros((SOURCES, ACTIONS, ATOMS))
+    masses[:, 0] = [0.5, 0, 0, 0, 0.5]
+    found, _ = backed_up(masses, masses.sum(axis=2), np.ones((SOURCES, 1)), np.arange(5.0), rule_of(), True)
+    assert found == pytest.approx([2.0, 2.0])
+
+
+def test_leaves_of_several_trees_are_backed_up_together(rows):
+    """The shares of an observation are those of all rows in its leaves; w is a mean over its leaves, and a gain."""
+    _, _, atoms, _, _, shown = rows
+    by_action = shown.best.shape[2] > 1
+    rule = rule_of(by_action=by_action, confounding=np.array([np.inf, 2.0, 1.0]), rarest_action=0.0)
+    leaves = np.array([[0, 5], [3, 4], [2, 7]], dtype=np.int32)
+    before, found = np.array([0.3, -0.2, 1.0]), np.empty((3, ACTIONS))
+    mask = np.array([[True, True], [True, False], [True, True]])
+    kernels.back_up(np.array([2, 0, 1]), leaves, before, shown, atoms, rule, mask, False, found)
+    for k, own in enumerate(leaves):
+        total = shown.rows[own].sum(axis=0)
+        masses = sum(dense(shown, leaf) for leaf in own) / total[:, None, None]
+        taken = shown.taken[own].sum(axis=0) / total[:, None]
+        weights = shown.taken[own] if by_action else shown.rows[own][..., None]
+        weights = np.where(shown.best[own] > kernels.NOTHING, weights, 0.0)
+        gains = (weights * np.where(weights > 0, shown.best[own], 0)).sum(axis=0) / weights.sum(axis=0)
+        expected, _ = backed_up(masses, taken, before[k] + gains, atoms, rule, False, mask[k])
+        assert found[k] == pytest.approx(expected)
+
+
+def test_a_source_with_too_few_rows_around_shows_nothing(rows):
+    _, _, atoms, _, _, shown = rows
+    leaves, found = np.array([[0, 5]], dtype=np.int32), np.empty((1, ACTIONS))
+    rule = rule_of(least_rows=1e6, by_action=shown.best.shape[2] > 1)
+    kernels.back_up(np.array([0]), leaves, np.zeros(1), shown, atoms, rule, np.ones((1, 2), bool), False, found)
+    assert (found == rule.untried).all()
+
+
+# Functions of the observation -------------------------------------------------------------------------------------
+
+
+def test_a_surface_of_single_observations_returns_their_numbers():
+    rng = np.random.default_rng(0)
+    seen, columns = rng.normal(size=(50, 2)).astype(np.float32), rng.normal(size=(50, 3))
+    surface = forest.Surface.fit(seen, columns, 1, seed=0)
+    for column in range(3):
+        assert surface.at(seen, column) == pytest.approx(columns[:, column], abs=1e-6)
+    which = rng.integers(0, 3, 50)
+    assert surface.at(seen, which) == pytest.approx(columns[np.arange(50), which], abs=1e-6)
+    assert surface.at_one(seen[7], 2) == surface.at(seen, 2)[7]
+
+
+def test_reach_excludes_what_is_far_and_keeps_what_was_logged():
+    rng = np.random.default_rng(0)
+    seen, held = (rng.normal(size=(n, 2)).astype(np.float32) for n in (2000, 500))
+    reach = forest.Reach.fit(seen, held, seed=0)
+    assert not reach.excludes(seen).any()
+    assert reach.missed == reach.excludes(held).mean() < 0.02
+    far = np.array([[30.0, 0.0], [0.0, -30.0]], dtype=np.float32)
+    assert reach.excludes(far).all()
+    assert all(reach.excludes_one(one) for one in far)
+
+
+def test_reach_of_many_coordinates_looks_at_a_projection():
+    rng = np.random.default_rng(0)
+    seen = rng.normal(size=(500, 100)).astype(np.float32)
+    reach = forest.Reach.fit(seen, seen[:0], seed=0)
+    assert reach.projection.shape == (100, forest.PROJECTED)
+    assert not reach.excludes(seen).any()
+    assert math.isnan(reach.missed)
+    assert reach.excludes(40 + seen).all()
+
+
+def test_constant_columns_are_zero_when_standardised():
+    columns = np.stack([np.full(10, 0.1), np.arange(10.0)], axis=1)
+    found = forest.standardised(columns)
+    assert np.abs(found[:, 0]).max() < 1e-9
+    assert (found[:, 1].mean(), found[:, 1].std()) == pytest.approx((0, 1))
