@@ -80,7 +80,7 @@ def methods() -> dict[str, Callable[[Study], Found]]:
     """Return all methods; networks where they exist."""
     from importlib.util import find_spec
 
-    return METHODS | TABLES | (NETWORKS if find_spec("causal_shaping.fitted._network") else {})
+    return TABLES | METHODS | (NETWORKS if find_spec("causal_shaping.fitted._network") else {})
 
 
 def parts() -> list[str]:
@@ -133,12 +133,13 @@ COLUMNS = {
 def tables(done: dict[str, Figures]) -> list[str]:
     """Return a table for each world, in Markdown."""
     lines: list[str] = []
-    for case in dict.fromkeys(part.split("; ")[0] for part in done):
+    for case in [name for name in (*CASES, *COIN_CASES) if any(part.startswith(f"{name}; ") for part in done)]:
         own = {part.split("; ")[1]: one for part, one in done.items() if part.startswith(f"{case}; ")}
         spread, rows = next(iter(own.values()))["range"], next(iter(own.values()))["rows"]
         lines += [f"**{case}**: {rows:,} rows in all, values of a range of {spread:.3g}", ""]
         lines += ["| | " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * len(COLUMNS)]
-        for method, one in own.items():
+        for method in [name for name in methods() if name in own]:
+            one = own[method]
             cells = ["" if one.get(key) is None else format(one[key], form) for key, form in COLUMNS.values()]
             lines.append(f"| {method} | " + " | ".join(cells) + " |")
         lines.append("")
