@@ -534,11 +534,15 @@ def late(module: str, name: str) -> Any:
 
 CHECKS = {
     "fitted-tables": Check(
-        "Fitted ceilings of states that repeat are those of tables: within .02 in the first step, and never below.",
+        "Fitted ceilings of states that repeat are those of tables: within .02 in the first step, and never below. With "
+        "any outcome allowed they are looser: a fit does not know the best of all states.",
         1,
         fitted_table_parts,
         run_fitted_tables,
-        lambda parts: all(part["most_first_step"] < 0.02 and part["most_below"] < 1e-3 for part in parts.values()),
+        lambda parts: all(
+            part["most_below"] < 1e-3 and (part["most_first_step"] < 0.02 or name.endswith(", any"))
+            for name, part in parts.items()
+        ),
     ),
     "properties": Check(
         "The suite's properties hold with 25 times as many examples, which differ from run to run.",
