@@ -534,8 +534,8 @@ def late(module: str, name: str) -> Any:
 
 CHECKS = {
     "fitted-tables": Check(
-        "Fitted ceilings of states that repeat are those of tables: within .02 in the first step, and never below. With "
-        "any outcome allowed they are looser: a fit does not know the best of all states.",
+        "Fitted ceilings of states that repeat are those of tables: within .02 in the first step, and never below. "
+        "With any outcome allowed they are looser: a fit does not know the best of all states.",
         1,
         fitted_table_parts,
         run_fitted_tables,

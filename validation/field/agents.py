@@ -233,9 +233,10 @@ def tables(done: dict[str, Figures]) -> list[str]:
     for title, measure in measures.items():
         scores = {key: _score(done, key[0], measure(runs)) for key, runs in found.items() if key[0] in cases}
         fewest, most = min(map(len, scores.values()), default=0), max(map(len, scores.values()), default=0)
-        seeds = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+        seeds = f"{fewest} seeds" if fewest == most else f"{fewest} to {most} seeds"
+        how = "one seed, without intervals: an anecdote" if most == 1 else f"{seeds}; interquartile mean (95%)"
         lines += [
-            f"{title}, as a score: 0 is acting at random, 1 the optimum. {seeds} seeds; interquartile mean (95%).",
+            f"{title}, as a score: 0 is acting at random, 1 the optimum; {how}.",
             "",
         ]
         lines += ["| | logs | " + " | ".join([*cases, "all worlds"]) + " |", "|---|---|" + "---|" * (len(cases) + 1)]
@@ -258,4 +259,6 @@ def _score(done: dict[str, Figures], case: str, returns: FloatArray) -> FloatArr
 
 def _interval(scores: FloatArray) -> str:
     middle, low, high = bootstrap_interval(interquartile_mean, scores)
+    if len(scores) == 1:
+        return f"{middle:.2f}"
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"
