@@ -155,7 +155,7 @@ def fit_ceilings(
         >>> logs = [world.collect(name, 2000, seed=0) for name in world.demonstrators]
         >>> fitted = cs.fit_ceilings(logs, state=["x", "y"], horizon=20, reward_max=-0.1, members=1)
         >>> fitted([[6.0, 6.0], [1.0, 1.0]]).round(1)
-        array([-0.1, -0.5])
+        array([-0.1, -0.7])
     """
     given = dict(locals())
     names = Settings.__dataclass_fields__.keys() & given.keys()
