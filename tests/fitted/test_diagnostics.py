@@ -6,6 +6,7 @@ import causal_shaping as cs
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.fitted import FittedCeilings, fitting
 from causal_shaping.fitted._held_out import bias_of_maxima, level_of_w, score
+from causal_shaping.fitted._members import held_out, kept_at
 from causal_shaping.fitted._steps import rule_of, sweep
 from causal_shaping.fitted._torch import Processes
 from causal_shaping.fitted.diagnostics import Diagnostics, share_left
@@ -29,8 +30,8 @@ def fitted(rows):
 def scored(rows, **options):
     """The scores of a pass of ceilings over six steps."""
     chosen = Settings(reward_bound=-0.1, horizon=6, members=1, **options).checked(rows.sources)
-    held = fitting._held_out(rows, chosen)
-    some, _ = fitting._kept(rows, held, chosen)
+    held = held_out(rows, chosen)
+    some, _ = kept_at(rows, held, chosen)
     model = fitting._estimator(rows, np.where(held, 0.0, 1.0), chosen, 0, None, Processes())
     found = sweep(model, rows, chosen, some, False, progress=lambda *_: None, what="")
     return score(model, rows, held, found.targets, chosen, rule_of(chosen, rows.sources, 6))
@@ -58,7 +59,7 @@ def test_a_partition_that_is_too_fine_is_caught(rows):
 
 def test_only_held_out_rows_are_scored_and_all_clusters_hold_some(rows, fitted):
     scores = scored(rows)
-    held = fitting._held_out(rows, fitted.settings)
+    held = held_out(rows, fitted.settings)
     assert held[scores.row].all()
     assert len(scores.row) == held.sum()
     frame = fitted.diagnostics.to_pandas()

@@ -2,6 +2,7 @@
 
     make field                                  # everything that is missing, then all tables
     make field ARGS='bounds'                    # estimators and bounds against the optimum
+    make field ARGS='variants'                  # the default forest in windy fields that nothing was chosen on
     make field ARGS='growth'                    # what a fit costs with rows, coordinates, atoms, sources
     make field ARGS='agents --seeds 10'         # DQN with and without logs
     make field ARGS='bounds --only maze'        # the parts whose names hold a text
@@ -16,10 +17,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from field import agents, bounds, growth, parts
+from field import agents, bounds, growth, parts, variants
 
 STUDIES = {
     "bounds": (bounds.VERSION, lambda seeds: bounds.parts(), bounds.run_part, bounds.tables),
+    "variants": (variants.VERSION, lambda seeds: variants.parts(), variants.run_part, variants.tables),
     "growth": (growth.VERSION, lambda seeds: growth.parts(), growth.run_part, growth.tables),
     "agents": (agents.VERSION, agents.parts, agents.run_part, agents.tables),
 }

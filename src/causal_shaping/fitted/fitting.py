@@ -5,48 +5,39 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._progress import Progress, no_progress, part_of
-from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, checksum_of
-from causal_shaping.data.space import UNKNOWN
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.errors import FileError
 from causal_shaping.fitted._forest import Partition, Reach, Surface
 from causal_shaping.fitted._held_out import Scores, score
+from causal_shaping.fitted._members import check_rewards, held_out, kept_at, seen_by, some_of
 from causal_shaping.fitted._network import Network, NetworkSurface
+from causal_shaping.fitted._resume import Begun
 from causal_shaping.fitted._steps import Estimator, Swept, rule_of, sweep
 from causal_shaping.fitted._torch import Body, Processes, together
 from causal_shaping.fitted.diagnostics import diagnostics_of, share_left
 from causal_shaping.fitted.results import FittedCeilings, FittedFloors
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import READING, claim_run_folder, read_arrays, replacing
 from causal_shaping.logs.counting import Item
 from causal_shaping.logs.transitions import read_transitions
 
 SURFACE_LEAF = 5
 """Distinct observations in a leaf of the surface that keeps the values; 1 where observations repeat."""
 
-HELD_OUT_ROWS = 20_000
-"""About so many held-out rows are looked at."""
-
 LEAF = 60
 """Rows in a leaf by default; where observations repeat, so many of each on average make each a cell of its own."""
 
 MEMBERS = {"forest": 3, "network": 1}
 """How many are fitted by default: a network takes longer than three forests."""
-
-REPEATED = 0.5
-"""Observations repeat, as those of a table do, if fewer than this share of them are distinct."""
 
 
 Fitted = TypeVar("Fitted", bound=FittedCeilings)
@@ -212,12 +203,12 @@ def _fit_passes(
     `own` makes a network's layers; with `listed`, observations that repeat become cells of their own.
     """
     progress: Progress = given["progress"]
-    _check_rewards(rows, settings)
-    held = _held_out(rows, settings)
-    some, repeated = _kept(rows, held, settings)
+    check_rewards(rows, settings)
+    held = held_out(rows, settings)
+    some, repeated = kept_at(rows, held, settings)
     if listed and repeated and LEAF * len(some) <= len(rows):
         settings = replace(settings, leaf=1, trees=1)  # trees would all be alike
-    kept = _Folder(given["folder"], rows, settings, processes.rank == 0)
+    kept = Begun(given["folder"], rows, settings, processes.rank == 0)
     passes: dict[bool, list[Swept]] = {False: [], True: []}
     # Best guesses take one member: they are means, and no bounds.
     plan = [(member, guess) for member in range(settings.members) for guess in (False, True)[: 1 + (member == 0)]]
@@ -225,7 +216,7 @@ def _fit_passes(
     for number, (member, guess) in enumerate(plan):
         name = f"member-{member}-{'guess' if guess else 'ceiling'}"
         if not guess:
-            seen, weight, places = _seen(rows, held, settings, member, some)
+            seen, weight, places = seen_by(rows, held, settings, member, some)
             if repeated:
                 seen, place = seen.distinct()
                 places = place[places]
@@ -263,66 +254,6 @@ def _estimator(
     if settings.estimator == "network":
         return Network(rows, weight, settings, seed, own, processes)
     return Partition(rows, weight, settings, seed)
-
-
-def _check_rewards(rows: Transitions, settings: Settings) -> None:
-    """Refuse a bound of the reward that a logged reward breaks."""
-    from causal_shaping.bounds.settings import refuse_reward
-
-    name = "reward_max" if settings.side > 0 else "reward_min"
-    for source in rows.sources:
-        own = rows.reward[rows.rows_of(source)]
-        if len(own):
-            refuse_reward(name, settings.reward_bound, source, float(own.max() if settings.side > 0 else own.min()))
-
-
-def _held_out(rows: Transitions, settings: Settings) -> BoolArray:
-    """Return which rows belong to held-out episodes: the same share of each source's."""
-    rng = np.random.default_rng([settings.seed, 1])
-    chosen = np.zeros(rows.episodes, dtype=bool)
-    for source in rows.sources:
-        own = np.unique(rows.episode[rows.rows_of(source)])
-        chosen[rng.choice(own, int(settings.held_out * len(own)), replace=False)] = True
-    return np.asarray(chosen[rows.episode])
-
-
-def _seen(
-    rows: Transitions, held: BoolArray, settings: Settings, member: int, some: LongArray
-) -> tuple[Transitions, FloatArray, LongArray]:
-    """Return the rows that a member sees, their weight, and where the kept observations stand among theirs.
-
-    Some of the held-out episodes come along without weight, for `diagnostics`.
-    """
-    rng = np.random.default_rng([settings.seed, 2, member])
-    out = np.zeros(rows.episodes, dtype=bool)
-    out[rows.episode[held]] = True
-    share = min(1.0 if settings.members == 1 else 0.5, settings.most_rows / len(rows))
-    tested = min(1.0, HELD_OUT_ROWS / max(int(np.count_nonzero(held)), 1))
-    chosen = np.zeros(rows.episodes, dtype=bool)
-    for source in rows.sources:
-        own = np.unique(rows.episode[rows.rows_of(source)])
-        for group, part in ((own[~out[own]], share), (own[out[own]], tested)):
-            chosen[rng.choice(group, math.ceil(part * len(group)), replace=False)] = True
-    taken = np.asarray(chosen[rows.episode])
-    seen, places = rows.take(taken, some)
-    return seen, np.where(held[taken], 0.0, 1.0), places
-
-
-def _kept(rows: Transitions, held: BoolArray, settings: Settings) -> tuple[LongArray, bool]:
-    """Return the observations at which values are kept, each distinct one once, and whether observations repeat."""
-    rng = np.random.default_rng([settings.seed, 3])
-    own = _some(np.flatnonzero(~held), 2 * settings.kept, rng)
-    lasting = rows.next_state[own][~rows.terminated[own]]
-    numbers = _some(np.union1d(rows.state[own], lasting[lasting != UNKNOWN]), 2 * settings.kept, rng)
-    seen = np.ascontiguousarray(rows.observations[numbers]).reshape(len(numbers), -1)
-    _, first = np.unique(seen.view(np.dtype((np.void, seen.dtype.itemsize * seen.shape[1]))), return_index=True)
-    repeated = len(first) < REPEATED * len(numbers)
-    return numbers[_some(np.sort(first), settings.kept, rng)], repeated
-
-
-def _some(numbers: LongArray, most: int, rng: np.random.Generator) -> LongArray:
-    """Return so many of the numbers at most, drawn at random, in their order."""
-    return numbers if len(numbers) <= most else np.sort(rng.choice(numbers, most, replace=False))
 
 
 def _result(
@@ -370,7 +301,7 @@ def _result(
     else:
         surface = NetworkSurface.fit(rows, some, table, settings, seed)
     rng = np.random.default_rng([settings.seed, 5])
-    logged, fresh = (rows.state[_some(np.flatnonzero(which), settings.sample, rng)] for which in (~held, held))
+    logged, fresh = (rows.state[some_of(np.flatnonzero(which), settings.sample, rng)] for which in (~held, held))
     reach = Reach.fit(rows.observations[logged], rows.observations[fresh], seed)
 
     def numbers(name: str) -> FloatArray:
@@ -399,49 +330,3 @@ def _result(
         excess=max(one.worst for one in passes[False]),
         diagnostics=diagnostics_of(scores, tested, settings, reach, best_action, left),
     )
-
-
-class _Folder:
-    """Where an interrupted fit goes on: a file for each pass, replaced after each step."""
-
-    def __init__(
-        self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings, writes: bool
-    ) -> None:
-        self.path, self.writes = None if folder is None else Path(folder), writes
-        if self.path is not None and writes:
-            texts = json.dumps([rows.sources, list(map(str, rows.actions)), rows.columns, rows.shape])
-            arrays = [rows.observations, rows.action, rows.reward, rows.terminated, rows.source, rows.episode]
-            claim_run_folder(
-                self.path,
-                {"settings": settings.as_plain(), "logs": checksum_of(texts, [np.asarray(one) for one in arrays])},
-                "member-*.npz",
-            )
-
-    def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
-        """Return what was kept of a pass, None if it did not begin."""
-        if self.path is None or not (self.path / f"{name}.npz").exists():
-            return None
-        try:
-            return read_arrays(self.path / f"{name}.npz")
-        except READING as error:
-            raise FileError(
-                f"{self.path / name}.npz cannot be read: {error}. Remove it to begin that part anew."
-            ) from error
-
-    def keeper(self, name: str) -> Any:
-        """Return a function that keeps a pass after a step."""
-
-        def keep(kept: dict[str, npt.NDArray[Any]]) -> None:
-            if self.path is not None and self.writes:
-                with replacing(self.path / f"{name}.npz", [".npz"]) as temporary, temporary.open("wb") as file:
-                    np.savez(file, allow_pickle=False, **kept)
-
-        return keep
-
-    def remove(self) -> None:
-        """Remove what was kept, once all is done."""
-        if self.path is not None and self.writes:
-            for file in [*self.path.glob("member-*.npz"), self.path / "settings.json"]:
-                file.unlink(missing_ok=True)
-            if not any(self.path.iterdir()):
-                self.path.rmdir()

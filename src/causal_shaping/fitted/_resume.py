@@ -1,0 +1,63 @@
+"""Where an interrupted fit goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_shaping.data.arrays import checksum_of
+from causal_shaping.data.transitions import Transitions
+from causal_shaping.errors import FileError
+from causal_shaping.fitted.settings import Settings
+from causal_shaping.io.files import READING, claim_run_folder, read_arrays, replacing
+
+
+class Begun:
+    """Where an interrupted fit goes on: a file for each pass, replaced after each step."""
+
+    def __init__(
+        self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings, writes: bool
+    ) -> None:
+        self.path, self.writes = None if folder is None else Path(folder), writes
+        if self.path is not None and writes:
+            texts = json.dumps([rows.sources, list(map(str, rows.actions)), rows.columns, rows.shape])
+            arrays = [rows.observations, rows.action, rows.reward, rows.terminated, rows.source, rows.episode]
+            claim_run_folder(
+                self.path,
+                {"settings": settings.as_plain(), "logs": checksum_of(texts, [np.asarray(one) for one in arrays])},
+                "member-*.npz",
+            )
+
+    def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
+        """Return what was kept of a pass, None if it did not begin."""
+        if self.path is None or not (self.path / f"{name}.npz").exists():
+            return None
+        try:
+            return read_arrays(self.path / f"{name}.npz")
+        except READING as error:
+            raise FileError(
+                f"{self.path / name}.npz cannot be read: {error}. Remove it to begin that part anew."
+            ) from error
+
+    def keeper(self, name: str) -> Any:
+        """Return a function that keeps a pass after a step."""
+
+        def keep(kept: dict[str, npt.NDArray[Any]]) -> None:
+            if self.path is not None and self.writes:
+                with replacing(self.path / f"{name}.npz", [".npz"]) as temporary, temporary.open("wb") as file:
+                    np.savez(file, allow_pickle=False, **kept)
+
+        return keep
+
+    def remove(self) -> None:
+        """Remove what was kept, once all is done."""
+        if self.path is not None and self.writes:
+            for file in [*self.path.glob("member-*.npz"), self.path / "settings.json"]:
+                file.unlink(missing_ok=True)
+            if not any(self.path.iterdir()):
+                self.path.rmdir()
