@@ -49,7 +49,7 @@ EARLY = 6_000 // EVERY
 KEPT_AT = 20_000
 """Observations at which a potential that is not the library's is kept."""
 
-SCALE, WITHOUT = "scale", "no logs"
+SCALE, FIT, WITHOUT = "scale", "fit", "no logs"
 POTENTIALS = ("ceiling", "best guess", "naive fitted Q", "behaviour values")
 FILLED = "logs in the buffer"
 ARMS = (*POTENTIALS, FILLED)
@@ -64,7 +64,12 @@ def parts(seeds: int) -> list[str]:
         for logs, arm in [("none", WITHOUT), *((logs, arm) for logs in CASES[case].sets for arm in ARMS)]
     ]
     scales = [f"{case}; {SCALE}" for case in available()]
-    return scales + [f"{case}; {logs}; {arm}; {seed}" for some in begun for case, logs, arm in runs for seed in some]
+    fits = [f"{case}; {logs}; {FIT}" for case in available() for logs in CASES[case].sets]
+    return [
+        *scales,
+        *fits,
+        *(f"{case}; {logs}; {arm}; {seed}" for some in begun for case, logs, arm in runs for seed in some),
+    ]
 
 
 # Potentials --------------------------------------------------------------------------------------------------------
@@ -105,14 +110,14 @@ def _study(case: str, logs: str) -> Study:
 
 
 @cache
-def fitted_to(case: str, logs: str) -> cs.FittedCeilings:
-    """Return the fit to a set of logs, from its folder if it is there."""
+def fitted_to(case: str, logs: str) -> tuple[cs.FittedCeilings, float]:
+    """Return the fit to a set of logs, from its folder if it is there, and the CPU seconds that it took."""
     folder = WORK / f"{case}, {logs}".replace(", ", "-").replace(" ", "-")
     if not (folder / "fitted.json").exists():
         fitted, seconds = _study(case, logs).fitted
         fitted.save(folder)
         (folder / "seconds").write_text(f"{seconds:.1f}\n")
-    return cs.FittedCeilings.load(folder)
+    return cs.FittedCeilings.load(folder), float((folder / "seconds").read_text())
 
 
 @cache
@@ -120,7 +125,7 @@ def potential_of(case: str, logs: str, arm: str) -> ObservationPotential:
     """Return the potential of an arm."""
     if arm in ("ceiling", "best guess"):
         kind = "ceiling" if arm == "ceiling" else "mean"
-        return fitted_to(case, logs).potential(kind=kind, step_indexed=False)
+        return fitted_to(case, logs)[0].potential(kind=kind, step_indexed=False)
     study = _study(case, logs)
     if arm == "naive fitted Q":
         return kept(study, lambda points: rivals.swept(study, rivals.NAIVE, points))
@@ -134,6 +139,9 @@ def run_part(part: str) -> Figures:
     """Return the unshaped returns of a run: at the start, and after each `EVERY` steps; or what a score is made of."""
     if part.endswith(SCALE):
         return scale(part.split("; ")[0])
+    if part.endswith(FIT):
+        case, logs, _ = part.split("; ")
+        return {"seconds": fitted_to(case, logs)[1]}
     case, logs, arm, seed = part.split("; ")
     return train(case, logs, arm, int(seed))
 
@@ -214,7 +222,7 @@ def curves(done: dict[str, Figures]) -> dict[tuple[str, str, str], FloatArray]:
     """Return the returns of all runs by case, logs and arm: float64 [seeds, evaluations]."""
     found: dict[tuple[str, str, str], list[list[float]]] = {}
     for part, figures in done.items():
-        if not part.endswith(SCALE):
+        if "returns" in figures:
             case, logs, arm, _ = part.split("; ")
             found.setdefault((case, logs, arm), []).append(figures["returns"])
     return {key: np.array(runs) for key, runs in found.items()}
@@ -249,7 +257,24 @@ def tables(done: dict[str, Figures]) -> list[str]:
             cells.append("" if both is None else _interval(both))
             lines.append(f"| {arm} | {logs} | " + " | ".join(cells) + " |")
         lines.append("")
-    return lines
+    return lines + _seconds(done, cases)
+
+
+def _seconds(done: dict[str, Figures], cases: list[str]) -> list[str]:
+    """Return the table of CPU seconds: of a fit, and of a run of each arm."""
+    lines = ["CPU seconds of a fit, and of a run (the mean over seeds and logs).", ""]
+    lines += ["| | " + " | ".join(cases) + " |", "|---|" + "---:|" * len(cases)]
+    for arm in (FIT, WITHOUT, *ARMS):
+        own = [
+            [
+                one["seconds"]
+                for part, one in done.items()
+                if part.split("; ")[0] == case and part.split("; ")[2:3] == [arm]
+            ]
+            for case in cases
+        ]
+        lines.append(f"| {arm} | " + " | ".join(f"{np.mean(one):.0f}" if one else "" for one in own) + " |")
+    return [*lines, ""]
 
 
 def _score(done: dict[str, Figures], case: str, returns: FloatArray) -> FloatArray:
