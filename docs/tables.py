@@ -516,7 +516,7 @@ TABLES = {
         "maze": maze_table,
         "robot": robot_table,
     },
-    "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "growth", "agents")},
+    "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")},
     "theory.md": {
         "corrections": partial(theory_table, "theory-corrections"),
         "bounds": partial(theory_table, "theory-bounds"),
