@@ -2,9 +2,9 @@
 
     python attack/kills.py [--rounds 3] [--seed 0] [--only collect,train]
 
-- *Kills*: kill -9 before and after every rename, and `rounds` times at a random moment. Then each output is as it was, or
-  as an undisturbed run writes it; no process of the command lives on; the same command succeeds, ends in the same bytes
-  as an undisturbed run, and leaves nothing else.
+- *Kills*: kill -9 before and after every rename, and `rounds` times at a random moment. Then each output is as it was,
+  or as an undisturbed run writes it; no process of the command lives on; the same command succeeds, ends in the same
+  bytes as an undisturbed run, and leaves nothing else.
 - *Faults*: a disk that is full after so many bytes, a read-only folder, one that vanishes, two processes on one output,
   a clock in 1970, closed streams, and an environment without HOME, TERM or locale. Then the command succeeds in the
   same bytes, or says why not, without a traceback, and leaves what was there.
@@ -18,8 +18,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import importlib
+import io
 import json
 import os
+import pkgutil
 import random
 import resource
 import shutil
@@ -54,6 +57,10 @@ COMMANDS = {
 OLD = b"what was there before\n"
 UNSURE = ("timings.csv", ".unfinished")
 """Files that differ from run to run, and those of work that is not done: they are only to be gone, or complete."""
+STARTED_ANEW = ("ceilings", "train")
+"""Commands that are also started in other surroundings, which takes seconds each."""
+MESSAGE = 2000
+"""Bytes that a full disk still takes, for the message."""
 PATIENCE = 300
 """Seconds after which a command hangs."""
 
@@ -296,7 +303,7 @@ def faults(case: Case, rng: random.Random) -> None:
     """Let the surroundings of a command fail."""
     out = case.folder / "out"
     largest = max((len(held) for held in case.whole.values()), default=1)
-    for size in (0, rng.randrange(1, largest), largest - 1):
+    for size in {max(size, MESSAGE) for size in (0, rng.randrange(largest), largest - 1)}:
         case.fresh(old=True)
         code = Run(case.command, case.folder, full_after(size)).wait()
         case.check(f"a disk that is full after {size} bytes", code)
@@ -344,9 +351,8 @@ def surroundings(case: Case) -> None:
         given = {name: value for name, value in (os.environ | changes).items() if value is not None}
         line = f"'{sys.executable}' -m causal_shaping {case.command} {streams}"
         with (case.folder / "errors.txt").open("wb") as errors, (case.folder / "output.txt").open("wb") as output:
-            code = subprocess.run(
-                ["sh", "-c", line], cwd=case.folder, env=given, stdout=output, stderr=errors
-            ).returncode
+            told: Any = {"cwd": case.folder, "env": given, "stdout": output, "stderr": errors}
+            code = subprocess.run(["sh", "-c", line], check=False, **told).returncode
         case.check(what, code, (0, 2) if "full" in what else (0,), rerun=False)
         case.found.check(contents(case.folder / "out") == case.whole, f"{case.name}: {what}: other files")
         case.found.tried["other surroundings"] += 1
@@ -355,8 +361,6 @@ def surroundings(case: Case) -> None:
 @contextlib.contextmanager
 def workshop() -> Iterator[Path]:
     """Give a folder with what the commands read."""
-    import causal_shaping as cs
-
     with tempfile.TemporaryDirectory(prefix="attack_") as name:
         folder = Path(name)
         made = [
@@ -370,28 +374,35 @@ def workshop() -> Iterator[Path]:
         for command in made:
             if Run(command, folder).wait() != 0:
                 raise SystemExit((folder / "errors.txt").read_text())
-        assert cs.__file__
         yield folder
 
 
-def attack(
-    seed: int = 0, rounds: int = 3, only: Sequence[str] = (), fresh_starts: Sequence[str] = ("ceilings",)
-) -> Found:
+def _import_everything() -> None:
+    """Import what commands would import, and parse a command line, so that forks begin with their work."""
+    import matplotlib.figure
+    import pandas as pd  # noqa: F401
+
+    import causal_shaping
+    from causal_shaping.cli import app
+
+    for module in pkgutil.walk_packages(causal_shaping.__path__, "causal_shaping."):
+        if not module.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module.name)
+    with contextlib.redirect_stdout(io.StringIO()):
+        app(["worlds", "--help"], standalone_mode=False)
+    matplotlib.figure.Figure().add_subplot()
+
+
+def attack(seed: int = 0, rounds: int = 3, only: Sequence[str] = ()) -> Found:
     """Kill and disturb commands; return what was tried, and the defects.
 
     Args:
         seed: of the random moments.
         rounds: random moments for each command.
         only: the commands; all if there are none.
-        fresh_starts: those that are started in other surroundings, too.
     """
-    import causal_shaping.bounds
-    import causal_shaping.cli
-    import causal_shaping.diagnose
-    import causal_shaping.learners
-    import causal_shaping.logs
-    import causal_shaping.plot.by_state  # noqa: F401
-
+    _import_everything()
     found, rng = Found(), random.Random(seed)
     print(f"kills: seed {seed}, {rounds} rounds", flush=True)
     with workshop() as folder:
@@ -400,7 +411,7 @@ def attack(
             case = Case(name, folder, found)
             kills(case, rounds, rng)
             faults(case, rng)
-            if name in fresh_starts:
+            if name in STARTED_ANEW:
                 surroundings(case)
             tried, seconds = sum(found.tried.values()) - before, time.monotonic() - begun
             print(f"{name}: {tried} tried in {seconds:.0f} s, {len(found.defects)} defects so far", flush=True)

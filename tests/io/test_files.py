@@ -291,7 +291,7 @@ def test_an_output_that_is_an_input_is_refused_however_it_is_spelled(tmp_path, m
 
 def test_two_outputs_with_one_name_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileError, match="x.csv is to be written, but is written already as x.csv"):
+    with pytest.raises(FileError, match=r"x\.csv is to be written, but is written already as x\.csv"):
         check_outputs([Path("x.csv"), tmp_path / "x.csv"], [])
     check_outputs([Path("x.csv"), Path("y.csv")], [])
 
