@@ -27,7 +27,11 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from causal_shaping._registration import register_environments
+from causal_shaping._leave import interrupt_quietly
+
+interrupt_quietly()  # what follows takes most of the start
+
+from causal_shaping._registration import register_environments  # noqa: E402
 
 _HOMES = {
     name.name: line.module

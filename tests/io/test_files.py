@@ -1,14 +1,41 @@
 """Files are replaced completely or not at all."""
 
+import csv
+import gc
 import gzip
+import json
 import os
 import stat
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from causal_shaping.errors import FileError
-from causal_shaping.io.files import claim_run_folder, replacing, write_table, write_text
+from causal_shaping.io.files import (
+    Scratch,
+    check_folder,
+    check_outputs,
+    check_target,
+    claim_run_folder,
+    replacing,
+    replacing_together,
+    write_table,
+    write_text,
+)
+
+
+@contextmanager
+def begun(code, *arguments):
+    """Start a program and give what it prints first; afterwards it is killed."""
+    with subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True) as process:
+        yield process.stdout.readline().strip()
+        process.kill()
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -108,9 +135,205 @@ def test_a_table_is_written_for_other_programs(tmp_path):
 
 def test_a_folder_of_runs_holds_one_kind_of_settings(tmp_path):
     folder = tmp_path / "runs"
-    claim_run_folder(folder, {"steps": 10}, "*.parquet")
-    claim_run_folder(folder, {"steps": 20}, "*.parquet")  # nothing is done yet
+    for steps in (10, 20):  # nothing is done yet
+        with claim_run_folder(folder, {"steps": steps}, "*.parquet"):
+            assert json.loads((folder / "settings.json").read_text()) == {"steps": steps}
     (folder / "seed-0.parquet").touch()
-    claim_run_folder(folder, {"steps": 20}, "*.parquet")
-    with pytest.raises(FileError, match="runs with another steps"):
-        claim_run_folder(folder, {"steps": 10}, "*.parquet")
+    with claim_run_folder(folder, {"steps": 20}, "*.parquet"):
+        pass
+    with (
+        pytest.raises(FileError, match="runs with another steps"),
+        claim_run_folder(folder, {"steps": 10}, "*.parquet"),
+    ):
+        pass
+    assert sorted(item.name for item in folder.iterdir()) == ["seed-0.parquet", "settings.json"]
+
+
+def test_one_process_works_in_a_folder_at_a_time_and_one_that_is_killed_stops_nobody(tmp_path):
+    settings = {"steps": 10}
+    code = (
+        "import sys, time; from pathlib import Path; from causal_shaping.io.files import claim_run_folder\n"
+        f"with claim_run_folder(Path({str(tmp_path)!r}), {settings}, '*.parquet'):\n"
+        "    print('held', flush=True); time.sleep(60)"
+    )
+    with begun(code) as said:
+        assert said == "held"
+        with pytest.raises(FileError, match="Another process works"), claim_run_folder(tmp_path, settings, "*.parquet"):
+            pass
+    with claim_run_folder(tmp_path, settings, "*.parquet"):
+        assert (tmp_path / ".lock").exists()
+    assert [item.name for item in tmp_path.iterdir()] == ["settings.json"]
+
+
+def race(folder, start, number, said):
+    """Claim a folder as soon as all may, and put a file there."""
+    start.wait()
+    try:
+        with claim_run_folder(folder, {"steps": number}, "seed-*"):
+            (folder / f"seed-{number}").touch()
+        said.put((number, "won"))
+    except FileError as error:
+        said.put((number, str(error)))
+
+
+def test_twelve_processes_that_race_for_a_new_folder_leave_the_runs_of_one(tmp_path):
+    folder, context = tmp_path / "runs", get_context("fork")
+    start, said = context.Barrier(12), context.SimpleQueue()
+    racing = [context.Process(target=race, args=(folder, start, number, said)) for number in range(12)]
+    for process in racing:
+        process.start()
+    heard = dict(said.get() for _ in racing)
+    for process in racing:
+        process.join()
+    said.close()
+    won = [number for number, words in heard.items() if words == "won"]
+    assert len(won) == 1
+    assert [item.name for item in folder.glob("seed-*")] == [f"seed-{won[0]}"]
+    assert json.loads((folder / "settings.json").read_text()) == {"steps": won[0]}
+    for number, words in heard.items():
+        assert number in won or "Another process works in" in words or "runs with another steps" in words
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    path = tmp_path / "a.txt"
+    code = (
+        "import time; from causal_shaping.io.files import replacing\n"
+        f"with replacing({str(path)!r}, ['.txt']) as temporary:\n"
+        "    temporary.write_text('half'); print(temporary.name, flush=True); time.sleep(60)"
+    )
+    with begun(code) as name:
+        write_text(tmp_path / "b.txt", "b", [".txt"])
+        assert {item.name for item in tmp_path.iterdir()} == {name, "b.txt"}
+    write_text(tmp_path / "b.txt", "b", [".txt"])
+    assert {item.name for item in tmp_path.iterdir()} == {"b.txt"}
+
+
+def test_a_scratch_folder_of_a_killed_process_is_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = (
+        "import tempfile, time; from causal_shaping.io.files import Scratch\n"
+        f"tempfile.tempdir = {str(tmp_path)!r}; scratch = Scratch(); (scratch.path / 'x').touch()\n"
+        "print('made', flush=True); time.sleep(60)"
+    )
+    with begun(code) as said:
+        assert said == "made"
+        scratch = Scratch()
+        assert len(list(tmp_path.iterdir())) == 2
+    other = Scratch()
+    assert set(tmp_path.iterdir()) == {scratch.path, other.path}
+    del scratch, other
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_written_together_take_their_places_together_or_not_at_all(tmp_path):
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    first.write_text("old")
+    with replacing_together():
+        write_text(first, "new", [".txt"])
+        write_text(second, "new", [".txt"])
+        assert first.read_text() == "old"
+        assert not second.exists()
+    assert first.read_text() == second.read_text() == "new"
+
+    def fail():
+        with replacing_together():
+            write_text(first, "newer", [".txt"])
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    assert first.read_text() == "new"
+    assert {item.name for item in tmp_path.iterdir()} == {"a.txt", "b.txt"}
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path):
+    (tmp_path / "far").mkdir()
+    real, link = tmp_path / "far" / "real.html", tmp_path / "a.html"
+    link.symlink_to(real)
+    for text in ("first", "second"):
+        write_text(link, text, [".html"])
+        assert link.is_symlink()
+        assert real.read_text() == text
+    (tmp_path / "round.html").symlink_to("round.html")
+    with pytest.raises(FileError, match="a circle of links"):
+        write_text(tmp_path / "round.html", "x", [".html"])
+
+
+def test_what_is_no_ordinary_file_or_protected_is_refused(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "a.csv")
+    (tmp_path / "b.csv").symlink_to("/dev/null")
+    for name in ("a.csv", "b.csv"):
+        with pytest.raises(FileError, match="no ordinary file"):
+            check_target(tmp_path / name, [".csv"])
+    (tmp_path / "c.csv").touch(0o400)
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: not (Path(path).stat().st_mode & 0o200 == 0 and mode == os.W_OK)
+    )
+    with pytest.raises(FileError, match="write-protected"):
+        check_target(tmp_path / "c.csv", [".csv"])
+
+
+@pytest.mark.parametrize(
+    "spelled", ["in.csv", "./in.csv", "../{folder}/in.csv", "link.csv", "hard.csv", "folder/in.csv"]
+)
+def test_an_output_that_is_an_input_is_refused_however_it_is_spelled(tmp_path, monkeypatch, spelled):
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("x")
+    Path("link.csv").symlink_to("in.csv")
+    os.link("in.csv", "hard.csv")
+    Path("folder").symlink_to(".")
+    path = Path(spelled.format(folder=tmp_path.name))
+    with pytest.raises(FileError, match="is to be written, but is read, too"):
+        check_outputs([path], [Path("in.csv")])
+    check_outputs([Path("other.csv")], [Path("in.csv")])
+
+
+def test_two_outputs_with_one_name_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match=r"x\.csv is to be written, but is written already as x\.csv"):
+        check_outputs([Path("x.csv"), tmp_path / "x.csv"], [])
+    check_outputs([Path("x.csv"), Path("y.csv")], [])
+
+
+def test_a_folder_that_cannot_be_written_to_is_noticed_at_once():
+    with pytest.raises(FileError, match=r"x.csv cannot be written: /proc/\d+: .* Give another folder"):
+        check_outputs([Path("/proc/self/x.csv")], [])
+    with pytest.raises(FileError, match="cannot be written"):
+        check_folder("/proc/self/new/folder")
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
+    """The limit of a file's size stands for the end of the disk."""
+    path = tmp_path / "a.parquet"
+    write_table(path, {"n": [1]})
+    before = path.read_bytes()
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+        "from causal_shaping.errors import FileError; from causal_shaping.io.files import write_table\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: write_table(path, {'n': list(range(100_000))})\n"
+        "    except FileError as error: print(error)"
+    )
+    given = [str(path), str(tmp_path / "b.csv"), str(tmp_path / "c.csv.gz")]
+    ran = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
+    assert [line.partition(" cannot be written: ")[0] for line in ran.stdout.splitlines()] == given
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_text_that_a_spreadsheet_would_compute_is_escaped_unless_it_is_to_be_exact(tmp_path):
+    table = {"=h": ["=1+1", "@x", "-1", "+1.5e3", "-a", "\ttab", "plain", "it's", None], "n": [-1.0] * 9}
+    for name in ("a.csv", "a.parquet"):
+        write_table(tmp_path / name, table)
+    with (tmp_path / "a.csv").open(newline="") as file:
+        heads, *rows = csv.reader(file)
+    assert heads == ["'=h", "n"]
+    assert [row[0] for row in rows] == ["'=1+1", "'@x", "-1", "+1.5e3", "'-a", "'\ttab", "plain", "it's", ""]
+    assert {float(row[1]) for row in rows} == {-1.0}
+    assert pq.read_table(tmp_path / "a.parquet").to_pydict() == table
+    write_table(tmp_path / "a.csv", table, exact=True)
+    with (tmp_path / "a.csv").open(newline="") as file:
+        heads, *rows = csv.reader(file)
+    assert [heads[0], *(row[0] or None for row in rows)] == ["=h", *table["=h"]]

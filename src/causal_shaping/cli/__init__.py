@@ -5,14 +5,16 @@ A command imports what it needs when it is called, so that `--version` and `--he
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from causal_shaping._leave import leave_quietly
+from causal_shaping._leave import INTERRUPTED, leave_quietly
 from causal_shaping.cli import (
     ceilings,
     collect,
@@ -124,13 +126,24 @@ def command() -> None:
         raise
 
 
+def _stand_in() -> None:
+    """Stand in for streams that the caller closed: the next file that is opened would get their numbers."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open("r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stream)
+
+
 def main() -> None:
-    """Run the command line; what the package refuses ends with its message and exit code 2."""
+    """Run the command line; what the package refuses ends with its message and exit code 2, Ctrl-C with 130."""
+    _stand_in()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to stop
     try:
         sys.exit(app(prog_name="causal-shaping", standalone_mode=False) or 0)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(INTERRUPTED)
     except UsageError as error:
         where = error.ctx.command_path if error.ctx else "causal-shaping"
         complain("error", f"{error.format_message()} See {where} --help.")

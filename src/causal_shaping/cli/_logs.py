@@ -34,6 +34,15 @@ class LogArguments:
     admissible_file: Path | None = None
     complete: bool = False
 
+    @property
+    def files(self) -> list[Path]:
+        """All that may be read, however an argument is understood."""
+        found = [] if self.admissible_file is None else [self.admissible_file]
+        for text in self.names:
+            for whole in (text, text.rpartition("=")[2]):
+                found += [Path(part) for part in (whole, *whole.split(","))]
+        return found
+
     def admissible(self, tables: list[LogTable]) -> AdmissibleActions | None:
         """Return which actions exist in which state, None if all do."""
         if self.admissible_file is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -88,18 +89,45 @@ SUPPORTS = ("observed", "observed-action", "any")
 
 
 def check_files(
-    table: Path | None = None, png: Path | None = None, html: Path | None = None, *, endings: tuple[str, ...] = TABLES
+    table: Path | None = None,
+    png: Path | None = None,
+    html: Path | None = None,
+    *,
+    endings: Sequence[str] = TABLES,
+    counts: Path | None = None,
+    more: Sequence[Path] = (),
+    folder: Path | None = None,
+    inputs: Sequence[str | Path | None] = (),
 ) -> None:
-    """Refuse files that cannot be written, before anything is computed."""
-    from causal_shaping.io.files import check_target
+    """Refuse what cannot be written, before anything is computed.
+
+    Args:
+        table: a file with one of the endings.
+        png: a figure.
+        html: a page.
+        endings: those of the table.
+        counts: a file of counts.
+        more: other files that are written.
+        folder: a folder that is written to.
+        inputs: what is read, which may be no files.
+    """
+    from causal_shaping.io.files import PARQUET, check_folder, check_outputs, check_target
     from causal_shaping.plot import check_page, check_picture
 
     if table is not None:
         check_target(table, endings)
+    if counts is not None:
+        check_target(counts, PARQUET)
     if png is not None:
         check_picture(png)
     if html is not None:
         check_page(html)
+    if folder is not None:
+        check_folder(folder)
+    check_outputs(
+        [path for path in (table, counts, png, html, *more) if path is not None],
+        [Path(path) for path in inputs if path is not None],
+    )
 
 
 def read_gammas(text: str, option: str = "--confounding") -> float | dict[str, float]:

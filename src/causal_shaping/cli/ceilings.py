@@ -63,13 +63,12 @@ def ceilings(
     from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
     from causal_shaping.bounds.ceilings import refuse_crossing
     from causal_shaping.diagnose import confounding_of, inspect as inspect_logs
-    from causal_shaping.io.files import write_table
+    from causal_shaping.io.files import replacing_together, write_table
     from causal_shaping.logs.summary import summarise
     from causal_shaping.plot import save_picture
 
     check_choice("--support", support, shared.SUPPORTS)
-    check_files(output, png, html)
-    check_files(counts_file, endings=(".parquet",))
+    check_files(output, png, html, counts=counts_file, inputs=logs.files)
     for name, given in (("--smallest-cell", smallest_cell), ("--hidden", hidden)):
         if given is not None and html is None:
             raise ArgumentError(f"{name} is for a page: give --html page.html, too.")
@@ -85,27 +84,28 @@ def ceilings(
             floors = None if reward_min is None or html is None else value_floors(counts, horizon, reward_min, **bound)
             if floors is not None and method == "joint":
                 refuse_crossing(found, floors)
-        if output is not None and output.suffix.lower() == ".csv":
-            write_table(output, found.to_pandas())
-        elif output is not None:
-            found.save(output)
-        if counts_file is not None:
-            counts.save(counts_file)
-        if png is not None:
-            from causal_shaping.plot.by_state import world_of
+        with replacing_together():
+            if output is not None and output.suffix.lower() == ".csv":
+                write_table(output, found.to_pandas())
+            elif output is not None:
+                found.save(output)
+            if counts_file is not None:
+                counts.save(counts_file)
+            if png is not None:
+                from causal_shaping.plot.by_state import world_of
 
-            save_picture(found, png, world=world_of(found.space, [table.metadata for table in tables]))
-        if html is not None:
-            analysis = None
-            if reward_min is not None and confidence is not None and not stationary:
-                known = {"fixed": gammas if isinstance(gammas, dict) else {}, "value_max": value_max, **options}
-                analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
-            guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
-            declared: Any = {"admissible": logs.admissible(tables), "complete": logs.complete}
-            inspection = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress, **declared)
-            progress(1, 1, f"Writing {html}")
-            parts: Any = {"floors": floors, "sensitivity": analysis, "hidden": guide, "inspection": inspection}
-            found.save_html(html, **parts, smallest_cell=smallest_cell)
+                save_picture(found, png, world=world_of(found.space, [table.metadata for table in tables]))
+            if html is not None:
+                analysis = None
+                if reward_min is not None and confidence is not None and not stationary:
+                    known = {"fixed": gammas if isinstance(gammas, dict) else {}, "value_max": value_max, **options}
+                    analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
+                guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
+                declared: Any = {"admissible": logs.admissible(tables), "complete": logs.complete}
+                inspection = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress, **declared)
+                progress(1, 1, f"Writing {html}")
+                parts: Any = {"floors": floors, "sensitivity": analysis, "hidden": guide, "inspection": inspection}
+                found.save_html(html, **parts, smallest_cell=smallest_cell)
     if as_json:
         print(found.to_json())
         return

@@ -32,7 +32,7 @@ def collect(
     from causal_shaping.data.logs import Logs
     from causal_shaping.io.files import TABLES as LOG_FILES, write_table
 
-    check_files(output, endings=LOG_FILES)
+    check_files(output, endings=LOG_FILES, inputs=[world])
     loaded.demonstrator(demonstrator)
     with progress_bar() as progress:
         progress(0, 2, f"Watching {demonstrator} in {loaded.name}")
@@ -41,6 +41,6 @@ def collect(
         if isinstance(logs, Logs):
             logs.save(output)
         else:
-            write_table(output, logs)
+            write_table(output, logs, exact=True)
     episodes = logs.episodes if isinstance(logs, Logs) else len(logs["episode"].unique())
     say(f"{len(logs):,} steps in {episodes:,} episodes of {demonstrator} written to {output}.")

@@ -47,9 +47,10 @@ def episode_ceilings(
     --reward-max 1 --reward-min 0 --value-max 1 --confidence 0.95
     """
     from causal_shaping.bounds import episode_ceilings
+    from causal_shaping.io.files import replacing_together
     from causal_shaping.plot import save_picture
 
-    check_files(output, png)
+    check_files(output, png, inputs=logs.files)
     cuts = _read_cuts(reward_bins)
     with progress_bar() as progress:
         tables = logs.open(progress)
@@ -71,10 +72,11 @@ def episode_ceilings(
             )
         if admissible is not None:
             admissible.check(found.space)
-        if output is not None:
-            found.save(output)
-        if png is not None:
-            save_picture(found, png)
+        with replacing_together():
+            if output is not None:
+                found.save(output)
+            if png is not None:
+                save_picture(found, png)
     if as_json:
         print(found.to_json())
         return

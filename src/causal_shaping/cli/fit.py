@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -92,8 +91,10 @@ def fit(
         check_choice("--estimator", estimator, ESTIMATORS)
     if floors != (reward_min is not None) or floors == (reward_max is not None):
         raise ArgumentError("Give --reward-max for ceilings, or --floors --reward-min for floors.")
+    check_files(png=png, folder=output, inputs=logs.files)
     _check_folder(output)
-    check_files(png=png)
+    if png is not None and png.resolve().is_relative_to(output.resolve()):
+        raise ArgumentError(f"{png} lies in {output}, which is for the fit alone. Draw it into another folder.")
     numbers = {"numbers": True, "shape": _read_shape(shape), "mask": mask}
     bound: Any = {"reward_min": reward_min} if floors else {"reward_max": reward_max}
     bound |= {"horizon": horizon, "discount": discount, "support": support, "expectile": expectile}
@@ -113,7 +114,6 @@ def fit(
                 progress=progress,
                 **bound,
             )
-        shutil.rmtree(output / UNFINISHED, ignore_errors=True)  # what a kill left half written
         if png is not None:
             save_picture(found, png)
     if as_json:
@@ -129,12 +129,11 @@ def fit(
 def _check_folder(folder: Path) -> None:
     """Refuse a folder that holds anything but a fit, finished or not."""
     from causal_shaping.fitted.results import ARRAYS, DESCRIPTION, NETWORK
+    from causal_shaping.io.files import TEMPORARY
 
-    if folder.exists() and not folder.is_dir():
-        raise FileError(f"{folder} is a file. Give the name of a folder.")
-    own = (DESCRIPTION, ARRAYS, NETWORK)
+    own = (DESCRIPTION, ARRAYS, NETWORK, UNFINISHED)
     for held in sorted(folder.iterdir()) if folder.exists() else ():
-        if held.name != UNFINISHED and not held.name.endswith(own):
+        if held.name not in own and not held.name.startswith(TEMPORARY):
             raise FileError(f"{folder} holds {held.name}, which is no part of a fit. Give a new or an empty folder.")
 
 

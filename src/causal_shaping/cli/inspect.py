@@ -36,10 +36,10 @@ def inspect(
     Example: causal-shaping inspect good.parquet bad.parquet trial=random.csv --html page.html
     """
     from causal_shaping.diagnose import inspect as inspect_logs
-    from causal_shaping.io.files import write_table
+    from causal_shaping.io.files import replacing_together, write_table
     from causal_shaping.plot import save_picture
 
-    check_files(output, png, html)
+    check_files(output, png, html, inputs=logs.files)
     check_probability("--level", level, "0.05")
     if continuous:
         refused = {"--png": png, "--html": html, "--smallest-cell": smallest_cell, "--bins": logs.bins or None}
@@ -55,13 +55,14 @@ def inspect(
         found = inspect_logs(tables, complete=logs.complete, progress=progress, **options)
         if admissible is not None:
             admissible.check(found.counts.space)
-        if output is not None:
-            write_table(output, found.to_pandas())
-        if png is not None:
-            save_picture(found, png)
-        if html is not None:
-            progress(1, 1, f"Writing {html}")
-            found.save_html(html)
+        with replacing_together():
+            if output is not None:
+                write_table(output, found.to_pandas())
+            if png is not None:
+                save_picture(found, png)
+            if html is not None:
+                progress(1, 1, f"Writing {html}")
+                found.save_html(html)
     if as_json:
         print(found.to_json())
         return

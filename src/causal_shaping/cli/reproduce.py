@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from causal_shaping._extras import needs_extra
-from causal_shaping.cli._options import flag, option
+from causal_shaping.cli._options import check_files, flag, option
 from causal_shaping.cli._terminal import progress_bar, say
 from causal_shaping.errors import ArgumentError
 
@@ -44,6 +44,7 @@ def reproduce(
         from causal_shaping.paper.study.plan import QUICK, SEEDS, Plan, parse_only
         from causal_shaping.paper.study.report import reproduce as reproduce_study
 
+    check_files(folder=output)
     chosen = parse_only([*(only or []), *(more or [])])
     if more and not only:
         raise ArgumentError(f"What is {more[0]!r}? Write --only {' '.join(more)}.")

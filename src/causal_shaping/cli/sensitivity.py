@@ -50,10 +50,11 @@ def sensitivity(
     from causal_shaping.bounds import sensitivity as sensitivity_of
     from causal_shaping.data.result import json_text
     from causal_shaping.diagnose import confounding_of
+    from causal_shaping.io.files import replacing_together
     from causal_shaping.plot import save_picture
 
     check_choice("--support", support, SUPPORTS)
-    check_files(output, png)
+    check_files(output, png, inputs=logs.files)
     gammas = [read_gamma(part) for part in confounding.split(",")]
     known = read_gammas(fixed, "--fixed") if fixed is not None and "=" in fixed else {}
     if fixed is not None and not known:
@@ -64,10 +65,11 @@ def sensitivity(
         counts, tables = logs.with_hidden(hidden).count(progress, step_indexed)
         guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
         found = sensitivity_of(counts, horizon, reward_max, reward_min, progress=progress, **options)
-        if output is not None:
-            found.save(output)
-        if png is not None:
-            save_picture(found, png)
+        with replacing_together():
+            if output is not None:
+                found.save(output)
+            if png is not None:
+                save_picture(found, png)
     if as_json:
         extra = {} if guide is None else {"hidden": guide.as_plain()}
         print(json_text(extra | json.loads(found.to_json())))

@@ -35,10 +35,10 @@ def theory(
 
     Example: causal-shaping theory lavacross-easy --potential phi.parquet
     """
-    from causal_shaping.io.files import write_table
+    from causal_shaping.io.files import replacing_together, write_table
     from causal_shaping.shaping.potentials import load_ceilings_or_potential
 
-    check_files(output, png)
+    check_files(output, png, inputs=[world, potential])
     with needs_extra("The paper's theory and its figures", "paper"):
         from causal_shaping.paper.theory import examine, usual_potentials
         from causal_shaping.paper.theory.picture import draw_bounds
@@ -56,10 +56,11 @@ def theory(
             seeds=seeds,
             progress=lambda done, total, what: progress(done, total, f"Examining {world}: {what}"),
         )
-        if output is not None:
-            write_table(output, found.to_pandas())
-        if png is not None:
-            save_picture(draw_bounds(loaded, given), png)
+        with replacing_together():
+            if output is not None:
+                write_table(output, found.to_pandas())
+            if png is not None:
+                save_picture(draw_bounds(loaded, given), png)
     if as_json:
         print(found.to_json())
         return

@@ -104,11 +104,13 @@ def train(
     Example: causal-shaping train lavacross-easy --counts counts.parquet -o runs/
     """
     from causal_shaping.data.potential import Potential
+    from causal_shaping.io.files import replacing_together
     from causal_shaping.learners import train_seeds
     from causal_shaping.learners.rules import recommended_learner
     from causal_shaping.shaping.potentials import load_ceilings_or_potential
 
-    check_files(png=png)
+    read = [world, counts, potential, admissible]
+    check_files(png=png, more=[output / SEEDS_TABLE], folder=output, inputs=read)
     check_integer("--seeds", seeds, least=1)
     told = {"confounding": confounding, "support": support, "discount": discount}
     _refuse_mixtures(counts, potential, admissible, told)
@@ -140,9 +142,10 @@ def train(
                 found[name] = train_seeds(
                     loaded, known, learner=rule, folder=folder, reward_max=most, progress=progress, **options
                 )
-    _write_seeds(found, output / SEEDS_TABLE)
-    if png is not None:
-        _draw(found, png)
+    with replacing_together():
+        _write_seeds(found, output / SEEDS_TABLE)
+        if png is not None:
+            _draw(found, png)
     if as_json:
         print(json.dumps(_facts(found), indent=2))
         return

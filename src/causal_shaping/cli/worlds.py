@@ -37,7 +37,9 @@ def worlds(
     """
     if world is None and (png, wind, horizon, coins) != (None, None, None, STANDING):
         raise ArgumentError("These options need a world: causal-shaping worlds lavacross-hard --png hard.png")
-    check_files(output, png)
+    from causal_shaping.io.files import replacing_together, write_table
+
+    check_files(output, png, inputs=[world])
     if world is None:
         from causal_shaping.worlds import list_worlds
 
@@ -53,18 +55,17 @@ def worlds(
             state_parts(loaded.space, s) | {name: state[name] for name in ("terminal", "value", "action")}
             for s, state in enumerate(facts["states"])
         ]
-    if output is not None:
-        import pyarrow as pa
+    with replacing_together():
+        if output is not None:
+            import pyarrow as pa
 
-        from causal_shaping.io.files import write_table
+            plain = [row | {"demonstrators": ", ".join(row["demonstrators"])} if world is None else row for row in rows]
+            write_table(output, pa.Table.from_pylist(plain))
+        if png is not None:
+            from causal_shaping.plot import save_picture
+            from causal_shaping.plot.worlds import draw_world
 
-        plain = [row | {"demonstrators": ", ".join(row["demonstrators"])} if world is None else row for row in rows]
-        write_table(output, pa.Table.from_pylist(plain))
-    if png is not None:
-        from causal_shaping.plot import save_picture
-        from causal_shaping.plot.worlds import draw_world
-
-        save_picture(draw_world(loaded, values=best.values, policy=best.greedy()), png)
+            save_picture(draw_world(loaded, values=best.values, policy=best.greedy()), png)
     if as_json:
         print(json.dumps(facts, indent=2))
         return

@@ -51,11 +51,11 @@ def worth(
     Example: causal-shaping worth good.parquet random.parquet --horizon 20 --reward-max -0.1 --steps 20000 --trial 10
     """
     from causal_shaping.beliefs import posterior
-    from causal_shaping.io.files import write_table
+    from causal_shaping.io.files import replacing_together, write_table
     from causal_shaping.plot import save_picture
 
     check_choice("--support", support, SUPPORTS)
-    check_files(output, png)
+    check_files(output, png, folder=folder, inputs=logs.files)
     for name, number, least in (("--steps", steps, 1), ("--seeds", seeds, 1), ("--trial", trial, 0)):
         check_integer(name, number, least=least)
     options: Any = {"support": support, "confounding": read_gammas(confounding), "confidence": confidence}
@@ -65,12 +65,13 @@ def worth(
             belief = posterior(counts, horizon, reward_max, discount=discount, rarest=rarest, **options)
         start = None if step_indexed else _starts(tables)
         found = belief.worth(steps=steps, seeds=seeds, start=start, trial=trial, folder=folder, progress=progress)
-        if output is not None and output.suffix.lower() == ".parquet":
-            found.save(output)
-        elif output is not None:
-            write_table(output, found.to_pandas())
-        if png is not None:
-            save_picture(found, png)
+        with replacing_together():
+            if output is not None and output.suffix.lower() == ".parquet":
+                found.save(output)
+            elif output is not None:
+                write_table(output, found.to_pandas())
+            if png is not None:
+                save_picture(found, png)
     if as_json:
         print(found.to_json())
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,31 @@ from causal_shaping.io.files import READING, claim_run_folder, read_arrays, repl
 
 
 class Begun:
-    """Where an interrupted fit goes on: a file for each pass, replaced after each step."""
+    """Where an interrupted fit goes on: a file for each pass, replaced after each step. Held while it is entered."""
 
     def __init__(
         self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings, writes: bool
     ) -> None:
-        self.path, self.writes = None if folder is None else Path(folder), writes
+        self.path, self.writes, self.done = None if folder is None else Path(folder), writes, False
+        self.claim: AbstractContextManager[None] = nullcontext()
         if self.path is not None and writes:
             texts = json.dumps([rows.sources, list(map(str, rows.actions)), rows.columns, rows.shape])
             arrays = [rows.observations, rows.action, rows.reward, rows.terminated, rows.source, rows.episode]
-            claim_run_folder(
+            self.claim = claim_run_folder(
                 self.path,
                 {"settings": settings.as_plain(), "logs": checksum_of(texts, [np.asarray(one) for one in arrays])},
                 "member-*.npz",
             )
+
+    def __enter__(self) -> Begun:
+        self.claim.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.claim.__exit__(*error)
+        if self.done and self.path is not None:
+            with suppress(OSError):  # somebody else works there by now
+                self.path.rmdir()
 
     def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
         """Return what was kept of a pass, None if it did not begin."""
@@ -59,5 +71,4 @@ class Begun:
         if self.path is not None and self.writes:
             for file in [*self.path.glob("member-*.npz"), self.path / "settings.json"]:
                 file.unlink(missing_ok=True)
-            if not any(self.path.iterdir()):
-                self.path.rmdir()
+            self.done = True

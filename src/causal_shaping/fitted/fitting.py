@@ -208,43 +208,43 @@ def _fit_passes(
     some, repeated = kept_at(rows, held, settings)
     if listed and repeated and LEAF * len(some) <= len(rows):
         settings = replace(settings, leaf=1, trees=1)  # trees would all be alike
-    kept = Begun(given["folder"], rows, settings, processes.rank == 0)
-    passes: dict[bool, list[Swept]] = {False: [], True: []}
-    # Best guesses take one member: they are means, and no bounds.
-    plan = [(member, guess) for member in range(settings.members) for guess in (False, True)[: 1 + (member == 0)]]
-    plan = plan if settings.side > 0 else [(member, guess) for member, guess in plan if not guess]
-    for number, (member, guess) in enumerate(plan):
-        name = f"member-{member}-{'guess' if guess else 'ceiling'}"
-        if not guess:
-            seen, weight, places = seen_by(rows, held, settings, member, some)
-            if repeated:
-                seen, place = seen.distinct()
-                places = place[places]
-            model = _estimator(seen, weight, settings, member, own, processes)
-        what = f"Fitting {'best guesses' if guess else kind.WHAT}, {member + 1} of {settings.members}"
-        part = part_of(progress, 0.05 + 0.9 * number / len(plan), 0.05 + 0.9 * (number + 1) / len(plan))
-        found = sweep(
-            model,
-            seen,
-            settings,
-            places,
-            guess,
-            begun=kept.load(name),
-            keep=kept.keeper(name),
-            progress=part,
-            what=what,
-        )
-        passes[guess].append(found)
-        if number == 0:
-            rule = rule_of(settings, rows.sources, len(found.values) if settings.horizon else math.inf)
-            tested, scores = seen, score(model, seen, weight == 0, found.targets, settings, rule)
-    progress(0.95, 1.0, "Keeping the values")
-    result = _result(kind, rows, settings, some, repeated, held, passes, tested, scores)
-    if given["save"] is not None and processes.rank == 0:
-        result.save(given["save"])
-    progress(1.0, 1.0, "Done")
-    kept.remove()
-    return result
+    with Begun(given["folder"], rows, settings, processes.rank == 0) as kept:
+        passes: dict[bool, list[Swept]] = {False: [], True: []}
+        # Best guesses take one member: they are means, and no bounds.
+        plan = [(member, guess) for member in range(settings.members) for guess in (False, True)[: 1 + (member == 0)]]
+        plan = plan if settings.side > 0 else [(member, guess) for member, guess in plan if not guess]
+        for number, (member, guess) in enumerate(plan):
+            name = f"member-{member}-{'guess' if guess else 'ceiling'}"
+            if not guess:
+                seen, weight, places = seen_by(rows, held, settings, member, some)
+                if repeated:
+                    seen, place = seen.distinct()
+                    places = place[places]
+                model = _estimator(seen, weight, settings, member, own, processes)
+            what = f"Fitting {'best guesses' if guess else kind.WHAT}, {member + 1} of {settings.members}"
+            part = part_of(progress, 0.05 + 0.9 * number / len(plan), 0.05 + 0.9 * (number + 1) / len(plan))
+            found = sweep(
+                model,
+                seen,
+                settings,
+                places,
+                guess,
+                begun=kept.load(name),
+                keep=kept.keeper(name),
+                progress=part,
+                what=what,
+            )
+            passes[guess].append(found)
+            if number == 0:
+                rule = rule_of(settings, rows.sources, len(found.values) if settings.horizon else math.inf)
+                tested, scores = seen, score(model, seen, weight == 0, found.targets, settings, rule)
+        progress(0.95, 1.0, "Keeping the values")
+        result = _result(kind, rows, settings, some, repeated, held, passes, tested, scores)
+        if given["save"] is not None and processes.rank == 0:
+            result.save(given["save"])
+        progress(1.0, 1.0, "Done")
+        kept.remove()
+        return result
 
 
 def _estimator(

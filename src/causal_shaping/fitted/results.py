@@ -24,7 +24,7 @@ from causal_shaping.fitted._kernels import Lookup, look_up, look_up_all, pack
 from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import READING, read_arrays, replacing, write_text
+from causal_shaping.io.files import READING, read_arrays, replacing, replacing_together, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -240,13 +240,14 @@ class FittedCeilings(Result):
         folder.mkdir(parents=True, exist_ok=True)
         arrays = self._arrays()
         weights = {name: arrays[name] for name in arrays if name.startswith("surface_")}
-        if isinstance(self.surface, NetworkSurface):
-            save_network(folder / NETWORK, weights)
-        else:
+        if not isinstance(self.surface, NetworkSurface):
             weights = {}
-        with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **{name: arrays[name] for name in arrays if name not in weights})
-        write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
+        with replacing_together():
+            if weights:
+                save_network(folder / NETWORK, weights)
+            with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
+                np.savez(file, allow_pickle=False, **{name: arrays[name] for name in arrays if name not in weights})
+            write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
         vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -28,7 +28,7 @@ def save_logs(logs: Logs, path: str | os.PathLike[str]) -> None:
     seed), and a checksum; see `container`. CSV (.csv, .csv.gz, .csv.zst) holds the rows alone.
     """
     if check_target(path, TABLES).name.lower().endswith(CSV):
-        write_table(path, logs_table(logs))
+        write_table(path, logs_table(logs), exact=True)
         return
     metadata = {"source": logs.source, "metadata": dict(logs.metadata)}
     save(path, "logs", logs_table(logs), metadata, space=logs.space, checksum=logs.checksum)

@@ -172,29 +172,29 @@ def train_seeds(
         "reward_max": reward_max,
     }
     path, what = Path(folder), f"{name} in {settings['world']}"
-    claim_run_folder(path, settings, "seed-*.parquet")
-    missing = [seed for seed in wanted if not _file(path, seed).exists()]
-    options: dict[str, Any] = {"steps": steps, "step_indexed": step_indexed, "horizon": horizon}
-    options |= {"learner": name if rule is None else rule, "reward_max": reward_max}
+    with claim_run_folder(path, settings, "seed-*.parquet"):
+        missing = [seed for seed in wanted if not _file(path, seed).exists()]
+        options: dict[str, Any] = {"steps": steps, "step_indexed": step_indexed, "horizon": horizon}
+        options |= {"learner": name if rule is None else rule, "reward_max": reward_max}
 
-    def one(seed: int) -> None:
-        run = train(world, potential, seed=seed, **options)
-        _keep(run, _result(run, world), path)
+        def one(seed: int) -> None:
+            run = train(world, potential, seed=seed, **options)
+            _keep(run, _result(run, world), path)
 
-    progress(len(wanted) - len(missing), len(wanted), what)
-    # An environment is one object that steps: only tables can be learned side by side.
-    workers = numba.get_num_threads() if isinstance(world, World) else 1
-    with ThreadPoolExecutor(workers) as pool:
-        jobs = [pool.submit(one, seed) for seed in missing]
-        try:
-            for done, job in enumerate(as_completed(jobs), len(wanted) - len(missing) + 1):
-                job.result()
-                progress(done, len(wanted), what)
-        except BaseException:
-            for job in jobs:
-                job.cancel()
-            raise
-    return Seeds(settings, tuple(_read(_file(path, seed)) for seed in wanted))
+        progress(len(wanted) - len(missing), len(wanted), what)
+        # An environment is one object that steps: only tables can be learned side by side.
+        workers = numba.get_num_threads() if isinstance(world, World) else 1
+        with ThreadPoolExecutor(workers) as pool:
+            jobs = [pool.submit(one, seed) for seed in missing]
+            try:
+                for done, job in enumerate(as_completed(jobs), len(wanted) - len(missing) + 1):
+                    job.result()
+                    progress(done, len(wanted), what)
+            except BaseException:
+                for job in jobs:
+                    job.cancel()
+                raise
+        return Seeds(settings, tuple(_read(_file(path, seed)) for seed in wanted))
 
 
 def _tables(world: World) -> str:

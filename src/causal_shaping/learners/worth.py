@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -388,31 +389,30 @@ def simulate_worth(
         "posterior": checksum_of(belief.checksum, [where]),
     }
     path = None if folder is None else Path(folder)
-    if path is not None:
-        claim_run_folder(path, settings, "world-*.json")
-    done = {seed: found for seed in chosen if path is not None and (found := _read(_file(path, seed))) is not None}
-    missing, what = [seed for seed in chosen if seed not in done], "Simulating worlds"
-    progress(len(done), len(chosen), what)
-    simulation = _Simulation(belief, steps, where, trial) if missing else None
+    with nullcontext() if path is None else claim_run_folder(path, settings, "world-*.json"):
+        done = {seed: found for seed in chosen if path is not None and (found := _read(_file(path, seed))) is not None}
+        missing, what = [seed for seed in chosen if seed not in done], "Simulating worlds"
+        progress(len(done), len(chosen), what)
+        simulation = _Simulation(belief, steps, where, trial) if missing else None
 
-    def one(seed: int) -> WorthWorld:
-        assert simulation is not None
-        found = simulation.run(seed)
-        if path is not None:
-            write_text(_file(path, seed), json.dumps(asdict(found)) + "\n", [".json"])
-        return found
+        def one(seed: int) -> WorthWorld:
+            assert simulation is not None
+            found = simulation.run(seed)
+            if path is not None:
+                write_text(_file(path, seed), json.dumps(asdict(found)) + "\n", [".json"])
+            return found
 
-    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        jobs = [pool.submit(one, seed) for seed in missing]
-        try:
-            for job in as_completed(jobs):
-                done[job.result().seed] = job.result()
-                progress(len(done), len(chosen), what)
-        except BaseException:
-            for job in jobs:
-                job.cancel()
-            raise
-    return Worth(settings, tuple(done[seed] for seed in chosen), _refuted(model))
+        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+            jobs = [pool.submit(one, seed) for seed in missing]
+            try:
+                for job in as_completed(jobs):
+                    done[job.result().seed] = job.result()
+                    progress(len(done), len(chosen), what)
+            except BaseException:
+                for job in jobs:
+                    job.cancel()
+                raise
+        return Worth(settings, tuple(done[seed] for seed in chosen), _refuted(model))
 
 
 def _file(folder: Path, seed: int) -> Path:

@@ -91,7 +91,7 @@ def save_page(result: Any, path: str | os.PathLike[str], **parts: Any) -> None:
 
 
 def save_picture(picture: Any, path: str | os.PathLike[str], **options: Any) -> None:
-    """Write a figure as PNG, SVG or PDF, by the file's ending.
+    """Write a figure as PNG, SVG or PDF, by the file's ending; equal figures give equal files.
 
     Args:
         picture: a figure, or a result that is drawn into a new one.
@@ -99,10 +99,12 @@ def save_picture(picture: Any, path: str | os.PathLike[str], **options: Any) -> 
         options: for the drawing of a result.
     """
     check_picture(path)
+    import matplotlib
     from matplotlib.figure import Figure
 
     figure = picture
     if not isinstance(picture, Figure):
         draw(picture, figure := Figure(layout="constrained"), **options)
-    with replacing(path, FORMATS) as temporary:
-        figure.savefig(temporary, dpi=160, facecolor="white")
+    with matplotlib.rc_context({"svg.hashsalt": "causal-shaping"}), replacing(path, FORMATS) as temporary:
+        dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(temporary.suffix)
+        figure.savefig(temporary, dpi=160, facecolor="white", metadata=dates)

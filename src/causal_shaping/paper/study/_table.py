@@ -36,7 +36,7 @@ class Table:
     only: str = ""
 
     def to_csv(self) -> str:
-        """Return the records as CSV, with a header."""
+        """Return the records as CSV, with a header; nothing in them comes from a user."""
         heads = list(dict.fromkeys(key for record in self.records for key in record))
         text = io.StringIO()
         writer = csv.DictWriter(text, heads, lineterminator="\n")

@@ -21,11 +21,12 @@ from markdown_it import MarkdownIt
 from causal_shaping import __version__
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.io.files import replacing
+from causal_shaping.paper.study._processes import processes
 from causal_shaping.paper.study.figures import Drawing, all_figures, save_figure, shown_policies, shown_values
 from causal_shaping.paper.study.findings import findings, headlines, standing_worlds
 from causal_shaping.paper.study.maps import arrow_angle, map_panel, policy_panels, value_panels
 from causal_shaping.paper.study.plan import LOG_STEPS, METHODS, QUICK, SEEDS, WORLDS, Plan, is_deep
-from causal_shaping.paper.study.run import Results, run_study
+from causal_shaping.paper.study.run import Results, run_held, study_folder
 from causal_shaping.paper.study.tables import Table, all_tables
 from causal_shaping.plot._html import environment, svg_source
 from causal_shaping.worlds import World, load_world
@@ -47,8 +48,9 @@ def reproduce(
         progress: called with the share of all work that is done, 1, and what is being worked on.
     """
     share = QUICK_SHARE if plan.quick else STUDY_SHARE
-    results = run_study(plan, folder, workers=workers, progress=part_of(progress, 0, share))
-    page = write_report(results, workers=workers, progress=part_of(progress, share, 1))
+    with study_folder(plan, folder) as path:
+        results = run_held(plan, path, workers, part_of(progress, 0, share))
+        page = write_report(results, workers=workers, progress=part_of(progress, share, 1))
     get_reusable_executor().shutdown(wait=True)  # joblib's workers would wait for more
     return results, page
 
@@ -79,8 +81,7 @@ def write_report(
     drawing = part_of(progress, TABLES_SHARE, 1)
     drawing(0, len(drawings), "Drawing figures")
     count = joblib.cpu_count() if workers is None else workers
-    pool = joblib.Parallel(n_jobs=count, return_as="generator_unordered")
-    for done, name in enumerate(pool(joblib.delayed(_draw)(one, results.folder) for one in drawings), 1):
+    for done, name in enumerate(processes(count)(joblib.delayed(_draw)(one, results.folder) for one in drawings), 1):
         drawing(done - 1, len(drawings), f"Drawing {name}")  # the page is left
     page = results.folder / "index.html"
     _write(page, render(results, worlds, tables, drawings))

@@ -10,15 +10,14 @@ under another name first. The first two depend on the settings and the seeds alo
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cache, cached_property
-from multiprocessing import parent_process
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ import numpy as np
 import pyarrow as pa
 
 from causal_shaping._checks import check_integer
-from causal_shaping._leave import leave_quietly
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.beliefs import Posterior
 from causal_shaping.bounds import Ceilings
@@ -39,6 +37,7 @@ from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table, wri
 from causal_shaping.learners import train
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.paper.baselines.bcq import require_torch
+from causal_shaping.paper.study._processes import processes
 from causal_shaping.paper.study.materials import Materials
 from causal_shaping.paper.study.metrics import deployed_facts, potential_facts, run_facts
 from causal_shaping.paper.study.plan import (
@@ -175,11 +174,22 @@ def run_study(
         workers: how many processes; by default one per core.
         progress: called with the work that is done, all of it, and what runs now.
     """
-    path = Path(folder)
-    jobs = plan.jobs()
-    if not jobs:
+    with study_folder(plan, folder) as path:
+        return run_held(plan, path, workers, progress)
+
+
+@contextmanager
+def study_folder(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Hold the folder of a study: nobody else works in it meanwhile."""
+    if not plan.jobs():
         raise ArgumentError("There is nothing to run: no world that was chosen has these methods, coins and seeds.")
-    claim_run_folder(path, plan.settings(), PART_FILES)
+    with claim_run_folder(Path(folder), plan.settings(), PART_FILES):
+        yield Path(folder)
+
+
+def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) -> Results:
+    """Run a study in a folder that is held; see `run_study`."""
+    jobs = plan.jobs()
     total = sum(job.cost for job in jobs)
     left = [job for job in (_missing(job, path) for job in jobs) if job.units]
     if any(job.deep for job in left):
@@ -198,24 +208,15 @@ def run_study(
             yield joblib.delayed(run_job)(plan, job, path)
 
     count = joblib.cpu_count() if workers is None else check_integer("workers", workers, least=1)
-    pool = joblib.Parallel(n_jobs=count, return_as="generator_unordered", pre_dispatch=count, batch_size=1)
-    for label, cost in pool(dispatched()):
+    for label, cost in processes(count, pre_dispatch=count, batch_size=1)(dispatched()):
         running.remove(label)
         done += cost
         progress(done, total, " | ".join(running) or "Merging")
     return merge(path)
 
 
-@cache
-def _end_quietly() -> None:
-    """Let a worker process end quietly, once it ends."""
-    if parent_process() is not None:
-        atexit.register(leave_quietly)
-
-
 def run_job(plan: Plan, job: Job, folder: Path) -> tuple[str, float]:
     """Run the units of a job, each kept as soon as it is done; return the job's label and cost."""
-    _end_quietly()
     world = load_world(job.world, coins=job.coins)
     materials = Materials(world, plan.log_steps(), job.seed, plan.bcq_steps)
     for unit in job.units:
