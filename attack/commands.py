@@ -71,9 +71,52 @@ SMALL = {  # what lets a command run to its end, and soon
     "folder": ["kept"],
 }
 NUMBERS = ["", "0", "-1", "-0.0", "nan", "inf", "-inf", "1e308", "-1e308", "1e-320", "1e400", "1e23", "10**9", "0x10"]
-NUMBERS += ["1000000000", "1000000000000", "9" * 23, "9" * 5000, "²", "٣", "½", "１２", "1_000", " 1", "1,5", "--5", "+5"]
-TEXTS = ["a", "=", ",", ",,,", ":", "a=b=c", "=x", "x=", "-", "x=2,x=3", "'; DROP TABLE t; --", '"', "{}", "%s", "[red]"]
-TEXTS += ["\x1b[2J", "a\nb", "\u202eb", "\udcff", "😀", "é" * 300, "z" * 5000, "reward", "state,state", "x,x", ".", ".."]
+NUMBERS += [
+    "1000000000",
+    "1000000000000",
+    "9" * 23,
+    "9" * 5000,
+    "²",
+    "٣",
+    "½",
+    "\uff11",
+    "1_000",
+    " 1",
+    "1,5",
+    "--5",
+    "+5",
+]
+TEXTS = [
+    "a",
+    "=",
+    ",",
+    ",,,",
+    ":",
+    "a=b=c",
+    "=x",
+    "x=",
+    "-",
+    "x=2,x=3",
+    "'; DROP TABLE t; --",
+    '"',
+    "{}",
+    "%s",
+    "[red]",
+]
+TEXTS += [
+    "\x1b[2J",
+    "a\nb",
+    "\u202eb",
+    "\udcff",
+    "😀",
+    "é" * 300,
+    "z" * 5000,
+    "reward",
+    "state,state",
+    "x,x",
+    ".",
+    "..",
+]
 PATHS = ["missing.parquet", "folder", "text.txt", "text.parquet", "empty.csv", "empty.parquet", "phi.parquet", ".", ""]
 PATHS += ["counts.parquet", "good.parquet", "map.txt", "/dev/null", "minari:a/b-v0", "http://example.invalid/a.csv"]
 LONG = [":".join(map(str, range(3000))), ",".join(f"c{i}" for i in range(3000)), ",".join(["1"] * 3000)]
@@ -157,7 +200,7 @@ def run(arguments: list[str]) -> tuple[Any, str]:
         return end.code or 0, printed.getvalue()
     except TooLongError:
         return "hang", traceback.format_exc()
-    except BaseException:  # noqa: BLE001: whatever else ends a command is what we look for
+    except BaseException:  # noqa: BLE001 - whatever else ends a command is what we look for
         return "traceback", traceback.format_exc()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
