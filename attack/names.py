@@ -183,7 +183,9 @@ def attack(names: dict[str, str] = NAMES, places: tuple[str, ...] = PLACES) -> t
                 plain = plain or found
                 ends[f"{place} {found['code']}"] += 1
                 wrong = defects_of(name, found, plain) + (["files outside of the folder"] if strays else [])
-                defects += [f"{kind} as {place}: {text}" for text in wrong]
+                told = [f"{kind} as {place}: {text}" for text in wrong]
+                print(*told, sep="\n", end="\n" * bool(told), flush=True)
+                defects += told
     finally:
         os.chdir(before)
     return ends, defects
@@ -191,7 +193,6 @@ def attack(names: dict[str, str] = NAMES, places: tuple[str, ...] = PLACES) -> t
 
 if __name__ == "__main__":
     ended, found_defects = attack(places=tuple(sys.argv[1:]) or PLACES)
-    print(*found_defects, sep="\n")
     print(dict(sorted(ended.items())))
     print(f"{len(NAMES)} names x {len(PLACES)} places: {ended.total():,} tried, {len(found_defects)} defects")
     sys.exit(bool(found_defects))

@@ -61,7 +61,7 @@ def fixed_point(
                 f"still changes by {found.change[state]:.3g} a sweep (it is {found.values[state]:.4g}). Pass "
                 f"stationary=False for a horizon, or {less}."
             )
-        found = repeat(sweep, found.values, SWEEPS)
+        found = repeat(sweep, found.values, SWEEPS, found.size)
         changes = changes + found.changes
     contraction = (changes[-2] / changes[0]) ** (1 / (len(changes) - 2)) if len(changes) > 2 else 0.0
     rate = discount if discount < 1 else min(contraction, 1 - VALUE_TOLERANCE)

@@ -30,7 +30,7 @@ CEILING, FLOOR = 1.0, -1.0
 """Which way a bound errs. A floor is a ceiling of the negated values, but for the choice of the best action."""
 
 TIE = 1e-9
-"""Values that differ by less than this are equally good."""
+"""Values that differ by less than this share of the largest reward are equally good."""
 
 MOST_CONFOUNDING = 1e4
 """A breakdown Gamma is searched for up to this, and beyond it counts as this, unless the action holds even at inf."""

@@ -46,7 +46,7 @@ def say_result(result: object) -> None:
 
 def complain(kind: str, message: object) -> None:
     """Print an error or a warning as one line on the error stream, in words of the command line."""
-    tell(f"{kind}: {shortened(in_options(str(message)))}")
+    tell(f"{kind}: {in_options(shortened(str(message)))}")
 
 
 def tell(line: str) -> None:

@@ -217,7 +217,7 @@ class Counts(Table, Result):
         why = f"a reward is beyond {LARGEST_REWARD:g}; give rewards in a larger unit"
         self._refuse(size > LARGEST_REWARD, why, size)
         # A sum of n rewards may round away from n times their mean.
-        slack = 1e-9 * self.n * (1.0 + size)
+        slack = 1e-9 * self.n * size
         least, most = self.n * self.reward_min - slack, self.n * self.reward_max + slack
         outside = (self.reward_sum < least) | (self.reward_sum > most)
         self._refuse(outside, "the mean reward lies outside reward_min .. reward_max", self.reward_sum)

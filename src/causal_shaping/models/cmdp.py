@@ -265,7 +265,7 @@ class TabularCMDP:
             return self._known(q_values).max(axis=-1), q_values
 
         halfway = repeat(sweep, np.zeros(len(self.terminal)), MOST_SWEEPS // 2)
-        found = halfway if halfway.stable else repeat(sweep, halfway.values, MOST_SWEEPS // 2)
+        found = halfway if halfway.stable else repeat(sweep, halfway.values, MOST_SWEEPS // 2, halfway.size)
         if found.stable:
             return self._values(found.values, found.q_values)
         # Slow, or no limit at all? The limit solves the optimality equation exactly, and the sweeps approach it.
@@ -292,7 +292,7 @@ class TabularCMDP:
             values = self._endless_values(np.eye(len(self.actions))[policy], discount)
             q_values = self._known(self._backup(values, 0, discount))
             # Only a true improvement changes the policy, so that rounding cannot make it go round in circles.
-            slack = VALUE_TOLERANCE * max(1.0, np.abs(values).max()) / max(1.0 - discount, 1e-4)
+            slack = VALUE_TOLERANCE * np.abs(values).max() / max(1.0 - discount, 1e-4)
             better = q_values.max(axis=-1) > q_values[every, policy] + slack
             if not better.any():
                 return self._values(q_values.max(axis=-1), q_values)
@@ -371,7 +371,7 @@ class TabularCMDP:
         """Return the values of a stationary policy without a horizon."""
         chain, reward = self._chain(pi)
         closed = self._closed(chain, discount)
-        paying = closed & (np.abs(reward) > VALUE_TOLERANCE)
+        paying = closed & (np.abs(reward) > VALUE_TOLERANCE * np.abs(self.reward).max())
         if paying.any():
             raise ModelError(
                 f"The policy has no value without a horizon: from state {self.states[np.argmax(paying)]!r} it never "
