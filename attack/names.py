@@ -128,7 +128,7 @@ def _rows(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def defects_of(name: str, found: dict[str, Any], plain: dict[str, Any]) -> list[str]:
+def defects_of(found: dict[str, Any], plain: dict[str, Any]) -> list[str]:
     """Return what is wrong with an outcome, beside that under a plain name."""
     from causal_shaping.cli._terminal import escaped
 
@@ -142,7 +142,7 @@ def defects_of(name: str, found: dict[str, Any], plain: dict[str, Any]) -> list[
     for key in ("rows", "moved"):
         if _numbers(found.get(key, [])) != _numbers(plain.get(key, [])):
             defects.append(f"other numbers in the table {key}")
-        if any(cell[:1] in "=@" for row in found.get(key, []) for cell in row if cell and cell in (name, *row)):
+        if any(cell.startswith(("=", "@")) for row in found.get(key, []) for cell in row):
             defects.append(f"a formula in the table {key}")
     if found.get("pages") != plain.get("pages"):
         defects.append("other tags on the page")
@@ -182,7 +182,7 @@ def attack(names: dict[str, str] = NAMES, places: tuple[str, ...] = PLACES) -> t
                     strays = [str(path) for path in Path(outer).rglob("*evil*") if path.parent != folder]
                 plain = plain or found
                 ends[f"{place} {found['code']}"] += 1
-                wrong = defects_of(name, found, plain) + (["files outside of the folder"] if strays else [])
+                wrong = defects_of(found, plain) + (["files outside of the folder"] if strays else [])
                 told = [f"{kind} as {place}: {text}" for text in wrong]
                 print(*told, sep="\n", end="\n" * bool(told), flush=True)
                 defects += told
