@@ -105,7 +105,7 @@ class Run:
             main()
         except SystemExit as end:
             code = end.code or 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - whatever a command raises is printed, as Python would
             sys.excepthook(*sys.exc_info())
         with contextlib.suppress(Exception):
             from joblib.externals.loky import get_reusable_executor
@@ -352,7 +352,7 @@ def surroundings(case: Case) -> None:
         line = f"'{sys.executable}' -m causal_shaping {case.command} {streams}"
         with (case.folder / "errors.txt").open("wb") as errors, (case.folder / "output.txt").open("wb") as output:
             told: Any = {"cwd": case.folder, "env": given, "stdout": output, "stderr": errors}
-            code = subprocess.run(["sh", "-c", line], check=False, **told).returncode
+            code = subprocess.run(["/bin/sh", "-c", line], check=False, **told).returncode
         case.check(what, code, (0, 2) if "full" in what else (0,), rerun=False)
         case.found.check(contents(case.folder / "out") == case.whole, f"{case.name}: {what}: other files")
         case.found.tried["other surroundings"] += 1

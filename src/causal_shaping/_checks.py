@@ -1,30 +1,106 @@
-"""Arguments that must be numbers in a range, or one of a few names: one check each, one wording."""
+"""Arguments that must be numbers in a range, or one of a few names: one check each, one wording.
+
+`check_memory` refuses work that would not fit into memory, before any of it is done.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from causal_shaping.errors import ArgumentError
 
+LARGEST = 2**63 - 1
+"""The largest whole number that compiled code and files can hold."""
 
-def check_integer(name: str, value: Any, least: int = 0) -> int:
+LARGEST_REWARD = 1e140
+"""The largest reward, of either sign: squares of its sums over the longest horizon are finite numbers, too."""
+
+MOST_STEPS_AN_EPISODE = 1_000_000
+"""The longest horizon: a bound, or a learner's table, has an entry for each of its steps."""
+
+MOST_SEEDS = 100_000
+"""The most seeds that one call runs: each is kept in a file of its own, or in memory."""
+
+MOST_BINS = 500
+"""The most bins of a column: each is a term in what the engine computes for every row."""
+
+CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""Where Linux says how much memory a container may use."""
+
+
+def check_integer(name: str, value: Any, least: int = 0, most: int = LARGEST) -> int:
     """Return an argument that must be a whole number as an int."""
     try:
         number = operator.index(value)
     except TypeError:
         raise ArgumentError(f"{name} is {value!r}; it must be a whole number.") from None
+    shown = number if abs(number) <= LARGEST else f"a number of {number.bit_length()} bits"
     if number < least:
-        raise ArgumentError(f"{name} is {number}; it must be at least {least}.")
+        raise ArgumentError(f"{name} is {shown}; it must be at least {least}.")
+    if number > most:
+        raise ArgumentError(f"{name} is {shown}; it must be at most {most:,}.")
     return number
 
 
+def check_horizon(horizon: Any) -> int:
+    """Return the number of steps of an episode as an int."""
+    return check_integer("horizon", horizon, least=1, most=MOST_STEPS_AN_EPISODE)
+
+
+def check_seeds(seeds: Iterable[Any]) -> list[int]:
+    """Return the numbers of seeds in their order, each once."""
+    given = list(itertools.islice(seeds, MOST_SEEDS + 1))
+    if not given:
+        raise ArgumentError("There are no seeds to run: seeds must be at least 1.")
+    if len(given) > MOST_SEEDS:
+        raise ArgumentError(f"There are too many seeds: run at most {MOST_SEEDS:,} at a time.")
+    return sorted({check_integer("a seed", seed) for seed in given})
+
+
+def check_memory(what: str, size: float) -> None:
+    """Refuse work that needs more bytes than this machine has; `what` names the arguments to lower."""
+    memory = machine_memory()
+    if size > memory:
+        raise ArgumentError(
+            f"{what} needs about {_gigabytes(size)} of memory; this machine has {_gigabytes(memory)}. Pass less."
+        )
+
+
+def machine_memory() -> float:
+    """Return how many bytes this process could have: of the machine, its container, and its own limit."""
+    found = [math.inf]
+    if sys.platform != "win32":
+        import resource
+
+        found.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        found.append(math.inf if limit == resource.RLIM_INFINITY else float(limit))
+    with suppress(OSError, ValueError):
+        found.append(float(CGROUP_LIMIT.read_text().replace("max", "inf")))
+    return min(found)
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:,.3g} GB" if size < 1e12 else f"{size / 1e9:,.0f} GB" if size < 1e18 else "over 1e9 GB"
+
+
 def check_finite(name: str, value: float) -> None:
-    """Refuse a number that is not finite."""
+    """Refuse a number that is not finite, or so large that its square, summed over steps, would not be."""
     if not math.isfinite(value):
         raise ArgumentError(f"{name} is {value}; it must be a finite number.")
+    if abs(value) > LARGEST_REWARD:
+        raise ArgumentError(
+            f"{name} is {value}; it must lie between -{LARGEST_REWARD:g} and {LARGEST_REWARD:g}. Give rewards in a "
+            "larger unit."
+        )
 
 
 def check_probability(name: str, value: float, example: str = "0.95") -> None:

@@ -154,14 +154,14 @@ def test_an_interrupt_while_a_command_works_ends_it_alike(run, started, monkeypa
 def test_closed_streams_stop_nothing_and_do_not_flow_into_files(started, tmp_path, closed):
     command = f"'{sys.executable}' -m causal_shaping collect lavacross-easy --demonstrator good --steps 50 -o"
     for name in ("a", "b"):
-        ran = subprocess.run(["sh", "-c", f"{command} '{tmp_path / name}.csv' {closed if name == 'a' else ''}"])
+        ran = subprocess.run(["/bin/sh", "-c", f"{command} '{tmp_path / name}.csv' {closed if name == 'a' else ''}"])
         assert ran.returncode == 0
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
 def workers_of(process):
     """Return the processes that a process started, and those that they did."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["/bin/ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     parents = dict(map(int, line.split()) for line in listed.splitlines())
     found = {process}
     while more := {child for child, parent in parents.items() if parent in found} - found:

@@ -30,6 +30,10 @@ from causal_shaping.data.arrays import FloatArray
 NOTHING = 1e-100
 """A sum of trials below this counts as 0, so that nothing overflows."""
 
+MOST_TRIALS = 2.0**36
+"""More trials than this tighten a time-uniform limit no further: its terms grow like n log n, and at 2^50 trials their
+rounding would exceed the evidence that is asked for."""
+
 
 class Sampling(NamedTuple):
     """How limits are taken."""
@@ -48,7 +52,8 @@ def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: npt.ArrayLike, ex
     count, n = np.asarray(count, dtype=np.float64), np.asarray(n, dtype=np.float64)
     if exact:
         return np.where(count > 0, betaincinv(np.maximum(count, 1), n - count + 1, alpha), 0.0)[()]
-    return np.asarray(_uniform_lower(count, n, -np.log(alpha)))[()]
+    share = np.minimum(1.0, MOST_TRIALS / np.maximum(n, 1.0))
+    return np.asarray(_uniform_lower(share * count, share * n, -np.log(alpha)))[()]
 
 
 def upper_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: npt.ArrayLike, exact: bool = True) -> FloatArray:

@@ -87,7 +87,7 @@ def paper_ceilings(counts: Counts, settings: Settings) -> Solution:
         for i, source in enumerate(pooled):
             sweep = partial(backup, i, source, omega)
             values, q_values, done, shrunk, _ = fixed_point(sweep, np.zeros(n_states), counts.space.states, discount)
-            clip_reached |= bool(values[acted_in[i]].max(initial=omega) > omega + VALUE_TOLERANCE)
+            clip_reached |= bool(values[acted_in[i]].max(initial=omega) > omega + VALUE_TOLERANCE * abs(omega))
             found.append((values, q_values))
             sweeps, contraction = max(sweeps, done), max(contraction, shrunk)
         tried = np.array([source.tried for source in pooled])

@@ -15,6 +15,9 @@ from causal_shaping.models.sweeps import VALUE_TOLERANCE, Sweep, repeat
 SWEEPS = 10_000
 """So many sweeps must at least halve the change, or there is no infinite-horizon bound."""
 
+SOON_SETTLED = 0.9999
+"""A discount that halves the change in fewer sweeps than that."""
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -52,12 +55,13 @@ def fixed_point(
     while not found.stable:
         if changes[-1] > changes[max(0, len(changes) - 1 - SWEEPS)] / 2:
             state = int(found.change.argmax())
+            less = "a discount below 1" if discount == 1 else f"a smaller discount, {SOON_SETTLED} or less"
             raise ModelError(
                 f"There is no infinite-horizon bound: after {len(changes):,} sweeps the bound of {states[state]!r} "
                 f"still changes by {found.change[state]:.3g} a sweep (it is {found.values[state]:.4g}). Pass "
-                "stationary=False for a horizon, or a discount below 1."
+                f"stationary=False for a horizon, or {less}."
             )
-        found = repeat(sweep, found.values, SWEEPS)
+        found = repeat(sweep, found.values, SWEEPS, found.size)
         changes = changes + found.changes
     contraction = (changes[-2] / changes[0]) ** (1 / (len(changes) - 2)) if len(changes) > 2 else 0.0
     rate = discount if discount < 1 else min(contraction, 1 - VALUE_TOLERANCE)

@@ -197,7 +197,7 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors, *, plug_in: bool = F
 def masked(ceilings: Ceilings, floors: Floors) -> BoolArray:
     """Return which actions have a ceiling below the floor of the state, whatever the bounds are worth."""
     floor = refuse_crossing(ceilings, floors)
-    result = ceilings.q_values < (floor - _margin(floor))[..., None]
+    result = ceilings.q_values < (floor - _margin(ceilings, floor))[..., None]
     result[..., ceilings.terminal, :] = False
     return result
 
@@ -222,7 +222,7 @@ def refuse_crossing(ceilings: Ceilings, floors: Floors) -> FloatArray:
         raise ArgumentError("The ceilings and the floors are not of the same states and actions.")
     order, _ = below.positions(above)
     floor = np.asarray(floors.values[..., order])
-    crossed = (ceilings.values < floor - _margin(floor)) & ~ceilings.terminal
+    crossed = (ceilings.values < floor - _margin(ceilings, floor)) & ~ceilings.terminal
     if crossed.any():
         place = tuple(np.argwhere(crossed)[0].tolist())
         chance = ceilings.plug_in or floors.plug_in
@@ -236,9 +236,9 @@ def refuse_crossing(ceilings: Ceilings, floors: Floors) -> FloatArray:
     return floor
 
 
-def _margin(floor: FloatArray) -> FloatArray:
+def _margin(ceilings: Ceilings, floor: FloatArray) -> FloatArray:
     """Return how far a ceiling must lie below a floor before anything is concluded from it."""
-    return np.asarray(BEYOND_ROUNDING * np.maximum(1.0, np.abs(floor)))
+    return np.asarray(BEYOND_ROUNDING * np.maximum(ceilings.unit, np.abs(floor)))
 
 
 def compute(

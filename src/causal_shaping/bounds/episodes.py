@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import rel_entr
 
-from causal_shaping._checks import check_discount, check_finite, check_integer, check_probability
+from causal_shaping._checks import check_discount, check_finite, check_horizon, check_probability
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds._histories import (
     TERMINATED,
@@ -83,7 +83,7 @@ class EpisodeSettings(NamedTuple):
 
     def checked(self, population: bool) -> EpisodeSettings:
         """Return the settings in plain Python, or say what is wrong."""
-        check_integer("horizon", self.horizon, least=1)
+        check_horizon(self.horizon)
         check_finite("reward_max", self.reward_max)
         check_discount(self.discount)
         if self.confidence is not None:

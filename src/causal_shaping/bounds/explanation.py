@@ -192,7 +192,8 @@ def findings(found: Sensitivity) -> list[str]:
     if impossible := [f"{g:g}" for g, fine in zip(found.confounding, possible, strict=True) if not fine]:
         result.append(f"At a confounding of {', '.join(impossible)} the sources contradict each other.")
     ceilings, floors = found.ceilings[possible][:, found.bounded], found.floors[possible][:, found.bounded]
-    if (np.diff(ceilings, axis=0) < -TIE).any() or (np.diff(floors, axis=0) > TIE).any():
+    tie = TIE * max(np.abs(ceilings).max(initial=0.0), np.abs(floors).max(initial=0.0))
+    if (np.diff(ceilings, axis=0) < -tie).any() or (np.diff(floors, axis=0) > tie).any():
         result.append(
             "Some bounds tighten as confounding grows, which only sampling error can do: at small confounding the "
             "sources differ within it, and were scaled to agree. Use confidence=0.95."

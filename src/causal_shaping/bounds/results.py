@@ -118,6 +118,11 @@ class Bounds(Settings, Result):
         return vacuous_values(self, self.SIDE)
 
     @property
+    def unit(self) -> float:
+        """The size of the largest reward: differences far below it are rounding."""
+        return max(abs(self.reward_bound), *map(abs, self.rewards_seen))
+
+    @property
     def states_bounded(self) -> tuple[int, int, int]:
         """How many states are bounded better than without logs, no better though logged, and not logged.
 
@@ -128,7 +133,7 @@ class Bounds(Settings, Result):
         logged = ~not_logged & ~self.terminal
         better = logged & np.isfinite(values)
         if math.isfinite(vacuous):
-            better &= self.SIDE * (vacuous - values) > TIE * max(1.0, abs(vacuous))
+            better &= self.SIDE * (vacuous - values) > TIE * max(self.unit, abs(vacuous))
         return int(better.sum()), int((logged & ~better).sum()), int((not_logged & ~self.terminal).sum())
 
     @cached_property

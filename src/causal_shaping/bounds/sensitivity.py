@@ -298,7 +298,7 @@ def sensitivity(
         raise ContradictionError(f"No confounding that was asked for is possible. {why[gammas[-1]]}")
     lowest = found[min(found)][0]
     q_values = lowest.q_values[0]
-    others = q_values < best_of(q_values)[:, None] - TIE
+    others = q_values < best_of(q_values)[:, None] - TIE * lowest.unit
     exist = held.space.is_admissible & ~lowest.terminal[:, None]
 
     def singles_out(worse: BoolArray) -> BoolArray:

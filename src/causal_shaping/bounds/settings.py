@@ -13,7 +13,14 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer, check_probability
+from causal_shaping._checks import (
+    check_choice,
+    check_discount,
+    check_finite,
+    check_horizon,
+    check_memory,
+    check_probability,
+)
 from causal_shaping.bounds.support import OBSERVED, RAREST, SUPPORT_SHARE, Support
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
@@ -23,7 +30,7 @@ CEILING, FLOOR = 1.0, -1.0
 """Which way a bound errs. A floor is a ceiling of the negated values, but for the choice of the best action."""
 
 TIE = 1e-9
-"""Values that differ by less than this are equally good."""
+"""Values that differ by less than this share of the largest reward are equally good."""
 
 MOST_CONFOUNDING = 1e4
 """A breakdown Gamma is searched for up to this, and beyond it counts as this, unless the action holds even at inf."""
@@ -65,7 +72,7 @@ class Settings:
     def checked(self, counts: Counts) -> Self:
         """Return the settings for these counts, Gamma by source and numbers in plain Python; or say what is wrong."""
         check_choice("method", self.method, ("joint", "paper"))
-        check_integer("horizon", self.horizon, least=1)
+        check_horizon(self.horizon)
         check_discount(self.discount)
         gammas = _confounding_by_source(counts, self.confounding)
         if self.value_max is not None:
@@ -91,6 +98,9 @@ class Settings:
                     f"horizon is {self.horizon}, but the logs hold episodes of {longest} steps. Pass horizon={longest} "
                     "or more, or pool the steps."
                 )
+        if not self.stationary:
+            states, actions = counts.space.is_admissible.shape
+            check_memory(f"horizon={self.horizon} with {states:,} states", 16 * self.horizon * states * (actions + 1))
         plain: dict[str, Any] = {"horizon": int(self.horizon), "stationary": bool(self.stationary)}
         for name in ("reward_bound", "confidence", "discount", "value_max"):
             value = getattr(self, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter, Signature, signature
@@ -103,6 +104,11 @@ def _open(text: str, **columns: Any) -> LogTable:
     return open_logs(files, source=name or None, **columns)
 
 
+def _action(text: str) -> int | str:
+    """Return the label of an action: a whole number where it is one in plain digits, otherwise text."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+
+
 def _column(text: str, metavar: str = "COLUMN") -> Any:
     return option(text, metavar, panel=COLUMNS)
 
@@ -173,7 +179,7 @@ def _log_arguments(
         "first_step": first_step,
         "terminated": read_flags("--terminated", terminated),
         "truncated": read_flags("--truncated", truncated),
-        "actions": None if actions is None else [int(a) if a.lstrip("-").isdigit() else a for a in actions.split(",")],
+        "actions": None if actions is None else [_action(part) for part in actions.split(",")],
         "memory_limit": memory_limit,
     }
     if missing is not None:
@@ -229,14 +235,15 @@ def read_bins(text: str | None) -> dict[str, Bins]:
     """Read age=8,weight=50:70 as 8 quantiles of age and two edges of weight."""
     from causal_shaping.data.space import Bins
 
-    def cut(how: str) -> Bins:
+    def cut(how: str) -> dict[str, Any]:
         edges = how.removesuffix(":").split(":")  # 65: is one edge
-        return Bins(quantiles=int(how)) if how.isdigit() else Bins(edges=tuple(float(edge) for edge in edges))
+        return {"quantiles": int(how)} if how.isdigit() else {"edges": tuple(float(edge) for edge in edges)}
 
     try:
         pairs = [part.rsplit("=", 1) for part in text.split(",")] if text else []
-        return {name: cut(how) for name, how in pairs}
+        cuts = {name: cut(how) for name, how in pairs}
     except ValueError:
         raise ArgumentError(
             f"--bins is {text!r}; write it as age=8 for quantiles, age=18:65 for edges, or age=65: for one."
         ) from None
+    return {name: Bins(**how) for name, how in cuts.items()}

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
+MOST_SHOWN = 4_000
+"""Characters of a message that are shown: it may name thousands of columns."""
+
+
 def escaped(text: str, keep: str = "") -> str:
     """Return text whose control characters, but for those to keep, are written as escapes."""
     return "".join(
@@ -42,7 +46,19 @@ def say_result(result: object) -> None:
 
 def complain(kind: str, message: object) -> None:
     """Print an error or a warning as one line on the error stream, in words of the command line."""
-    print(f"{kind}: {escaped(in_options(str(message)))}", file=sys.stderr)
+    tell(f"{kind}: {in_options(shortened(str(message)))}")
+
+
+def tell(line: str) -> None:
+    """Print one line on the error stream."""
+    print(escaped(line), file=sys.stderr, flush=True)
+
+
+def shortened(text: str) -> str:
+    """Return text whose middle is left out if it is longer than anybody reads."""
+    left_out = len(text) - MOST_SHOWN
+    half = MOST_SHOWN // 2
+    return text if left_out <= 0 else f"{text[:half]} ... ({left_out:,} characters left out) ... {text[-half:]}"
 
 
 def say_written(files: Mapping[str, Path | None]) -> None:
@@ -59,12 +75,21 @@ def say_worth() -> None:
 
 
 def wide_console(width: int = 0) -> Console:
-    """Return where tables go: at least `width` wide, and text taken as it is, not as markup."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False, emoji=False)
+    """Return where tables go: at least `width` wide; text is escaped, and taken as it is, not as markup."""
+    console = _safe_console()
     console.width = max(console.width, width)
     return console
+
+
+def _safe_console(**options: Any) -> Console:
+    """Return a console that escapes every string, that of a cell or a title among them, and reads none as markup."""
+    from rich.console import Console
+
+    class SafeConsole(Console):
+        def render_str(self, text: str, **style: Any) -> Text:
+            return super().render_str(escaped(text), **style | {"markup": False, "emoji": False, "highlight": False})
+
+    return SafeConsole(markup=False, highlight=False, emoji=False, **options)
 
 
 def print_table(
@@ -78,12 +103,9 @@ def print_table(
     """Print rows under heads; `layout` are options of `rich.table.Table`."""
     from rich.table import Table
 
-    def safe(cells: Sequence[Any]) -> list[Any]:
-        return [escaped(cell) if isinstance(cell, str) else cell for cell in cells]
-
-    table = Table(*safe(heads), title=None if title is None else escaped(title), **layout)
+    table = Table(*heads, title=title, **layout)
     for row in rows:
-        table.add_row(*safe(row))
+        table.add_row(*row)
     wide_console(width).print(table)
 
 
@@ -107,13 +129,13 @@ def progress_bar() -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield lambda done, total, what: None
         return
-    from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress as Bar
 
-    with Bar(*Bar.get_default_columns(), console=Console(stderr=True, markup=False), transient=True) as bar:
+    with Bar(*Bar.get_default_columns(), console=_safe_console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def show(done: float, total: float, what: str) -> None:
-            bar.update(task, completed=done, total=total, description=escaped(what).replace("[", r"\["))
+            bar.update(task, completed=done, total=total, description=escape(escaped(what)))
 
         yield show

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -140,6 +141,6 @@ def _check_folder(folder: Path) -> None:
 def _read_shape(text: str | None) -> tuple[int, ...] | None:
     """Read 84,84,3 as the shape of an image."""
     sizes = [] if text is None else text.split(",")
-    if not all(size.isdigit() and int(size) for size in sizes):
+    if not all(re.fullmatch("[0-9]{1,9}", size) and int(size) for size in sizes):
         raise ArgumentError(f"--shape is {text!r}; write it as rows, columns and channels, such as 84,84,3.")
     return tuple(map(int, sizes)) or None

@@ -10,7 +10,7 @@ import typer
 
 from causal_shaping._extras import needs_extra
 from causal_shaping.cli._options import check_files, flag, option
-from causal_shaping.cli._terminal import progress_bar, say
+from causal_shaping.cli._terminal import progress_bar, say, tell
 from causal_shaping.errors import ArgumentError
 
 
@@ -57,12 +57,12 @@ def reproduce(
             progress(done, total, what)
             if not sys.stderr.isatty() and 10 * done >= (tenths + 1) * total > 0:  # a bar is for people
                 tenths = int(10 * done / total)
-                print(f"{tenths}0% done", file=sys.stderr, flush=True)
+                tell(f"{tenths}0% done")
 
         try:
             results, page = reproduce_study(plan, output, workers=workers, progress=running)
         except KeyboardInterrupt:
-            print(f"Stopped. What is done is kept in {output}; call again to resume.", file=sys.stderr)
+            tell(f"Stopped. What is done is kept in {output}; call again to resume.")
             raise
     say(f"{len(results.runs):,} runs and {len(results.potentials):,} potentials are in {output}.")
     say(f"Report written to {page}. Open it in a browser.")

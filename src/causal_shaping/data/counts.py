@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from causal_shaping._checks import LARGEST_REWARD
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
 from causal_shaping.data.result import Result
 from causal_shaping.data.rows import Table
@@ -112,7 +113,9 @@ class Counts(Table, Result):
         result["n"] = grouped(np.add, "n")
         result["reward_min"] = grouped(np.minimum, "reward_min")
         result["reward_max"] = grouped(np.maximum, "reward_max")
-        result["reward_sum"] = result["n"] * result["reward_min"] if bins is None else grouped(np.add, "reward_sum")
+        with np.errstate(over="ignore"):  # rewards that large are refused
+            sums = result["n"] * result["reward_min"] if bins is None else grouped(np.add, "reward_sum")
+        result["reward_sum"] = sums
         result.setdefault("step", None)
         return cls(space, tuple(sources), **result, population=population)
 
@@ -210,8 +213,11 @@ class Counts(Table, Result):
         for name in REWARDS:
             values = getattr(self, name)
             self._refuse(~np.isfinite(values), f"{name} must be finite", values)
+        size = np.maximum(np.abs(self.reward_min), np.abs(self.reward_max))
+        why = f"a reward is beyond {LARGEST_REWARD:g}; give rewards in a larger unit"
+        self._refuse(size > LARGEST_REWARD, why, size)
         # A sum of n rewards may round away from n times their mean.
-        slack = 1e-9 * self.n * (1.0 + np.maximum(np.abs(self.reward_min), np.abs(self.reward_max)))
+        slack = 1e-9 * self.n * size
         least, most = self.n * self.reward_min - slack, self.n * self.reward_max + slack
         outside = (self.reward_sum < least) | (self.reward_sum > most)
         self._refuse(outside, "the mean reward lies outside reward_min .. reward_max", self.reward_sum)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer
+from causal_shaping._checks import check_choice, check_discount, check_finite, check_horizon, check_integer
 from causal_shaping.data.arrays import FloatArray, frozen
 from causal_shaping.data.potential import KINDS
 from causal_shaping.data.result import Result
@@ -83,7 +83,7 @@ class ObservationPotential(Result, ABC):
         check_choice("kind", self.kind, KINDS)
         check_discount(self.discount)
         if self.horizon is not None:
-            check_integer("horizon", self.horizon, least=1)
+            check_horizon(self.horizon)
         for name in ("reward_min", "reward_max"):
             if getattr(self, name) is not None:
                 check_finite(name, getattr(self, name))

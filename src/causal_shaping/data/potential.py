@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer
+from causal_shaping._checks import check_choice, check_discount, check_finite, check_horizon, check_integer
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
 from causal_shaping.data.result import Result, frame_by_state
 from causal_shaping.data.space import UNKNOWN, Space
@@ -151,7 +151,7 @@ class Potential(Result):
         if horizon is None:
             values: Any = [function(label) for label in space.states]
         else:
-            steps = range(check_integer("horizon", horizon, least=1))
+            steps = range(check_horizon(horizon))
             values = [[function(label, h) for label in space.states] for h in steps]
         return cls(values, space, discount=discount, origin="a function")
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from causal_shaping._checks import MOST_BINS, check_integer
 from causal_shaping.data.arrays import BoolArray, IntArray, LongArray
 from causal_shaping.errors import ArgumentError, DataError, UnknownNameError
 
@@ -95,8 +96,10 @@ class Bins:
         object.__setattr__(self, "edges", edges)
         if bool(edges) == (self.quantiles is not None):
             raise ArgumentError("Bins need either edges=(...) or quantiles=N.")
-        if self.quantiles is not None and self.quantiles < 2:
-            raise ArgumentError(f"quantiles is {self.quantiles}; it takes at least 2 bins to distinguish numbers.")
+        if self.quantiles is not None:
+            check_integer("quantiles", self.quantiles, least=2, most=MOST_BINS)
+        if len(edges) >= MOST_BINS:
+            raise ArgumentError(f"There are {len(edges):,} edges; a column can be cut into {MOST_BINS} bins at most.")
         if not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             raise ArgumentError(f"The edges of bins must be finite and rise, but are {edges}.")
 

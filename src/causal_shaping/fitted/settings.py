@@ -9,12 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer
+from causal_shaping._checks import LARGEST, check_choice, check_discount, check_finite, check_horizon, check_integer
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import ArgumentError
 
 SUPPORTS = ("observed", "observed-action", "any")
 ESTIMATORS = ("forest", "network")
+
+MOST_ATOMS, MOST_TREES, MOST_MEMBERS = 10_000, 10_000, 1_000
+"""No more than these are fitted: time and memory grow with each."""
 
 
 @dataclass(frozen=True)
@@ -65,20 +68,20 @@ class Settings:
                 "infinite horizon."
             )
         if self.horizon is not None:
-            check_integer("horizon", self.horizon, least=1)
+            check_horizon(self.horizon)
         check_choice("support", self.support, SUPPORTS)
         check_choice("estimator", self.estimator, ESTIMATORS)
-        for field, least in (
-            ("atoms", 2),
-            ("trees", 1),
-            ("leaf", 1),
-            ("sample", 2),
-            ("kept", 2),
-            ("most_rows", 2),
-            ("members", 1),
-            ("seed", 0),
+        for field, least, most in (
+            ("atoms", 2, MOST_ATOMS),
+            ("trees", 1, MOST_TREES),
+            ("leaf", 1, LARGEST),
+            ("sample", 2, LARGEST),
+            ("kept", 2, LARGEST),
+            ("most_rows", 2, LARGEST),
+            ("members", 1, MOST_MEMBERS),
+            ("seed", 0, LARGEST),
         ):
-            check_integer(field, getattr(self, field), least=least)
+            check_integer(field, getattr(self, field), least=least, most=most)
         for field in ("hidden", "layers", "first_gradient_steps", "gradient_steps", "batch", "threads"):
             check_integer(field, getattr(self, field), least=1)
         for field in ("rarest_action", "least_rows", "settled", "rate"):

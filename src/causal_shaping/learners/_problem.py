@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_horizon
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import BoolArray, FloatArray
@@ -75,7 +75,7 @@ class Problem:
         limit = own_limit if horizon is None else horizon
         if limit is None:
             raise ArgumentError(f"{self.name} has no time limit: pass horizon=, the steps of an episode.")
-        self.horizon = check_integer("horizon", limit, least=1)
+        self.horizon = check_horizon(limit)
 
     def _labelled(self, potential: Posterior | Potential | Ceilings | None) -> Space:
         assert self.env is not None

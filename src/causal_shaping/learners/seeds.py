@@ -19,14 +19,14 @@ import gymnasium as gym
 import numba
 import numpy as np
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_integer, check_seeds
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
-from causal_shaping.errors import ArgumentError, FileError
+from causal_shaping.errors import FileError
 from causal_shaping.io.by_state import save_by_state
 from causal_shaping.io.container import VERSIONS, Contents, load, save
 from causal_shaping.io.files import claim_run_folder
@@ -154,10 +154,7 @@ def train_seeds(
         progress: called with the number of seeds that are done, that of all seeds, and what is run.
         changes: constants of the rule to change; see `Rule`.
     """
-    wanted = sorted({check_integer("a seed", seed) for seed in seeds})
-    steps = check_integer("steps", steps, least=1)
-    if not wanted:
-        raise ArgumentError("There are no seeds to run.")
+    wanted, steps = check_seeds(seeds), check_integer("steps", steps, least=1)
     name, rule = choose(learner, potential, changes)
     settings = {
         "version": VERSIONS["run"][1],

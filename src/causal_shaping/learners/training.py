@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_integer, check_memory
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.beliefs.trust import trust_of
 from causal_shaping.bounds.results import Ceilings
@@ -32,6 +32,9 @@ from causal_shaping.learners.run import Run
 from causal_shaping.shaping.formula import is_final
 from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import tables_of
+
+BYTES_A_STEP, BYTES_AN_ENTRY = 100, 64
+"""What a run keeps in memory, about: for each step of its budget, and for each entry of its table."""
 
 
 def train(
@@ -91,6 +94,9 @@ def train(
     kept = np.unique(np.array([check_integer("checkpoints", at, least=1) for at in checkpoints], dtype=np.int64))
     most_episodes = steps if episodes is None else check_integer("episodes", episodes, least=1)
     problem, monitor = Problem(world, potential, horizon), None
+    table = problem.admissible.size * (problem.horizon if step_indexed else 1)
+    check_memory(f"steps={steps}", BYTES_A_STEP * steps)
+    check_memory(f"horizon={problem.horizon} with {len(problem.space.states):,} states", BYTES_AN_ENTRY * table)
     agent: Tabular | Watched | Sampler
     if rule is None:
         model = model_for(problem, as_belief(potential), reward_max, step_indexed)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_integer, check_memory, check_seeds
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.beliefs.model import Model
@@ -35,6 +35,7 @@ from causal_shaping.io.files import claim_run_folder, write_text
 from causal_shaping.learners._drawn import add_trial, run_in
 from causal_shaping.learners._posterior import sampler_of
 from causal_shaping.learners.seeds import curve_points
+from causal_shaping.learners.training import BYTES_A_STEP
 from causal_shaping.worlds.simulate import cumulative
 
 if TYPE_CHECKING:
@@ -372,10 +373,8 @@ def simulate_worth(
 ) -> Worth:
     """Return what logs are expected to save: what `Posterior.worth` calls; see there."""
     steps, trial = check_integer("steps", steps, least=1), check_integer("trial", trial)
-    wanted = range(check_integer("seeds", seeds, least=1)) if isinstance(seeds, (int, np.integer)) else seeds
-    chosen = sorted({check_integer("a seed", seed) for seed in wanted})
-    if not chosen:
-        raise ArgumentError("There are no seeds to run.")
+    chosen = check_seeds(range(check_integer("seeds", seeds)) if isinstance(seeds, (int, np.integer)) else seeds)
+    check_memory(f"steps={steps}", BYTES_A_STEP * steps * numba.get_num_threads())
     model, space = belief.model, belief.space
     where, words = start_of(model, belief.counts) if start is None else (_start(belief, start), "as given")
     acting = int((space.is_admissible & ~model.terminal[:, None]).sum()) * model.shape.steps

@@ -194,7 +194,7 @@ def _engine(memory_limit: str | None) -> Any:
 def _table_name(table: ibis.Table) -> str:
     try:
         return str(table.get_name())
-    except Exception:  # an expression without a name; backends differ in how they say so
+    except Exception:  # noqa: BLE001 - an expression without a name; backends differ in how they say so
         return ""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import ibis
 
+from causal_shaping._checks import check_integer
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import NEXT, Bins, Label, plain
 from causal_shaping.errors import ArgumentError, DataError
@@ -105,6 +106,7 @@ def open_logs(
             next state.
         memory_limit: the most memory that the embedded engine may use, such as "2GB"; it spills to disk beyond.
     """
+    first_step = check_integer("first_step", first_step, least=-(10**9), most=10**9)
     if numbers and (states, bins, missing) != (None,) * 3:
         raise ArgumentError("states, bins and missing make labels of states; with numbers=True leave them out.")
     if not numbers and (shape, mask) != (None, None):

@@ -20,7 +20,7 @@ from scipy.sparse import coo_array, csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
-from causal_shaping._checks import check_discount, check_integer
+from causal_shaping._checks import LARGEST_REWARD, MOST_STEPS_AN_EPISODE, check_discount, check_integer, check_memory
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import Admissible, Label, Space
@@ -173,6 +173,8 @@ class TabularCMDP:
         outside = (self.next_state < 0) | (self.next_state >= states)
         _refuse("next_state", self.next_state, outside, f"a state must be in 0 .. {states - 1}")
         _refuse("reward", self.reward, ~np.isfinite(self.reward), "a reward must be finite")
+        large = abs(self.reward) > LARGEST_REWARD
+        _refuse("reward", self.reward, large, f"a reward must lie within {LARGEST_REWARD:g}: scale them")
         terminal = self.terminal[:, None, None]
         leaves = terminal & (self.next_state != np.arange(states)[:, None, None])
         _refuse("next_state", self.next_state, leaves, "a terminal state must lead to itself")
@@ -263,7 +265,7 @@ class TabularCMDP:
             return self._known(q_values).max(axis=-1), q_values
 
         halfway = repeat(sweep, np.zeros(len(self.terminal)), MOST_SWEEPS // 2)
-        found = halfway if halfway.stable else repeat(sweep, halfway.values, MOST_SWEEPS // 2)
+        found = halfway if halfway.stable else repeat(sweep, halfway.values, MOST_SWEEPS // 2, halfway.size)
         if found.stable:
             return self._values(found.values, found.q_values)
         # Slow, or no limit at all? The limit solves the optimality equation exactly, and the sweeps approach it.
@@ -290,7 +292,7 @@ class TabularCMDP:
             values = self._endless_values(np.eye(len(self.actions))[policy], discount)
             q_values = self._known(self._backup(values, 0, discount))
             # Only a true improvement changes the policy, so that rounding cannot make it go round in circles.
-            slack = VALUE_TOLERANCE * max(1.0, np.abs(values).max()) / max(1.0 - discount, 1e-4)
+            slack = VALUE_TOLERANCE * np.abs(values).max() / max(1.0 - discount, 1e-4)
             better = q_values.max(axis=-1) > q_values[every, policy] + slack
             if not better.any():
                 return self._values(q_values.max(axis=-1), q_values)
@@ -349,6 +351,7 @@ class TabularCMDP:
     def _backward(self, horizon: int, discount: float, choose: Any) -> Values:
         horizon = self._check_horizon(horizon)
         states, actions = self.next_state.shape[-3:-1]
+        check_memory(f"horizon={horizon} with {states:,} states", 16 * horizon * states * (actions + 1))
         values, q_values = np.zeros((horizon + 1, states)), np.zeros((horizon, states, actions))
         for h in reversed(range(horizon)):
             q_values[h] = self._backup(values[h + 1], h, discount)
@@ -368,7 +371,7 @@ class TabularCMDP:
         """Return the values of a stationary policy without a horizon."""
         chain, reward = self._chain(pi)
         closed = self._closed(chain, discount)
-        paying = closed & (np.abs(reward) > VALUE_TOLERANCE)
+        paying = closed & (np.abs(reward) > VALUE_TOLERANCE * np.abs(self.reward).max())
         if paying.any():
             raise ModelError(
                 f"The policy has no value without a horizon: from state {self.states[np.argmax(paying)]!r} it never "
@@ -458,7 +461,7 @@ class TabularCMDP:
             raise ModelError(f"The model changes over its {self.steps} steps; {what} needs horizon=.")
 
     def _check_horizon(self, horizon: int) -> int:
-        horizon = check_integer("horizon", horizon)
+        horizon = check_integer("horizon", horizon, most=MOST_STEPS_AN_EPISODE)
         if horizon < 1 or (self.steps is not None and horizon > self.steps):
             most = "" if self.steps is None else f" and at most {self.steps}, the steps of the tables"
             raise ModelError(f"horizon is {horizon}; it must be at least 1{most}.")

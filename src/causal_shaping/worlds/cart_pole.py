@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_horizon
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States, check_push, mostly
@@ -52,7 +52,7 @@ class CartPole(ContinuousWorld):
     degree = 3  # a step is short: linear interpolation would blur values by more than the push does
 
     def __init__(self, *, push: float = PUSH, horizon: int | None = None) -> None:
-        self.push, self.horizon = check_push(push), check_integer("horizon", horizon or HORIZON, least=1)
+        self.push, self.horizon = check_push(push), check_horizon(horizon or HORIZON)
         self.high = np.array([2 * FARTHEST, FASTEST, 2 * STEEPEST, FASTEST], np.float32)
         self.low = -self.high
         self._pushes = self.push * np.array([-1.0, 0.0, 1.0])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_integer, check_memory
 from causal_shaping.errors import ArgumentError, UnknownNameError
 from causal_shaping.worlds.dynamics import Dynamics, SeeingRule, pick_rows
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from causal_shaping.worlds.optimum import GridValues
+
+BYTES_A_STEP = 300
+"""What a logged step takes in memory, about, until it is written."""
 
 EPISODES_AT_ONCE = 1024
 """Episodes that `collect` walks through together. A change alters the logs of every seed."""
@@ -92,6 +95,7 @@ class ContinuousWorld(Dynamics):
                 raise ArgumentError("Logs of a demonstrator of one's own need a name: pass source=.")
             source = demonstrator
         steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
+        check_memory(f"steps={steps}", BYTES_A_STEP * steps)
         rng, rule = np.random.default_rng([seed, zlib.crc32(source.encode())]), self.demonstrator(demonstrator)
         parts: list[dict[str, npt.NDArray[Any]]] = []
         rows = episodes = 0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from causal_shaping._checks import check_finite, check_integer
+from causal_shaping._checks import check_finite, check_horizon
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.errors import ArgumentError
 from causal_shaping.worlds import grid as grids
@@ -89,7 +89,7 @@ class WindyField(ContinuousWorld):
             check_finite(what, value)
             if value < least:
                 raise ArgumentError(f"{what} is {value}; it must be {'above' if least else 'at least'} 0.")
-        self.horizon = check_integer("horizon", horizon, least=1)
+        self.horizon = check_horizon(horizon)
         self.noise_sd, self.step_length, self.grid = noise_sd, step_length, GridMap.parse(text)
         self._marks, blows = np.array([[MARKS.index(mark) for mark in row] for row in self.grid.rows]), wind_rule(wind)
         self._wind = np.zeros((*self._marks.shape, len(WINDS)))

@@ -15,10 +15,10 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils import EzPickle
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_horizon, check_integer, check_memory
 from causal_shaping._extras import needs_extra
 from causal_shaping.errors import ArgumentError, UnknownNameError
-from causal_shaping.worlds.continuous import log_table
+from causal_shaping.worlds.continuous import BYTES_A_STEP, log_table
 from causal_shaping.worlds.continuous_environments import EpisodeOverError
 from causal_shaping.worlds.dynamics import States, check_push
 
@@ -72,7 +72,7 @@ class LunarLanderEnv(LunarLander):
     ) -> None:
         super().__init__(render_mode=render_mode)
         EzPickle.__init__(self, gust, horizon, reveal_noise, render_mode)
-        self.gust, self.horizon = check_push(gust), check_integer("horizon", horizon, least=1)
+        self.gust, self.horizon = check_push(gust), check_horizon(horizon)
         self.reveal_noise = reveal_noise
         self.demonstrators = {"good": land, "bad": drift, "random": None}
         self._state: States = np.zeros(len(self.columns), np.float32)
@@ -131,6 +131,7 @@ class LunarLanderEnv(LunarLander):
         """Watch a demonstrator for a number of steps and return its logs; see `ContinuousWorld.collect`."""
         source = demonstrator if source is None else source
         steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
+        check_memory(f"steps={steps}", BYTES_A_STEP * steps)
         rows: list[tuple[Any, ...]] = []
         episode, step = 0, 0
         state, _ = self.reset(seed=int(np.random.default_rng([seed, zlib.crc32(source.encode())]).integers(2**31)))

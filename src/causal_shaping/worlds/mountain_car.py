@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_horizon
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States, check_push, mostly
@@ -45,7 +45,7 @@ class MountainCar(ContinuousWorld):
     high = np.array([RIGHTMOST, FASTEST], np.float32)
 
     def __init__(self, *, push: float = PUSH, horizon: int | None = None) -> None:
-        self.push, self.horizon = check_push(push), check_integer("horizon", horizon or HORIZON, least=1)
+        self.push, self.horizon = check_push(push), check_horizon(horizon or HORIZON)
         self._pushes = self.push * np.array([-1.0, 0.0, 1.0])
         self.demonstrators: dict[str, SeeingRule] = {
             "good": lambda states: mostly(self._good(states), 3, random=0.1),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_integer
+from causal_shaping._checks import check_choice, check_horizon, check_integer, check_memory
 from causal_shaping.data.arrays import FloatArray, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Label, Space
@@ -33,6 +33,9 @@ COINS = ("standing", "once")
 ContinuousName: TypeAlias = Literal["windy-field", "cart-pole", "mountain-car"]
 CONTINUOUS_WORLDS: tuple[str, ...] = get_args(ContinuousName)
 """Worlds whose states cannot be listed."""
+BYTES_A_STEP = 120
+"""What a logged step takes in memory, about, until it is written."""
+
 DEFAULT_HORIZON = 20
 """The horizon of a user's own map unless another is given; that of the paper's LavaCross worlds."""
 
@@ -116,10 +119,8 @@ class World:
             source = demonstrator
         steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
         rng, beta = np.random.default_rng([seed, zlib.crc32(source.encode())]), self.demonstrator(demonstrator)
-        try:
-            rows = watch(rng, steps, self.horizon, tables_of(self.model), cumulative(beta))
-        except MemoryError:
-            raise ArgumentError(f"{steps:,} steps do not fit into memory. Collect fewer at a time.") from None
+        check_memory(f"steps={steps}", BYTES_A_STEP * steps)
+        rows = watch(rng, steps, self.horizon, tables_of(self.model), cumulative(beta))
         for column in rows:
             column.flags.writeable = False  # handed on without a copy
         metadata = {
@@ -221,7 +222,7 @@ def load_world(
         -0.4588
     """
     check_choice("coins", coins, COINS)
-    horizon = None if horizon is None else check_integer("horizon", horizon, least=1)
+    horizon = None if horizon is None else check_horizon(horizon)
     if name in CONTINUOUS_WORLDS:
         from causal_shaping.worlds.continuous import load_continuous_world
 

@@ -36,6 +36,9 @@ SEEDS, FEWER_SEEDS = 20, 10
 """The number of seeds, from 0; BCQ and posterior sampling, which are slow, and the ablation, which is large, run only
 the first ones."""
 
+MOST_SEEDS = 1_000
+"""The most seeds of a study."""
+
 CONFIDENCE, RAREST = 0.95, 0.01
 """The settings of bounds with confidence; anything may follow where visits are too few to have shown such outcomes."""
 
@@ -280,7 +283,7 @@ class Plan:
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_integer("seeds", self.seeds, least=1)
+        check_integer("seeds", self.seeds, least=1, most=MOST_SEEDS)
         check_choice("counted_in", self.counted_in, COUNTED_IN)
         known: dict[str, Sequence[str]] = {
             "world": WORLDS,

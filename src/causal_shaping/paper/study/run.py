@@ -57,6 +57,9 @@ from causal_shaping.worlds.world import COINS
 
 RESULTS, POTENTIALS, TIMINGS, PARTS = "results.parquet", "potentials.parquet", "timings.csv", "parts"
 PART_FILES = f"{PARTS}/*/*/[!.]*.json"
+
+MOST_WORKERS = 256
+"""The most processes at a time."""
 """The complete parts: a kill can leave a temporary file, whose name begins with a dot."""
 
 ABOUT = [("world", pa.string()), ("coins", pa.string()), ("name", pa.string()), ("seed", pa.int64())]
@@ -207,7 +210,7 @@ def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) ->
             progress(done, total, " | ".join(running))
             yield joblib.delayed(run_job)(plan, job, path)
 
-    count = joblib.cpu_count() if workers is None else check_integer("workers", workers, least=1)
+    count = joblib.cpu_count() if workers is None else check_integer("workers", workers, least=1, most=MOST_WORKERS)
     for label, cost in processes(count, pre_dispatch=count, batch_size=1)(dispatched()):
         running.remove(label)
         done += cost

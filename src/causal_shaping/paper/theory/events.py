@@ -122,9 +122,7 @@ def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule =
             "The analysis is of a shaped table that starts at 0, with V clipped at 0 or at the potential. Use "
             "'q-ucb-shaping' or proven_rule()."
         )
-    episodes, model = check_integer("episodes", episodes, least=1), shaped.model
-    if episodes > MOST_EPISODES:
-        raise ArgumentError(f"episodes is {episodes:,}; a run can have at most {MOST_EPISODES:,}.")
+    episodes, model = check_integer("episodes", episodes, least=1, most=MOST_EPISODES), shaped.model
     if model.steps is not None:
         raise ArgumentError("Learners need a model whose tables are the same at every step.")
     steps, iota = episodes * shaped.horizon, shaped.iota(episodes, rule.p)

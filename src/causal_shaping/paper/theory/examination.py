@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import MOST_SEEDS, check_integer, check_memory
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import value_ceilings
 from causal_shaping.data.arrays import FloatArray
@@ -24,7 +24,7 @@ from causal_shaping.errors import ArgumentError, AssumptionWarning
 from causal_shaping.learners.intervals import Interval, mean_interval
 from causal_shaping.learners.rules import Rule, resolve
 from causal_shaping.paper.theory.contraction import CausalBellman, Contraction, contraction
-from causal_shaping.paper.theory.events import INEQUALITIES, PRINTED, Watched, proven_rule, watch
+from causal_shaping.paper.theory.events import INEQUALITIES, MOST_EPISODES, PRINTED, Watched, proven_rule, watch
 from causal_shaping.paper.theory.regret import (
     RegretBound,
     printed_regret_bound,
@@ -330,8 +330,11 @@ def examine(
         p: the probability of failure in the iota of the runs; the bounds choose their own, so that it costs little.
         progress: told how many groups of runs are done.
     """
-    episodes, seeds = check_integer("episodes", episodes, least=1), check_integer("seeds", seeds, least=1)
+    episodes = check_integer("episodes", episodes, least=1, most=MOST_EPISODES)
+    seeds = check_integer("seeds", seeds, least=1, most=MOST_SEEDS)
     model, horizon = world.model, world.horizon
+    kept = 16 * seeds * (episodes + horizon * model.space.is_admissible.size)
+    check_memory(f"seeds={seeds} with horizon={horizon} and {episodes:,} episodes", kept)
     given = usual_potentials(world) if potentials is None else potentials
     if not given:
         raise ArgumentError("There is no potential to examine.")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_integer, check_probability
+from causal_shaping._checks import check_horizon, check_integer, check_probability
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import ArgumentError
 
@@ -32,7 +32,7 @@ def learning_rates(horizon: int, visits: int) -> FloatArray:
         >>> learning_rates(2, 2).tolist()
         [0.0, 0.25, 0.75]
     """
-    horizon, visits = check_integer("horizon", horizon, least=1), check_integer("visits", visits)
+    horizon, visits = check_horizon(horizon), check_integer("visits", visits)
     t = np.arange(1, visits + 1)
     rate = (horizon + 1) / (horizon + t)
     kept = np.append(np.cumprod((1 - rate)[::-1])[::-1], 1.0)  # prod_{j = i + 1 .. t} (1 - alpha_j)

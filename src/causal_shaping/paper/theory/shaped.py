@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_integer
+from causal_shaping._checks import check_choice, check_horizon
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import BoolArray, FloatArray, frozen
 from causal_shaping.data.potential import Potential
@@ -111,7 +111,7 @@ class Shaped:
     def __init__(
         self, model: TabularCMDP, potential: Potential | Ceilings | npt.ArrayLike | None, horizon: int
     ) -> None:
-        self.model, self.horizon = model, check_integer("horizon", horizon, least=1)
+        self.model, self.horizon = model, check_horizon(horizon)
         given = potential
         if not isinstance(given, (Potential, Ceilings, type(None))):
             given = Potential(np.asarray(given, dtype=np.float64), model.space)

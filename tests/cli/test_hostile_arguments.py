@@ -1,0 +1,120 @@
+"""Arguments that no person would type: a message that says the limit, in no time, and no control characters."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from causal_shaping.cli import _terminal
+from causal_shaping.cli._terminal import MOST_SHOWN, complain, escaped, print_table, progress_bar, tell, wide_console
+
+BOUND = ("--horizon", "3", "--reward-max", "1")
+MANY, EDGES = "1000000000", ":".join(map(str, range(3000)))
+HOSTILE = "\x1b[2J\x9b31m\u202e\u2066[red]x[/y]\r\n:smile:\udcff"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inspect", "LOGS", "--actions", "²"), "is not one of the declared ones"),
+        (("inspect", "LOGS", "--actions=--5"), "is not one of the declared ones"),
+        (("inspect", "LOGS", "--actions", "9" * 5000), "is not one of the declared ones"),
+        (("inspect", "LOGS", "--bins", "x=999999999"), "it must be at most 500"),
+        (("inspect", "LOGS", "--bins", f"x={'9' * 5000}"), "write it as age=8 for quantiles"),
+        (("inspect", "LOGS", "--bins", f"x={EDGES}"), "There are 3,000 edges; a column can be cut into 500 bins"),
+        (("inspect", "LOGS", "--bins", "x=1"), "it must be at least 2"),
+        (("inspect", "LOGS", "--first-step", "9" * 23), "it must be at most 1,000,000,000"),
+        (("inspect", "LOGS", "--smallest-cell", "9" * 23), "it must be at most 9,223,372,036,854,775,807"),
+        (("ceilings", "LOGS", "--horizon", "1000000000000", "--reward-max", "1"), "it must be at most 1,000,000"),
+        (("ceilings", "LOGS", "--horizon", "3", "--reward-max", "1e308"), "between -1e+140 and 1e+140"),
+        (("ceilings", "LOGS", *BOUND, "--value-max", "-1e308"), "between -1e+140 and 1e+140"),
+        (("worlds", "lavacross-easy", "--horizon", MANY), "it must be at most 1,000,000"),
+        (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "9" * 23, "-o", "x.csv"), "77 bits"),
+        (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "9" * 12, "-o", "x.csv"), "GB of memory"),
+        (("collect", "windy-field", "--demonstrator", "good", "--steps", "9" * 12, "-o", "x.csv"), "GB of memory"),
+        (("train", "lavacross-easy", "--seeds", MANY, "-o", "runs"), "run at most 100,000 at a time"),
+        (("theory", "lavacross-easy", "--seeds", MANY), "it must be at most 100,000"),
+        (("theory", "lavacross-easy", "--episodes", MANY), "it must be at most 10,000,000"),
+        (("reproduce", "--seeds", MANY, "-o", "report"), "it must be at most 1,000"),
+        (("worth", "LOGS", *BOUND, "--seeds", MANY), "run at most 100,000 at a time"),
+        (("worth", "LOGS", *BOUND, "--steps", "9" * 12), "GB of memory"),
+        (("fit", "LOGS", "--reward-max", "1", "--shape", "²,3,3", "-o", "phi"), "such as 84,84,3"),
+    ],
+)
+def test_too_much_is_refused_with_the_limit(run, easy, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*(easy / "bad.parquet" if part == "LOGS" else part for part in arguments))
+    assert code == 2, err
+    assert out == ""
+    assert message in err
+    assert err.splitlines()[-1].startswith("error: ")
+    assert len(err) < 10 * MOST_SHOWN
+    assert not list(tmp_path.glob("*"))
+
+
+def test_a_budget_beyond_memory_is_refused(run, tmp_path):
+    code, _, err = run("train", "lavacross-easy", "--steps", "9" * 12, "--seeds", "1", "-o", tmp_path / "runs")
+    assert code == 2
+    assert "needs about 100,000 GB of memory; this machine has" in err
+
+
+def test_long_messages_are_cut_in_the_middle(capsys):
+    complain("error", "begin " + 200_000 * "x" + " end")
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: begin xxx")
+    assert shown.endswith("xxx end\n")
+    assert "characters left out" in shown
+    assert len(shown) < MOST_SHOWN + 100
+
+
+def test_nothing_that_is_printed_controls_a_terminal(capsys):
+    for show in (
+        lambda: complain("error", HOSTILE),
+        lambda: tell(HOSTILE),
+        lambda: print_table([HOSTILE], [[HOSTILE]], title=HOSTILE),
+        lambda: wide_console(200).print(HOSTILE, style="bold"),
+        lambda: wide_console(200).print(_table()),
+    ):
+        show()
+        captured = capsys.readouterr()
+        text = captured.out + captured.err
+        assert escaped(text, keep="\n") == text
+        assert r"\x1b[2J\x9b31m\u202e\u2066[red]x[/y]\r\n:smile:\udcff" in text
+
+
+def _table():
+    """A table as the package's own printing makes it."""
+    table = Table(HOSTILE, title="title")
+    table.add_row("cell")
+    return table
+
+
+def test_a_progress_bar_shows_hostile_names_as_text(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar() as progress:
+        progress(1, 2, rf"Reading \{HOSTILE}")
+    shown = stream.getvalue()
+    assert r"\x1b[2J" in shown
+    assert "[red]" in shown
+    assert "\x1b[2J" not in shown
+    assert "\u202e" not in shown
+
+
+def test_there_is_one_place_that_escapes():
+    """No other module of the command line writes for people."""
+    for module in Path(_terminal.__file__).parent.glob("*.py"):
+        if module.name == "_terminal.py":
+            continue
+        text = module.read_text()
+        assert "file=sys.stderr" not in text, module
+        for line in text.splitlines():
+            if line.strip().startswith("print("):
+                assert "json" in line or "version" in line, f"{module}: {line}"

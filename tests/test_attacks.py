@@ -1,0 +1,95 @@
+"""The attacks find what they look for; a short run of them finds nothing."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ATTACK = Path(__file__).parents[1] / "attack"
+
+
+@pytest.fixture(autouse=True)
+def attack(monkeypatch):
+    monkeypatch.syspath_prepend(str(ATTACK))
+
+
+def test_random_command_lines_end_with_a_message():
+    done = subprocess.run(
+        [sys.executable, ATTACK / "commands.py", "--number", "25", "--seed", "7", "--seconds", "300"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1200,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "seed 7: 25 command lines, 0 defects" in done.stdout
+
+
+def test_command_lines_are_those_of_the_seed_and_reach_every_command():
+    import commands
+
+    group = commands.main_group()
+    lines = [[commands.line(rng, group) for _ in range(400)] for rng in (random.Random(1), random.Random(1))]
+    assert lines[0] == lines[1]
+    assert {parts[0] for parts in lines[0]} == set(group.commands)
+    known = {name for command in group.commands.values() for item in command.params for name in item.opts}
+    tried = {part.partition("=")[0] for parts in lines[0] for part in parts}
+    assert len(known & tried) > 0.7 * len({name for name in known if name.startswith("--")})
+
+
+def test_a_traceback_a_hang_and_a_message_are_distinguished(monkeypatch):
+    import commands
+
+    import causal_shaping.cli as cli
+
+    def ends(main):
+        monkeypatch.setattr(cli, "main", main)
+        return commands.run(["inspect"])[0]
+
+    def broken():
+        raise KeyError("x")
+
+    monkeypatch.setattr(commands, "SECONDS", 0.2)
+    before = signal.signal(signal.SIGALRM, commands._ring)
+    try:
+        assert ends(broken) == "traceback"
+        assert ends(lambda: time.sleep(5)) == "hang"
+        assert ends(lambda: sys.exit(2)) == 2
+        assert ends(lambda: sys.exit(0)) == 0
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+PLAIN = {"code": 0, "text": "fine\n", "rows": [["state", "value"], ["plain", "1.5"]], "pages": []}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"code": "traceback"}, "traceback"),
+        ({"text": "a\x1b[2J"}, "control characters"),
+        ({"text": "a\nFORGED: yes\n"}, "a forged line"),
+        ({"rows": [["state", "value"], ["plain", "1.6"]]}, "other numbers"),
+        ({"rows": [["state", "value"], ["=1+1", "1.5"]]}, "a formula"),
+        ({"pages": [1]}, "other tags"),
+    ],
+)
+def test_what_a_name_may_not_do_is_a_defect(changed, message):
+    import names
+
+    assert names.defects_of(PLAIN, PLAIN) == []
+    (defect,) = names.defects_of(PLAIN | changed, PLAIN)
+    assert message in defect
+
+
+def test_tags_are_counted_with_their_attributes():
+    import names
+
+    plain = names.Tags("<p class='a'>plain</p>").found
+    assert names.Tags("<p class='a'>&lt;script&gt;</p>").found == plain
+    assert names.Tags("<p class='a'><script></script></p>").found != plain
+    assert names.Tags("<p class='a' onclick='x'>plain</p>").found != plain
