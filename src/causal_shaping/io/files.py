@@ -2,7 +2,6 @@
 
 - `check_target`, `replacing`: one file.
 - `write_text`, `write_table`: text, and tables for other programs.
-- `read_arrays`: named arrays, whose file may be damaged.
 - `claim_run_folder`: a folder of many, whose settings never mix.
 - `Scratch`: a folder that is removed when it is no longer needed.
 """
@@ -16,27 +15,23 @@ import stat
 import tempfile
 import uuid
 import weakref
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from causal_shaping.errors import FileError
+from causal_shaping.io.inputs import read_json, with_checksum
 
 PARQUET = (".parquet",)
 CSV = (".csv", ".csv.gz", ".csv.zst")
 TABLES = (*PARQUET, *CSV)
 """The endings of a table that other programs can open, and of a file of logs."""
 SETTINGS = "settings.json"
-READING = (OSError, ValueError, TypeError, EOFError, KeyError, zipfile.BadZipFile)
-"""What it raises to read JSON or arrays from a file that is missing or damaged."""
 
 
 def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
@@ -104,12 +99,6 @@ def write_table(path: str | os.PathLike[str], table: Any) -> None:
             pc.write_csv(rows.cast(pa.schema(plain)), stream)
 
 
-def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an .npz file by name, unpickling nothing; a damaged file raises one of `READING`."""
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-        return dict(held)
-
-
 def claim_run_folder(folder: Path, settings: Mapping[str, Any], held: str) -> None:
     """Make a folder for runs of some settings, or check that the runs in it have the same ones.
 
@@ -122,15 +111,12 @@ def claim_run_folder(folder: Path, settings: Mapping[str, Any], held: str) -> No
     if any(folder.glob(held)):
         if not path.exists():
             raise FileError(f"{folder} holds runs without {SETTINGS}. Give another folder.")
-        try:
-            before = dict(json.loads(path.read_text()))
-        except (ValueError, TypeError) as error:
-            raise FileError(f"{path} cannot be read ({error}). Give another folder.") from error
+        before = read_json(path, "Give another folder.")
         other = sorted(key for key in plain if before.get(key) != plain[key])
         if other:
             raise FileError(f"{folder} holds runs with another {', '.join(other)}. Give another folder, or remove it.")
     else:  # nothing is done yet
-        write_text(path, json.dumps(plain, indent=2) + "\n", [".json"])
+        write_text(path, json.dumps(with_checksum(plain), indent=2) + "\n", [".json"])
 
 
 class Scratch:
