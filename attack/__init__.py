@@ -1,0 +1,1 @@
+"""Attacks on this package: each module tries one kind, counts what it tried, and names every defect."""
