@@ -105,7 +105,7 @@ class Run:
             main()
         except SystemExit as end:
             code = end.code or 0
-        except BaseException:  # noqa: BLE001 - whatever a command raises is printed, as Python would
+        except BaseException:
             sys.excepthook(*sys.exc_info())
         with contextlib.suppress(Exception):
             from joblib.externals.loky import get_reusable_executor

@@ -9,6 +9,7 @@ import pytest
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError, UnknownNameError
+from causal_shaping.io.container import seal
 
 SPACE = cs.Space(["a", "b", "end"], ["go"], terminal=["end"])
 EASY = cs.load_world("lavacross-easy")
@@ -85,6 +86,7 @@ def test_a_file_gives_back_what_was_saved(tmp_path, step_indexed):
     assert repr(read) == repr(phi)
     table = pq.read_table(tmp_path / "phi.parquet")
     pq.write_table(table.take(np.arange(table.num_rows)[::-1]), tmp_path / "turned.parquet")
+    seal(tmp_path / "turned.parquet")
     assert np.array_equal(cs.Potential.load(tmp_path / "turned.parquet").values, phi.values)
 
 

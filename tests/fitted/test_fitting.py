@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 
 import causal_shaping as cs
+from causal_shaping.data.arrays import checksum_of
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
 from causal_shaping.fitted.settings import Settings
+from causal_shaping.io.inputs import read_arrays
 from causal_shaping.logs.transitions import read_transitions
 
 pytest.importorskip("sklearn")
@@ -447,6 +449,27 @@ def test_a_description_without_a_part_is_told(saved, key):
     del held[key]
     (saved / "fitted.json").write_text(json.dumps(held))
     with pytest.raises(FileError, match="saved"):
+        cs.FittedCeilings.load(saved)
+
+
+@pytest.mark.parametrize("change", [{"excess": 9.0}, {"sources": ["other"]}, {"dtype": "uint8"}, {"low": 1}])
+def test_a_changed_description_is_refused(saved, change):
+    held = json.loads((saved / "fitted.json").read_text())
+    (saved / "fitted.json").write_text(json.dumps(held | change))
+    with pytest.raises(FileError, match="changed after it was written"):
+        cs.FittedCeilings.load(saved)
+
+
+def test_a_fit_of_the_first_format_is_read_and_a_changed_one_refused(fitted, saved):
+    held = json.loads((saved / "fitted.json").read_text())
+    arrays = read_arrays(saved / "fitted.npz")
+    names = sorted(arrays)
+    held |= {"version": 1, "checksum": checksum_of(json.dumps(names), [arrays[name] for name in names])}
+    del held["arrays"]
+    (saved / "fitted.json").write_text(json.dumps(held))
+    assert (cs.FittedCeilings.load(saved)(ALIVE) == fitted(ALIVE)).all()
+    np.savez(saved / "fitted.npz", **(arrays | {"low": arrays["low"] + 1}))
+    with pytest.raises(FileError, match="changed after it was written"):
         cs.FittedCeilings.load(saved)
 
 

@@ -1,6 +1,7 @@
 """The container: what was saved comes back, and everything else is refused by name."""
 
 import json
+import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -106,3 +107,61 @@ def test_counts_of_the_first_format_are_read_and_changed_ones_refused(tmp_path):
     rewrite(path, table.set_column(n, "n", pa.array(table["n"].to_numpy() + 1)))
     with pytest.raises(FileError, match=r"counts\.parquet"):
         cs.Counts.load(path)
+
+
+@pytest.mark.parametrize("kind", ["logs", "counts", "potential", "ceilings", "run"])
+def test_every_changed_byte_is_refused(tmp_path, kind):
+    world = cs.load_world("lavacross-easy")
+    path, logs = tmp_path / "a.parquet", world.collect("good", 50)
+    counts = cs.count(logs)
+    ceilings = cs.value_ceilings(counts, 5, 1.0, support="any")
+    made = {"logs": logs, "counts": counts, "ceilings": ceilings, "potential": ceilings.potential()}
+    made["run"] = cs.train(world, None, steps=20, seed=0)
+    made[kind].save(path)
+    read = {"logs": cs.read_logs, "counts": cs.Counts.load, "run": cs.Run.load}.get(kind, cs.load_potential)
+    read(path)
+    held, rng = path.read_bytes(), random.Random(0)
+    for at in (0, len(held) - 1, *(rng.randrange(len(held)) for _ in range(60))):
+        path.write_bytes(held[:at] + bytes([held[at] ^ (1 << rng.randrange(8))]) + held[at + 1 :])
+        with pytest.raises(FileError, match=r"a\.parquet"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[]", "null", '{"kind": "sensitivity", "version": []}', "{", '{"kind": 3}']
+)
+def test_metadata_that_cannot_be_read_are_told(path, text):
+    pq.write_table(pq.read_table(path).replace_schema_metadata({METADATA_KEY: text}), path)
+    with pytest.raises(FileError, match=r"a\.parquet"):
+        load(path, "sensitivity", rows)
+    assert kind_of(path) is None or text == '{"kind": 3}' or "sensitivity" in text
+
+
+def test_more_steps_than_rows_take_no_memory(tmp_path):
+    path = tmp_path / "phi.parquet"
+    cs.Potential([[1.0, 2.0]], SPACE).save(path)
+    rewrite(path, version=1, steps=10**14)
+    with pytest.raises(FileError, match="each step and state once"):
+        cs.Potential.load(path)
+
+
+def test_far_more_rows_than_bytes_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "phi.parquet"
+    cs.Potential([[0.0, 0.0]] * 20_000, SPACE).save(path)
+    monkeypatch.setattr(container, "MAX_RATIO", 0.5)
+    with pytest.raises(FileError, match="far more values than its size"):
+        cs.Potential.load(path)
+
+
+def test_labels_that_look_like_a_seal_do_no_harm(tmp_path):
+    text = container.SEAL_START.decode("latin-1") + "0" * 64
+    phi = cs.Potential([1.0, 2.0], cs.Space([text, "b"], ["go"]), origin=text)
+    phi.save(tmp_path / "phi.parquet")
+    assert cs.Potential.load(tmp_path / "phi.parquet").checksum == phi.checksum
+
+
+def test_a_seal_that_is_removed_is_missed(path):
+    content = path.read_bytes()
+    path.write_bytes(content.replace(container.SEAL_KEY, b"x" * len(container.SEAL_KEY)))
+    with pytest.raises(FileError, match="it lacks its seal"):
+        load(path, "sensitivity", rows)

@@ -33,7 +33,7 @@ def test_the_metadata_says_where_the_logs_come_from(tmp_path):
     logs = cs.load_world("walking-robot").collect("competent", steps=50, seed=7)
     logs.save(tmp_path / "a.parquet")
     about = json.loads(pq.read_schema(tmp_path / "a.parquet").metadata[METADATA_KEY])
-    assert (about["kind"], about["version"], about["source"]) == ("logs", 1, "competent")
+    assert (about["kind"], about["version"], about["source"]) == ("logs", 2, "competent")
     assert about["checksum"] == logs.checksum
     assert about["metadata"]["world"] == "walking-robot"
     assert (about["metadata"]["demonstrator"], about["metadata"]["seed"]) == ("competent", "7")

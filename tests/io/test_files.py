@@ -133,6 +133,17 @@ def test_a_table_is_written_for_other_programs(tmp_path):
         write_table(tmp_path / "a.xlsx", table)
 
 
+@pytest.mark.parametrize("text", ['{"steps": 4}', "[" * 100_000, "null", "{"])
+def test_settings_that_were_changed_are_refused(tmp_path, text):
+    claim_run_folder(tmp_path, {"steps": 3}, "*.parquet")
+    (tmp_path / "a.parquet").touch()
+    claim_run_folder(tmp_path, {"steps": 3}, "*.parquet")
+    path = tmp_path / "settings.json"
+    path.write_text(path.read_text().replace('"steps": 3', '"steps": 4') if "steps" in text else text)
+    with pytest.raises(FileError, match=r"settings\.json .*Give another folder"):
+        claim_run_folder(tmp_path, {"steps": 4}, "*.parquet")
+
+
 def test_a_folder_of_runs_holds_one_kind_of_settings(tmp_path):
     folder = tmp_path / "runs"
     for steps in (10, 20):  # nothing is done yet

@@ -1,6 +1,9 @@
 """Minari data sets in both directions."""
 
+import json
+
 import gymnasium as gym
+import h5py
 import minari
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ from minari.data_collector import EpisodeBuffer
 from reference import by_label, counted
 
 import causal_shaping as cs
-from causal_shaping.errors import CausalShapingError
+from causal_shaping.errors import CausalShapingError, FileError
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -104,3 +107,98 @@ def test_what_cannot_be_read_or_written_is_refused():
     cs.export_minari(logs, "test/x-v0")
     with pytest.raises(CausalShapingError, match="cannot be written"):
         cs.export_minari(logs, "test/x-v0")
+
+
+# What leads elsewhere, and what was changed -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def ours(tmp_path):
+    """A data set of ours, its HDF5 file, and its metadata file."""
+    cs.export_minari(cs.load_world("lavacross-easy").collect("good", 60, seed=1), "test/ours-v0")
+    data = tmp_path / "test" / "ours-v0" / "data"
+    return data / "main_data.hdf5", data / "metadata.json"
+
+
+def test_changed_rows_and_metadata_are_refused(ours):
+    rows, metadata = ours
+    held = metadata.read_text()
+    metadata.write_text(held.replace('\\"source\\": \\"good\\"', '\\"source\\": \\"evil\\"'))
+    assert metadata.read_text() != held
+    with pytest.raises(FileError, match="changed after it was written"):
+        cs.count("minari:test/ours-v0")
+    metadata.write_text(held)
+    with h5py.File(rows, "r+") as file:
+        file["episode_0/rewards"][0] += 1.0
+    with pytest.raises(FileError, match="changed after it was written"):
+        cs.count("minari:test/ours-v0")
+
+
+def test_a_data_set_of_an_older_version_has_no_seal(ours):
+    _, metadata = ours
+    held = json.loads(metadata.read_text())
+    own = json.loads(held["causal_shaping"])
+    del own["seal"]
+    metadata.write_text(json.dumps(held | {"causal_shaping": json.dumps(own)}))
+    assert cs.count("minari:test/ours-v0").n.sum() == 60
+
+
+def external_link(file, tmp_path):
+    file["episode_0/rewards"] = h5py.ExternalLink(str(tmp_path / "other.hdf5"), "/rewards")
+
+
+def soft_link(file, _):
+    file["episode_0/rewards"] = h5py.SoftLink("/episode_0/actions")
+
+
+def virtual(file, tmp_path):
+    layout = h5py.VirtualLayout(shape=(3,), dtype="f8")
+    layout[:] = h5py.VirtualSource(str(tmp_path / "other.hdf5"), "rewards", shape=(3,))
+    file.create_virtual_dataset("episode_0/rewards", layout)
+
+
+def other_file(file, tmp_path):
+    file["episode_0"].create_dataset("rewards", (3,), "f8", external=[(str(tmp_path / "other.raw"), 0, 24)])
+
+
+def too_large(file, _):
+    file["episode_0"].create_dataset("rewards", (10**11,), "f8", chunks=(1024,))
+
+
+@pytest.mark.parametrize(
+    ("replace", "why"),
+    [
+        (external_link, "is a link"),
+        (soft_link, "is a link"),
+        (virtual, "lies in other files"),
+        (other_file, "lies in other files"),
+        (too_large, "far more than the file holds"),
+    ],
+)
+@pytest.mark.parametrize("use", [cs.count, cs.read_transitions])
+def test_what_leads_to_other_files_or_declares_too_much_is_refused(ours, tmp_path, replace, why, use):
+    with h5py.File(tmp_path / "other.hdf5", "w") as other:
+        other["rewards"] = np.ones(3)
+    (tmp_path / "other.raw").write_bytes(bytes(24))
+    with h5py.File(ours[0], "r+") as file:
+        del file["episode_0/rewards"]
+        replace(file, tmp_path)
+    with pytest.raises(FileError, match=why):
+        use("minari:test/ours-v0")
+
+
+def test_no_code_is_run_that_metadata_name(ours, tmp_path):
+    metadata, touched = ours[1], tmp_path / "touched"
+    held = json.loads(metadata.read_text())
+    del held["observation_space"]
+    spec = {"id": "Evil-v0", "entry_point": "pathlib:Path.touch", "kwargs": {"self": str(touched)}}
+    metadata.write_text(json.dumps(held | {"env_spec": json.dumps(spec)}))
+    with pytest.raises(FileError, match="do not hold the spaces"):
+        cs.count("minari:test/ours-v0")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{}", "[]", "{", '{"observation_space": 3}'])
+def test_metadata_that_cannot_be_read_are_told(ours, text):
+    ours[1].write_text(text)
+    with pytest.raises(FileError, match="minari:test/ours-v0 cannot be read"):
+        cs.count("minari:test/ours-v0")

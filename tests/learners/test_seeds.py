@@ -146,6 +146,18 @@ def test_a_seed_that_cannot_be_read_is_named(tmp_path):
         seeds_of(tmp_path)
 
 
+def test_the_result_of_a_seed_cannot_be_edited(tmp_path):
+    seeds_of(tmp_path)
+    path = tmp_path / "seed-1.parquet"
+    held = pq.read_table(path)
+    about = json.loads(held.schema.metadata[b"causal_shaping"])
+    about["result"]["regret"] = 0.0
+    keys = held.schema.metadata | {b"causal_shaping": json.dumps(about)}
+    pq.write_table(held.replace_schema_metadata(keys), path)
+    with pytest.raises(FileError, match=r"seed-1.parquet was changed after it was written.*Remove it"):
+        seeds_of(tmp_path)
+
+
 def test_a_kill_at_any_moment_loses_no_finished_seed(tmp_path):
     """Killed three times on the way; what is there afterwards is what an undisturbed run gives."""
     command = [sys.executable, "-m", "causal_shaping", "train", "lavacross-easy", "--steps", "3000000"]

@@ -185,6 +185,12 @@ def test_interrupted_runs_resume(belief, tmp_path, monkeypatch):
     assert [done for done, _, _ in told] == [2, 3, 4]
     with pytest.raises(cs.FileError, match="another steps"):
         belief.worth(steps=300, seeds=2, folder=tmp_path)
+    world = tmp_path / "world-1.json"
+    held = json.loads(world.read_text())
+    for text in (json.dumps(held | {"seed": 7}), json.dumps({"seed": 1}), "[" * 100_000, "null"):
+        world.write_text(text)
+        with pytest.raises(cs.FileError, match=r"world-1\.json.*Remove it to run that world again"):
+            belief.worth(steps=200, seeds=2, folder=tmp_path)
 
 
 @settings(max_examples=8, deadline=None)

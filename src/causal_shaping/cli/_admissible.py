@@ -55,10 +55,11 @@ def read_admissible(path: Path, columns: Sequence[str], action: str) -> Admissib
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
+    from causal_shaping.io.inputs import InputFile
     from causal_shaping.logs.table import reading
 
-    with reading(str(path)):
-        table = pq.read_table(path) if path.suffix.lower() == ".parquet" else csv.read_csv(path)
+    with reading(str(path)), InputFile.at(path).open() as file:
+        table = pq.ParquetFile(file).read() if path.suffix.lower() == ".parquet" else csv.read_csv(file)
     missing = [name for name in (*columns, action) if name not in table.column_names]
     if missing:
         raise ArgumentError(

@@ -464,15 +464,16 @@ class Space:
 
     def __repr__(self) -> str:
         by = ", ".join(self.columns)
-        return f"Space({len(self.states)} states by ({by}), actions {_shortened(self.actions)})"
+        return f"Space({len(self.states)} states by ({by}), actions {shortened(self.actions)})"
 
 
 def _known(position: int, kind: str, label: Any, labels: Sequence[Label]) -> int:
     if position == UNKNOWN:
-        raise UnknownNameError(f"There is no {kind} {label!r}. The {kind}s are {_shortened(labels)}.")
+        raise UnknownNameError(f"There is no {kind} {label!r}. The {kind}s are {shortened(labels)}.")
     return position
 
 
-def _shortened(labels: Iterable[Label], most: int = 8) -> str:
+def shortened(labels: Iterable[Label], most: int = 8) -> str:
+    """Return labels, or names, as text: the first of them if there are many."""
     names = [str(label) for label in labels]
     return ", ".join(names if len(names) <= most else [*names[: most - 1], f"... ({len(names)} in all)"])

@@ -18,13 +18,14 @@ import numpy.typing as npt
 from causal_shaping._extras import needs_extra
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, FileError
 from causal_shaping.fitted import _kernels as kernels
 from causal_shaping.fitted._forest import atoms_of, centre_and_scale
 from causal_shaping.fitted._kernels import NOTHING, Rule
 from causal_shaping.fitted._torch import Body, Processes, body_of, few_threads, inputs, scales_of, the_device
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import replacing
+from causal_shaping.io.inputs import InputFile
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -390,15 +391,17 @@ def save_network(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 
 
 def load_network(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a safetensors file; a file that is none raises a ValueError."""
+    """Return the arrays of a safetensors file, whose format checks sizes before memory is taken."""
     with needs_extra("Networks", "deep"):
         from safetensors import SafetensorError
         from safetensors.numpy import load
 
+    with InputFile.at(path).open() as file:
+        content = file.read()
     try:
-        return dict(load(path.read_bytes()))
-    except SafetensorError as error:
-        raise ValueError(f"{path.name} is not a safetensors file: {error}") from error
+        return dict(load(content))
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise FileError(f"{path} is not a complete safetensors file: {error}. Was it changed?") from error
 
 
 def _heads(count: int, hidden: int, atoms: int) -> Any:

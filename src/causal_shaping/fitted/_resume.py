@@ -15,7 +15,8 @@ from causal_shaping.data.arrays import checksum_of
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import FileError
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import READING, claim_run_folder, read_arrays, replacing
+from causal_shaping.io.files import claim_run_folder, replacing
+from causal_shaping.io.inputs import read_arrays
 
 
 class Begun:
@@ -51,10 +52,8 @@ class Begun:
             return None
         try:
             return read_arrays(self.path / f"{name}.npz")
-        except READING as error:
-            raise FileError(
-                f"{self.path / name}.npz cannot be read: {error}. Remove it to begin that part anew."
-            ) from error
+        except FileError as error:
+            raise FileError(f"{error} Remove it to begin that part anew.") from error
 
     def keeper(self, name: str) -> Any:
         """Return a function that keeps a pass after a step."""

@@ -18,19 +18,21 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.result import Result, json_text
 from causal_shaping.data.space import Label
-from causal_shaping.errors import ArgumentError, DataError, FileError
+from causal_shaping.errors import ArgumentError, DataError, FileError, MissingExtraError
 from causal_shaping.fitted._forest import NO_TREES, Reach, Surface, flat, joined
 from causal_shaping.fitted._kernels import Lookup, look_up, look_up_all, pack
 from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import READING, read_arrays, replacing, replacing_together, write_text
+from causal_shaping.io.files import replacing, replacing_together, write_text
+from causal_shaping.io.inputs import checked_json, input_folder, read_arrays, read_json, with_checksum
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DESCRIPTION, ARRAYS, NETWORK = "fitted.json", "fitted.npz", "network.safetensors"
-VERSION = 1
+VERSIONS = 1, 2
+"""The oldest version of the format that is read, and the one that is written."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -247,7 +249,8 @@ class FittedCeilings(Result):
                 save_network(folder / NETWORK, weights)
             with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
                 np.savez(file, allow_pickle=False, **{name: arrays[name] for name in arrays if name not in weights})
-            write_text(folder / DESCRIPTION, json.dumps(self._description(arrays), indent=2) + "\n", [".json"])
+            about = with_checksum(self._description(arrays))
+            write_text(folder / DESCRIPTION, json.dumps(about, indent=2) + "\n", [".json"])
         vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -256,11 +259,10 @@ class FittedCeilings(Result):
         return named | {"low": self.low, "high": self.high, "middle": self.middle}
 
     def _description(self, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-        names = sorted(arrays)
         return {
             "kind": f"fitted {self.WHAT}",
-            "version": VERSION,
-            "checksum": checksum_of(json.dumps(names), [np.asarray(arrays[name]) for name in names]),
+            "version": VERSIONS[1],
+            "arrays": _checksum(arrays),
             "settings": self.settings.as_plain(),
             "sources": list(self.sources),
             "actions": list(self.actions),
@@ -277,20 +279,14 @@ class FittedCeilings(Result):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return what `save` wrote, checked against its checksum."""
-        folder = Path(path)
-        try:
-            held = dict(json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")))
-            arrays = read_arrays(folder / ARRAYS)
-            if held.get("network"):
-                arrays |= load_network(folder / NETWORK)
-        except READING as error:
-            raise FileError(f"{folder} holds no complete fit: {error}.") from error
+        folder = input_folder(path)
+        held, version = _described(folder)
         if held.get("kind") != f"fitted {cls.WHAT}":
             raise FileError(f"{folder} holds {held.get('kind')}, not fitted {cls.WHAT}.")
-        if held.get("version") != VERSION:
-            raise FileError(f"{folder} was written in format {held.get('version')}; this package reads {VERSION}.")
-        names = sorted(arrays)
-        if held.get("checksum") != checksum_of(json.dumps(names), [arrays[name] for name in names]):
+        arrays = read_arrays(folder / ARRAYS)
+        if held.get("network"):
+            arrays |= load_network(folder / NETWORK)
+        if held.get("checksum" if version == 1 else "arrays") != _checksum(arrays, version):
             raise FileError(f"{folder} was changed after it was written: its checksum does not fit its contents.")
 
         def part(prefix: str) -> dict[str, npt.NDArray[Any]]:
@@ -315,8 +311,30 @@ class FittedCeilings(Result):
                 diagnostics=Diagnostics.from_plain(held["diagnostics"]),
                 path=os.fspath(folder),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (MissingExtraError, Warning):
+            raise
+        except Exception as error:  # whatever is wrong inside: it is the folder that is to blame
             raise FileError(f"{folder} is not a complete fit: {error!r}. Was it changed?") from error
+
+
+def _described(folder: Path) -> tuple[dict[str, Any], int]:
+    """Return what a folder says of its fit, checked against its checksum, and the version of its format."""
+    file = folder / DESCRIPTION
+    try:
+        held = read_json(file, check=False)
+    except FileError as error:
+        raise FileError(f"{folder} holds no complete fit: {error}") from error
+    version = held.get("version")
+    if type(version) is not int or not VERSIONS[0] <= version <= VERSIONS[1]:
+        raise FileError(f"{folder} was written in format {version}; this package reads {VERSIONS[0]} to {VERSIONS[1]}.")
+    return held if version == 1 else checked_json(held, file, needed=True), version
+
+
+def _checksum(arrays: Mapping[str, npt.NDArray[Any]], version: int = VERSIONS[1]) -> str:
+    """Return a SHA-256 of arrays, their names, and from version 2 on of their types and shapes."""
+    names = sorted(arrays)
+    kinds: list[Any] = [[name, arrays[name].dtype.str, arrays[name].shape] for name in names]
+    return checksum_of(json.dumps(kinds if version > 1 else names), [np.asarray(arrays[name]) for name in names])
 
 
 class FittedFloors(FittedCeilings):

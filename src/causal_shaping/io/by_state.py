@@ -6,6 +6,7 @@ and of columns does not matter.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -40,9 +41,11 @@ def columns_by_state(contents: Contents) -> dict[str, npt.NDArray[Any]]:
         DataError: if the table does not hold each step and state once.
     """
     table, space, steps = contents.table, contents.space, contents.metadata["steps"]
-    if steps is not None and not isinstance(steps, int):
+    if steps is not None and (type(steps) is not int or steps < 0):
         raise DataError(f"it claims to have {steps!r} steps")
     shape = (len(space.states),) if steps is None else (steps, len(space.states))
+    if math.prod(shape) != table.num_rows:
+        raise DataError("it does not hold each step and state once")
     key = (*space.columns, *("step",) * (len(shape) - 1))
     place = positions(table, space.columns, space.find, "state").astype(np.int64)
     if steps is not None:

@@ -3,7 +3,6 @@
 - `check_target`, `check_folder`, `check_outputs`: what can be known before long work.
 - `replacing`, `replacing_together`: one file; all the files of a command.
 - `write_text`, `write_table`: text, and tables for other programs.
-- `read_arrays`: named arrays, whose file may be damaged.
 - `claim_run_folder`: a folder of many, whose settings never mix.
 - `Scratch`: a folder that is removed when it is no longer needed.
 
@@ -20,15 +19,12 @@ import stat
 import tempfile
 import uuid
 import weakref
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pac
 import pyarrow.csv as pc
@@ -36,6 +32,7 @@ import pyarrow.parquet as pq
 
 from causal_shaping.errors import FileError
 from causal_shaping.io._locks import NO_FOLLOW, hold, hold_folder, is_abandoned, make_locked
+from causal_shaping.io.inputs import read_json, with_checksum
 
 PARQUET = (".parquet",)
 CSV = (".csv", ".csv.gz", ".csv.zst")
@@ -44,8 +41,6 @@ TABLES = (*PARQUET, *CSV)
 SETTINGS, LOCK = "settings.json", ".lock"
 TEMPORARY, SCRATCH = ".causal-shaping-", "causal_shaping_"
 """How the names of temporary files and folders begin."""
-READING = (OSError, ValueError, TypeError, EOFError, KeyError, zipfile.BadZipFile)
-"""What it raises to read JSON or arrays from a file that is missing or damaged."""
 FORMULA, NUMBER = r"^[=+\-@\t\r\n]", r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 """Text that a spreadsheet computes instead of showing it, unless it is a number."""
 
@@ -288,12 +283,6 @@ def escape_formulas(texts: Any) -> Any:
     return pac.if_else(formula, pac.binary_join_element_wise("'", texts, ""), texts)
 
 
-def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an .npz file by name, unpickling nothing; a damaged file raises one of `READING`."""
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-        return dict(held)
-
-
 @contextmanager
 def claim_run_folder(folder: Path, settings: Mapping[str, Any], held: str) -> Iterator[None]:
     """Hold a folder for runs of some settings, made if it is not there; refuse one that holds others.
@@ -324,14 +313,11 @@ def _settle(folder: Path, settings: dict[str, Any], held: str) -> None:
     """Write the settings of a folder, or compare them with those of the runs in it."""
     path = folder / SETTINGS
     if not any(folder.glob(held)):  # nothing is done yet
-        write_text(path, json.dumps(settings, indent=2) + "\n", [".json"])
+        write_text(path, json.dumps(with_checksum(settings), indent=2) + "\n", [".json"])
         return
     if not path.exists():
         raise FileError(f"{folder} holds runs without {SETTINGS}. Give another folder.")
-    try:
-        before = dict(json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise FileError(f"{path} cannot be read ({error}). Give another folder.") from error
+    before = read_json(path, "Give another folder.")
     other = sorted(key for key in settings if before.get(key) != settings[key])
     if other:
         raise FileError(f"{folder} holds runs with another {', '.join(other)}. Give another folder, or remove it.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from causal_shaping._extras import needs_extra
+from causal_shaping.data.arrays import checksum_of
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import DataError, FileError
+from causal_shaping.io.inputs import InputFile, parse_json
 from causal_shaping.io.labels import label_column
 
 METADATA_KEY = "causal_shaping"
+MAIN_FILE, METADATA_FILE = "main_data.hdf5", "metadata.json"  # of a data set in Minari's format
+
+SEALED = ("step", "state", "action", "reward", "next_state", "terminated", "truncated")
+"""The columns of our own data sets that their checksum is of."""
+
+MAX_RATIO = 1100
+"""HDF5 compresses by no more than this; what declares more was not written by it."""
+FREE_BYTES = 2**20
 
 WRITTEN_BYTES = 2**25
 """About so many bytes are written at a time, as one row group."""
@@ -56,6 +66,8 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
         for number, (begin, end) in enumerate(zip(first, [*first[1:], len(logs)], strict=True))
     ]
     metadata = {"source": logs.source, "space": logs.space.to_json(), "metadata": dict(logs.metadata)}
+    columns = {name: getattr(logs, name) for name in SEALED}
+    metadata["seal"] = _seal(metadata, columns)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # advice for those who publish a data set
@@ -76,10 +88,8 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
 
 def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any] | None]:
     """Return a local data set as an Arrow table, the columns of its state, and its metadata if it is ours."""
-    found, text = _opened(dataset)
-    metadata = json.loads(text) if text else None
-    if metadata:
-        metadata["space"] = json.loads(metadata["space"])
+    found, text, files = _opened(dataset)
+    metadata = _own_metadata(text, dataset) if text else None
     pieces: list[dict[str, npt.NDArray[Any]]] = []
     for observations, table in _episodes(found, dataset):
         parts = _parts(observations, dataset)
@@ -87,10 +97,15 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
         for name, part in zip(names, parts, strict=True):
             table[name], table[f"next_{name}"] = part[:-1], part[1:]
         pieces.append(table)
+    for file in files:
+        file.check_unchanged()
     if not pieces:
         raise DataError(f"minari:{dataset} has no episodes.")
     joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in table}
     if metadata:  # ours: numbers are turned back into labels
+        if metadata.pop("seal", None) not in (None, _seal(metadata, joined)):
+            raise FileError(f"minari:{dataset} was changed after it was written: its checksum does not fit.")
+        metadata["space"] = json.loads(metadata["space"])
         space = Space.from_json(json.dumps(metadata["space"]))
         state, action, after = (joined.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
         joined |= space.row_columns(state, action, after, label_column)
@@ -103,7 +118,7 @@ def write_minari(dataset: str, path: Path) -> tuple[int, ...] | None:
     Observations are flat lists in a column `state`; `next_state` holds the last one of each episode. Where they are no
     arrays nothing is written, and None returned.
     """
-    found, _ = _opened(dataset)
+    found, _, files = _opened(dataset)
     space = found.observation_space
     if not isinstance(space, gym.spaces.Box) or space.shape == ():
         return None
@@ -126,6 +141,8 @@ def write_minari(dataset: str, path: Path) -> tuple[int, ...] | None:
         held.append(pa.table(columns | {"state": listed[:rows], "next_state": after}))
         if sum(table.nbytes for table in held) > WRITTEN_BYTES:
             write()
+    for file in files:
+        file.check_unchanged()
     if held:
         write()
     if writer is None:
@@ -134,16 +151,63 @@ def write_minari(dataset: str, path: Path) -> tuple[int, ...] | None:
     return tuple(space.shape)
 
 
-def _opened(dataset: str) -> tuple[Any, str | None]:
-    """Return a local data set, and what we wrote into its metadata."""
+def _opened(dataset: str) -> tuple[Any, str | None, list[InputFile]]:
+    """Return a local data set, what we wrote into its metadata, and its files."""
     minari = _minari()
     try:
+        folder = Path(minari.storage.datasets_root_dir.get_dataset_path(dataset)) / "data"
+        files = [InputFile.at(folder / name) for name in (METADATA_FILE, MAIN_FILE) if (folder / name).exists()]
+        for file in files:
+            (_check_hdf5 if file.path.name == MAIN_FILE else _check_metadata)(file)
         found = minari.load_dataset(dataset)
-        return found, found.storage.metadata.get(METADATA_KEY)
+        return found, found.storage.metadata.get(METADATA_KEY), files
     except Exception as error:  # Minari raises many kinds for a missing or broken data set
         raise FileError(
-            f"minari:{dataset} cannot be read: {error}. Is it on this machine? `minari list local`"
+            f"minari:{dataset} cannot be read: {str(error).rstrip('.')}. Is it on this machine? `minari list local`"
         ) from error
+
+
+def _check_metadata(file: InputFile) -> None:
+    """Refuse a data set that says nothing of its spaces: Minari would run code that it names, to find out."""
+    with file.open() as opened:
+        held = parse_json(opened.read())
+    if not all(isinstance(held.get(name), str) for name in ("observation_space", "action_space")):
+        raise DataError("its metadata do not hold the spaces of observations and actions")
+
+
+def _check_hdf5(file: InputFile) -> None:
+    """Refuse an HDF5 file that leads to other files, or declares more than it can hold."""
+    import h5py
+
+    def check(group: Any) -> None:
+        for name in group:
+            link = group.get(name, getlink=True)
+            if not isinstance(link, h5py.HardLink):
+                raise DataError(f"{group.name}/{name} is a link. Write the data set without links")
+            held = group[name]
+            if isinstance(held, h5py.Group):
+                check(held)
+                continue
+            if held.is_virtual or held.external:
+                raise DataError(f"{held.name} lies in other files. Write the data set as one file")
+            if held.nbytes > MAX_RATIO * (held.id.get_storage_size() + FREE_BYTES):
+                raise DataError(f"{held.name} declares {held.nbytes:,} bytes, far more than the file holds")
+
+    with h5py.File(file.path, "r") as opened:
+        check(opened)
+
+
+def _own_metadata(text: str, dataset: str) -> dict[str, Any]:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise FileError(f"The metadata of minari:{dataset} cannot be read: {error}. Were they changed?") from error
+
+
+def _seal(metadata: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Return a SHA-256 of the rows of logs, and of what is known of them."""
+    arrays: list[npt.NDArray[Any]] = [np.asarray(columns[name], Logs.COLUMNS[name]) for name in SEALED]
+    return checksum_of(json.dumps(dict(metadata), sort_keys=True), arrays)
 
 
 def _episodes(found: Any, dataset: str) -> Iterator[tuple[Any, dict[str, npt.NDArray[Any]]]]:
@@ -185,4 +249,5 @@ def _minari() -> Any:
     with needs_extra("Minari data sets", "minari"):
         import minari
         import minari.data_collector
+        import minari.storage.datasets_root_dir
     return minari

@@ -28,7 +28,7 @@ from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
 from causal_shaping.errors import FileError
 from causal_shaping.io.by_state import save_by_state
-from causal_shaping.io.container import VERSIONS, Contents, load, save
+from causal_shaping.io.container import Contents, load, save
 from causal_shaping.io.files import claim_run_folder
 from causal_shaping.learners._problem import name_of, world_of
 from causal_shaping.learners.intervals import Interval, mean_interval
@@ -40,6 +40,9 @@ from causal_shaping.worlds import World
 
 if TYPE_CHECKING:
     import pandas as pd
+
+VERSION = 3
+"""Of what is kept of a seed: raised by any change after which old and new seeds cannot stand in one folder."""
 
 POINTS = 200
 """Points of a regret curve that are kept and drawn."""
@@ -157,7 +160,7 @@ def train_seeds(
     wanted, steps = check_seeds(seeds), check_integer("steps", steps, least=1)
     name, rule = choose(learner, potential, changes)
     settings = {
-        "version": VERSIONS["run"][1],
+        "version": VERSION,
         "world": name_of(world),
         "tables": _tables(world) if isinstance(world, World) else repr(world.spec),
         "horizon": horizon,

@@ -32,6 +32,7 @@ from causal_shaping.data.words import state_text
 from causal_shaping.errors import ArgumentError, FileError
 from causal_shaping.io.container import Contents, load, save
 from causal_shaping.io.files import claim_run_folder, write_text
+from causal_shaping.io.inputs import read_json, with_checksum
 from causal_shaping.learners._drawn import add_trial, run_in
 from causal_shaping.learners._posterior import sampler_of
 from causal_shaping.learners.seeds import curve_points
@@ -398,7 +399,7 @@ def simulate_worth(
             assert simulation is not None
             found = simulation.run(seed)
             if path is not None:
-                write_text(_file(path, seed), json.dumps(asdict(found)) + "\n", [".json"])
+                write_text(_file(path, seed), json.dumps(with_checksum(asdict(found))) + "\n", [".json"])
             return found
 
         with ThreadPoolExecutor(numba.get_num_threads()) as pool:
@@ -421,10 +422,11 @@ def _file(folder: Path, seed: int) -> Path:
 def _read(path: Path) -> WorthWorld | None:
     if not path.exists():
         return None
+    hint = "Remove it to run that world again."
     try:
-        return _world(json.loads(path.read_text()))
-    except (ValueError, TypeError, KeyError) as error:
-        raise FileError(f"{path} cannot be read ({error}). Remove it to run that world again.") from error
+        return _world(read_json(path, hint))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise FileError(f"{path} cannot be read ({error}). {hint}") from error
 
 
 def _start(belief: Posterior, start: Any) -> FloatArray:

@@ -12,9 +12,12 @@ from typing import Any, TypeAlias
 import ibis
 import numpy as np
 
-from causal_shaping.data.space import Bins
+from causal_shaping.data.space import Bins, shortened
 from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError
 from causal_shaping.logs.table import fetch
+
+SHOWN_COLUMNS = 24
+"""So many names of columns are shown, where one is missing."""
 
 SHOWN_VALUES = 12
 """So many values of a column of text are shown, where flags are wanted."""
@@ -33,6 +36,7 @@ class RawColumns:
     rows: ibis.Table
     origin: str  # what to call it in messages
     hidden: Sequence[str] = ()  # columns that we added
+    written: frozenset[str] = frozenset()  # whole numbers that are kept as they were written; see `Engine`
 
     def column(self, name: str, argument: str) -> ibis.Column:
         """Return a column; `argument` is the name of the argument that could name another one."""
@@ -42,11 +46,13 @@ class RawColumns:
         near = difflib.get_close_matches(str(name), shown, n=1)
         raise ArgumentError(
             f"{self.origin} has no column {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} Its columns are "
-            f"{', '.join(map(repr, shown))}. Name the right one with {argument}=."
+            f"{shortened(map(repr, shown), SHOWN_COLUMNS)}. Name the right one with {argument}=."
         )
 
     def typed(self, column: ibis.Column, wanted: str, *kinds: str) -> ibis.Column:
         """Return a column that must be of one of some kinds: "integer", "numeric", "string"."""
+        if "string" not in kinds and column.get_name() in self.written:
+            return column.cast("int64").name(column.get_name())
         if not any(getattr(column.type(), f"is_{kind}")() for kind in kinds):
             name = column.get_name()
             raise DataError(f"{self.origin}, column {name!r} holds {column.type()}; it must hold {wanted}.")
@@ -151,7 +157,7 @@ class RawColumns:
             raise ArgumentError(f"{self.origin}: bins are given for the action {name!r}. {discrete_actions(name)}")
         if name not in parts:
             raise ArgumentError(
-                f"{self.origin}: bins are given for {name!r}, which is not a state column ({', '.join(parts)})."
+                f"{self.origin}: bins are given for {name!r}, which is not a state column ({shortened(parts)})."
             )
         if cut.quantiles is None:
             return cut

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
+from urllib.parse import unquote
 
 import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from causal_shaping.data.space import Space
+from causal_shaping.data.space import Space, shortened
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.io.container import read_metadata
 from causal_shaping.io.files import CSV, PARQUET, TABLES, Scratch
+from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.minari import minari_table, write_minari
+from causal_shaping.logs._engine import INTEGER, Engine, check_distinct
 from causal_shaping.logs.table import reading
 
 MINARI = "minari:"
-ROW = "causal_shaping_row"
-MAX_LINE_BYTES = 2_000_000
-"""A line of a CSV that is longer than this is taken for a broken file."""
+ROW, FILE = "causal_shaping_row", "causal_shaping_file"
 
 
 class ArrowStream(Protocol):
@@ -58,6 +60,7 @@ class RawLogs:
     space: Space | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     checksum: str | None = None
+    written: frozenset[str] = frozenset()  # columns of whole numbers that are text, since they are not all plain
     header: bool = False  # whether a line of column names comes before the first row
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of columns that hold tensors as flat lists
     files: Any = None  # what keeps temporary files that hold the rows from being removed
@@ -69,17 +72,21 @@ class RawLogs:
         return {name: column for name, column in places.items() if column is not None}
 
 
-def find(where: Where, memory_limit: str | None, whole: bool = False) -> RawLogs:
+def find(where: Where, memory_limit: str | None = None, whole: bool = False, partitions: Sequence[str] = ()) -> RawLogs:
     """Look up what a user names: a file or several, a Minari data set, a table.
 
     With `whole`, the arrays of a Minari data set are one column of lists instead of one column for each number.
+    `partitions` are columns that the folders of files name, as in `day=3/logs.parquet`.
     """
+    if partitions and (is_table(where) or (isinstance(where, str) and where.startswith(MINARI))):
+        raise ArgumentError("partitions are columns that the folders of files name: give files.")
     if isinstance(where, ibis.Table):
         name = _table_name(where)
         return RawLogs(where, f"table {name}" if name else "the Ibis table", name)
     if is_table(where):
         origin = f"the {type(where).__name__}"
         table, shapes = _without_tensors(_arrow_table(where, origin))
+        check_distinct(table.column_names, origin)
         return RawLogs(_with_numbers(ibis.memtable(table)), origin, "", row=ROW, shapes=shapes)
     if isinstance(where, str) and where.startswith(MINARI):
         dataset = where.removeprefix(MINARI)
@@ -88,7 +95,7 @@ def find(where: Where, memory_limit: str | None, whole: bool = False) -> RawLogs
             path = scratch.path / "rows.parquet"
             shape = write_minari(dataset, path)
             if shape is not None:
-                rows = _engine(memory_limit).read_parquet(path, file_row_number=True)
+                rows = Engine([InputFile.at(path)], memory_limit).parquet("file_row_number")
                 shapes = {"state": shape}
                 return RawLogs(rows, where, dataset, row="file_row_number", shapes=shapes, files=scratch)
         table, state, metadata = minari_table(dataset)
@@ -96,28 +103,30 @@ def find(where: Where, memory_limit: str | None, whole: bool = False) -> RawLogs
             RawLogs(_with_numbers(ibis.memtable(table)), where, dataset, state, row=ROW), **_known([metadata])
         )
     paths = [Path(where)] if isinstance(where, (str, os.PathLike)) else [Path(part) for part in where]  # type: ignore[union-attr]
-    _check_files(paths)
+    files = _input_files(paths)
     names, several = [str(path) for path in paths], len(paths) > 1
-    origin, stem = ", ".join(names), paths[0].name.split(".")[0]
-    engine = _engine(memory_limit)
+    origin, stem = shortened(names), paths[0].name.split(".")[0]
     with reading(origin):
+        engine = Engine(files, memory_limit)
         if all(name.lower().endswith(PARQUET) for name in names):
-            known = _known([read_metadata(name, "logs") for name in names])
-            if several:
-                _check_alike([engine.read_parquet(name) for name in names], names)
+            known = _known([read_metadata(file, "logs") for file in files])
             schema = pq.read_schema(names[0])
-            clash = "file_row_number" in schema.names
-            rows = engine.read_parquet(names, file_row_number=not clash, filename=several)
-            row = None if clash else "file_row_number"
-            file = "filename" if several else None
-            return RawLogs(rows, origin, stem, row=row, file=file, shapes=_tensors(schema), **known)
-        if all(name.lower().endswith(CSV) for name in names):
-            options = {"header": True, "max_line_size": MAX_LINE_BYTES, "sample_size": -1}
-            if several:
-                _check_alike([engine.read_csv(name, **options) for name in names], names)
-                return RawLogs(engine.read_csv(names, filename=True, **options), origin, stem, file="filename")
-            return RawLogs(_with_numbers(engine.read_csv(names, **options)), origin, stem, row=ROW, header=True)
-    raise FileError(f"{origin}: the parts of one log must be of one format.")
+            check_distinct(schema.names, names[0])
+            row = None if "file_row_number" in schema.names else "file_row_number"
+            rows, shapes, header = engine.parquet(row, FILE), _tensors(schema), False
+        elif all(name.lower().endswith(CSV) for name in names):
+            rows, known, shapes, header = engine.csv(FILE), {}, {}, not several
+            row = None if several else ROW
+            if row is not None:
+                rows = _with_numbers(rows)
+        else:
+            raise FileError(f"{origin}: the parts of one log must be of one format.")
+    rows = _with_partitions(rows, paths, partitions)
+    if not several:
+        rows = rows.drop(FILE)
+    written = frozenset(engine.written)
+    file = FILE if several else None
+    return RawLogs(rows, origin, stem, row=row, file=file, shapes=shapes, header=header, written=written, **known)
 
 
 def _arrow_table(where: Any, origin: str) -> pa.Table:
@@ -156,39 +165,33 @@ def _with_numbers(rows: ibis.Table) -> ibis.Table:
     return rows.mutate(**{ROW: ibis.row_number()})
 
 
-def _check_alike(parts: Sequence[ibis.Table], names: Sequence[str]) -> None:
-    """Refuse parts of one log whose columns differ: those that only some have would be lost."""
-    first = dict(parts[0].schema())
-    for part, name in zip(parts, names, strict=True):
-        here = dict(part.schema())
-        if list(here.items()) != list(first.items()):
-            differs = sorted({str(column) for column, _ in first.items() ^ here.items()}) or ["their order"]
-            raise DataError(
-                f"{names[0]} and {name} are parts of one log, but differ in columns: {', '.join(differs)}. Give both "
-                "the same names, types and order."
-            )
+def _with_partitions(rows: ibis.Table, paths: Sequence[Path], partitions: Sequence[str]) -> ibis.Table:
+    """Return rows with the columns that the folders of their files name, as in `day=3/logs.parquet`."""
+    for column in partitions:
+        if column in rows.columns:
+            raise ArgumentError(f"{paths[0]} has a column {column!r}, which partitions names, too. Leave it out there.")
+        held = {}
+        for path in paths:
+            values = [part.partition("=")[2] for part in path.parts[:-1] if part.startswith(f"{column}=")]
+            if len(values) != 1:
+                raise ArgumentError(f"{path}: partitions names {column!r}, but no folder (or several) {column}=... is.")
+            held[os.path.abspath(path)] = unquote(values[0])
+        whole = all(re.fullmatch(INTEGER, value) for value in held.values())
+        pairs = [(name, int(value) if whole else value) for name, value in held.items()]
+        rows = rows.mutate(**{column: rows[FILE].cases(*pairs)})
+    return rows
 
 
-def _check_files(paths: Sequence[Path]) -> None:
+def _input_files(paths: Sequence[Path]) -> list[InputFile]:
     if not paths:
         raise FileError("No file is given.")
-    for path in paths:
-        if path.is_dir():
-            raise FileError(f"{path} is a folder. Name the files in it.")
-        if not path.exists():
-            raise FileError(f"{path} does not exist.")
-        if not path.name.lower().endswith(TABLES):
-            raise FileError(f"{path} must end in {', '.join(TABLES)}: the ending tells how to read it.")
-        if path.stat().st_size == 0:
-            raise DataError(f"{path} is empty.")
-
-
-def _engine(memory_limit: str | None) -> Any:
-    """Return an embedded DuckDB."""
-    try:
-        return ibis.duckdb.connect(**({"memory_limit": memory_limit} if memory_limit else {}))
-    except Exception as error:
-        raise ArgumentError(f"memory_limit is {memory_limit!r}; write it as '2GB' or '500MB'. ({error})") from error
+    files = [InputFile.at(path) for path in paths]
+    for file in files:
+        if not file.path.name.lower().endswith(TABLES):
+            raise FileError(f"{file.path} must end in {', '.join(TABLES)}: the ending tells how to read it.")
+        if file.size == 0:
+            raise DataError(f"{file.path} is empty.")
+    return files
 
 
 def _table_name(table: ibis.Table) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -47,6 +47,7 @@ def count(
     complete: bool = False,
     admissible: Admissible | None = None,
     missing: str | None = None,
+    partitions: str | Sequence[str] = (),
     max_rewards: int = MAX_REWARDS,
     reward_bins: Bins | None = None,
     check: bool = True,
@@ -73,6 +74,7 @@ def count(
             that is left out admits all; a function of state and action; a mask; or an environment. See
             `Space.restricted`.
         missing: for files and tables, the label of missing values in state columns; see `open_logs`.
+        partitions: for files, columns that their folders name; see `open_logs`.
         max_rewards: if a log has more distinct rewards than this, all rewards are cut into bins.
         reward_bins: the bins of rewards, `Bins` by edges or by quantiles; by default 32 quantiles of all logs, where
             bins are needed. Later logs need the same edges to be merged: `reward_bins=counts.space.reward_bins`.
@@ -91,7 +93,8 @@ def count(
     """
     states = None if states is None else [plain(label) for label in states]
     actions = None if actions is None else [plain(label) for label in actions]
-    tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
+    how: dict[str, Any] = {"missing": missing, "partitions": partitions, "memory_limit": memory_limit}
+    tables = opened_logs(logs, states=states, actions=actions, **how)
     if check:
         tables = [check_logs(table, skip_bad_episodes=skip_bad_episodes) for table in tables]
     if not isinstance(reward_bins, Bins | None):
@@ -211,4 +214,4 @@ def _run(expression: ibis.Table, origin: str, scratch: str | None) -> pa.Table:
     with tempfile.TemporaryDirectory(dir=scratch) as folder, reading(origin):
         target = str(Path(folder) / "counts")
         backend.to_parquet(expression, target)
-        return pq.read_table(target)
+        return pq.read_table(target, partitioning=None)

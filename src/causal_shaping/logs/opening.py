@@ -61,6 +61,7 @@ def open_logs(
     numbers: bool = False,
     shape: Sequence[int] | None = None,
     mask: str | None = None,
+    partitions: str | Sequence[str] = (),
     memory_limit: str | None = None,
 ) -> LogTable:
     """Find the columns of somebody's logs and give them their meaning; the rows are not read yet.
@@ -104,6 +105,8 @@ def open_logs(
         mask: for numbers, the column that says which actions are admissible: a list of true and false, one for each
             action in the order of `actions`. The same with `next_` in front, if there is such a column, is of the
             next state.
+        partitions: columns that the folders of files name, as in `day=3/logs.parquet`; unless they are listed here,
+            such names of folders mean nothing.
         memory_limit: the most memory that the embedded engine may use, such as "2GB"; it spills to disk beyond.
     """
     first_step = check_integer("first_step", first_step, least=-(10**9), most=10**9)
@@ -111,10 +114,11 @@ def open_logs(
         raise ArgumentError("states, bins and missing make labels of states; with numbers=True leave them out.")
     if not numbers and (shape, mask) != (None, None):
         raise ArgumentError("shape and mask are of states that are numbers: pass numbers=True.")
-    found = find(where, memory_limit, whole=numbers and (state is None or listed(state) == ("state",)))
+    whole = numbers and (state is None or listed(state) == ("state",))
+    found = find(where, memory_limit, whole, listed(partitions))
     origin = found.origin
     rows, named = _named(found, source)
-    raw = RawColumns(rows, origin, tuple(found.places.values()))
+    raw = RawColumns(rows, origin, tuple(found.places.values()), found.written)
     if bins:
         look_at_rows(rows)
     wanted = listed(state) if state is not None else (found.space.columns if found.space else found.state)
@@ -136,7 +140,7 @@ def open_logs(
     kinds = _kinds(declared_states, len(parts)) if declared_states else _common(parts, next_parts)
     (action_kind,) = _kinds(declared_actions, 1) if declared_actions else (None,)
     theirs = {  # our name: the user's name and column
-        "episode": (episode, raw.typed(raw.column(episode, "episode"), "integers or strings", "integer", "string")),
+        "episode": (episode, raw.typed(raw.column(episode, "episode"), "integers or strings", "string", "integer")),
         "step": (step, raw.typed(raw.column(step, "step"), "integers", "integer")),
         "action": (action, raw.column(action, "action")),
         "reward": (reward, raw.typed(raw.column(reward, "reward"), "numbers", "numeric")),

@@ -21,6 +21,7 @@ from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Bins, Label, Space
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
 from causal_shaping.io.container import check_checksum
+from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.labels import read_off, row_positions
 
 
@@ -200,13 +201,13 @@ def looking_at_rows(table: ibis.Table) -> Iterator[None]:
 
 def fetch(expression: ibis.Table, origin: str) -> pa.Table:
     """Run a query and return its result; what the engine cannot read becomes a `FileError`."""
-    with reading(origin):
+    with reading(origin), _same_files(expression):
         return expression.to_pyarrow()
 
 
 def batches(expression: ibis.Table, origin: str, rows: int) -> Generator[pa.RecordBatch, None, None]:
     """Run a query and yield its result, about so many rows at a time."""
-    with reading(origin):
+    with reading(origin), _same_files(expression):
         backend = expression.get_backend()
         if backend.name != "duckdb":
             yield from expression.to_pyarrow_batches(chunk_size=rows)
@@ -219,6 +220,21 @@ def batches(expression: ibis.Table, origin: str, rows: int) -> Generator[pa.Reco
             yield from stream
         finally:
             stream.close()  # DuckDB answers no other query before
+
+
+def watch(backend: Any, files: Sequence[InputFile]) -> None:
+    """Remember the files that an engine reads, for `fetch` and `batches` to notice when one was changed."""
+    backend.causal_shaping_files = tuple(files)
+
+
+@contextmanager
+def _same_files(expression: ibis.Table) -> Iterator[None]:
+    """Refuse what was read if a file of the engine is no longer the one that was opened."""
+    try:
+        yield
+    finally:
+        for file in getattr(expression.get_backend(), "causal_shaping_files", ()):
+            file.check_unchanged()
 
 
 @contextmanager

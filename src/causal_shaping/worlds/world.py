@@ -17,6 +17,7 @@ from causal_shaping.data.arrays import FloatArray, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Label, Space
 from causal_shaping.errors import ArgumentError, FileError, UnknownNameError
+from causal_shaping.io.inputs import InputFile
 from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds import grid as grids, robot
 from causal_shaping.worlds.grid import GridMap, Wind, grid_model, wind_rule
@@ -37,6 +38,7 @@ BYTES_A_STEP = 120
 """What a logged step takes in memory, about, until it is written."""
 
 DEFAULT_HORIZON = 20
+MAX_MAP_BYTES = 1_000_000
 """The horizon of a user's own map unless another is given; that of the paper's LavaCross worlds."""
 
 
@@ -281,7 +283,11 @@ def _read_map(path: str | Path) -> str:
             f"There is no world {str(path)!r}, and no map file of that name.{hint} The worlds are "
             f"{', '.join((*list_worlds(), *CONTINUOUS_WORLDS))}."
         )
+    file = InputFile.at(path)
+    if file.size > MAX_MAP_BYTES:
+        raise FileError(f"{path} cannot be read as a map: it has {file.size:,} bytes, more than {MAX_MAP_BYTES:,}.")
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        with file.open() as opened:
+            return opened.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise FileError(f"{path} cannot be read as a map: {error}.") from error

@@ -100,9 +100,14 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
     tiny(tmp_path)
     with pytest.raises(FileError, match="holds runs with another counted_in"):
         tiny(tmp_path, counted_in="episodes")
-    parts_of(tmp_path)[0].write_text("{")
-    with pytest.raises(FileError, match=r"is not a part of the study.*Remove it to run that part again"):
-        merge(tmp_path)
+    part = parts_of(tmp_path)[0]
+    held = json.loads(part.read_text())
+    edited = [held | {"seconds": 0.0}, held | {"world": "elsewhere"}]  # with the old checksum; the next without any
+    edited += [{key: value for key, value in one.items() if key != "checksum"} | {"seed": []} for one in edited]
+    for text in ("{", "[" * 100_000, *map(json.dumps, edited)):
+        part.write_text(text)
+        with pytest.raises(FileError, match=r"Remove it to run that part again"):
+            merge(tmp_path)
     parts_of(tmp_path)[0].unlink()
     assert tiny(tmp_path).runs == load_results(tmp_path).runs
     with pytest.raises(FileError, match="holds no results"):

@@ -34,6 +34,7 @@ from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, AssumptionWarning, CausalShapingError, FileError, ShapingWarning
 from causal_shaping.io.container import load, save
 from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table, write_text
+from causal_shaping.io.inputs import read_json, with_checksum
 from causal_shaping.learners import train
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.paper.baselines.bcq import require_torch
@@ -228,7 +229,8 @@ def run_job(plan: Plan, job: Job, folder: Path) -> tuple[str, float]:
         about = asdict(unit)
         target = folder / PARTS / unit.path
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, json.dumps({**about, **facts, "seconds": time.perf_counter() - begin}), [".json"])
+        part = with_checksum({**about, **facts, "seconds": time.perf_counter() - begin})
+        write_text(target, json.dumps(part), [".json"])
     return str(job), job.cost
 
 
@@ -280,7 +282,7 @@ def merge(folder: str | os.PathLike[str]) -> Results:
             part["seed"],
         )
     )
-    settings = json.loads((path / SETTINGS).read_text())
+    settings = read_json(path / SETTINGS)
     for name, kind, schema in ((RESULTS, RUN, RUN_COLUMNS), (POTENTIALS, POTENTIAL, POTENTIAL_COLUMNS)):
         rows = [{column: part.get(column) for column in schema.names} for part in parts if part["kind"] == kind]
         save(path / name, "study", pa.Table.from_pylist(rows, schema), {"settings": settings})
@@ -293,13 +295,13 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     """Return what a folder holds."""
     path = Path(folder)
     try:
-        settings = json.loads((path / SETTINGS).read_text())
+        settings = read_json(path / SETTINGS)
         runs, potentials = (
             load(path / name, "study", lambda contents: tuple(contents.table.to_pylist()))
             for name in (RESULTS, POTENTIALS)
         )
-    except (OSError, ValueError, FileError) as error:
-        raise FileError(f"{path} holds no results of the study ({error}). Run causal-shaping reproduce.") from error
+    except FileError as error:
+        raise FileError(f"{path} holds no results of the study ({error}) Run causal-shaping reproduce.") from error
     return Results(path, settings, runs, potentials)
 
 
@@ -309,10 +311,11 @@ def _missing(job: Job, folder: Path) -> Job:
 
 
 def _part(file: Path) -> dict[str, Any]:
-    try:
-        part = dict(json.loads(file.read_text()))
-        if part["kind"] not in (RUN, POTENTIAL) or not all(key in part for key in TIMING_COLUMNS):
-            raise ValueError("something is missing")
-    except (ValueError, TypeError, KeyError) as error:
-        raise FileError(f"{file} is not a part of the study ({error}). Remove it to run that part again.") from error
+    hint = "Remove it to run that part again."
+    part = read_json(file, hint)
+    known = {"kind": (RUN, POTENTIAL), "world": WORLDS, "coins": COINS}
+    sound = all(part.get(key) in values for key, values in known.items())
+    sound &= type(part.get("seed")) is int and isinstance(part.get("name"), str)
+    if not sound or not all(key in part for key in TIMING_COLUMNS):
+        raise FileError(f"{file} is not a part of the study (something is missing). {hint}")
     return part

@@ -1,0 +1,148 @@
+"""Opening what is read: regular files, literally, the same ones to the end; sizes are checked before memory is used."""
+
+import io
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+from causal_shaping.errors import FileError
+from causal_shaping.io.inputs import InputFile, checked_json, input_folder, read_arrays, read_json, with_checksum
+
+
+def test_a_file_gives_its_bytes(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    opened = InputFile.at(tmp_path / "a")
+    with opened.open() as file:
+        assert (file.read(), opened.size) == (b"abc", 3)
+    opened.check_unchanged()
+
+
+def test_only_regular_files_are_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, why in [
+        (tmp_path / "pipe", "not a regular file"),
+        ("/dev/zero", "not a regular file"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "none", "does not exist"),
+        ("a\0b", "cannot be read"),
+        ("s3://bucket/logs.parquet", "is an address"),
+        ("https://example.org/logs.csv", "is an address"),
+    ]:
+        with pytest.raises(FileError, match=why):
+            InputFile.at(path)
+    with pytest.raises(FileError, match="is not a folder"):
+        input_folder("/dev/null")
+
+
+def test_a_pipe_that_takes_the_place_of_a_file_does_not_block(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    opened = InputFile.at(tmp_path / "a")
+    (tmp_path / "a").unlink()
+    os.mkfifo(tmp_path / "a")
+    with pytest.raises(FileError, match="not a regular file"), opened.open():
+        pytest.fail("opened")
+
+
+@pytest.mark.parametrize("how", ["appended", "replaced", "touched", "removed"])
+def test_a_change_is_noticed(tmp_path, how):
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    opened = InputFile.at(path)
+    if how == "appended":
+        with path.open("ab") as file:
+            file.write(b"d")
+    elif how == "replaced":
+        (tmp_path / "b").write_bytes(b"abd")
+        (tmp_path / "b").replace(path)
+    elif how == "touched":
+        os.utime(path, ns=(1, 1))
+    else:
+        path.unlink()
+    with pytest.raises(FileError, match=r"changed while it was read|does not exist"):
+        opened.check_unchanged()
+
+
+def test_a_change_between_opening_and_closing_is_noticed(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    with pytest.raises(FileError, match="changed while it was read"), InputFile.at(tmp_path / "a").open():
+        (tmp_path / "a").write_bytes(b"other")
+
+
+def test_json_comes_back_and_changed_json_is_refused(tmp_path):
+    path, content = tmp_path / "a.json", {"seed": 3, "curve": [0.1, float("inf")], "name": "ä"}
+    path.write_text(json.dumps(with_checksum(content)))
+    assert read_json(path) == content
+    path.write_text(json.dumps(with_checksum(content) | {"seed": 4}))
+    with pytest.raises(FileError, match=r"a\.json was changed after it was written.* Remove it"):
+        read_json(path, "Remove it.")
+    path.write_text(json.dumps(content))  # as older versions wrote it
+    assert read_json(path) == content
+    with pytest.raises(FileError, match="was changed"):
+        checked_json(content, path, needed=True)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[1]", "null", "{", "\udcff", ""])
+def test_what_is_no_json_object_is_told(tmp_path, text):
+    (tmp_path / "a.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(FileError, match=r"a\.json cannot be read"):
+        read_json(tmp_path / "a.json")
+
+
+ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(3), "c": np.array(["x", "yz"]), "d": np.zeros((0, 2))}
+
+
+def archive(path, members, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+
+
+def npy(shape, content, descr="<f8"):
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+    return file.getvalue() + content
+
+
+def test_arrays_come_back(tmp_path):
+    np.savez(tmp_path / "a.npz", **ARRAYS, e=np.asfortranarray(ARRAYS["a"]))
+    read = read_arrays(tmp_path / "a.npz")
+    for name, array in (ARRAYS | {"e": ARRAYS["a"]}).items():
+        assert read[name].dtype == array.dtype
+        assert np.array_equal(read[name], array)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        npy((10**11,), b"\0" * 8),  # 784 GiB
+        npy((2**62, 4), b""),  # overflows to 0
+        npy((-1,), b"\0" * 8),
+        npy((1,), b"\0" * 9),
+        npy((1,), b"\0" * 8, "|O"),
+        b"\x93NUMPY\x09\x00",
+        b"",
+    ],
+)
+def test_an_array_that_is_not_what_its_header_says_is_refused(tmp_path, member):
+    archive(tmp_path / "a.npz", {"a.npy": member})
+    with pytest.raises(FileError, match=r"a\.npz is not a complete file of arrays"):
+        read_arrays(tmp_path / "a.npz")
+
+
+def test_a_bomb_is_refused(tmp_path):
+    archive(tmp_path / "a.npz", {"a.npy": npy((10**7,), bytes(8 * 10**7))}, zipfile.ZIP_DEFLATED)
+    with pytest.raises(FileError, match="is compressed"):
+        read_arrays(tmp_path / "a.npz")
+
+
+def test_every_flipped_byte_of_an_array_is_noticed(tmp_path):
+    np.savez(tmp_path / "a.npz", a=np.arange(4))
+    held = (tmp_path / "a.npz").read_bytes()
+    begin = held.index(b"\x93NUMPY")
+    for at in range(begin, begin + 128 + 32):
+        (tmp_path / "a.npz").write_bytes(held[:at] + bytes([held[at] ^ 4]) + held[at + 1 :])
+        with pytest.raises(FileError, match=r"a\.npz"):
+            read_arrays(tmp_path / "a.npz")
