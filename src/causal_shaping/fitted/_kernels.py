@@ -596,20 +596,76 @@ class Lookup(NamedTuple):
 HEADER = 8
 """The numbers before the arrays of a packed `Lookup`; as many as keep them aligned."""
 
+NEXT, LEAF = 2, 3
+"""The last two numbers of a packed node: the child to the left, which that to the right follows, and the leaf's number.
+A leaf is its own child, since no coordinate is above its threshold: trees are walked without asking where they end."""
+
 
 def pack(lookup: Lookup) -> IntArray:
     """Return everything in one array: to pass six to compiled code takes as long as what it does with them."""
-    parts = [lookup.beyond, lookup.nodes, lookup.values, lookup.boxes]
+    parts = [lookup.beyond, _side_by_side(lookup.nodes, lookup.trees + lookup.tests), lookup.values, lookup.boxes]
     flat = [np.ascontiguousarray(part).view(np.int32).ravel() for part in parts]
     begins = HEADER + np.cumsum([len(part) for part in flat[:-1]])
-    header = [lookup.trees, lookup.tests, lookup.enough, lookup.values.shape[1], *begins.tolist(), 0]
+    header = [
+        lookup.trees,
+        lookup.tests,
+        lookup.enough,
+        lookup.values.shape[1],
+        *begins.tolist(),
+        lookup.boxes.shape[1],
+    ]
     return np.concatenate([np.array(header, dtype=np.int32), *flat])
 
 
+def _side_by_side(nodes: IntArray, roots: int) -> IntArray:
+    """Return the nodes of trees such that the children of a node stand side by side."""
+    inner = nodes[:, FEATURE] >= 0
+    place = np.arange(len(nodes))  # of the roots; the others move
+    for child, column in enumerate((LEFT, RIGHT)):
+        place[nodes[inner, column]] = roots + 2 * np.arange(np.count_nonzero(inner)) + child
+    moved = np.empty_like(nodes)
+    moved[place, FEATURE] = np.maximum(nodes[:, FEATURE], 0)
+    moved[place, THRESHOLD] = np.where(inner, nodes[:, THRESHOLD], np.float32(np.inf).view(np.int32))
+    moved[place, NEXT] = np.where(inner, place[np.where(inner, nodes[:, LEFT], 0)], place)
+    moved[place, LEAF] = np.where(inner, -1, nodes[:, LEFT])
+    return moved
+
+
+@njit(inline="always")
+def _child(nodes: IntArray, thresholds: FloatArray, node: int, observation: FloatArray) -> int:
+    at = np.uintp(node)  # unsigned: else it is asked whether it counts from the end
+    above = observation[np.uintp(nodes[at, FEATURE])] > thresholds[at, THRESHOLD]
+    return nodes[at, NEXT] + np.int32(above)  # type: ignore[no-any-return]
+
+
+@njit(inline="always")
+def _walk_packed(nodes: IntArray, observation: FloatArray, first: int, last: int, leaves: IntArray) -> None:
+    """Write the leaf of an observation in some trees, four side by side: their nodes stay in registers."""
+    thresholds = nodes.view(np.float32)
+    for t in range(first, last, 4):
+        a, b = np.int32(t), np.int32(min(t + 1, last - 1))
+        c, d = np.int32(min(t + 2, last - 1)), np.int32(min(t + 3, last - 1))
+        trees = (a, b, c, d)
+        while True:
+            to_a, to_b = _child(nodes, thresholds, a, observation), _child(nodes, thresholds, b, observation)
+            to_c, to_d = _child(nodes, thresholds, c, observation), _child(nodes, thresholds, d, observation)
+            if (a ^ to_a) | (b ^ to_b) | (c ^ to_c) | (d ^ to_d) == 0:
+                break
+            a, b, c, d = to_a, to_b, to_c, to_d
+        leaves[trees[0]], leaves[trees[1]] = nodes[np.uintp(a), LEAF], nodes[np.uintp(b), LEAF]
+        leaves[trees[2]], leaves[trees[3]] = nodes[np.uintp(c), LEAF], nodes[np.uintp(d), LEAF]
+
+
 @njit()
-def look_up_all(packed: IntArray, observations: FloatArray, h: LongArray, found: FloatArray) -> None:
-    """Write the value of each observation, at one step each or at the only one, from a packed `Lookup`."""
+def look_up_all(packed: IntArray, observations: FloatArray, h: LongArray, found: FloatArray) -> bool:
+    """Write the value of each observation, at one step each or at the only one, from a packed `Lookup`.
+
+    That of an observation which holds NaN is NaN. Returns False, and writes nothing, if observations have another
+    number of coordinates.
+    """
     trees, tests, enough, columns = packed[0], packed[1], packed[2], packed[3]
+    if observations.shape[1] != packed[7]:
+        return False
     beyond = packed[HEADER : packed[4]].view(np.float64)
     nodes = packed[packed[4] : packed[5]].reshape(-1, 4)
     values = packed[packed[5] : packed[6]].view(np.float32).reshape(-1, columns)
@@ -621,17 +677,21 @@ def look_up_all(packed: IntArray, observations: FloatArray, h: LongArray, found:
             found[k] = 0.0
             continue
         observation = observations[k]
-        _walk(nodes, observation, 0, trees + enough, leaves)
+        _walk_packed(nodes, observation, 0, trees + enough, leaves)
         held = _count(boxes, leaves, trees, trees + enough, observation)
         if held < enough:  # mostly all of the first tests hold it, and others need not be looked at
-            _walk(nodes, observation, trees + enough, trees + tests, leaves)
+            _walk_packed(nodes, observation, trees + enough, trees + tests, leaves)
             held += _count(boxes, leaves, trees + enough, trees + tests, observation)
         found[k] = beyond[left] if held < enough else _mean(values, leaves, trees, min(left, columns) - 1)
+        for d in range(len(observation)):
+            if np.isnan(observation[d]):
+                found[k] = np.nan
+    return True
 
 
 @njit()
 def look_up(packed: IntArray, observation: FloatArray, h: int) -> float:
-    """Return the value of one observation."""
-    found = np.empty(1)
+    """Return the value of one observation; NaN if it holds NaN, or has another number of coordinates."""
+    found = np.full(1, np.nan)
     look_up_all(packed, observation.reshape(1, -1), np.full(1, h), found)
     return float(found[0])

@@ -19,7 +19,7 @@ from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.result import Result, json_text
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ArgumentError, DataError, FileError, MissingExtraError
-from causal_shaping.fitted._forest import NO_TREES, Reach, Surface, flat, joined
+from causal_shaping.fitted._forest import NO_TREES, Reach, Surface, joined
 from causal_shaping.fitted._kernels import Lookup, look_up, look_up_all, pack
 from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
 from causal_shaping.fitted.diagnostics import Diagnostics
@@ -359,8 +359,9 @@ class FittedPotential(ObservationPotential):
         steps = np.asarray(h if self.horizon is not None else 0, dtype=np.int64)
         if self._lookup is None:
             return self.fitted.values_of(np.asarray(observations), steps, self._kind)
-        found = np.empty(len(observations))
-        look_up_all(self._lookup, flat(observations), steps.reshape(-1), found)
+        seen, found = np.ascontiguousarray(observations, dtype=np.float32), np.empty(len(observations))
+        if seen.ndim != 2 or not look_up_all(self._lookup, seen, steps.reshape(-1), found):
+            self.check_observation(seen[0])
         return found
 
     def value(self, observation: npt.NDArray[Any], h: int) -> float:
@@ -368,7 +369,10 @@ class FittedPotential(ObservationPotential):
         if self._lookup is None:
             return super().value(observation, h)
         seen = np.ascontiguousarray(observation, dtype=np.float32)
-        return look_up(self._lookup, seen, h if self.horizon is not None else 0)  # type: ignore[no-any-return]
+        found = look_up(self._lookup, seen, h if self.horizon is not None else 0)
+        if found != found:
+            self.check_observation(seen)
+        return found  # type: ignore[no-any-return]
 
     @property
     def _kind(self) -> str:

@@ -1,9 +1,11 @@
-"""The compiled part of `VectorShapeReward`: a step of a vector is a few numbers, and NumPy takes longer to begin."""
+"""The compiled parts of `VectorShapeReward`: a step of a vector is a few numbers, and NumPy takes longer to begin."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from causal_shaping._compile import njit
-from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.shaping.formula import shaped_reward
 
 _shaped_reward = njit()(shaped_reward)
@@ -11,31 +13,44 @@ _shaped_reward = njit()(shaped_reward)
 
 @njit()
 def shape_rewards(
-    rewards: FloatArray,
-    discount: float,
-    before: FloatArray,
+    made: FloatArray,
     after: FloatArray,
     needed: BoolArray,
-    fresh: BoolArray,
-    returns: FloatArray,
-    made: FloatArray,
-) -> None:
-    """Shape a step of several environments.
+    over: BoolArray,
+    h: LongArray,
+    sums: FloatArray,
+    discount: float,
+    resets_next: bool,
+) -> bool:
+    """Shape a step of several environments; return False if phi is NaN where it counts.
 
     Args:
-        rewards: float64 [environments].
-        discount: that of the shaping.
-        before: phi of the states before the step; replaced by those after it.
-        after: phi of the states after it.
+        made: float64 [3, environments]: rewards; filled with what shaping adds to them, and shaped rewards.
+        after: phi of the states after the step.
         needed: where it counts; it is 0 elsewhere.
-        fresh: where the step was a reset, which is not shaped.
-        returns: float64 [2, environments], unshaped and shaped returns so far; the step is added.
-        made: float64 [2, environments]; filled with shaped rewards, and what shaping added to them.
+        over: where the episode ended.
+        h: the steps before the observations that came; replaced by those before the next ones. 0 where the step was a
+            reset, which is not shaped.
+        sums: float64 [3, environments]: phi of the states before the step, replaced by those after it; unshaped and
+            shaped returns so far, to which the step is added.
+        discount: that of the shaping.
+        resets_next: whether the step after the end of an episode is a reset.
     """
-    for i in range(len(rewards)):
+    known = True
+    for i in range(len(after)):
         phi = after[i] if needed[i] else 0.0
-        shaping = 0.0 if fresh[i] else _shaped_reward(0.0, discount, before[i], phi)
-        before[i] = phi
-        made[0, i], made[1, i] = rewards[i] + shaping, shaping
-        returns[0, i] = 0.0 if fresh[i] else returns[0, i] + rewards[i]
-        returns[1, i] = 0.0 if fresh[i] else returns[1, i] + made[0, i]
+        known &= not np.isnan(phi)
+        shaping = 0.0 if h[i] == 0 else _shaped_reward(0.0, discount, sums[0, i], phi)
+        made[1, i], made[2, i] = shaping, made[0, i] + shaping
+        sums[0, i] = phi
+        sums[1, i] = 0.0 if h[i] == 0 else sums[1, i] + made[0, i]
+        sums[2, i] = 0.0 if h[i] == 0 else sums[2, i] + made[2, i]
+        h[i] = 0 if over[i] and resets_next else h[i] + 1
+    return known
+
+
+@njit()
+def take(table: FloatArray, places: LongArray, h: LongArray, found: FloatArray) -> None:
+    """Write phi of states: `table` [steps, states], unseen ones last; the last step lasts."""
+    for i in range(len(places)):
+        found[i] = table[min(h[i], len(table) - 1), places[i]]

@@ -97,6 +97,14 @@ def monitor_step(reals, integers, i, h, s, x, reward, after, terminated, truncat
 
 
 @njit(nogil=True)
+def monitor_steps(reals, integers, which, h, s, x, reward, after, terminated, truncated):  # type: ignore[no-untyped-def]
+    """Test a step of each environment; arrays [environments]."""
+    for i in range(len(which)):
+        if which[i]:
+            monitor_step(reals, integers, i, h[i], s[i], x[i], reward[i], after[i], terminated[i], truncated[i])
+
+
+@njit(nogil=True)
 def _excluded(reals, integers, row, s, reward, to):  # type: ignore[no-untyped-def]
     """Return what of a step the ceilings exclude, or `NOTHING`."""
     margin = SMALLEST * reals[UNIT]

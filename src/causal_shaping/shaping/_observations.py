@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector.utils import iterate
 
-from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.observed import ObservationPotential
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.shaping._actions import space_of
 from causal_shaping.shaping._recording import ObservationRecording
 from causal_shaping.shaping._shaper import Shaper
@@ -87,9 +87,24 @@ class ObservationShaper(Shaper):
         """Return the potential of one observation; 0 beyond the horizon."""
         return self._value(place, h)
 
-    def phis(self, places: npt.NDArray[Any], h: npt.ArrayLike, needed: BoolArray) -> FloatArray:
+    def meet(self, observation: Any, h: int) -> tuple[npt.NDArray[Any], float]:
+        """Return what the potential takes for an observation, and its potential."""
+        place = observation if self._observe is None else self.place(observation)
+        value = self._value(place, h)
+        if value != value:
+            self.refuse_unknown(place)
+        return place, value
+
+    def phis(self, places: npt.NDArray[Any], h: LongArray) -> FloatArray:
         """Return the potential of several observations: one call for all of them."""
         return np.ascontiguousarray(self._values(places, h), dtype=np.float64)
+
+    def refuse_unknown(self, place: npt.NDArray[Any]) -> NoReturn:
+        """Say that an observation has no potential."""
+        raise DataError(
+            f"The potential of an observation is NaN: {np.asarray(place)!r}. If it holds NaN, look at the environment, "
+            "else at the potential."
+        )
 
     def recording(self, environments: int) -> ObservationRecording:
         """Return what keeps the steps of environments."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector.utils import iterate
 
 from causal_shaping._checks import check_choice, check_discount
-from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import UNKNOWN, Label, Space
@@ -99,8 +101,16 @@ class Shaper(ABC):
         """Return the potential of one place; 0 beyond the horizon."""
 
     @abstractmethod
-    def phis(self, places: npt.NDArray[Any], h: npt.ArrayLike, needed: BoolArray) -> FloatArray:
-        """Return the potential of several places; any number where it is not `needed`."""
+    def meet(self, observation: Any, h: int) -> tuple[Any, float]:
+        """Return the place of an observation whose potential is needed, and the potential, which must be known."""
+
+    @abstractmethod
+    def phis(self, places: npt.NDArray[Any], h: LongArray) -> FloatArray:
+        """Return the potential of several places at one step each; NaN, or any number, where it is not known."""
+
+    @abstractmethod
+    def refuse_unknown(self, place: Any) -> NoReturn:
+        """Say that the potential of a place is not known."""
 
     @abstractmethod
     def recording(self, environments: int) -> Recording:
@@ -137,6 +147,16 @@ class Shaper(ABC):
             label = self.actions[number]
             found = self._taken[number] = self._known.index(label) if label in self._known else UNKNOWN
         return found
+
+    def all_taken(self, actions: Any, space: gym.Space[Any]) -> LongArray:
+        """Return the positions of the actions of several environments."""
+        if not self._discrete:
+            return np.array([self.taken(action) for action in iterate(space, actions)], dtype=np.int64)
+        return np.take(self._takes, np.asarray(actions) - self.numbers.all.start)
+
+    @cached_property
+    def _takes(self) -> LongArray:
+        return np.array([self.taken(number) for number in self.numbers.all], dtype=np.int64)
 
 
 def _warn(message: str) -> None:

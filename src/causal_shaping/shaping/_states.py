@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -14,13 +14,17 @@ from gymnasium.vector.utils import iterate
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import UNKNOWN, Label as StateLabel, Space, plain
-from causal_shaping.errors import ArgumentError, ShapingWarning
+from causal_shaping.errors import ArgumentError, ShapingWarning, UnknownNameError
 from causal_shaping.shaping._actions import admitted, compare_admissible, refuse_excluded, space_of
+from causal_shaping.shaping._kernels import take
 from causal_shaping.shaping._recording import StateRecording
 from causal_shaping.shaping._shaper import Shaper
 from causal_shaping.shaping.monitor import Monitor
 
 Label = Callable[[Any], Any]
+
+KEPT = 100_000
+"""The numbers of states whose positions are kept, about 100 bytes each."""
 
 
 class StateShaper(Shaper):
@@ -57,7 +61,13 @@ class StateShaper(Shaper):
         # Plain lists: an environment steps one by one, and NumPy takes longer for one number than a list.
         self._number_list = None if self._by_number is None else self._by_number.tolist()
         self._start = int(getattr(observations, "start", 0))
+        self._all_known = self._number_list is not None and UNSEEN not in self._number_list
+        # Numbers that are no positions become labels, which takes long: positions that were found are kept.
+        self._kept: dict[int, int] | None = None
+        if label is None and isinstance(observations, gym.spaces.Discrete):
+            self._kept = {}
         self._rows = potential.rows()
+        self._table = np.array(self._rows)
 
     def _numbers(self, space: Space | None, observations: gym.Space[Any]) -> LongArray | None:
         """Return the positions of observations 0, 1, ... of an environment that has a space; None for any other."""
@@ -94,7 +104,14 @@ class StateShaper(Shaper):
             return int(self._number_list[observation - self._start])
         if self._label is not None:
             return self.potential.position_of(self._label(observation))
-        return self.potential.position(observation)
+        if self._kept is None:
+            return self.potential.position(observation)
+        found = self._kept.get(int(observation))
+        if found is None:
+            found = self.potential.position(observation)
+            if len(self._kept) < KEPT:
+                self._kept[int(observation)] = found
+        return found
 
     def met(self, observation: Any) -> int:
         """Return the position of an observation whose potential is needed; the first unknown one gives a warning."""
@@ -106,17 +123,25 @@ class StateShaper(Shaper):
                 "states, and so will others, without further warnings. If there are many, look at the columns and bins "
                 "of potential.space, or pass label=.",
                 ShapingWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return found
+
+    def meet(self, observation: Any, h: int) -> tuple[int, float]:
+        """Return the position of an observation, and its potential."""
+        place = UNSEEN if self._number_list is None else self._number_list[observation - self._start]
+        if place == UNSEEN:
+            place = self.met(observation)
+        return place, self.phi(place, h)
 
     def all_met(self, observations: Any, space: gym.Space[Any], needed: BoolArray) -> LongArray:
         """Return the positions of several observations; those whose potential is not `needed` give no warning."""
         if self._by_number is not None:
-            found = np.array(self._by_number[np.asarray(observations) - self._start])
-            if self._warned or not ((found == UNSEEN) & needed).any():
+            found: LongArray = self._by_number[np.asarray(observations) - self._start]
+            if self._all_known or self._warned or not ((found == UNSEEN) & needed).any():
                 return found
-        each = zip(iterate(space, observations), needed, strict=True)
+        seen = iterate(space, observations) if self._kept is None else np.asarray(observations).tolist()
+        each = zip(seen, needed.tolist(), strict=True)
         return np.array([self.met(one) if known else self.place(one) for one, known in each], dtype=np.int64)
 
     def compare(self, place: int, info: Mapping[str, Any]) -> None:
@@ -148,12 +173,21 @@ class StateShaper(Shaper):
 
     def phi(self, place: int, h: int) -> float:
         """Return the potential of one state; 0 beyond the horizon."""
-        value = self._rows[min(h, len(self._rows) - 1)][place]
-        return value if value == value else float(self.potential.at(place, h))  # NaN: an error that says why
+        rows = self._rows
+        value = rows[h if h < len(rows) else -1][place]
+        if value != value:
+            self.refuse_unknown(place)
+        return value
 
-    def phis(self, places: npt.NDArray[Any], h: npt.ArrayLike, needed: BoolArray) -> FloatArray:
-        """Return the potential of several states; that of the first state where it is not needed."""
-        return self.potential.at(np.where(needed, places, 0), h)
+    def phis(self, places: npt.NDArray[Any], h: LongArray) -> FloatArray:
+        """Return the potential of several states."""
+        found = np.empty(len(places))
+        take(self._table, places, h, found)
+        return found
+
+    def refuse_unknown(self, place: int) -> NoReturn:
+        """Say that a state is not known, and has no value."""
+        raise UnknownNameError("The potential does not know a state that was met, and has no value for unseen states.")
 
     def recording(self, environments: int) -> StateRecording:
         """Return what keeps the steps of environments, with states and actions by label."""

@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
 from causal_shaping.data.successors import ANYTHING, AllowedSuccessors
@@ -134,6 +135,20 @@ class Monitor:
     ) -> float:
         """Test a step and return the evidence so far; positions in the potential's space, -1 for unknown ones."""
         return self._step(environment, h, state, action, reward, after, terminated, truncated)  # type: ignore[no-any-return]
+
+    def steps(
+        self,
+        which: BoolArray,
+        h: LongArray,
+        states: LongArray,
+        actions: LongArray,
+        rewards: FloatArray,
+        after: LongArray,
+        terminated: BoolArray,
+        truncated: BoolArray,
+    ) -> None:
+        """Test a step of each environment, one after the other, but for those that are not in `which`."""
+        kernel.monitor_steps(*self.packed, which, h, states, actions, rewards, after, terminated, truncated)
 
     @property
     def code(self) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+import numpy.typing as npt
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
@@ -201,14 +202,14 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         self._before: float | None = None
         self._place: Any = UNSEEN
         self._h = 0
-        self._returns = (0.0, 0.0)
+        self._unshaped = self._shaped = 0.0  # returns so far
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._h, self._returns = 0, (0.0, 0.0)
-        place = self._place = self._shaper.met(observation)
-        self._before = self._shaper.phi(place, 0)
+        self._h, self._unshaped, self._shaped = 0, 0.0, 0.0
+        place, self._before = self._shaper.meet(observation, 0)
+        self._place = place
         if self._shaper.restricted:
             self._shaper.compare(place, info)
         if self._recording is not None:
@@ -225,28 +226,28 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         observation, reward, terminated, truncated, info = self.env.step(action)
         if self._before is None:
             raise ArgumentError("The episode has not begun: call reset() before the first step.")
-        self._h += 1
+        h = self._h = self._h + 1
         paid, after, place = float(reward), 0.0, UNSEEN
         if not is_final(terminated, truncated, shaper.bootstrap):
-            place = shaper.met(observation)
-            after = shaper.phi(place, self._h)
+            place, after = shaper.meet(observation, h)
             if shaper.restricted and not truncated:
                 shaper.compare(place, info)
         shaping = shaped_reward(0.0, shaper.discount, self._before, after)
         shaped = paid + shaping
         started, self._before, self._place = self._place, after, place
+        self._unshaped += paid
+        self._shaped += shaped
+        info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._recording is not None:
             self._recording.add(action, paid, observation, terminated, truncated, place=place)
-        self._returns = (self._returns[0] + paid, self._returns[1] + shaped)
-        info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._monitor is not None:
             if truncated and not terminated and not shaper.bootstrap:  # its potential was not needed, but it followed
                 place = shaper.place(observation)
             x, over = shaper.taken(action), (bool(terminated), bool(truncated))
-            info["ceiling_evidence"] = self._monitor.step(self._h - 1, started, x, paid, place, *over)
+            info["ceiling_evidence"] = self._monitor.step(h - 1, started, x, paid, place, *over)
             self._monitor.tell(stacklevel=2)
         if terminated or truncated:
-            info["unshaped_return"], info["shaped_return"] = self._returns
+            info["unshaped_return"], info["shaped_return"] = self._unshaped, self._shaped
         return observation, shaped, terminated, truncated, info
 
 
@@ -283,14 +284,16 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             one.close()
         VectorWrapper.__init__(self, env)
         self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-        self._before: FloatArray = np.zeros(env.num_envs)
+        self._resets_next = self._mode == AutoresetMode.NEXT_STEP
+        self._resets_at_once = self._mode == AutoresetMode.SAME_STEP
         # Where the environments are, for what only potentials of states need: the monitor, and admissible actions.
         self._places: LongArray | None = None
         if self._monitor is not None or self._shaper.restricted:
             self._places = np.full(env.num_envs, UNSEEN)
-        self._h: LongArray = np.zeros(env.num_envs, dtype=np.int64)
-        self._returns: FloatArray = np.zeros((2, env.num_envs))
-        self._ended: BoolArray = np.zeros(env.num_envs, dtype=bool)
+        # The steps before the observation that comes next; 0 if the next step is a reset.
+        self._h: LongArray = np.ones(env.num_envs, dtype=np.int64)
+        # Phi of the present states, unshaped and shaped returns so far.
+        self._sums: FloatArray = np.zeros((3, env.num_envs))
         self._none: BoolArray = np.zeros(env.num_envs, dtype=bool)
 
     @property
@@ -317,11 +320,16 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             places = self._shaper.all_met(observations, self.observation_space, which)
             if self._places is not None:
                 self._places = np.where(which, places, self._places)
-            self._before = np.where(which, self._shaper.phis(places, 0, which), self._before)
-            self._h = np.where(which, 0, self._h)
-            self._returns = np.where(which, 0.0, self._returns)
-            self._ended = self._ended & ~which
+            phi = self._shaper.phis(places, np.zeros_like(self._h))
+            self._refuse_unknown(which & np.isnan(phi), places)
+            self._sums[:, which] = 0.0
+            self._sums[0, which] = phi[which]
+            self._h[which] = 1
             self._record_beginnings(which, observations)
+
+    def _refuse_unknown(self, which: BoolArray, places: npt.NDArray[Any]) -> None:
+        for i in np.flatnonzero(which):
+            self._shaper.refuse_unknown(places[i])
 
     def _compare(self, which: BoolArray, observations: Any, info: Mapping[str, Any]) -> None:
         """Compare the actions that environments admit with those of the space."""
@@ -339,27 +347,6 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             assert self._places is not None
             self._shaper.refuse_inadmissible(int(self._places[i]), action)
 
-    def _test(
-        self,
-        which: BoolArray,
-        started: LongArray,
-        actions: Any,
-        rewards: FloatArray,
-        places: LongArray,
-        terminated: BoolArray,
-        truncated: BoolArray,
-    ) -> None:
-        """Test steps against the ceilings, one environment after the other."""
-        assert self._monitor is not None
-        columns = (self._h - 1, started, rewards.astype(float), places, terminated, truncated)
-        rows = zip(
-            which, iterate(self.action_space, actions), *(np.asarray(one).tolist() for one in columns), strict=True
-        )
-        for i, (told, action, h, state, reward, after, ended, cut) in enumerate(rows):
-            if told:
-                taken = self._shaper.taken(action)
-                self._monitor.step(h, state, taken, reward, after, ended, cut, environment=i)
-
     def _record_beginnings(self, which: BoolArray, observations: Any) -> None:
         if self._recording is not None and which.any():
             for i, one in enumerate(iterate(self.observation_space, observations)):
@@ -370,53 +357,74 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         """Act, and get the shaped rewards."""
         if self._recording is not None or self._shaper.restricted:
             for j, action in enumerate(iterate(self.action_space, actions)):
-                if not (self._ended[j] and self._mode == AutoresetMode.NEXT_STEP):
+                if self._h[j]:
                     self._refuse_inadmissible(action, j)
         observations, rewards, terminated, truncated, info = self.env.step(actions)
         shaper, over = self._shaper, terminated | truncated
+        ended = np.count_nonzero(over)
         needed = ~is_final(terminated, truncated, shaper.bootstrap)
-        # With autoreset in the next step, a step after the end is a reset: it earns nothing and is not shaped.
-        fresh = self._ended if self._mode == AutoresetMode.NEXT_STEP else self._none
         # With autoreset in the same step, the observation is that of the next episode.
-        replaced = over if self._mode == AutoresetMode.SAME_STEP else self._none
-        places = shaper.all_met(observations, self.observation_space, needed & ~replaced)
-        if np.count_nonzero(replaced):
+        replaced = over if self._resets_at_once else self._none
+        if self._resets_at_once and ended:
+            places = shaper.all_met(observations, self.observation_space, needed & ~over)
             places = places.copy()  # not to change what the agent sees
-            for i in np.flatnonzero(needed & replaced):
+            for i in np.flatnonzero(needed & over):
                 places[i] = shaper.met(info["final_obs"][i])
-        self._h += 1
-        if np.count_nonzero(fresh):
-            self._h[fresh] = 0
-        after = shaper.phis(places, self._h, needed)
-        paid, made = np.array(rewards, dtype=np.float64), np.empty((2, len(over)))
-        shape_rewards(paid, shaper.discount, self._before, after, needed, fresh, self._returns, made)
-        shaped, shaping = made
-        self._ended = over
+        else:
+            places = shaper.all_met(observations, self.observation_space, needed)
+        after = shaper.phis(places, self._h)
+        watched = self._recording is not None or self._monitor is not None
+        h = self._h.copy() if watched else self._h
+        made = np.empty((3, self.num_envs))
+        paid, shaping, shaped = made
+        paid[:] = rewards
+        if not shape_rewards(made, after, needed, over, self._h, self._sums, shaper.discount, self._resets_next):
+            self._refuse_unknown(needed & np.isnan(after), places)
+        if watched:
+            self._watch(h, actions, paid, observations, terminated, truncated, info, places, needed, replaced)
+        info = {**info, "unshaped_reward": paid, "shaping": shaping}
+        if self._monitor is not None:
+            info["ceiling_evidence"] = np.full(self.num_envs, self._monitor.evidence)
+            self._monitor.tell(stacklevel=2)
+        if self._places is not None:
+            self._places = places
+        if ended:
+            info["unshaped_return"], info["shaped_return"] = self._sums[1:].copy()
+            info["_unshaped_return"] = info["_shaped_return"] = over
+            if self._resets_at_once:
+                self._begin(over, observations)
+        if shaper.restricted:
+            self._compare(~over | replaced, observations, info)
+        return observations, shaped, terminated, truncated, info
+
+    def _watch(
+        self,
+        h: LongArray,
+        actions: Any,
+        rewards: FloatArray,
+        observations: Any,
+        terminated: BoolArray,
+        truncated: BoolArray,
+        info: Mapping[str, Any],
+        places: npt.NDArray[Any],
+        needed: BoolArray,
+        replaced: BoolArray,
+    ) -> None:
+        """Record a step, and test it against the ceilings; a reset is none."""
+        fresh = h == 0
         if self._recording is not None:
             seen = list(iterate(self.observation_space, observations))
             for j, action in enumerate(iterate(self.action_space, actions)):
                 if not fresh[j]:
                     found = info["final_obs"][j] if replaced[j] else seen[j]
-                    self._recording.add(action, float(rewards[j]), found, terminated[j], truncated[j], j)
+                    self._recording.add(action, rewards[j], found, terminated[j], truncated[j], j)
             self._record_beginnings(fresh, observations)
-        info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._monitor is not None:
             assert self._places is not None
-            where = places.copy()
             cut = np.flatnonzero(~needed & ~terminated)  # their potential was not needed, but they followed
-            met = list(iterate(self.observation_space, observations)) if len(cut) else []
-            for i in cut:
-                where[i] = shaper.place(info["final_obs"][i] if replaced[i] else met[i])
-            self._test(~fresh, self._places, actions, rewards, where, terminated, truncated)
-            info["ceiling_evidence"] = np.full(self.num_envs, self._monitor.evidence)
-            self._monitor.tell(stacklevel=2)
-        if self._places is not None:
-            self._places = places
-        if np.count_nonzero(over):
-            info["unshaped_return"], info["shaped_return"] = self._returns.copy()
-            info["_unshaped_return"] = info["_shaped_return"] = over.copy()
-        if self._mode == AutoresetMode.SAME_STEP:
-            self._begin(over, observations)
-        if shaper.restricted:
-            self._compare(~over | replaced, observations, info)
-        return observations, shaped, terminated, truncated, info
+            if len(cut):
+                places, met = places.copy(), list(iterate(self.observation_space, observations))
+                for i in cut:
+                    places[i] = self._shaper.place(info["final_obs"][i] if replaced[i] else met[i])
+            taken = self._shaper.all_taken(actions, self.action_space)
+            self._monitor.steps(~fresh, h - 1, self._places, taken, rewards, places, terminated, truncated)
