@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, checksu
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import FileError
-from causal_shaping.fitted._forest import Partition, Reach, Surface
+from causal_shaping.fitted._forest import Partition, Reach, Surface, flat
 from causal_shaping.fitted._held_out import Scores, score
 from causal_shaping.fitted._network import Network, NetworkSurface
 from causal_shaping.fitted._steps import Estimator, Swept, rule_of, sweep
@@ -44,6 +45,9 @@ LEAF = 60
 
 MEMBERS = {"forest": 3, "network": 1}
 """How many are fitted by default: a network takes longer than three forests."""
+
+MOST_NUMBERS = 2**26
+"""Observations that are looked at together hold at most so many numbers, which bounds the memory: images are large."""
 
 REPEATED = 0.5
 """Observations repeat, as those of a table do, if fewer than this share of them are distinct."""
@@ -314,8 +318,8 @@ def _kept(rows: Transitions, held: BoolArray, settings: Settings) -> tuple[LongA
     own = _some(np.flatnonzero(~held), 2 * settings.kept, rng)
     lasting = rows.next_state[own][~rows.terminated[own]]
     numbers = _some(np.union1d(rows.state[own], lasting[lasting != UNKNOWN]), 2 * settings.kept, rng)
-    seen = np.ascontiguousarray(rows.observations[numbers]).reshape(len(numbers), -1)
-    _, first = np.unique(seen.view(np.dtype((np.void, seen.dtype.itemsize * seen.shape[1]))), return_index=True)
+    digests = b"".join(blake2b(rows.observations[k].tobytes(), digest_size=16).digest() for k in numbers)
+    _, first = np.unique(np.frombuffer(digests, dtype=np.dtype((np.void, 16))), return_index=True)
     repeated = len(first) < REPEATED * len(numbers)
     return numbers[_some(np.sort(first), settings.kept, rng)], repeated
 
@@ -360,18 +364,19 @@ def _result(
     table = np.concatenate(columns).T
     lowest = np.fmin.reduce(table, axis=0)  # for actions that are not admissible there
     table = np.where(np.isnan(table), np.where(np.isnan(lowest), np.nanmin(table), lowest), table)
-    seen = rows.observations[some]
+    rng = np.random.default_rng([settings.seed, 5])
+    most = max(1, MOST_NUMBERS // math.prod(rows.shape))
     seed = int(np.random.default_rng([settings.seed, 4]).integers(2**31))
     surface: Surface | NetworkSurface
     if len(rows.shape) == 1:
-        surface = Surface.fit(
-            np.asarray(seen, dtype=np.float32).reshape(len(seen), -1), table, 1 if repeated else SURFACE_LEAF, seed
-        )
+        surface = Surface.fit(flat(rows.observations[some]), table, 1 if repeated else SURFACE_LEAF, seed)
     else:
         surface = NetworkSurface.fit(rows, some, table, settings, seed)
-    rng = np.random.default_rng([settings.seed, 5])
-    logged, fresh = (rows.state[_some(np.flatnonzero(which), settings.sample, rng)] for which in (~held, held))
+    looked_at = min(settings.sample, most)
+    logged, fresh = (rows.state[_some(np.flatnonzero(which), looked_at, rng)] for which in (~held, held))
     reach = Reach.fit(rows.observations[logged], rows.observations[fresh], seed)
+
+    seen = np.asarray(rows.observations[_some(some, most, rng)], dtype=np.float64)
 
     def numbers(name: str) -> FloatArray:
         return table.T[places[name][0] : sum(places[name])]
@@ -392,9 +397,9 @@ def _result(
         surface=surface,
         reach=reach,
         places=places,
-        low=np.asarray(seen, dtype=np.float64).min(axis=0),
-        high=np.asarray(seen, dtype=np.float64).max(axis=0),
-        middle=np.median(np.asarray(seen, dtype=np.float64), axis=0),
+        low=seen.min(axis=0),
+        high=seen.max(axis=0),
+        middle=np.median(seen, axis=0),
         rows={name: int(np.count_nonzero(rows.source == i)) for i, name in enumerate(rows.sources)},
         excess=max(one.worst for one in passes[False]),
         diagnostics=diagnostics_of(scores, tested, settings, reach, best_action, left),
