@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import causal_shaping as cs
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import ArgumentError, FileError
 from causal_shaping.fitted import _kernels as kernels
+from causal_shaping.fitted import _network, _torch, fitting
 
 torch = pytest.importorskip("torch")
 
@@ -117,6 +119,60 @@ def test_ceilings_of_one_hot_states_are_near_those_of_tables(logs, vectors):
 def test_ceilings_of_images_are_near_those_of_tables(logs, images):
     fitted = fit(images, expectile=0.999, held_out=0.0, first_gradient_steps=400, gradient_steps=150, **QUICK)
     assert fitted(IMAGES[:END]) == pytest.approx(by_table(logs).values[0, :END], abs=0.03)
+
+
+SIDE, BAR = 84, 8
+
+
+def screens(states, channels, seed=0):
+    """Large images: a bar whose height is the state, and a dot at random, so that hardly any are equal."""
+    rng, seen = np.random.default_rng(seed), np.zeros((len(states), SIDE, SIDE, channels), dtype=np.uint8)
+    for image, state in zip(seen, states, strict=True):
+        image[10 + 14 * state :][:BAR, 20:60] = 255
+        image[tuple(rng.integers(SIDE, size=2))] = 128
+    return seen
+
+
+def test_large_images_are_fitted_a_few_at_a_time(monkeypatch):
+    logs = [watched(name, seed=0, episodes=25) for name in ("seeing", "random")]
+    numbers = transitions(logs, np.arange(STATES, dtype=np.float32)[:, None])
+    seen = screens(numbers.observations[:, 0].astype(int), channels=4)
+    rows = replace(numbers, observations=seen, shape=seen.shape[1:], columns=("screen",))
+    few = 16 * seen[0].size
+    for module, name in (
+        (_network, "NUMBERS_AT_ONCE"),
+        (_network, "NUMBERS_LOOKED_AT"),
+        (fitting, "MOST_NUMBERS"),
+    ):
+        assert getattr(module, name) < 2**27  # half a gigabyte of float32
+        monkeypatch.setattr(module, name, few)
+    sizes = []
+
+    def watching(observations, scales):
+        sizes.append(observations.size)
+        return _torch.inputs(observations, scales)
+
+    monkeypatch.setattr(_network, "inputs", watching)
+    options = QUICK | {"first_gradient_steps": 100, "gradient_steps": 40, "batch": 16, "rate": 0.002}
+    fitted = fit(rows, expectile=0.999, held_out=0.0, **options)
+    assert max(sizes) == few
+    exact = by_table(logs).values[0, :END]
+    assert fitted(screens(range(END), channels=4, seed=1)) == pytest.approx(exact, abs=0.08)
+    assert (exact < -0.15).all()  # of at most 0 and at least -1.5
+    assert fitted.low.shape == (SIDE, SIDE, 4)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_expectiles_have_the_least_loss_of_all_weights(level):
+    rng = np.random.default_rng(0)
+    features = np.concatenate([rng.normal(size=(2000, 5)), np.ones((2000, 1))], axis=1)
+    wanted = features @ rng.normal(size=6) + rng.exponential(size=2000)
+    start = torch.zeros(6)
+    found = _network._expectile_weights(torch.as_tensor(features), torch.as_tensor(wanted), start, level).numpy()
+    excess = wanted - features @ found
+    slope = (np.where(excess > 0, level, 1 - level) * excess) @ features / len(wanted)
+    assert slope == pytest.approx(0, abs=1e-5)  # the loss is convex
+    assert (excess > 0).mean() == pytest.approx({0.5: 0.4, 0.9: 0.15, 0.99: 0.04}[level], abs=0.05)
 
 
 def test_equal_seeds_give_equal_ceilings(vectors):

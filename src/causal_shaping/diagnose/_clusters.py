@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,16 @@ from scipy.special import stdtr
 from causal_shaping._extras import needs_extra
 from causal_shaping.data.arrays import FloatArray, LongArray
 
+Number = TypeVar("Number", np.float32, np.float64)
+
 CLUSTERS, ROWS_IN_CLUSTER = 50, 60
 """So many clusters of states are made, fewer where these would hold fewer rows on average."""
 
 MOST_COORDINATES, PROJECTED = 64, 16
 """Observations of more numbers than the first are projected at random onto so many coordinates."""
+
+AT_ONCE = 1000
+"""So many observations are projected at a time; images are large."""
 
 LEAST_EPISODES = 5
 """A mean over fewer episodes is not tested."""
@@ -26,11 +32,22 @@ ROUNDING = 1e-9
 
 def few_coordinates(observations: npt.NDArray[Any], seed: int) -> FloatArray:
     """Return observations as standardised coordinates, projected at random if these are many."""
-    seen = np.asarray(observations, dtype=np.float64).reshape(len(observations), -1)
-    if seen.shape[1] > MOST_COORDINATES:
-        seen = seen @ np.random.default_rng([seed, 1]).normal(size=(seen.shape[1], PROJECTED))
+    numbers = math.prod(observations.shape[1:])
+    if numbers > MOST_COORDINATES:
+        seen = projected(observations, np.random.default_rng([seed, 1]).normal(size=(numbers, PROJECTED)))
+    else:
+        seen = np.asarray(observations, dtype=np.float64).reshape(len(observations), numbers)
     centre, spread = seen.mean(axis=0), seen.std(axis=0)
     return np.asarray((seen - centre) / np.where(spread > ROUNDING * np.abs(centre), spread, 1.0))
+
+
+def projected(observations: npt.NDArray[Any], matrix: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return observations, as rows of numbers, times a matrix [numbers, coordinates]."""
+    found = np.empty((len(observations), matrix.shape[1]), dtype=matrix.dtype)
+    for begin in range(0, len(found), AT_ONCE):
+        part = np.asarray(observations[begin : begin + AT_ONCE], dtype=matrix.dtype)
+        found[begin : begin + AT_ONCE] = part.reshape(len(part), len(matrix)) @ matrix
+    return found
 
 
 def clusters_of(observations: npt.NDArray[Any], seed: int, clusters: int = CLUSTERS) -> LongArray:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from causal_shaping._extras import needs_extra
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.transitions import Transitions
+from causal_shaping.diagnose._clusters import MOST_COORDINATES, PROJECTED, few_coordinates, projected
 from causal_shaping.fitted import _kernels as kernels
 from causal_shaping.fitted._kernels import NOTHING, Rule, Tally, Trees
 from causal_shaping.fitted.settings import Settings
@@ -33,10 +34,6 @@ REGION = 10
 
 REACH_TREES, REACH_LEAF = 8, 30
 """The trees that say how far the logs reach, and how many logged observations a leaf holds at least."""
-
-MOST_COORDINATES, PROJECTED = 64, 16
-"""Observations of more numbers than the first are projected at random onto so many coordinates, to see how far the logs
-reach."""
 
 TIE = 0.001
 """The weight of the state itself among the outcomes: where all else is alike, trees still split."""
@@ -108,11 +105,13 @@ def outcomes_of(rows: Transitions, which: LongArray, direction: FloatArray) -> F
     """Return what the trees' structure is fitted to: source, action, reward, change of state, end; standardised.
 
     And hardly more than nothing of the state, along a direction [numbers]: states whose rows are all alike can differ
-    in value.
+    in value. Of many coordinates the change is projected at random: the time grows with the outcomes.
     """
     states = np.asarray(rows.observations[rows.state[which]], dtype=np.float64).reshape(len(which), -1)
     after = np.where(rows.next_state[which] < 0, rows.state[which], rows.next_state[which])
     change = np.asarray(rows.observations[after], dtype=np.float64).reshape(len(which), -1) - states
+    if change.shape[1] > MOST_COORDINATES:
+        change = few_coordinates(change, 0)
     columns = [
         np.eye(len(rows.sources))[rows.source[which]],
         np.eye(len(rows.actions))[rows.action[which]],
@@ -297,13 +296,11 @@ class Reach:
     @classmethod
     def fit(cls, observations: npt.NDArray[Any], held_out: npt.NDArray[Any], seed: int) -> Self:
         """Fit to logged observations; `held_out` ones say how wide boxes must be."""
-        seen, projection = flat(observations), None
-        if seen.shape[1] > MOST_COORDINATES:
+        numbers, projection = math.prod(observations.shape[1:]), None
+        if numbers > MOST_COORDINATES:
             rng = np.random.default_rng(seed)
-            projection = rng.normal(size=(seen.shape[1], PROJECTED)).astype(np.float32) / np.sqrt(
-                np.float32(seen.shape[1])
-            )
-            seen = seen @ projection
+            projection = rng.normal(size=(numbers, PROJECTED)).astype(np.float32) / np.sqrt(np.float32(numbers))
+        seen = _coordinates(observations, projection)
         leaf = max(1, min(REACH_LEAF, len(seen) // 2))
         trees, means = grow(seen, standardised(seen.astype(np.float64)), REACH_TREES, leaf, seed)
         shape = (len(means), seen.shape[1])
@@ -321,9 +318,7 @@ class Reach:
 
     def excludes(self, observations: npt.NDArray[Any]) -> BoolArray:
         """Return whether observations lie beyond the logs."""
-        seen = flat(observations)
-        if self.projection is not None:
-            seen = seen @ self.projection
+        seen = _coordinates(observations, self.projection)
         inside = np.empty(len(seen), dtype=np.int64)
         kernels.count_inside(*self.trees, self.boxes, seen, inside)
         return inside < self.enough
@@ -357,6 +352,10 @@ def flat(observations: npt.NDArray[Any]) -> Real:
     """Return observations as rows of numbers."""
     numbers = math.prod(observations.shape[1:])
     return np.ascontiguousarray(observations, dtype=np.float32).reshape(len(observations), numbers)
+
+
+def _coordinates(observations: npt.NDArray[Any], projection: Real | None) -> Real:
+    return flat(observations) if projection is None else projected(observations, projection)
 
 
 def _named(trees: Trees) -> dict[str, npt.NDArray[Any]]:

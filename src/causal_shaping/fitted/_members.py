@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from hashlib import blake2b
 
 import numpy as np
 
@@ -66,8 +67,8 @@ def kept_at(rows: Transitions, held: BoolArray, settings: Settings) -> tuple[Lon
     own = some_of(np.flatnonzero(~held), 2 * settings.kept, rng)
     lasting = rows.next_state[own][~rows.terminated[own]]
     numbers = some_of(np.union1d(rows.state[own], lasting[lasting != UNKNOWN]), 2 * settings.kept, rng)
-    seen = np.ascontiguousarray(rows.observations[numbers]).reshape(len(numbers), -1)
-    _, first = np.unique(seen.view(np.dtype((np.void, seen.dtype.itemsize * seen.shape[1]))), return_index=True)
+    digests = b"".join(blake2b(rows.observations[k].tobytes(), digest_size=16).digest() for k in numbers)
+    _, first = np.unique(np.frombuffer(digests, dtype=np.dtype((np.void, 16))), return_index=True)
     repeated = len(first) < REPEATED * len(numbers)
     return numbers[some_of(np.sort(first), settings.kept, rng)], repeated
 

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-AT_ONCE = 8192
-"""Observations that a network sees at a time when nothing is trained; bounds the memory."""
+AT_ONCE, NUMBERS_AT_ONCE = 8192, 2**22
+"""A network sees so many observations at a time when nothing is trained, and so many numbers; bounds the memory."""
 
-LOOKED_AT = 100_000
-"""Observations that the scales of inputs are taken from."""
+LOOKED_AT, NUMBERS_LOOKED_AT = 100_000, 2**25
+"""So many observations, and so many of their numbers, are looked at to scale inputs."""
 
 EXPECTILE_WEIGHT = 10.0
 """How much the loss of expectiles, in units of the range of targets, counts beside those of shares. In a windy field
@@ -91,7 +91,9 @@ class Network:
         self._known = rows.outcome_known
         self._pools = [_drawable(rows.rows_of(name), weight) for name in rows.sources]
         drawn = np.concatenate([pool for pool in self._pools if len(pool)])
-        some = np.random.default_rng(seed).choice(drawn, min(LOOKED_AT, len(drawn)), replace=False)
+        self._at_once = _at_most(AT_ONCE, NUMBERS_AT_ONCE, rows.shape)
+        looked_at = min(_at_most(LOOKED_AT, NUMBERS_LOOKED_AT, rows.shape), len(drawn))
+        some = np.random.default_rng(seed).choice(drawn, looked_at, replace=False)
         scales = scales_of(rows.observations[np.sort(rows.state[some])], plain=make is not None)
         self._scales = torch.as_tensor(scales, device=the_device())
         sizes = torch.tensor([float(len(pool)) for pool in self._pools], device=the_device())
@@ -220,7 +222,7 @@ class Network:
     def _features(self, numbers: LongArray) -> Tensor:
         import torch
 
-        parts = [numbers[begin : begin + AT_ONCE] for begin in range(0, len(numbers), AT_ONCE)]
+        parts = [numbers[begin : begin + self._at_once] for begin in range(0, len(numbers), self._at_once)]
         seen = [self._model["features"](inputs(self.rows.observations[part], self._scales)) for part in parts]
         return torch.cat(seen)
 
@@ -251,10 +253,10 @@ class Network:
         processes = self._processes
         found, worst = np.zeros((which.stop - which.start, len(self.rows.actions))), np.zeros(processes.count)
         with few_threads(self.settings.threads):
-            for number, begin in enumerate(range(0, len(found), AT_ONCE)):
+            for number, begin in enumerate(range(0, len(found), self._at_once)):
                 if number % processes.count != processes.rank:
                     continue
-                own = slice(begin, min(begin + AT_ONCE, len(found)))
+                own = slice(begin, min(begin + self._at_once, len(found)))
                 some = slice(which.start + own.start, which.start + own.stop)
                 shown = (*self._shown(self.rows.observations[some]), self._before[some])
                 mask = admissible if len(admissible) == 1 else admissible[own]
@@ -314,7 +316,8 @@ class NetworkSurface:
         import torch
 
         rng = np.random.default_rng(seed)
-        looked_at = np.sort(rng.choice(which, min(LOOKED_AT, len(which)), replace=False))
+        most = min(_at_most(LOOKED_AT, NUMBERS_LOOKED_AT, rows.shape), len(which))
+        looked_at = np.sort(rng.choice(which, most, replace=False))
         centre, scale = (part.astype(np.float32) for part in centre_and_scale(columns))
         wanted = ((columns - centre) / scale).astype(np.float32)
         scales = scales_of(rows.observations[looked_at], plain=False)
@@ -355,8 +358,9 @@ class NetworkSurface:
         found = np.empty(len(observations))
         scales = torch.as_tensor(self.scales)
         with torch.inference_mode():
-            for begin in range(0, len(observations), AT_ONCE):
-                own = slice(begin, begin + AT_ONCE)
+            at_once = _at_most(AT_ONCE, NUMBERS_AT_ONCE, self.shape)
+            for begin in range(0, len(observations), at_once):
+                own = slice(begin, begin + at_once)
                 table = self.model(inputs(observations[own], scales)).numpy() * self.scale + self.centre
                 found[own] = table[np.arange(len(table)), columns[own]]
         return found
@@ -429,6 +433,11 @@ def _heads(count: int, hidden: int, atoms: int) -> Any:
     return Heads()
 
 
+def _at_most(observations: int, numbers: int, shape: tuple[int, ...]) -> int:
+    """Return so many observations at most, fewer if these hold more than so many numbers."""
+    return max(1, min(observations, numbers // math.prod(shape)))
+
+
 def _drawable(own: slice, weight: FloatArray) -> LongArray:
     """Return the rows of a source, each as often as its weight says."""
     return np.repeat(np.arange(own.start, own.stop), weight[own].astype(np.int64))
@@ -457,11 +466,14 @@ def _expectile_weights(features: Tensor, wanted: Tensor, start: Tensor, level: f
     import torch
 
     found, features, wanted = start.double(), features.double(), wanted.double()  # Gram matrices need the digits
+    all_gram, all_right = features.T @ features, features.T @ wanted
     for _ in range(ROUNDS):
-        pull = torch.where(wanted > features @ found, level, 1 - level)
-        gram = (features * pull[:, None]).T @ features
+        # all rows with the weight of those below, and the few above with what they weigh more
+        above = wanted > features @ found
+        high = features[above]
+        gram = (1 - level) * all_gram + (2 * level - 1) * (high.T @ high)
         ridge = RIDGE * gram.diagonal().mean() + RIDGE**2
-        right = features.T @ (pull * wanted) + ridge * found
+        right = (1 - level) * all_right + (2 * level - 1) * (high.T @ wanted[above]) + ridge * found
         before, found = found, torch.linalg.solve(gram + ridge * torch.eye(len(gram)).to(gram), right)
         if float((found - before).abs().max()) < ROUNDING:
             break

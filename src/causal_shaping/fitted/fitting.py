@@ -17,7 +17,7 @@ import numpy.typing as npt
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.fitted._forest import Partition, Reach, Surface
+from causal_shaping.fitted._forest import Partition, Reach, Surface, flat
 from causal_shaping.fitted._held_out import Scores, score
 from causal_shaping.fitted._members import check_rewards, held_out, kept_at, seen_by, some_of
 from causal_shaping.fitted._network import Network, NetworkSurface
@@ -38,6 +38,9 @@ LEAF = 60
 
 MEMBERS = {"forest": 3, "network": 1}
 """How many are fitted by default: a network takes longer than three forests."""
+
+MOST_NUMBERS = 2**26
+"""Observations that are looked at together hold at most so many numbers, which bounds the memory: images are large."""
 
 
 Fitted = TypeVar("Fitted", bound=FittedCeilings)
@@ -291,18 +294,19 @@ def _result(
     table = np.concatenate(columns).T
     lowest = np.fmin.reduce(table, axis=0)  # for actions that are not admissible there
     table = np.where(np.isnan(table), np.where(np.isnan(lowest), np.nanmin(table), lowest), table)
-    seen = rows.observations[some]
+    rng = np.random.default_rng([settings.seed, 5])
+    most = max(1, MOST_NUMBERS // math.prod(rows.shape))
     seed = int(np.random.default_rng([settings.seed, 4]).integers(2**31))
     surface: Surface | NetworkSurface
     if len(rows.shape) == 1:
-        surface = Surface.fit(
-            np.asarray(seen, dtype=np.float32).reshape(len(seen), -1), table, 1 if repeated else SURFACE_LEAF, seed
-        )
+        surface = Surface.fit(flat(rows.observations[some]), table, 1 if repeated else SURFACE_LEAF, seed)
     else:
         surface = NetworkSurface.fit(rows, some, table, settings, seed)
-    rng = np.random.default_rng([settings.seed, 5])
-    logged, fresh = (rows.state[some_of(np.flatnonzero(which), settings.sample, rng)] for which in (~held, held))
+    looked_at = min(settings.sample, most)
+    logged, fresh = (rows.state[some_of(np.flatnonzero(which), looked_at, rng)] for which in (~held, held))
     reach = Reach.fit(rows.observations[logged], rows.observations[fresh], seed)
+
+    seen = np.asarray(rows.observations[some_of(some, most, rng)], dtype=np.float64)
 
     def numbers(name: str) -> FloatArray:
         return table.T[places[name][0] : sum(places[name])]
@@ -323,9 +327,9 @@ def _result(
         surface=surface,
         reach=reach,
         places=places,
-        low=np.asarray(seen, dtype=np.float64).min(axis=0),
-        high=np.asarray(seen, dtype=np.float64).max(axis=0),
-        middle=np.median(np.asarray(seen, dtype=np.float64), axis=0),
+        low=seen.min(axis=0),
+        high=seen.max(axis=0),
+        middle=np.median(seen, axis=0),
         rows={name: int(np.count_nonzero(rows.source == i)) for i, name in enumerate(rows.sources)},
         excess=max(one.worst for one in passes[False]),
         diagnostics=diagnostics_of(scores, tested, settings, reach, best_action, left),
