@@ -13,8 +13,7 @@ import pytest
 import causal_shaping as cs
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import ArgumentError, FileError
-from causal_shaping.fitted import _kernels as kernels
-from causal_shaping.fitted import _network, _torch, fitting
+from causal_shaping.fitted import _kernels as kernels, _network, _torch, fitting
 
 torch = pytest.importorskip("torch")
 
