@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint suite format bench exploration validate field docs docs-check tables clean
+.PHONY: help setup reproduce test lint suite format bench exploration validate attack mutants coverage field docs docs-check tables clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,18 @@ exploration: $(VENV)/.paper  ## measure regret in exploration problems beside rl
 
 validate: $(VENV)/.test  ## run what is too long for the suite; resumes; ARGS='--help' says what there is
 	$(BIN)/python validation/run.py $(ARGS)
+
+attack: $(VENV)/.test  ## attack files, names, command lines, and kill commands; ARGS='--long' for hours of it
+	$(BIN)/python attack/run.py $(ARGS)
+
+mutants: $(VENV)/.test  ## do the tests notice changed code? ARGS='--help'; resumes
+	$(BIN)/python attack/mutants.py $(ARGS)
+
+coverage: $(VENV)/.test  ## run the suite and say which lines and branches no test passes
+	$(BIN)/coverage erase
+	-$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 field: $(VENV)/.test  ## measure whether fitted ceilings help, against rivals and for DQN; resumes; ARGS='--help'
 	cd validation && ../$(BIN)/python -m field $(ARGS)

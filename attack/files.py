@@ -4,7 +4,7 @@ Each trial takes a sound file of some kind, mutates it, and reads it in a proces
 exception that is not the package's, a hang, too much memory, and a changed file of ours that is accepted are defects.
 A trial is made again by its seed, kind and number alone.
 
-    python -m attack.files --trials 1000 --seed 0
+    python attack/files.py --trials 1000 --seed 0
 """
 
 from __future__ import annotations

@@ -219,8 +219,8 @@ def note_lines() -> dict[str, Any]:
     path = WORK / "lines.json"
     if not path.exists():
         WORK.mkdir(parents=True, exist_ok=True)
-        code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import pytest; from pathlib import Path; "
-        code += "from attack.mutants import Noted; "
+        code = f"import sys; sys.path.insert(0, {str(ROOT / 'attack')!r}); import pytest; from pathlib import Path; "
+        code += "from mutants import Noted; "
         code += f"pytest.main({[*OPTIONS, *TESTS]!r}, plugins=[Noted(Path({str(path)!r}))])"
         print("Noting which test passes which line, without compiled code; this takes a while.", flush=True)
         subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | ENVIRONMENT, check=False)
