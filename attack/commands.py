@@ -237,7 +237,7 @@ def peak() -> float:
 
 def attack(seed: int = 0, number: int = 300) -> tuple[Counter[str], list[str]]:
     """Try random command lines; return how they ended, counted, and the defects in words."""
-    from causal_shaping.cli._terminal import escaped
+    from causal_shaping._checks import escaped
     from causal_shaping.paper.study import report
 
     rng, group, ends, defects = random.Random(seed), main_group(), Counter[str](), list[str]()

@@ -130,7 +130,7 @@ def _rows(path: Path) -> list[list[str]]:
 
 def defects_of(found: dict[str, Any], plain: dict[str, Any]) -> list[str]:
     """Return what is wrong with an outcome, beside that under a plain name."""
-    from causal_shaping.cli._terminal import escaped
+    from causal_shaping._checks import escaped
 
     defects = [] if found["code"] in (0, 2) else [f"{found['code']}: {found['text'][-700:]}"]
     if escaped(found["text"], keep="\n") != found["text"]:

@@ -1,6 +1,6 @@
 """Arguments that must be numbers in a range, or one of a few names: one check each, one wording.
 
-`check_memory` refuses work that would not fit into memory, before any of it is done.
+`check_memory` refuses work that would not fit into memory, before it is done; `escaped` makes text safe to print.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, DataError
 
 LARGEST = 2**63 - 1
 """The largest whole number that compiled code and files can hold."""
@@ -113,6 +113,20 @@ def check_discount(discount: float) -> None:
     """Refuse a factor on future reward that is not above 0 and at most 1."""
     if not 0 < discount <= 1:
         raise ArgumentError(f"discount is {discount}; it must be above 0 and at most 1.")
+
+
+def check_line(what: str, name: str) -> str:
+    """Return a name that is one line of text: in a summary, what follows a line break could pass for our words."""
+    if "\n" in name:
+        raise DataError(f"{what} {name!r} holds a line break. Names and labels are one line of text: replace it.")
+    return name
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """Return text whose control characters, but for those to keep, are written as escapes."""
+    return "".join(
+        sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode() for sign in text
+    )
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str], more: str = "") -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
+import causal_shaping as cs
+from causal_shaping._checks import escaped
 from causal_shaping.cli import _terminal
-from causal_shaping.cli._terminal import MOST_SHOWN, complain, escaped, print_table, progress_bar, tell, wide_console
+from causal_shaping.cli._terminal import MOST_SHOWN, complain, print_table, progress_bar, tell, wide_console
 
 BOUND = ("--horizon", "3", "--reward-max", "1")
 MANY, EDGES = "1000000000", ":".join(map(str, range(3000)))
@@ -118,3 +120,27 @@ def test_there_is_one_place_that_escapes():
         for line in text.splitlines():
             if line.strip().startswith("print("):
                 assert "json" in line or "version" in line, f"{module}: {line}"
+
+
+def test_a_line_break_in_a_name_is_refused_and_results_print_escaped(run, tmp_path):
+    """What follows a line break could pass for a line of ours."""
+    space = cs.Space(["well"], ["\x1b[2Jdrug", "none"])
+    rows = ([0, 1], [0, 0], [0, 0], [0, 1], [1.0, 0.5], [0, 0], [False, False], [True, True])
+    for build in (
+        lambda: cs.Space(["a\nGuaranteed: yes"], ["x"]),
+        lambda: cs.Space([("a", "b\nc")], ["x"]),
+        lambda: cs.Space(["a"], ["x\ny"]),
+        lambda: cs.Space(["a"], ["x"], columns=["s\nt"]),
+        lambda: cs.Logs(space, "a\nGuaranteed: yes", *rows),
+    ):
+        with pytest.raises(cs.DataError, match="holds a line break"):
+            build()
+    logs = cs.Logs(space, "\x1b[2Jward\u202e", *rows)
+    assert r"\x1b[2Jward\u202e" in str(cs.inspect(logs))
+    assert "\x1b" not in str(cs.inspect(logs))
+    logs.save(tmp_path / "a\nb.parquet")
+    (tmp_path / "a\nb.csv").write_text("episode,step,state,action,reward,terminated\n0,0,1,1,0,1\n")
+    code, _, err = run("inspect", tmp_path / "a\nb.csv")
+    assert code == 2
+    assert "holds a line break" in err
+    assert err.count("\n") == 1

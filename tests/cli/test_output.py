@@ -12,9 +12,9 @@ import typer
 from test_commands import BOUNDED, COMMANDS
 
 import causal_shaping as cs
+from causal_shaping._checks import escaped
 from causal_shaping.cli import app
 from causal_shaping.cli._logs import read_flags
-from causal_shaping.cli._terminal import escaped
 from causal_shaping.cli.train import LEARNERS
 from causal_shaping.logs import open_logs
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from causal_shaping._checks import escaped
 from causal_shaping._progress import Progress
 from causal_shaping.cli._messages import in_options
 from causal_shaping.errors import AssumptionWarning, DroppedEpisodesWarning, ShapingWarning
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 4_000
 """Characters of a message that are shown: it may name thousands of columns."""
-
-
-def escaped(text: str, keep: str = "") -> str:
-    """Return text whose control characters, but for those to keep, are written as escapes."""
-    return "".join(
-        sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode() for sign in text
-    )
 
 
 def say(text: object) -> None:

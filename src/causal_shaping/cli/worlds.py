@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from causal_shaping.cli._options import AsJson, Png, Table, check_files
-from causal_shaping.cli._terminal import escaped, print_table, say, say_written, wide_console
+from causal_shaping.cli._terminal import print_table, say, say_written, wide_console
 from causal_shaping.cli._worlds import STANDING, WORLD, Coins, Horizon, Wind, complete_world, load
 from causal_shaping.errors import ArgumentError
 
@@ -150,7 +150,7 @@ def _print_worlds(rows: list[dict[str, Any]]) -> None:
 
 def _print_world(world: World, best: Values, facts: dict[str, Any]) -> None:
     """Print one world: map, winds, optimum, demonstrators."""
-    title = escaped(f"{world.title} ({world.name}): horizon {world.horizon}")
+    title = f"{world.title} ({world.name}): horizon {world.horizon}"
     wide_console(world.grid.width * 11 if world.grid else 0).print(title, style="bold")
     if facts["environment"]:
         say(f'gymnasium.make("{facts["environment"]}")')

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import LARGEST_REWARD
+from causal_shaping._checks import LARGEST_REWARD, check_line
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
 from causal_shaping.data.result import Result
 from causal_shaping.data.rows import Table
@@ -190,6 +190,8 @@ class Counts(Table, Result):
         vars(self).update(sources=tuple(map(str, given)))
         if not self.sources or not all(self.sources) or len(set(self.sources)) < len(self.sources):
             raise DataError(f"Counts need distinct, non-empty source names, but have {self.sources}.")
+        for name in self.sources:
+            check_line("The source", name)
         columns = {
             name: frozen(getattr(self, name), dtype, f"Counts, column {name}")
             for name, dtype in self.COLUMNS.items()

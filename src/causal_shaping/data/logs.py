@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from causal_shaping._checks import check_line
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
 from causal_shaping.data.rows import Rows, Table, jump_rules, label_rules, row_rules
 from causal_shaping.data.space import MakeColumn, Space, plain_column
@@ -70,6 +71,7 @@ class Logs(Table):
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source:
             raise DataError(f"Logs need the name of their source, such as 'ward-3', but got {self.source!r}.")
+        check_line("The source", self.source)
         for name, dtype in self.COLUMNS.items():
             what = f"Source {self.source!r}, column {name}"
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, what))

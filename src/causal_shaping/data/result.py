@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from causal_shaping._checks import escaped
 from causal_shaping.data.space import Space
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Result:
         return draw(self, ax, **options)
 
     def __str__(self) -> str:
-        return self.summary()
+        return escaped(self.summary(), keep="\n")  # names can hold anything
 
     def _repr_html_(self) -> str:
         frame = self.to_pandas()

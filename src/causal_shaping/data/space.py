@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import MOST_BINS, check_integer
+from causal_shaping._checks import MOST_BINS, check_integer, check_line
 from causal_shaping.data.arrays import BoolArray, IntArray, LongArray
 from causal_shaping.errors import ArgumentError, DataError, UnknownNameError
 
@@ -39,7 +39,7 @@ NEXT = "next_"
 def plain(label: Any) -> Label:
     """Return a label in plain Python: integers, strings, and tuples of them."""
     if isinstance(label, str):
-        return str(label)
+        return check_line("The label", str(label))
     if isinstance(label, (bool, np.bool_, int, np.integer)) and abs(int(label)) < 2**63:
         return int(label)
     if isinstance(label, (tuple, list)) and len(label) > 1:
@@ -183,6 +183,7 @@ class Space:
         # Engines take names that differ in case alone for one.
         names = [name.lower() for name in (*ROW_COLUMNS, *columns, *(NEXT + column for column in columns))]
         for name in columns:
+            check_line("The column", name)
             if not name or names.count(name.lower()) > 1:
                 raise DataError(
                     f"A state column cannot be called {name!r}: the name is empty, used twice, or taken by "

@@ -12,7 +12,7 @@ from typing import Any
 
 import ibis
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_integer, check_line
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import NEXT, Bins, Label, plain
 from causal_shaping.errors import ArgumentError, DataError
@@ -118,6 +118,7 @@ def open_logs(
     found = find(where, memory_limit, whole, listed(partitions))
     origin = found.origin
     rows, named = _named(found, source)
+    check_line("The source", named or "")
     raw = RawColumns(rows, origin, tuple(found.places.values()), found.written)
     if bins:
         look_at_rows(rows)
