@@ -114,6 +114,12 @@ def _count(name: str, folder: Path) -> Any:
     return cs.count(name if name.startswith("minari:") else folder / name).checksum
 
 
+def _count_foreign(name: str, folder: Path) -> Any:
+    import causal_shaping as cs
+
+    return cs.count(cs.open_logs(folder / name, state=["x", "y"])).checksum
+
+
 def _numbers() -> Any:
     import numpy as np
     import pyarrow as pa
@@ -143,12 +149,12 @@ def _make_minari(folder: Path) -> None:
     import causal_shaping as cs
 
     os.environ["MINARI_DATASETS_PATH"] = str(folder)
-    cs.export_minari(_logs(), "a/b-v0")
+    cs.export_minari(_logs(), "test/logs-v0")
 
 
 def _minari(folder: Path) -> Any:
     os.environ["MINARI_DATASETS_PATH"] = str(folder)
-    return _count("minari:a/b-v0", folder)
+    return _count("minari:test/logs-v0", folder)
 
 
 def _make_fitted(estimator: str, folder: Path) -> None:
@@ -173,7 +179,7 @@ def _fitted(folder: Path) -> Any:
 
 
 def _make_map(folder: Path) -> None:
-    (folder / "map.txt").write_text("#######\n#.~.c.#\n#.#~#G#\n#.....#\n#######\n")
+    (folder / "map.txt").write_text("#######\n#.L.c.#\n#.#L#G#\n#.....#\n#######\n")
 
 
 def _map(folder: Path) -> Any:
@@ -222,8 +228,8 @@ def _claim(folder: Path) -> Any:
     from causal_shaping.io.files import claim_run_folder
 
     settings = {"world": "here", "steps": 3, "rule": {"bonus": 0.5, "clip": None}}
-    (folder / "seed-0.parquet").touch()
     claim_run_folder(folder, settings, "seed-*.parquet")
+    (folder / "seed-0.parquet").touch()
 
 
 def _worth(folder: Path) -> Any:
@@ -239,15 +245,15 @@ def _belief() -> Any:
 def _sensitivity() -> Any:
     import causal_shaping as cs
 
-    return cs.sensitivity(_counts(), 4, 1.0, confounding=[1.0, 2.0], support="any")
+    return cs.sensitivity(_counts(), 4, 1.0, -2.0, plug_in=True, confounding=[1.0, 2.0], support="any")
 
 
 KINDS: dict[str, Kind] = {
-    "parquet": Kind(_make_foreign, partial(_count, "a.parquet"), ours=False),
+    "parquet": Kind(_make_foreign, partial(_count_foreign, "a.parquet"), ours=False),
     "lists": Kind(_make_numbers, _transitions, ours=False),
-    "csv": Kind(partial(_make_csv, ".csv"), partial(_count, "a.csv"), ours=False),
-    "csv.gz": Kind(partial(_make_csv, ".csv.gz"), partial(_count, "a.csv.gz"), ours=False),
-    "csv.zst": Kind(partial(_make_csv, ".csv.zst"), partial(_count, "a.csv.zst"), ours=False),
+    "csv": Kind(partial(_make_csv, ".csv"), partial(_count_foreign, "a.csv"), ours=False),
+    "csv.gz": Kind(partial(_make_csv, ".csv.gz"), partial(_count_foreign, "a.csv.gz"), ours=False),
+    "csv.zst": Kind(partial(_make_csv, ".csv.zst"), partial(_count_foreign, "a.csv.zst"), ours=False),
     "minari": Kind(_make_minari, _minari),
     "logs": Kind(partial(_save, _logs), partial(_count, "a.parquet")),
     "counts": Kind(partial(_save, _counts), partial(_load, "Counts")),

@@ -186,6 +186,7 @@ class Case:
         """Begin with an empty folder, or with old files in the places of the outputs."""
         shutil.rmtree(self.folder, ignore_errors=True)
         (self.folder / "out").mkdir(parents=True)
+        (self.folder / "errors.txt").touch()
         for item in self.workshop.glob("*.parquet"):
             (self.folder / item.name).symlink_to(item)
         for name in self.files if old else ():
@@ -392,6 +393,10 @@ def _import_everything() -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         app(["worlds", "--help"], standalone_mode=False)
     matplotlib.figure.Figure().add_subplot()
+    world = causal_shaping.load_world("lavacross-easy")  # loads compiled code, and starts no thread
+    counts = world.model.observe(world.demonstrators["good"], source="good", horizon=20)
+    causal_shaping.value_ceilings(counts, 20, 0.1)
+    causal_shaping.train(world, steps=20)
 
 
 def attack(seed: int = 0, rounds: int = 3, only: Sequence[str] = ()) -> Found:

@@ -200,7 +200,7 @@ def test_limits_say_what_they_are():
         (lambda: world.collect("good", 10**23), f"steps is a number of 77 bits; it must be at most {LARGEST:,}"),
         (lambda: cs.train(world, steps=10**12), "steps=1000000000000 needs about 100,000 GB of memory"),
         (lambda: cs.train_seeds(world, seeds=range(many), folder="never"), f"at most {MOST_SEEDS:,} at a time"),
-        (lambda: cs.posterior(counts, 5, 1.0).worth(seeds=many), f"at most {MOST_SEEDS:,} at a time"),
+        (lambda: cs.posterior(counts, 5, 1.0).worth(seeds=many), f"at most {MOST_SEEDS:,}"),
         (lambda: cs.Bins(quantiles=many), f"quantiles is {many}; it must be at most {MOST_BINS}"),
         (lambda: cs.Bins(edges=range(3000)), "There are 3,000 edges; a column can be cut into 500 bins at most"),
         (lambda: cs.Bins(quantiles=10**5000), "quantiles is a number of 16610 bits"),

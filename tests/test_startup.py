@@ -52,7 +52,8 @@ def test_nothing_that_only_some_need_is_loaded(code):
     assert out.splitlines()[-1] == "loaded:"
 
 
-def test_without_a_folder_that_can_be_written_to_all_starts_with_one_warning(tmp_path):
+@pytest.mark.parametrize("given", [True, False], ids=["a folder is given", "none is given"])
+def test_without_a_folder_that_can_be_written_to_all_starts_with_one_warning(tmp_path, given):
     copy = tmp_path / "causal_shaping"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
@@ -64,7 +65,7 @@ def test_without_a_folder_that_can_be_written_to_all_starts_with_one_warning(tmp
         PYTHONPATH=str(tmp_path),
         HOME=str(nowhere),
         XDG_CACHE_HOME=str(nowhere),
-        NUMBA_CACHE_DIR=str(nowhere / "numba"),
+        NUMBA_CACHE_DIR=str(nowhere / "numba") if given else "",
         PYTHONWARNINGS="default::RuntimeWarning",
     )
     assert "Ceilings of 5 steps" in out

@@ -670,6 +670,20 @@ CHECKS = {
         late("worth", "run_worth"),
         late("worth", "holds"),
     ),
+    "continuous-persistence": Check(
+        "Where states cannot be listed, the persistence test alarms in about 5% of small logs in which nothing lasts.",
+        1,
+        late("continuous_tests", "persistence_parts"),
+        late("continuous_tests", "run_persistence"),
+        late("continuous_tests", "holds"),
+    ),
+    "continuous-sources": Check(
+        "Where states cannot be listed, sources that see nothing hidden are accused in about 5% of small logs.",
+        1,
+        late("continuous_tests", "source_parts"),
+        late("continuous_tests", "run_sources"),
+        late("continuous_tests", "holds"),
+    ),
     "study": Check(
         "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",
         1,

@@ -1,5 +1,6 @@
 """Files are what they are called, and nothing else can be reached: patterns, folders, addresses, swaps, odd columns."""
 
+import gzip
 import json
 import os
 import struct
@@ -185,6 +186,17 @@ def test_a_log_of_ours_that_was_changed_is_refused_by_all_who_open_it(tmp_path, 
     code, told = run("ceilings", path, "--horizon", 20, "--reward-max", 1, "-o", tmp_path / "phi.parquet")
     assert code == 2
     assert "changed after it was written" in " ".join(told.split())
+
+
+def test_a_compressed_csv_must_fit_its_own_checksum(tmp_path):
+    text = b"episode,step,state,action,reward\n0,0,1,go,0.5\n0,1,2,go,1.0\n"
+    path, held = tmp_path / "a.csv.gz", gzip.compress(text)
+    path.write_bytes(held)
+    assert cs.count(path, check=False).n.sum() == 2
+    for changed in (held[:-8] + bytes([held[-8] ^ 1]) + held[-7:], held[:-3], gzip.compress(text)[:40]):
+        path.write_bytes(changed)
+        with pytest.raises(FileError, match=r"a\.csv\.gz cannot be read"):
+            cs.count(path, check=False)
 
 
 def test_the_source_in_the_metadata_cannot_be_changed(tmp_path):

@@ -7,7 +7,8 @@ Both tests ask whether something tells of the outcome beyond state and action: t
 sums products of two residuals given state and action, that of the outcome and that of what may tell of it. If nothing
 does, their means are 0; and errors of the two regressions only matter by their product, so that a state that is blurred
 a little in both raises no false alarm (the generalised covariance measure of Shah and Peters, 2020). Episodes are the
-independent units: sums are compared with those under random signs of the episodes.
+independent units: sums of sources are compared with those under random signs of the episodes. Errors last as long as
+states do, so that sums of the past are compared with those of episodes that are stitched together (`_lasting`).
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from causal_shaping._checks import check_integer, check_probability
-from causal_shaping._extras import needs_extra
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.result import Result, json_text, text_table
 from causal_shaping.data.space import Label
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.diagnose._clusters import LEAST_EPISODES, ROUNDING, clusters_of, few_coordinates, holm
+from causal_shaping.diagnose._lasting import Lasting, Steps, correlations, find_lasting, parts_of
+from causal_shaping.diagnose._predict import Predictor
 from causal_shaping.diagnose.contradictions import LEVEL, OTHER_WORLD
 from causal_shaping.diagnose.persistence import MEANING, NO_PROOF
 from causal_shaping.logs.counting import Item
@@ -39,9 +41,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 10_000
 """So many rows of a source are tested: whole episodes, chosen at random."""
 
-TREES, LEAF, FOLDS = 30, 5, 3
-"""The forests that predict outcomes: trees, rows in a leaf at least, and parts of the episodes that are predicted from
-the others."""
+FOLDS = 3
+"""Parts of the episodes whose outcomes are predicted from the others, where sources are compared."""
 
 FLIPS = 999
 """Random signs of episodes that sums are compared with."""
@@ -238,14 +239,15 @@ def inspect_continuous(
 
     - Coverage: clusters of states, by k-means; what each source did in them, and which actions nobody took.
     - Contradictions: unconfounded sources of one world show the same outcomes after an action in a state. For a pair of
-      sources, forests predict the source and the outcome (reward, change of state, end) from state and action; what is
+      sources, the source and the outcome (reward, change of state, end) are predicted from state and action; what is
       left of the one may not go along with what is left of the other, for any action in any cluster of states. P-values
       are corrected for the number of pairs (Holm).
     - Persistence: if hidden causes are drawn afresh each step, outcomes given state, action and step do not depend on
       what happened before in the episode. What is left of an outcome may not go along with the mean of what was left of
-      earlier ones, in the strongest of all parts. Corrected for the number of sources. No rejection proves nothing.
+      earlier ones, more than in episodes that are stitched together from rows of several ones. Corrected for the number
+      of sources. No rejection proves nothing; a state that itself shows the cause hides it from this test.
 
-    The tests are approximate: they assume that forests predict outcomes well where these differ.
+    The tests are approximate: `make validate` measures how often they raise false alarms, and what they find.
 
     Args:
         logs: whatever `count` takes: files, tables, data frames, Minari data sets, `Logs`; one or several. At most
@@ -289,8 +291,8 @@ def inspect_continuous(
             for (i, j), one, p in zip(pairs, compared, holm([one[0] for one in compared]), strict=True)
         ),
         persistence=tuple(
-            SourcePersistence(name, one[1], _known(p), one[2])
-            for name, one, p in zip(rows.sources, persistent, holm([one[0] for one in persistent]), strict=True)
+            SourcePersistence(name, one.episodes, _known(p), one.correlation)
+            for name, one, p in zip(rows.sources, persistent, holm([one.p_value for one in persistent]), strict=True)
         ),
         level=level,
     )
@@ -309,7 +311,9 @@ class _Sample:
     rows: Transitions
     row: LongArray  # positions in the logs, rising
     known: BoolArray  # whether the outcome is known
-    given: FloatArray  # state, action
+    place: FloatArray  # standardised coordinates of the state
+    after: FloatArray  # those of the state that follows; the state's own where that is not logged
+    action: LongArray
     outcome: FloatArray  # reward, change of state, end; standardised
     cluster: LongArray
 
@@ -326,15 +330,16 @@ class _Sample:
         state, after = rows.state[row], rows.next_state[row]
         after = np.where(after < 0, state, after)
         seen = few_coordinates(np.concatenate([rows.observations[state], rows.observations[after]]), seed)
-        before, change = seen[: len(row)], seen[len(row) :] - seen[: len(row)]
-        ended = rows.terminated[row].astype(np.float64)
-        outcome = np.column_stack([rows.reward[row], change, ended])
+        place, followed = seen[: len(row)], seen[len(row) :]
+        outcome = np.column_stack([rows.reward[row], followed - place, rows.terminated[row]])
         spread = outcome.std(axis=0)
         return cls(
             rows=rows,
             row=row,
             known=rows.outcome_known[row],
-            given=np.column_stack([before, np.eye(len(rows.actions))[rows.action[row]]]),
+            place=place,
+            after=followed,
+            action=rows.action[row].astype(np.int64),
             outcome=(outcome - outcome.mean(axis=0)) / np.where(spread > 0, spread, 1.0),
             cluster=clusters_of(rows.observations[state], seed),
         )
@@ -362,46 +367,27 @@ class _Sample:
         )
 
 
-def _parts(episode: LongArray, parts: int, rng: np.random.Generator) -> LongArray:
-    """Return which of several random parts of the episodes a row belongs to: [rows]."""
-    every, which = np.unique(episode, return_inverse=True)
-    return (rng.permutation(len(every)) % parts)[which]
-
-
-def _forest(given: FloatArray, wanted: FloatArray, leaf: int, rng: np.random.Generator) -> Any:
-    with needs_extra("Tests of logs whose states cannot be listed", "fitted"):
-        from sklearn.ensemble import ExtraTreesRegressor
-
-    seed = int(rng.integers(2**31))
-    return ExtraTreesRegressor(TREES, min_samples_leaf=leaf, random_state=seed).fit(given, wanted)
-
-
-def _residuals(given: FloatArray, wanted: FloatArray, episode: LongArray, rng: np.random.Generator) -> FloatArray:
-    """Return numbers, [rows, numbers], less what forests predict that were fitted to other episodes."""
-    part, result = _parts(episode, FOLDS, rng), np.empty_like(wanted)
-    for own in (part == number for number in range(FOLDS)):
-        predicted = _forest(given[~own], wanted[~own], LEAF, rng).predict(given[own])
-        result[own] = wanted[own] - predicted.reshape(-1, wanted.shape[1])
-    return result
-
-
 def _compare(sample: _Sample, i: int, j: int, seed: int) -> tuple[float, float, tuple[float, ...]]:
     """Return the p-value of two sources with equal outcomes, the correlation of outcome and source, and where."""
     rng = np.random.default_rng([seed, 1, i, j])
     which = np.flatnonzero(sample.known & np.isin(sample.rows.source[sample.row], (i, j)))
     second = sample.rows.source[sample.row[which]] == j
-    episode, given = sample.rows.episode[sample.row[which]], sample.given[which]
+    episode, action = sample.rows.episode[sample.row[which]], sample.action[which]
     if min(len(np.unique(episode[own])) for own in (second, ~second)) < 2 * LEAST_EPISODES:
         return np.nan, 0.0, ()
-    left = _residuals(given, np.column_stack([second, sample.outcome[which]]), episode, rng)
-    cell = sample.cluster[which] * len(sample.rows.actions) + sample.rows.action[sample.row[which]]
+    wanted, actions = np.column_stack([second, sample.outcome[which]]), len(sample.rows.actions)
+    part, left = parts_of(episode, FOLDS, rng), np.empty_like(wanted)
+    for own in (part == number for number in range(FOLDS)):
+        fit = Predictor(sample.place[which[~own]], action[~own], wanted[~own], actions, rng)
+        left[own] = wanted[own] - fit(sample.place[which[own]], action[own])
+    cell = sample.cluster[which] * actions + action
     products = left[:, :1] * left[:, 1:]
     sums = _by_episode(products, cell, episode)
-    p_value, strength = _flip_signs(sums, np.square, np.sum, rng)
-    clearest = int(np.unique(cell)[np.argmax(strength) // products.shape[1]] // len(sample.rows.actions))
+    p_value, strength = _flip_signs(sums, rng)
+    clearest = int(np.unique(cell)[np.argmax(strength) // products.shape[1]] // actions)
     return (
         p_value,
-        float(np.abs(_correlations(left[:, :1], left[:, 1:])).max()),
+        float(np.abs(correlations(left[:, :1], left[:, 1:])).max()),
         sample.centre(sample.cluster == clearest),
     )
 
@@ -415,50 +401,32 @@ def _by_episode(products: FloatArray, cell: LongArray, episode: LongArray) -> cs
     return coo_array((products.ravel(), (np.repeat(unit, size), column.ravel())), shape=shape).tocsr()
 
 
-def _flip_signs(sums: csr_array, size: Any, total: Any, rng: np.random.Generator) -> tuple[float, FloatArray]:
+def _flip_signs(sums: csr_array, rng: np.random.Generator) -> tuple[float, FloatArray]:
     """Return the p-value of sums whose means are 0, by random signs of the episodes; and what speaks against it.
 
     Args:
-        sums: [episodes, columns].
-        size: what each column's standardised sum adds: its square, or its absolute value.
-        total: how columns are taken together.
+        sums: [episodes, columns]; the squares of their standardised sums are added.
         rng: what draws the signs.
     """
     scale = np.sqrt(np.asarray(sums.multiply(sums).sum(axis=0)).ravel())
     scale = np.where(scale > 0, scale, np.inf)
-    strength = size(np.asarray(sums.sum(axis=0)).ravel() / scale)
+    strength = np.square(np.asarray(sums.sum(axis=0)).ravel() / scale)
     signs = rng.choice([-1.0, 1.0], size=(FLIPS, sums.shape[0]))
-    flipped = total(size((sums.T @ signs.T).T / scale), axis=1)
-    return (1 + int((flipped >= total(strength) * (1 - ROUNDING)).sum())) / (1 + FLIPS), strength
+    flipped = np.square((sums.T @ signs.T).T / scale).sum(axis=1)
+    return (1 + int((flipped >= strength.sum() * (1 - ROUNDING)).sum())) / (1 + FLIPS), strength
 
 
-def _correlations(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the correlations of columns of residuals, [first, second]; 0 for those that are all 0."""
-    sizes = np.sqrt(np.outer((first**2).mean(axis=0), (second**2).mean(axis=0)))
-    return np.asarray(first.T @ second / len(first) / np.where(sizes > 0, sizes, np.inf))
-
-
-def _persistence(sample: _Sample, i: int, seed: int) -> tuple[float, int, float]:
-    """Return the p-value of a past that tells nothing, the episodes looked at, and the strongest correlation."""
-    rng = np.random.default_rng([seed, 2, i])
+def _persistence(sample: _Sample, i: int, seed: int) -> Lasting:
+    """Return whether the past of episodes of a source tells of their outcomes."""
     which = np.flatnonzero(sample.known & (sample.rows.source[sample.row] == i))
-    episode, step = sample.rows.episode[sample.row[which]], sample.rows.step[sample.row[which]]
-    if len(np.unique(episode)) < 2 * LEAST_EPISODES:
-        return np.nan, 0, 0.0
-    given = np.column_stack([sample.given[which], step])
-    now = _residuals(given, sample.outcome[which], episode, rng)
-    begin = np.flatnonzero(np.diff(episode, prepend=-1))
-    sums = np.cumsum(now, axis=0) - now
-    number = np.arange(len(now)) - np.repeat(begin, np.diff(np.append(begin, len(now))))  # rows before, in the episode
-    before = sums - np.repeat(sums[begin], np.diff(np.append(begin, len(now))), axis=0)
-    later = number > 0
-    episodes = np.unique(episode[later])
-    if len(episodes) < 2 * LEAST_EPISODES:
-        return np.nan, len(episodes), 0.0
-    past = before[later] / number[later, None]
-    past = _residuals(given[later], past, episode[later], rng)
-    now = now[later]
-    products = (now[:, :, None] * past[:, None, :]).reshape(len(now), -1)
-    sums = _by_episode(products, np.zeros(len(now), dtype=np.int64), episode[later])
-    p_value, _ = _flip_signs(sums, np.abs, np.max, rng)
-    return p_value, len(episodes), float(np.abs(_correlations(now, past)).max())
+    row = sample.row[which]
+    steps = Steps(
+        state=sample.place[which],
+        after=sample.after[which],
+        action=sample.action[which],
+        step=sample.rows.step[row].astype(np.int64),
+        episode=sample.rows.episode[row],
+        ended=sample.rows.terminated[row],
+        outcome=sample.outcome[which],
+    )
+    return find_lasting(steps, len(sample.rows.actions), np.random.default_rng([seed, 2, i]))

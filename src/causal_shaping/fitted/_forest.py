@@ -19,7 +19,7 @@ import numpy.typing as npt
 from causal_shaping._extras import needs_extra
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.diagnose._clusters import MOST_COORDINATES, PROJECTED, few_coordinates, projected
+from causal_shaping.diagnose._clusters import MOST_COORDINATES, PROJECTED, projected
 from causal_shaping.fitted import _kernels as kernels
 from causal_shaping.fitted._kernels import NOTHING, Rule, Tally, Trees
 from causal_shaping.fitted.settings import Settings
@@ -105,13 +105,11 @@ def outcomes_of(rows: Transitions, which: LongArray, direction: FloatArray) -> F
     """Return what the trees' structure is fitted to: source, action, reward, change of state, end; standardised.
 
     And hardly more than nothing of the state, along a direction [numbers]: states whose rows are all alike can differ
-    in value. Of many coordinates the change is projected at random: the time grows with the outcomes.
+    in value.
     """
     states = np.asarray(rows.observations[rows.state[which]], dtype=np.float64).reshape(len(which), -1)
     after = np.where(rows.next_state[which] < 0, rows.state[which], rows.next_state[which])
     change = np.asarray(rows.observations[after], dtype=np.float64).reshape(len(which), -1) - states
-    if change.shape[1] > MOST_COORDINATES:
-        change = few_coordinates(change, 0)
     columns = [
         np.eye(len(rows.sources))[rows.source[which]],
         np.eye(len(rows.actions))[rows.action[which]],

@@ -226,10 +226,14 @@ class Network:
         seen = [self._model["features"](inputs(self.rows.observations[part], self._scales)) for part in parts]
         return torch.cat(seen)
 
-    def _shown(self, observations: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        """Return shares of (action, atom), of actions, and expectiles, of each source at observations."""
+    def _shown(self, which: slice | LongArray) -> tuple[npt.NDArray[Any], ...]:
+        """Return shares of (action, atom), of actions, and expectiles of gains, of each source at observations.
+
+        An expectile of targets is at most the largest target, where a network may go beyond.
+        """
         import torch
 
+        before, observations = self._before[which], self.rows.observations[which]
         model, settings, actions = self._model, self.settings, len(self.rows.actions)
         with torch.no_grad():
             features = model["features"](inputs(observations, self._scales))
@@ -244,7 +248,8 @@ class Network:
             likely = (model["source"](features) + self._prior).softmax(1)
             absent = likely < settings.least_rows / settings.leaf
             masses[absent], taken[absent], best[absent] = 0.0, 0.0, NOTHING
-        return masses.cpu().numpy(), taken.cpu().numpy(), best.cpu().numpy()
+        best = np.minimum(best.cpu().numpy(), (self.atoms[-1] - before)[:, None, None])
+        return masses.cpu().numpy(), taken.cpu().numpy(), best
 
     def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
         """Return the values of all actions at some observations, and how far masses add to more than 1."""
@@ -258,7 +263,7 @@ class Network:
                     continue
                 own = slice(begin, min(begin + self._at_once, len(found)))
                 some = slice(which.start + own.start, which.start + own.stop)
-                shown = (*self._shown(self.rows.observations[some]), self._before[some])
+                shown = (*self._shown(some), self._before[some])
                 mask = admissible if len(admissible) == 1 else admissible[own]
                 excess = kernels.back_up_masses(*shown, self.atoms, rule, mask, guess, found[own])
                 worst[processes.rank] = max(worst[processes.rank], excess)
@@ -268,7 +273,7 @@ class Network:
     def shares(self, which: LongArray, rule: Rule) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return shares of (action, atom), of actions, and expectiles, at some observations."""
         with few_threads(self.settings.threads):
-            masses, taken, best = self._shown(self.rows.observations[which])
+            masses, taken, best = self._shown(which)
         best = np.where(best > NOTHING, best + self._before[which][:, None, None], NOTHING)
         return masses.astype(np.float64), taken.astype(np.float64), best
 

@@ -39,8 +39,8 @@ LEAF = 60
 MEMBERS = {"forest": 3, "network": 1}
 """How many are fitted by default: a network takes longer than three forests."""
 
-MOST_NUMBERS = 2**26
-"""Observations that are looked at together hold at most so many numbers, which bounds the memory: images are large."""
+MOST_BYTES = 2**29
+"""Observations that are looked at together take at most so much memory: images are large."""
 
 
 Fitted = TypeVar("Fitted", bound=FittedCeilings)
@@ -129,7 +129,7 @@ def fit_ceilings(
         sample: rows that the structure of a tree is grown on.
         kept: observations at which values are kept; values elsewhere are those around.
         most_rows: rows that a member sees; of larger logs it sees some episodes, the same share of each source's. It
-            bounds memory, about 300 bytes a row, and time.
+            bounds memory, about 300 bytes a row and the observations themselves, and time.
         members: forests or networks, each from its own seed and a random half of the episodes of each source; a single
             one sees all of them. By default 3 forests, or 1 network: one takes minutes.
         quantile: the ceiling is this quantile of the members' ceilings.
@@ -295,18 +295,18 @@ def _result(
     lowest = np.fmin.reduce(table, axis=0)  # for actions that are not admissible there
     table = np.where(np.isnan(table), np.where(np.isnan(lowest), np.nanmin(table), lowest), table)
     rng = np.random.default_rng([settings.seed, 5])
-    most = max(1, MOST_NUMBERS // math.prod(rows.shape))
+    size = math.prod(rows.shape)
     seed = int(np.random.default_rng([settings.seed, 4]).integers(2**31))
     surface: Surface | NetworkSurface
     if len(rows.shape) == 1:
         surface = Surface.fit(flat(rows.observations[some]), table, 1 if repeated else SURFACE_LEAF, seed)
     else:
         surface = NetworkSurface.fit(rows, some, table, settings, seed)
-    looked_at = min(settings.sample, most)
+    looked_at = min(settings.sample, max(2, MOST_BYTES // (size * rows.observations.itemsize)))
     logged, fresh = (rows.state[some_of(np.flatnonzero(which), looked_at, rng)] for which in (~held, held))
     reach = Reach.fit(rows.observations[logged], rows.observations[fresh], seed)
 
-    seen = np.asarray(rows.observations[some_of(some, most, rng)], dtype=np.float64)
+    seen = np.asarray(rows.observations[some_of(some, max(1, MOST_BYTES // (8 * size)), rng)], dtype=np.float64)
 
     def numbers(name: str) -> FloatArray:
         return table.T[places[name][0] : sum(places[name])]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 
-from causal_shaping._checks import check_integer, check_memory, check_seeds
+from causal_shaping._checks import MOST_SEEDS, check_integer, check_memory, check_seeds
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.beliefs.model import Model
@@ -374,7 +374,8 @@ def simulate_worth(
 ) -> Worth:
     """Return what logs are expected to save: what `Posterior.worth` calls; see there."""
     steps, trial = check_integer("steps", steps, least=1), check_integer("trial", trial)
-    chosen = check_seeds(range(check_integer("seeds", seeds)) if isinstance(seeds, (int, np.integer)) else seeds)
+    given = check_integer("seeds", seeds, least=1, most=MOST_SEEDS) if isinstance(seeds, (int, np.integer)) else seeds
+    chosen = check_seeds(range(given) if isinstance(given, int) else given)
     check_memory(f"steps={steps}", BYTES_A_STEP * steps * numba.get_num_threads())
     model, space = belief.model, belief.space
     where, words = start_of(model, belief.counts) if start is None else (_start(belief, start), "as given")

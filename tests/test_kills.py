@@ -1,0 +1,38 @@
+"""The attack by kills finds what it is there to find, and nothing where nothing is."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+KILLS = Path(__file__).parents[1] / "attack" / "kills.py"
+PROGRAM = """
+import importlib.util, random, sys
+from pathlib import Path
+spec = importlib.util.spec_from_file_location("kills", sys.argv[1])
+kills = sys.modules["kills"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(kills)
+import causal_shaping.cli
+from causal_shaping.io import files
+kills.COMMANDS = {"one": "worlds walking-robot -o out/w.csv"}
+whole = files._Write.finish
+def finish(write):
+    write.place.write_bytes(write.temporary.read_bytes()[:10])
+    whole(write)
+if sys.argv[3] == "planted":
+    files._Write.finish = finish
+found = kills.Found()
+kills.kills(kills.Case("one", Path(sys.argv[2]), found), 1, random.Random(0))
+print(dict(found.tried), found.defects)
+"""
+
+
+def attacked(folder, how):
+    ran = subprocess.run([sys.executable, "-c", PROGRAM, KILLS, folder, how], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_a_file_that_is_written_in_place_is_a_defect_and_one_that_is_renamed_is_none(tmp_path):
+    tried = "{'kills at renames': 2, 'kills at random moments': 1}"
+    assert attacked(tmp_path, "as it is") == f"{tried} []"
+    assert "w.csv is neither the old nor the complete file" in attacked(tmp_path, "planted")
