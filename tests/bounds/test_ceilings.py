@@ -12,6 +12,7 @@ import pytest
 import causal_shaping as cs
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.errors import CausalShapingError, FileError
+from causal_shaping.io.container import seal
 
 EASY = cs.load_world("lavacross-easy")
 LOGS = [EASY.collect(name, 20_000) for name in EASY.demonstrators]
@@ -143,6 +144,7 @@ def test_other_tools_can_open_the_file_and_its_order_does_not_matter(tmp_path):
     assert about["confounding"] == {"good": "inf", "bad": "inf", "random": "inf"}
     mixed = table.take(np.random.default_rng(0).permutation(table.num_rows)).select(table.column_names[::-1])
     pq.write_table(mixed, tmp_path / "mixed.parquet")
+    seal(tmp_path / "mixed.parquet")
     assert np.array_equal(cs.Ceilings.load(tmp_path / "mixed.parquet").values, made.values)
 
 
@@ -163,6 +165,7 @@ def test_a_file_that_was_changed_or_is_another_is_refused(tmp_path):
     with pytest.raises(FileError, match="changed after it was written"):
         cs.Ceilings.load(path)
     pq.write_table(table.slice(5), path)
+    seal(path)
     with pytest.raises(FileError, match="does not hold each step and state once"):
         cs.Ceilings.load(path)
     pq.write_table(table, path)
@@ -247,6 +250,7 @@ def test_a_file_without_a_column_is_refused(tmp_path):
     path = tmp_path / "phi.parquet"
     cs.value_ceilings(COUNTS, 20, -0.1).save(path)
     pq.write_table(pq.read_table(path).drop_columns("q_value of up"), path)
+    seal(path)
     with pytest.raises(FileError, match="lacks 'q_value of up'"):
         cs.Ceilings.load(path)
 

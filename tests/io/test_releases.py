@@ -14,6 +14,8 @@ import pytest
 HERE = Path(__file__).parent
 RELEASES = HERE / "releases"
 KINDS = ("logs", "counts", "ceilings", "potential", "posterior", "sensitivity", "training run", "fitted forest")
+REFUSED: dict[str, tuple[str, ...]] = {}
+"""The kinds of a release that are no longer read."""
 sys.path.append(str(HERE.parents[1] / "attack"))
 
 
@@ -26,12 +28,11 @@ def test_files_of_a_release_are_read_or_refused_by_name(release, kind, tmp_path)
 
     folder = shutil.copytree(RELEASES / release / kind, tmp_path / "held")
     known = json.loads((RELEASES / release / "read.json").read_text())[kind]
-    try:
-        found = files.fingerprint(files.KINDS[kind].read(folder))
-    except FileError as error:
-        assert "this package reads" in str(error)  # the versions
+    if kind in REFUSED.get(release, ()):
+        with pytest.raises(FileError, match="this package reads"):
+            files.KINDS[kind].read(folder)
     else:
-        assert found == known
+        assert files.fingerprint(files.KINDS[kind].read(folder)) == known
 
 
 def keep(release):

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import numpy as np
@@ -133,10 +132,13 @@ def test_an_environment_that_differs_is_another(tmp_path):
                 cs.train_seeds(lake, None, learner="q-ucb-shaping", steps=100, seeds=[0], folder=tmp_path)
 
 
-def test_two_at_once_in_one_folder_do_not_disturb_each_other(tmp_path):
-    with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(lambda _: seeds_of(tmp_path, range(6)), range(2))
-    assert one.results == other.results
+def test_a_second_one_in_a_folder_is_refused_and_disturbs_nothing(tmp_path):
+    def progress(done, total, what):
+        if done == 1:
+            with pytest.raises(FileError, match="Another process works in"):
+                seeds_of(tmp_path, range(6))
+
+    assert seeds_of(tmp_path, range(6), progress=progress).results == seeds_of(tmp_path, range(6)).results
 
 
 def test_a_seed_that_cannot_be_read_is_named(tmp_path):

@@ -13,6 +13,7 @@ from walk import Walk
 import causal_shaping as cs
 from causal_shaping._registration import ENVIRONMENTS
 from causal_shaping.errors import CausalShapingError
+from causal_shaping.io.container import seal
 from causal_shaping.learners._kernels import Constants, Learned, Step, update
 from causal_shaping.learners.rules import PRESETS
 
@@ -261,6 +262,7 @@ def test_a_file_that_is_no_complete_run_is_refused(tmp_path):
     with pytest.raises(cs.FileError, match="was changed after it was written"):
         cs.Run.load(tmp_path / "changed.parquet")
     pq.write_table(table.drop_columns(["visits"]), tmp_path / "cut.parquet")
+    seal(tmp_path / "cut.parquet")
     with pytest.raises(cs.FileError, match="is not a complete file of training run"):
         cs.Run.load(tmp_path / "cut.parquet")
 

@@ -54,7 +54,8 @@ def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
     if place.is_dir():
         raise FileError(f"{target} is a folder. Give the name of a file in it.")
     if not place.parent.is_dir():
-        raise FileError(f"{target} cannot be written: the folder {place.parent} does not exist. Make it first.")
+        folder = place.parent if target.is_symlink() else target.parent  # as it was spelled
+        raise FileError(f"{target} cannot be written: the folder {folder} does not exist. Make it first.")
     if os.path.lexists(place) and not place.is_file():
         raise FileError(f"{target} is no ordinary file, but a device, a pipe, or a circle of links. Give another name.")
     if place.exists() and not os.access(place, os.W_OK):
