@@ -228,8 +228,8 @@ def _claim(folder: Path) -> Any:
     from causal_shaping.io.files import claim_run_folder
 
     settings = {"world": "here", "steps": 3, "rule": {"bonus": 0.5, "clip": None}}
-    claim_run_folder(folder, settings, "seed-*.parquet")
-    (folder / "seed-0.parquet").touch()
+    with claim_run_folder(folder, settings, "seed-*.parquet"):
+        (folder / "seed-0.parquet").touch()
 
 
 def _worth(folder: Path) -> Any:
@@ -545,6 +545,7 @@ class Tally:
             self.counts["flaws"] += 1
             if len(self.examples) < MOST_EXAMPLES:
                 self.examples.append(what)
+                print(what, flush=True)
 
 
 def attack(
@@ -621,9 +622,6 @@ def main() -> None:
     print(f"{'':15}" + "".join(f"{name:>9}" for name in OUTCOMES))
     for kind, tally in tallies.items():
         print(f"{kind:15}" + "".join(f"{tally.counts[name]:9,}" for name in OUTCOMES))
-    for tally in tallies.values():
-        for example in tally.examples:
-            print(example)
     sys.exit(any(tally.counts["flaws"] for tally in tallies.values()))
 
 
