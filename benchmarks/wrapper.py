@@ -1,9 +1,17 @@
 """What shaping costs in an environment: steps a second with `ShapeReward`, as a share of those without.
 
-CartPole, alone and 16 side by side, bare and shaped by a forest; FrozenLake, whose states can be listed, shaped by a
-table. All are measured in one run, in turns, and the best of some rounds counts.
+- CartPole, alone, 16 side by side, and 16 in Gymnasium's own vector, which steps them all in NumPy: shaped by the fits
+  of a forest and of a network. Both keep the values of vectors in trees, so that they cost the same.
+- FrozenLake, whose states are numbers, shaped by a table.
+- A MiniGrid world, shaped by a table, and by ceilings, which the wrapper also tests.
+
+Bare and shaped environments step in short turns, and the median over the turns of the ratio of their CPU times counts:
+a busy machine hits both alike.
+
+    python benchmarks/wrapper.py [--turns 200]
 """
 
+import argparse
 import time
 
 import gymnasium as gym
@@ -13,12 +21,13 @@ import pyarrow as pa
 import causal_shaping as cs
 
 NAMES = ("position", "velocity", "angle", "turning")
-ROWS, STEPS, SIDE_BY_SIDE, ROUNDS = 20_000, 5_000, 16, 9
+ROWS, STEPS, SIDE_BY_SIDE = 20_000, 800, 16
+CART, LAKE, GRID = "CartPole-v1", "FrozenLake-v1", "causal_shaping/LavaCrossEasy-v0"
 
 
 def logs(source, careful):
     """Rows of somebody who mostly pushes towards the side to which the pole falls, or of somebody careless."""
-    env, rng = gym.make("CartPole-v1"), np.random.default_rng(careful)
+    env, rng = gym.make(CART), np.random.default_rng(careful)
     rows, episode, h = [], 0, 0
     state, _ = env.reset(seed=int(careful))
     for _ in range(ROWS):
@@ -34,16 +43,29 @@ def logs(source, careful):
     return pa.table({"source": [source] * ROWS, **held})
 
 
-def forest():
-    """The potential of a fit; its discount is CartPole's usual one."""
+def fits():
+    """The potentials of two fits, with CartPole's usual discount. The network's training is short: trees hold it."""
     rows = [logs("careful", True), logs("careless", False)]
-    return cs.fit_ceilings(rows, state=NAMES, discount=0.98, reward_max=1.0, members=1, atoms=21).potential()
+    short = {"horizon": 3, "hidden": 16, "first_gradient_steps": 100, "gradient_steps": 20}
+    made = {}
+    for estimator, more in (("forest", {}), ("network", short)):
+        options = {"state": NAMES, "discount": 0.98, "reward_max": 1.0, "members": 1, "atoms": 21, **more}
+        fitted = cs.fit_ceilings(rows, estimator=estimator, **options)
+        made[estimator] = fitted.potential(step_indexed=False)
+    return made
 
 
-def seconds_alone(env, steps):
-    env.action_space.seed(0)
+def tables():
+    """The optimum of the MiniGrid world, and ceilings from logs of two demonstrators."""
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count([world.collect(name, 20_000) for name in ("good", "random")])
+    ceilings = cs.value_ceilings(counts, 20, 0.1, confidence=0.95, reward_min=-1.1)
+    return {"table": cs.Potential(world.model.optimum().values, world), "ceilings": ceilings.potential()}
+
+
+def seconds_alone(env):
     env.reset(seed=0)
-    actions = np.random.default_rng(0).integers(2, size=steps).tolist()
+    actions = np.random.default_rng(0).integers(env.action_space.n, size=STEPS).tolist()
     began = time.process_time()
     for action in actions:
         *_, terminated, truncated, _ = env.step(action)
@@ -52,41 +74,42 @@ def seconds_alone(env, steps):
     return time.process_time() - began
 
 
-def seconds_side_by_side(env, steps):
+def seconds_side_by_side(env):
     env.reset(seed=0)
-    actions = np.random.default_rng(0).integers(2, size=(steps // SIDE_BY_SIDE, SIDE_BY_SIDE))
+    shape = (STEPS // SIDE_BY_SIDE, SIDE_BY_SIDE)
+    actions = np.random.default_rng(0).integers(env.single_action_space.n, size=shape)
     began = time.process_time()
     for action in actions:
         env.step(action)
     return time.process_time() - began
 
 
-def shares(bare, shaped, measure):
-    """The steps a second of an environment, and the share of them that each shaped one keeps."""
-    envs = {"bare": bare, **shaped}
-    for env in envs.values():
-        measure(env, STEPS // 10)  # compiles what is compiled
-    best = dict.fromkeys(envs, np.inf)
-    for _ in range(ROUNDS):
-        for name, env in envs.items():
-            best[name] = min(best[name], measure(env, STEPS))
-    return STEPS / best["bare"], {name: best["bare"] / best[name] for name in shaped}
+def shares(envs, measure, turns):
+    """The steps a second of the first environment, and the share of them that each of the others keeps."""
+    for env in envs:
+        measure(env)  # compiles what is compiled
+    taken = np.array([[measure(env) for env in envs] for _ in range(turns)])
+    return STEPS / np.median(taken[:, 0]), np.median(taken[:, :1] / taken, axis=0)[1:]
 
 
 def main():
-    phi = forest()
-    table = cs.Potential(np.arange(16.0), cs.Space(range(16), range(4)))
-
-    def vector(name):
-        return gym.vector.SyncVectorEnv([lambda: gym.make(name)] * SIDE_BY_SIDE)
-
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--turns", type=int, default=200)
+    turns = parser.parse_args().turns
+    lake = {"table": cs.Potential(np.arange(16.0), cs.Space(range(16), range(4)))}
+    own = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "vector_entry_point"}
+    sync = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "sync"}
     print("wrapper: steps a second of CPU time, and the share that is left with shaping")
-    for name, held, what in (("CartPole-v1", phi, "forest"), ("FrozenLake-v1", table, "table")):
-        speed, kept = shares(gym.make(name), {what: cs.ShapeReward(gym.make(name), held)}, seconds_alone)
-        print(f"  {name:14s} alone     {speed:10,.0f}   {what} {kept[what]:.0%}")
-        shaped = cs.VectorShapeReward(vector(name), held)
-        speed, kept = shares(vector(name), {what: shaped}, seconds_side_by_side)
-        print(f"  {name:14s} {SIDE_BY_SIDE} of them {speed:10,.0f}   {what} {kept[what]:.0%}")
+    for name, potentials in ((CART, fits()), (LAKE, lake), (GRID, tables())):
+        envs = [gym.make(name), *(cs.ShapeReward(gym.make(name), phi) for phi in potentials.values())]
+        found = {"alone": shares(envs, seconds_alone, turns)}
+        for how, options in (("16 in turn", sync), *([("16 at once", own)] if name == CART else [])):
+            vectors = [gym.make_vec(name, **options) for _ in range(len(potentials) + 1)]
+            shaped = map(cs.VectorShapeReward, vectors[1:], potentials.values())
+            found[how] = shares([vectors[0], *shaped], seconds_side_by_side, turns)
+        for how, (speed, kept) in found.items():
+            each = "   ".join(f"{what} {share:.0%}" for what, share in zip(potentials, kept, strict=True))
+            print(f"  {name.split('/')[-1]:18s} {how:10s} {speed:10,.0f}   {each}", flush=True)
 
 
 if __name__ == "__main__":

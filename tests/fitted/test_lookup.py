@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from causal_shaping.fitted._forest import NO_TREES, Reach, Surface, joined
+from causal_shaping.fitted._forest import NO_TREES, Reach, Surface, grow, joined, leaves_of
 from causal_shaping.fitted._kernels import Lookup, look_up, look_up_all, pack
 
 BEYOND = np.array([0.0, 70.0, 80.0, 90.0])
@@ -64,3 +64,28 @@ def test_without_a_test_of_reach_all_points_have_values(fits):
     nodes = joined(surface.trees, NO_TREES).nodes
     found = pack(Lookup(surface.trees.roots, 0, 0, nodes, surface.means, reach.boxes, BEYOND))
     assert looked_up(found, [[0, 0], [5, 5]], 0).tolist() == surface.at(np.array([[0, 0], [5, 5]]), 1).tolist()
+
+
+@pytest.mark.parametrize(("trees", "tests"), [(1, 3), (3, 1), (5, 6)])
+def test_any_number_of_trees_is_walked(fits, trees, tests):
+    points = np.random.default_rng(2).uniform(-1.3, 1.3, (500, 2)).astype(np.float32)
+    seen = points[np.abs(points).max(axis=1) < 1]
+    kept, means = grow(seen, np.stack([seen.sum(axis=1), seen[:, 0]], axis=1), trees, 2, seed=0)
+    around, _ = grow(seen, seen, tests, 5, seed=1)
+    leaves = leaves_of(around, seen).max() + 1
+    boxes = np.random.default_rng(3).uniform(-1, 1, (leaves, 2, 2)).astype(np.float32)
+    boxes.sort(axis=2)
+    surface, reach = Surface(kept, means.astype(np.float32)), Reach(around, boxes)
+    expected = np.where(reach.excludes(points), 90.0, surface.at(points, 1))
+    nodes = joined(kept, around).nodes
+    held = pack(Lookup(trees, tests, reach.enough, nodes, surface.means, boxes, BEYOND))
+    assert (looked_up(held, points, 0) == expected).all()
+    assert 0 < np.mean(expected == 90.0) < 1
+
+
+def test_an_observation_that_holds_nan_has_none_and_one_of_another_size_is_told(packed):
+    found = looked_up(packed, [[0.7, 0.7], [np.nan, 0.7], [0.7, np.nan]], 0)
+    assert np.isnan(found).tolist() == [False, True, True]
+    assert np.isnan(look_up(packed, np.array([0.7, np.nan], dtype=np.float32), 0))
+    assert np.isnan(look_up(packed, np.zeros(3, dtype=np.float32), 0))
+    assert not look_up_all(packed, np.zeros((2, 3), dtype=np.float32), np.zeros(1, dtype=np.int64), np.empty(2))

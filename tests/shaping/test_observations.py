@@ -349,10 +349,11 @@ def test_a_vector_records_what_its_environments_do(mode):
     vector = SyncVectorEnv([lambda: TimeLimit(Drift(), 8)] * 2, autoreset_mode=mode)
     env = cs.VectorShapeReward(vector, bump(), record=True)
     env.reset(seed=0)
-    played = 0
+    played, resets = 0, 0
     for actions in np.random.default_rng(1).integers(2, size=(40, 2)):
-        played += np.count_nonzero(~env._ended) if mode == AutoresetMode.NEXT_STEP else 2
-        env.step(actions)
+        played += 2 - resets
+        _, _, terminated, truncated, _ = env.step(actions)
+        resets = np.count_nonzero(terminated | truncated) if mode == AutoresetMode.NEXT_STEP else 0
     table = env.logs()
     assert table.num_rows == played
     states, after = (np.stack(table[name].to_numpy()) for name in ("state", "next_state"))
@@ -361,3 +362,35 @@ def test_a_vector_records_what_its_environments_do(mode):
     assert np.all(table["step"].to_numpy()[1:][~same] == 0)
     over = table["terminated"].to_numpy() | table["truncated"].to_numpy()
     assert np.array_equal(over[:-1] & same, np.zeros_like(same))
+
+
+class Sick(Drift):
+    """In the third step the second number is NaN; the episode ends there or not."""
+
+    def __init__(self, ends):
+        super().__init__()
+        self.ends = ends
+
+    def step(self, action):
+        state, reward, _, _, info = super().step(action)
+        if self.h == 3:
+            state[1], reward = np.nan, 0.0
+        return state, reward, self.ends and self.h == 3, False, info
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_potential_of_nan_is_an_error_but_where_nothing_follows(several):
+    for ends in (True, False):
+        if several:
+            env = cs.VectorShapeReward(SyncVectorEnv([Drift, lambda ends=ends: Sick(ends)]), bump())
+            actions = np.zeros(2, dtype=int)
+        else:
+            env, actions = cs.ShapeReward(Sick(ends), bump()), 0
+        env.reset(seed=0)
+        for _ in range(2):
+            env.step(actions)
+        if ends:
+            assert np.isfinite(env.step(actions)[1]).all()
+        else:
+            with pytest.raises(DataError, match="NaN"):
+                env.step(actions)

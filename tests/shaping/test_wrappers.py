@@ -12,6 +12,7 @@ from walk import Walk
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, CausalShapingError, ShapingWarning
+from causal_shaping.shaping import _states
 
 EASY = cs.load_world("lavacross-easy")
 ID = "causal_shaping/LavaCrossEasy-v0"
@@ -525,3 +526,24 @@ def test_another_time_limit_than_the_potentials_is_told():
     for shape in (cs.ShapeReward, cs.check_potential):
         with pytest.warns(cs.ShapingWarning, match="has 5 steps, but an episode lasts up to 2"):
             shape(fork, longer)
+
+
+@pytest.mark.parametrize("kept", [0, 3, 100])
+def test_numbers_that_are_labels_are_found_again_and_the_memory_of_them_is_bounded(kept, monkeypatch):
+    monkeypatch.setattr(_states, "KEPT", kept)
+    phi = cs.Potential(np.arange(16.0), cs.Space([*range(3, 16), 0, 1, 2], range(4)), discount=0.9)
+    single = cs.ShapeReward(gym.make("FrozenLake-v1"), phi)
+    vector = cs.VectorShapeReward(gym.make_vec("FrozenLake-v1", num_envs=2, vectorization_mode="sync"), phi)
+    before = phi(single.reset(seed=5)[0])
+    vector.reset(seed=[5, 6])
+    for action in np.random.default_rng(0).integers(4, size=30).tolist():
+        seen, paid, terminated, truncated, info = single.step(action)
+        after = 0.0 if terminated else phi(int(seen))
+        assert paid == pytest.approx(info["unshaped_reward"] + 0.9 * after - before)
+        assert vector.step(np.array([action, 1]))[1][0] == pytest.approx(paid)
+        before = after
+        if terminated or truncated:
+            break
+    found = [len(env._shaper._kept) for env in (single, vector)]
+    assert max(found) <= kept
+    assert min(found) > 1 or kept == 0

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 DESCRIPTION, ARRAYS, NETWORK = "fitted.json", "fitted.npz", "network.safetensors"
 VERSION = 1
 
+REAL, LONG, FIRST_STEP = np.dtype(np.float32), np.dtype(np.int64), np.zeros(1, dtype=np.int64)
+"""What potentials need in each step, made once."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedCeilings(Result):
@@ -337,22 +340,22 @@ class FittedPotential(ObservationPotential):
 
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations, [n, *shape], at step h or at one each; 0 beyond the horizon."""
-        steps = np.asarray(h if self.horizon is not None else 0, dtype=np.int64)
         if self._lookup is None:
-            return self.fitted.values_of(np.asarray(observations), steps, self._kind)
-        seen, found = np.ascontiguousarray(observations, dtype=np.float32), np.empty(len(observations))
-        if seen.ndim != 2 or not look_up_all(self._lookup, seen, steps.reshape(-1), found):
+            return self.fitted.values_of(np.asarray(observations), 0 if self.horizon is None else h, self._kind)
+        steps = FIRST_STEP if self.horizon is None else np.atleast_1d(np.asarray(h, LONG))
+        seen, found = np.ascontiguousarray(observations, REAL), np.empty(len(observations))
+        if seen.ndim != 2 or not look_up_all(self._lookup, seen, steps, found):
             self.check_observation(seen[0])
         return found
 
     def value(self, observation: npt.NDArray[Any], h: int) -> float:
         """Return phi of one observation at step h; of a vector in a microsecond or two."""
-        if self._lookup is None:
+        lookup = self._lookup
+        if lookup is None:
             return super().value(observation, h)
-        seen = np.ascontiguousarray(observation, dtype=np.float32)
-        found = look_up(self._lookup, seen, h if self.horizon is not None else 0)
+        found = look_up(lookup, np.ascontiguousarray(observation, REAL), 0 if self.horizon is None else h)
         if found != found:
-            self.check_observation(seen)
+            self.check_observation(observation)
         return found  # type: ignore[no-any-return]
 
     @property

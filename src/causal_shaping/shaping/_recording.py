@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from causal_shaping.shaping._observations import ObservationShaper
     from causal_shaping.shaping._states import StateShaper
 
+Ended = tuple[bool, bool]
+"""Whether a step terminated the episode, and whether it was truncated there."""
+
 CODES = {"state": "i", "action": "i", "next_state": "i", "reward": "d", "terminated": "b", "truncated": "b"}
 """The columns of a row and the types that `array` keeps them in: 22 bytes a step."""
 
@@ -35,17 +38,8 @@ class Recording(ABC):
         """Begin an episode of environment i; `place` is that of the observation, if it was looked up."""
 
     @abstractmethod
-    def add(
-        self,
-        action: Any,
-        reward: float,
-        observation: Any,
-        terminated: bool,
-        truncated: bool,
-        i: int = 0,
-        place: Any = UNKNOWN,
-    ) -> None:
-        """Keep a step of environment i; `place` as in `begin`."""
+    def add(self, action: Any, reward: float, seen: Any, ended: Ended, i: int = 0, place: Any = UNKNOWN) -> None:
+        """Keep a step of environment i; `seen` is the observation after it, `place` as in `begin`."""
 
     @abstractmethod
     def logs(self, source: str) -> Logs | pa.Table:
@@ -78,22 +72,13 @@ class StateRecording(Recording):
         self._state[i] = self._met(observation) if place == UNKNOWN else place
         self._first[i].append(len(self._columns[i]["state"]))
 
-    def add(
-        self,
-        action: Any,
-        reward: float,
-        observation: Any,
-        terminated: bool,
-        truncated: bool,
-        i: int = 0,
-        place: int = UNKNOWN,
-    ) -> None:
+    def add(self, action: Any, reward: float, seen: Any, ended: Ended, i: int = 0, place: int = UNKNOWN) -> None:
         """Keep a step of environment i; `place` as in `begin`."""
         after = place
         if after == UNKNOWN:
-            after = self._ended(observation) if terminated else self._met(observation)
+            after = self._ended(seen) if ended[0] else self._met(seen)
         number = self._actions[self._shaper.numbers.position(action)]
-        row: tuple[Any, ...] = (self._state[i], number, after, float(reward), bool(terminated), bool(truncated))
+        row: tuple[Any, ...] = (self._state[i], number, after, float(reward), *map(bool, ended))
         for column, value in zip(self._columns[i].values(), row, strict=True):
             column.append(value)
         self._state[i] = after
@@ -153,22 +138,13 @@ class ObservationRecording(Recording):
         looked_up = place if isinstance(place, np.ndarray) else self._shaper.place(observation)
         return np.array(looked_up, dtype=self._shaper.potential.dtype)  # a copy: environments reuse their arrays
 
-    def add(
-        self,
-        action: Any,
-        reward: float,
-        observation: Any,
-        terminated: bool,
-        truncated: bool,
-        i: int = 0,
-        place: Any = UNKNOWN,
-    ) -> None:
+    def add(self, action: Any, reward: float, seen: Any, ended: Ended, i: int = 0, place: Any = UNKNOWN) -> None:
         """Keep a step of environment i; `place` as in `begin`."""
         actions = self._shaper.actions
         assert actions is not None
-        label, after = actions[self._shaper.numbers.position(action)], self._kept(observation, place)
+        label, after = actions[self._shaper.numbers.position(action)], self._kept(seen, place)
         key = (self._episodes[i], self._steps[i])
-        self._rows[i].append((*key, self._states[i], label, reward, after, bool(terminated), bool(truncated)))
+        self._rows[i].append((*key, self._states[i], label, reward, after, *map(bool, ended)))
         self._states[i], self._steps[i] = after, self._steps[i] + 1
 
     def logs(self, source: str) -> pa.Table:

@@ -239,7 +239,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         self._shaped += shaped
         info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._recording is not None:
-            self._recording.add(action, paid, observation, terminated, truncated, place=place)
+            self._recording.add(action, paid, observation, (terminated, truncated), place=place)
         if self._monitor is not None:
             if truncated and not terminated and not shaper.bootstrap:  # its potential was not needed, but it followed
                 place = shaper.place(observation)
@@ -417,7 +417,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             for j, action in enumerate(iterate(self.action_space, actions)):
                 if not fresh[j]:
                     found = info["final_obs"][j] if replaced[j] else seen[j]
-                    self._recording.add(action, rewards[j], found, terminated[j], truncated[j], j)
+                    self._recording.add(action, rewards[j], found, (terminated[j], truncated[j]), j)
             self._record_beginnings(fresh, observations)
         if self._monitor is not None:
             assert self._places is not None
