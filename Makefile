@@ -38,6 +38,7 @@ bench: $(VENV)/.paper  ## measure speed: ratios, taken in one run
 	$(BIN)/python benchmarks/contradictions.py
 	$(BIN)/python benchmarks/learners.py
 	$(BIN)/python benchmarks/wrapper.py
+	$(BIN)/python benchmarks/soak.py --steps 100000
 
 exploration: $(VENV)/.paper  ## measure regret in exploration problems beside rlberry's agents; resumes
 	$(BIN)/python benchmarks/exploration.py $(ARGS)

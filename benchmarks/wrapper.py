@@ -44,7 +44,7 @@ def logs(source, careful):
 
 
 def fits():
-    """The potentials of two fits, with the usual discount. A network is trained shortly: trees hold its values."""
+    """The potentials of two fits, with CartPole's usual discount. The network's training is short: trees hold it."""
     rows = [logs("careful", True), logs("careless", False)]
     short = {"horizon": 3, "hidden": 16, "first_gradient_steps": 100, "gradient_steps": 20}
     made = {}

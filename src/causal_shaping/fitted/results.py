@@ -37,6 +37,9 @@ VERSIONS = 1, 2
 REAL, LONG, FIRST_STEP = np.dtype(np.float32), np.dtype(np.int64), np.zeros(1, dtype=np.int64)
 """What potentials need in each step, made once."""
 
+REAL, LONG, FIRST_STEP = np.dtype(np.float32), np.dtype(np.int64), np.zeros(1, dtype=np.int64)
+"""What potentials need in each step, made once."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedCeilings(Result):
