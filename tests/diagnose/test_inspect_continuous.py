@@ -58,9 +58,13 @@ def test_two_policies_that_see_nothing_do_not_contradict_each_other(world):
     assert not cs.inspect_continuous(logs, state=STATE).contradictions()
 
 
-def test_wind_that_is_drawn_afresh_does_not_count_as_lasting(inspected):
-    assert not inspected.lasting()
-    assert "tells nothing" in inspected.summary()
+def test_wind_that_is_drawn_afresh_hardly_counts_as_lasting(world):
+    """At a level of 5% two alarms in four logs have a probability of 1.4%; `make validate` has many more logs."""
+    logs = [[world.collect(name, 2000, seed=seed) for name in world.demonstrators] for seed in range(4)]
+    found = [cs.inspect_continuous(one, state=STATE) for one in logs]
+    quiet = [one for one in found if not one.lasting()]
+    assert len(quiet) >= 3
+    assert all("tells nothing" in one.summary() for one in quiet)
 
 
 @pytest.mark.parametrize("lasts", [True, False])

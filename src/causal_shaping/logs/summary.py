@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from causal_shaping.logs.table import LogTable, fetch
 
@@ -54,5 +55,10 @@ def summarise(table: LogTable) -> list[Summary]:
         "highest_reward": episodes.high.max(),
     }
     found = fetch(episodes.group_by(source).aggregate(**ended) if source else episodes.aggregate(**ended), table.origin)
-    summaries = [Summary(**{"source": table.source} | row) for row in found.to_pylist()]
+    summaries = [Summary(**{"source": table.source} | row | _rounded(row)) for row in found.to_pylist()]
     return sorted(summaries, key=lambda summary: summary.source)
+
+
+def _rounded(row: dict[str, Any]) -> dict[str, float]:
+    """Return the sums of rewards without their last digits, which depend on the order in which an engine adds."""
+    return {name: float(f"{row[name]:.12g}") for name in ("mean_return", "lowest_return", "highest_return")}
