@@ -115,8 +115,15 @@ class Run:
         sys.stderr.flush()
         os._exit(code)
 
-    def wait(self, until: float = PATIENCE) -> int | None:
-        """Return the exit code, or minus the signal that ended it; None if it takes longer."""
+    def end(self, until: float = PATIENCE) -> int | None:
+        """Return how it ended; None if it hangs, and is killed for it."""
+        code = self.wait(until)
+        if code is None:
+            self.kill()
+        return code
+
+    def wait(self, until: float) -> int | None:
+        """Return the exit code, or minus the signal that ended it; None if it takes longer, and still runs."""
         while time.monotonic() < self.begun + until:
             ended, status = os.waitpid(self.process, os.WNOHANG)
             if ended:
@@ -171,14 +178,16 @@ class Case:
         self.folder = workshop / name
         self.renames = 0
         self.fresh()
+        Run(self.command, self.folder).end(10 * PATIENCE)  # compiles what is not compiled yet
+        self.fresh()
         counted = self.folder / "renames"
         counted.touch()
         begun = time.monotonic()
-        code = Run(self.command, self.folder, lambda: on_rename(lambda n, after: counted.write_text(str(n)))).wait()
+        code = Run(self.command, self.folder, lambda: on_rename(lambda n, after: counted.write_text(str(n)))).end()
         self.seconds = time.monotonic() - begun
         found.check(code == 0, f"{name}: an undisturbed run ends with {code}: {self.said()}")
         self.renames = int(counted.read_text() or 0)
-        self.whole = contents(self.folder / "out")
+        self.whole = contents(self.folder / "out") if code == 0 else {}
         self.files = [part.removeprefix("out/") for part in self.command.split() if part.startswith("out/")]
         self.files = [part for part in self.files if (self.folder / "out" / part).is_file()]
 
@@ -212,7 +221,7 @@ class Case:
             left = [name for name in held if temporary(name)]
             self.found.check(not left, f"{about}: {left} stayed")
         if rerun:
-            again = Run(self.command, self.folder).wait()
+            again = Run(self.command, self.folder).end()
             self.found.check(again == 0, f"{about}: the same command again ends with {again}: {self.said()}")
             self.found.check(contents(out) == self.whole, f"{about}: the same command again ends in other files")
 
@@ -256,7 +265,7 @@ def kills(case: Case, rounds: int, rng: random.Random) -> None:
             what = f"killed {'after' if after else 'before'} rename {number} of {case.renames}"
             case.fresh(old=True)
             run = Run(case.command, case.folder, kill_at(number, after))
-            finish_kill(case, run, what, run.wait())
+            finish_kill(case, run, what, run.end())
             case.found.tried["kills at renames"] += 1
     for _ in range(rounds):
         moment = rng.uniform(0, case.seconds)
@@ -306,12 +315,12 @@ def faults(case: Case, rng: random.Random) -> None:
     largest = max((len(held) for held in case.whole.values()), default=1)
     for size in {max(size, MESSAGE) for size in (0, rng.randrange(largest), largest - 1)}:
         case.fresh(old=True)
-        code = Run(case.command, case.folder, full_after(size)).wait()
+        code = Run(case.command, case.folder, full_after(size)).end()
         case.check(f"a disk that is full after {size} bytes", code)
         case.found.tried["full disks"] += 1
     case.fresh(old=True)
     out.chmod(0o555)
-    code = Run(case.command, case.folder, without_powers).wait()
+    code = Run(case.command, case.folder, without_powers).end()
     out.chmod(0o755)
     case.check("a read-only folder", code, (2,))
     case.found.tried["read-only folders"] += 1
@@ -321,18 +330,18 @@ def faults(case: Case, rng: random.Random) -> None:
         if (number, after) == (1, False):
             shutil.rmtree(out)
 
-    code = Run(case.command, case.folder, lambda: on_rename(vanish)).wait()
+    code = Run(case.command, case.folder, lambda: on_rename(vanish)).end()
     out.mkdir(exist_ok=True)
     case.check("a folder that vanishes", code)
     case.found.tried["folders that vanish"] += 1
     case.fresh(old=True)
     pair = [Run(case.command, case.folder) for _ in range(2)]
-    codes = sorted(code if (code := run.wait()) is not None else 99 for run in pair)
+    codes = sorted(code if (code := run.end()) is not None else 99 for run in pair)
     case.found.check(codes[0] == 0, f"{case.name}: of two processes on one output none succeeds: {codes}")
     case.check("two processes on one output", codes[1])
     case.found.tried["two processes on one output"] += 1
     case.fresh(old=True)
-    case.check("a clock in 1970", Run(case.command, case.folder, in_1970).wait(), (0,))
+    case.check("a clock in 1970", Run(case.command, case.folder, in_1970).end(), (0,))
     case.found.check(contents(out) == case.whole, f"{case.name}: other files with a clock in 1970")
     case.found.tried["other clocks"] += 1
 
@@ -373,7 +382,7 @@ def workshop() -> Iterator[Path]:
             f"ceilings {LOGS} {BOUNDS} --counts counts.parquet",
         ]
         for command in made:
-            if Run(command, folder).wait() != 0:
+            if Run(command, folder).end(10 * PATIENCE) != 0:
                 raise SystemExit((folder / "errors.txt").read_text())
         yield folder
 
@@ -395,7 +404,7 @@ def _import_everything() -> None:
     matplotlib.figure.Figure().add_subplot()
     world = causal_shaping.load_world("lavacross-easy")  # loads compiled code, and starts no thread
     counts = world.model.observe(world.demonstrators["good"], source="good", horizon=20)
-    causal_shaping.value_ceilings(counts, 20, 0.1)
+    causal_shaping.value_ceilings(counts, 20, 0.1, support="any")
     causal_shaping.train(world, steps=20)
 
 
@@ -414,10 +423,11 @@ def attack(seed: int = 0, rounds: int = 3, only: Sequence[str] = ()) -> Found:
         for name in only or COMMANDS:
             begun, before = time.monotonic(), sum(found.tried.values())
             case = Case(name, folder, found)
-            kills(case, rounds, rng)
-            faults(case, rng)
-            if name in STARTED_ANEW:
-                surroundings(case)
+            if case.whole:
+                kills(case, rounds, rng)
+                faults(case, rng)
+                if name in STARTED_ANEW:
+                    surroundings(case)
             tried, seconds = sum(found.tried.values()) - before, time.monotonic() - begun
             print(f"{name}: {tried} tried in {seconds:.0f} s, {len(found.defects)} defects so far", flush=True)
     return found
