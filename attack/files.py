@@ -431,10 +431,29 @@ def tensors(rng: random.Random, held: bytes) -> bytes:
     return len(header).to_bytes(8, "little") + header + held[8 + size :]
 
 
+def forged(rng: random.Random, held: bytes) -> bytes:
+    """Change a file of ours on purpose, so that its checksums fit again: it may be accepted, but must break nothing."""
+    if held[:4] == b"PAR1":
+        from causal_shaping.io.container import SEAL_KEY, seal
+
+        made = parquet(rng, held)
+        if SEAL_KEY not in made:
+            raise ValueError("not a file of ours")
+        with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+            Path(file.name).write_bytes(made)
+            seal(file.name)
+            return Path(file.name).read_bytes()
+    from causal_shaping.io.inputs import with_checksum
+
+    content = json.loads(held)
+    del content["checksum"]
+    return json.dumps(with_checksum(edited_json(rng, content))).encode()
+
+
 ANY = (flip, cut, splice, numbers, words, garbage)
 BY_SUFFIX: dict[str, tuple[Callable[[random.Random, bytes], bytes], ...]] = {
-    ".parquet": (parquet, parquet),
-    ".json": (json_file, json_file),
+    ".parquet": (parquet, parquet, forged),
+    ".json": (json_file, json_file, forged),
     ".csv": (lines, words),
     ".gz": (packed, packed),
     ".npz": (archive, archive),
@@ -464,13 +483,15 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(pickle.dumps(value)).hexdigest()
 
 
-def _attempt(kind: str, folder: Path) -> tuple[str, str]:
-    """Read a folder; return "read" with the fingerprint, or how it failed with the message."""
+def _attempt(kind: str, folder: Path, make: bool = False) -> tuple[str, str]:
+    """Read a folder, or write it first; return "read" with the fingerprint, or how it failed with the message."""
     from causal_shaping.errors import CausalShapingError
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if make:
+                KINDS[kind].make(folder)
             return "read", fingerprint(KINDS[kind].read(folder))
     except CausalShapingError as error:
         return "refused", f"{type(error).__name__}: {error}"
@@ -484,8 +505,8 @@ def _serve(pipe: Any) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - libraries in C++ complain there
     while True:
-        kind, folder = pipe.recv()
-        outcome = _attempt(kind, Path(folder))
+        kind, folder, make = pipe.recv()
+        outcome = _attempt(kind, Path(folder), make)
         pipe.send((*outcome, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
 
 
@@ -495,16 +516,16 @@ class Reader:
     def __init__(self) -> None:
         self.process: Any = None
 
-    def read(self, kind: str, folder: Path) -> tuple[str, str]:
-        """Return how it went, and what was read or said."""
-        limit = TIMEOUT
+    def read(self, kind: str, folder: Path, make: bool = False) -> tuple[str, str]:
+        """Return how it went to read a folder, or to write it first, and what was read or said."""
+        limit = STARTING if make else TIMEOUT
         if self.process is None:
             spawn = multiprocessing.get_context("spawn")
             self.pipe, far = spawn.Pipe()
             self.process, limit = spawn.Process(target=_serve, args=(far,), daemon=True), STARTING
             self.process.start()
             far.close()
-        self.pipe.send((kind, str(folder)))
+        self.pipe.send((kind, str(folder), make))
         if not self.pipe.poll(limit):
             self.close()
             return "hang", f"more than {limit:g} s"
@@ -566,13 +587,11 @@ def attack(
     """
     chosen = kinds or list(KINDS)
     reader, tallies, begin = Reader(), {kind: Tally() for kind in chosen}, time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as scratch:
         sound: dict[str, str] = {}
         for kind in chosen:
             (Path(scratch) / kind).mkdir()
-            KINDS[kind].make(Path(scratch) / kind)
-            outcome, sound[kind] = reader.read(kind, Path(scratch) / kind)
+            outcome, sound[kind] = reader.read(kind, Path(scratch) / kind, make=True)
             if outcome != "read":
                 raise RuntimeError(f"{kind}: the file that was not mutated cannot be read: {sound[kind]}")
         number = 0
@@ -596,7 +615,7 @@ def _trial(reader: Reader, tally: Tally, scratch: Path, kind: str, name: str, so
     outcome, said = reader.read(kind, folder)
     if outcome == "read":
         outcome = "equal" if said == sound else "changed"
-    flaw = outcome in FLAW or (outcome == "changed" and held.ours)
+    flaw = outcome in FLAW or (outcome == "changed" and held.ours and mutation != forged.__name__)
     tally.add(outcome, mutation, flaw, f"{name} ({mutation} of {path.relative_to(folder)}): {outcome}: {said}")
     if flaw and keep is not None:
         kept = keep / name.replace("/", "-").replace(" ", "-")

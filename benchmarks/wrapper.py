@@ -55,6 +55,11 @@ def fits():
     return made
 
 
+def lake():
+    """A potential without meaning."""
+    return {"table": cs.Potential(np.arange(16.0), cs.Space(range(16), range(4)))}
+
+
 def tables():
     """The optimum of the MiniGrid world, and ceilings from logs of two demonstrators."""
     world = cs.load_world("lavacross-easy")
@@ -96,11 +101,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--turns", type=int, default=200)
     turns = parser.parse_args().turns
-    lake = {"table": cs.Potential(np.arange(16.0), cs.Space(range(16), range(4)))}
     own = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "vector_entry_point"}
     sync = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "sync"}
     print("wrapper: steps a second of CPU time, and the share that is left with shaping")
-    for name, potentials in ((CART, fits()), (LAKE, lake), (GRID, tables())):
+    for name, make in ((CART, fits), (LAKE, lake), (GRID, tables)):
+        potentials = make()
         envs = [gym.make(name), *(cs.ShapeReward(gym.make(name), phi) for phi in potentials.values())]
         found = {"alone": shares(envs, seconds_alone, turns)}
         for how, options in (("16 in turn", sync), *([("16 at once", own)] if name == CART else [])):

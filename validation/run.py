@@ -684,6 +684,13 @@ CHECKS = {
         late("continuous_tests", "run_sources"),
         late("continuous_tests", "holds"),
     ),
+    "fitted-tests": Check(
+        "The two tests of a fit alarm in about 5% of fits as they are, and in most of those that are broken.",
+        1,
+        late("fitted_tests", "parts"),
+        late("fitted_tests", "run_part"),
+        late("fitted_tests", "holds"),
+    ),
     "study": Check(
         "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",
         1,

@@ -54,7 +54,8 @@ class Predictor:
         self._weights = least_squares(columns - self._mean, wanted - self._level)
         seed = int(rng.integers(2**31))
         self._forest: Any = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, random_state=seed)
-        self._forest.fit(self._given(state, action), wanted - self._smooth(state, action))
+        left = wanted - self._smooth(state, action)
+        self._forest.fit(self._given(state, action), left[:, 0] if left.shape[1] == 1 else left)
 
     def __call__(self, state: FloatArray, action: LongArray) -> FloatArray:
         """Return the means, [rows, numbers]."""

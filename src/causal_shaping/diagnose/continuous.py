@@ -117,7 +117,7 @@ class ContinuousInspection(Result):
         clusters: what the sources did in each cluster of states, on the rows that were looked at.
         pairs: comparisons of sources.
         persistence: by source.
-        level: the chance of any false contradiction, and that of a false alarm about the past.
+        level: the nominal chance of any false contradiction, and that of a false alarm about the past.
     """
 
     columns: tuple[str, ...]
@@ -247,12 +247,14 @@ def inspect_continuous(
       earlier ones, more than in episodes that are stitched together from rows of several ones. Corrected for the number
       of sources. No rejection proves nothing; a state that itself shows the cause hides it from this test.
 
-    The tests are approximate: `make validate` measures how often they raise false alarms, and what they find.
+    The tests are approximate, and in small logs they alarm more often than the level says: in 5 of 25 clean logs of a
+    maze about the past, and in 3 of 4 clean pairs of a linear system about contradictions, of 100 episodes of 20 steps.
+    Take an alarm as a reason to look, not as a proof; `make validate` measures their rates.
 
     Args:
         logs: whatever `count` takes: files, tables, data frames, Minari data sets, `Logs`; one or several. At most
             10,000 rows of a source are looked at, whole episodes at random.
-        level: the chance of any false contradiction, and that of a false alarm about the past.
+        level: the nominal chance of any false contradiction, and that of a false alarm about the past.
         seed: of the sample, the clusters and the forests.
         progress: called with how much is done, of how much, and what is being worked on.
         columns: what the logs call their columns, `state=["x", "y"]`, `action=`, ...: see `read_transitions`.
