@@ -129,7 +129,7 @@ PATHS = ["missing.parquet", "folder", "text.txt", "text.parquet", "empty.csv", "
 PATHS += ["counts.parquet", "good.parquet", "map.txt", "/dev/null", "minari:a/b-v0", "http://example.invalid/a.csv"]
 LONG = [":".join(map(str, range(3000))), ",".join(f"c{i}" for i in range(3000)), ",".join(["1"] * 3000)]
 HOSTILE = [*NUMBERS, *TEXTS, *PATHS, *LONG, "x=" + LONG[0], "x=999999999", "x=²", "good=nan"]
-MAP = "#####\n#L G#\n#   #\n#####\n"
+MAP = "#####\n#L.G#\n#...#\n#####\n"
 
 
 def main_group() -> Any:

@@ -149,9 +149,9 @@ def defects_of(found: dict[str, Any], plain: dict[str, Any]) -> list[str]:
     return defects
 
 
-def _numbers(rows: list[list[str]]) -> list[tuple[str, ...]]:
-    """Return the numbers of each row, sorted, since labels decide the order."""
-    return sorted(tuple(cell for cell in row if _is_number(cell)) for row in rows)
+def _numbers(rows: list[list[str]]) -> list[list[str]]:
+    """Return the numbers of each row, sorted: labels decide the order of rows and columns, and so the last bits."""
+    return sorted(sorted(f"{float(cell):.9g}" for cell in row if _is_number(cell)) for row in rows)
 
 
 def _is_number(cell: str) -> bool:
@@ -180,6 +180,8 @@ def attack(names: dict[str, str] = NAMES, places: tuple[str, ...] = PLACES) -> t
                     finally:
                         os.chdir(before)
                     strays = [str(path) for path in Path(outer).rglob("*evil*") if path.parent != folder]
+                if not plain and found["code"] != 0:
+                    raise RuntimeError(f"A plain name does not work as {place}: {found['text'][-700:]}")
                 plain = plain or found
                 ends[f"{place} {found['code']}"] += 1
                 wrong = defects_of(found, plain) + (["files outside of the folder"] if strays else [])

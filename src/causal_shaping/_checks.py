@@ -119,6 +119,8 @@ def check_line(what: str, name: str) -> str:
     """Return a name that is one line of text: in a summary, what follows a line break could pass for our words."""
     if "\n" in name:
         raise DataError(f"{what} {name!r} holds a line break. Names and labels are one line of text: replace it.")
+    if any("\ud800" <= sign <= "\udfff" for sign in name):  # how Python reads a byte of a file name that is no text
+        raise DataError(f"{what} {name!r} holds bytes that are no text, which no file could keep: replace them.")
     return name
 
 

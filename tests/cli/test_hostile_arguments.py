@@ -2,6 +2,7 @@
 
 import io
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,24 @@ def test_a_line_break_in_a_name_is_refused_and_results_print_escaped(run, tmp_pa
     assert code == 2
     assert "holds a line break" in err
     assert err.count("\n") == 1
+
+
+def test_a_warning_of_another_package_is_one_safe_line(run, easy, monkeypatch):
+    """matplotlib names letters that a font lacks as they are."""
+
+    def warn(*_, **__):
+        warnings.warn(f"Glyph 27 ({HOSTILE}) missing", UserWarning, stacklevel=2)
+
+    monkeypatch.setattr("causal_shaping.cli.inspect.check_probability", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, _, err = run("inspect", easy / "bad.parquet")
+    assert code == 0
+    assert r"warning: Glyph 27 (\x1b[2J" in err
+    assert escaped(err, keep="\n") == err
+
+
+def test_a_source_of_bytes_that_are_no_text_is_refused(run, easy):
+    code, _, err = run("inspect", f"a\udcffb={easy / 'bad.parquet'}")
+    assert code == 2
+    assert "holds bytes that are no text" in err

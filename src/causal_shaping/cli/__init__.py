@@ -30,7 +30,7 @@ from causal_shaping.cli import (
     worth,
 )
 from causal_shaping.cli._options import flag
-from causal_shaping.cli._terminal import complain
+from causal_shaping.cli._terminal import complain, warned_safely
 from causal_shaping.errors import CausalShapingError
 
 JOBS = """\
@@ -141,7 +141,8 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to stop
     try:
-        sys.exit(app(prog_name="causal-shaping", standalone_mode=False) or 0)
+        with warned_safely():
+            sys.exit(app(prog_name="causal-shaping", standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)
     except UsageError as error:

@@ -118,6 +118,14 @@ def spoken_warnings() -> Iterator[None]:
 
 
 @contextmanager
+def warned_safely() -> Iterator[None]:
+    """Print other warnings, such as those of figures about letters that a font lacks, as one safe line each, too."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: complain("warning", message)
+        yield
+
+
+@contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Give a progress callback that draws a bar on the error stream, if a person is looking."""
     if not sys.stderr.isatty():
