@@ -288,6 +288,10 @@ def test_potentials_are_the_values(fitted):
     assert potential.values(ALIVE, 1) == pytest.approx(fitted(ALIVE, 1))
     assert [potential.value(one, 2) for one in ALIVE] == pytest.approx(list(fitted(ALIVE, 2)))
     assert potential.value(ALIVE[0], HORIZON) == 0
+    wrong = np.zeros((3, 5), dtype=np.float32)
+    for call in (lambda: potential.value(wrong[0], 0), lambda: potential.values(wrong, np.zeros(3, dtype=int))):
+        with pytest.raises(ArgumentError, match=r"shape \(5,\)"):
+            call()
     guess = fitted.potential("mean")
     assert guess.values(ALIVE, 0) == pytest.approx([guess.value(one, 0) for one in ALIVE])
     assert (guess.values(ALIVE, 0) <= fitted(ALIVE) + 0.05).all()
