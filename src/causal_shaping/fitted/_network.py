@@ -41,7 +41,7 @@ EXPECTILE_WEIGHT = 10.0
 """How much the loss of expectiles, in units of the range of targets, counts beside those of shares. In a windy field
 200 was no better: expectiles are solved for afterwards."""
 
-POLISHED = 50_000
+POLISHED = 100_000
 """Rows of a source on which expectiles are solved for exactly, given the features. Gradients alone do not suffice: at
 level 0.99 the few rows above pull a hundred times as hard as all those below."""
 
@@ -205,7 +205,7 @@ class Network:
         by_action = head.out_features > len(rows.sources)
         with torch.no_grad():
             for i, pool in enumerate(self._pools):
-                drawn = pool[rng.integers(len(pool), size=min(len(pool), POLISHED))] if len(pool) else pool
+                drawn = pool if len(pool) <= POLISHED else rng.choice(pool, POLISHED, replace=False)
                 drawn = np.sort(drawn[self._known[drawn]])
                 if not len(drawn):
                     continue
