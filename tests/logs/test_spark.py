@@ -11,7 +11,7 @@ from reference import by_label, counted
 import causal_shaping as cs
 from causal_shaping.errors import DataError
 from causal_shaping.io.convert import logs_table
-from causal_shaping.logs import check_logs
+from causal_shaping.logs import check, check_logs
 from causal_shaping.logs.summary import summarise
 
 pytestmark = [
@@ -114,6 +114,13 @@ def test_missing_columns_checks_and_summaries_work_there_too(table, logs):
         DataError, match=r"column 'reward' \(episode \d+, step 3\): the reward must be finite; found (nan|nothing)"
     ):
         check_logs(cs.open_logs(broken, source="better", **XY))
+
+
+def test_rows_are_told_to_be_sound_without_order(table):
+    moved = table.mutate(x=ibis.ifelse(table.step == 3, table.x + 1, table.x))
+    for rows, sound in ((table, True), (moved, False)):
+        logs = cs.open_logs(rows, source="better", **XY)
+        assert check._fits_without_order(logs, ["episode"], ["n0", "n1"]) == sound
 
 
 def test_spark_samples_the_episodes_that_duckdb_samples(table, logs):

@@ -13,7 +13,7 @@ import numpy as np
 
 from causal_shaping._checks import check_line
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
-from causal_shaping.data.rows import Rows, Table, jump_rules, label_rules, row_rules
+from causal_shaping.data.rows import Rows, Table, jump_rules, label_rules, order_rules, row_rules
 from causal_shaping.data.space import MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
 
@@ -83,8 +83,8 @@ class Logs(Table):
             raise DataError(f"Source {self.source!r} has no rows.")
         self._check_labels()
         rows = Rows({name: getattr(self, name) for name in self.COLUMNS} | {"ended": self.terminated | self.truncated})
-        states = label_rules(rows, ["state"]), jump_rules(rows, ["state"], ["next_state"])
-        for rule in row_rules(rows, ["episode"], *states):
+        jumps = jump_rules(rows, ["state"], ["next_state"])
+        for rule in [*row_rules(rows, ["episode"], label_rules(rows, ["state"])), *order_rules(rows, jumps)]:
             self._refuse(rule.broken, rule.text, rows[rule.column])
         falls = np.diff(self.episode, prepend=self.episode[0] - 1) < 0
         self._refuse(falls, "episode numbers must rise, each standing for one episode", self.episode)

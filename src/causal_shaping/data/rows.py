@@ -1,6 +1,7 @@
 """What makes the rows of a log sound: each rule once, for arrays in memory and for the columns of an engine alike.
 
-- `row_rules`: the rules, over `Rows`; `label_rules`, `jump_rules`: those of the states.
+- `row_rules`: the rules of a row alone, over `Rows`; `label_rules`: those of its state.
+- `order_rules`: the rules of a row after another one; `jump_rules`: those of their states.
 - `Table`: columns of one length that refuse their first bad row.
 """
 
@@ -62,22 +63,28 @@ class Rows:
         return one != other
 
 
-def row_rules(rows: Rows, key: Sequence[str], state: Sequence[Rule], jumps: Sequence[Rule]) -> list[Rule]:
-    """Return the rules, in the order in which they are to be reported.
+def row_rules(rows: Rows, key: Sequence[str], state: Sequence[Rule]) -> list[Rule]:
+    """Return the rules of a row alone, in the order in which they are to be reported.
 
-    `key` are the columns of an episode, `state` the rules of a state, `jumps` those of the way from one to the next.
+    `key` are the columns of an episode, `state` the rules of a state.
     """
-    step, continues = rows["step"], rows.continues
-    gap = step - rows.before("step")
     flag = "the flag must be true or false (or 1 or 0)"
-    late = "first_step=1 if steps count from 1"
     return [
         *(Rule(name, rows.missing(name), f"the {name} is missing") for name in (*key, "step")),
-        Rule("step", step < 0, "a step cannot be before the first"),
+        Rule("step", rows["step"] < 0, "a step cannot be before the first"),
         *state,
         Rule("action", rows.missing("action"), "the action is missing"),
         Rule("reward", ~rows.finite("reward"), "the reward must be finite"),
         *(Rule(name, rows.missing(name), flag) for name in ("terminated", "truncated")),
+    ]
+
+
+def order_rules(rows: Rows, jumps: Sequence[Rule]) -> list[Rule]:
+    """Return the rules of a row and the one before it, to be reported after its own; `jumps` are those of states."""
+    step, continues = rows["step"], rows.continues
+    gap = step - rows.before("step")
+    late = "first_step=1 if steps count from 1"
+    return [
         Rule("step", ~continues & (step != 0), "the episode does not begin with its first step", late),
         Rule("step", continues & (gap == 0), "the step stands twice in its episode"),
         Rule("step", continues & (gap != 1), "steps are missing before this one, or the rows are not in order"),
