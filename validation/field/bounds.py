@@ -34,7 +34,7 @@ def _guess(given: Study) -> Found:
 
 
 def _forest(given: Study, **options: object) -> Found:
-    fitted, seconds = cpu_seconds(lambda: cs.fit_ceilings(given.rows, **given.basics, **options))
+    fitted, seconds = cpu_seconds(lambda: cs.fit_ceilings(given.rows, members=given.members, **given.basics, **options))
     return fitted(given.points), seconds
 
 

@@ -43,6 +43,9 @@ CONTRADICTION_LEVEL = 1e-3
 DOUBTFUL_LEVEL = 0.05
 """Sources that look this unlikely to have watched one world void the guarantee."""
 
+FEW_OUTCOMES = 16
+"""Of so many outcomes at most, the best are found one by one."""
+
 MANY_OUTCOMES = 100_000
 """With fewer outcomes than this one thread is as fast as several."""
 
@@ -302,6 +305,10 @@ def _backup(begin, end, masses, following, free_value, by_action, q_values):  # 
     """Write the bounds of cells begin .. end - 1 into `q_values` [states, actions]; see `backup_state`."""
     # Unpacked once: each use of a tuple counts references to all of its arrays.
     rewards, _, state, action, first, rest, after, reward, lower, upper, deficit, total = masses
+    most = 0
+    for k in range(begin, end if len(upper) else begin):
+        most = max(most, first[k + 1] - first[k])
+    values, room = np.empty(most), np.empty(most)
     cell = begin
     while cell < end:
         s, last = state[cell], cell + 1
@@ -313,9 +320,11 @@ def _backup(begin, end, masses, following, free_value, by_action, q_values):  # 
             if len(upper) == 0 or total[k] >= 1:
                 q_values[s, x] = add_free_mass(q_values[s, x], total[k], w)
             else:
-                here = slice(first[k], first[k + 1])
-                values = rewards[reward[here]] + following[after[here]]
-                q_values[s, x] += _fill(values, lower[here], upper[here], 1 - total[k], rest[k], w)
+                count = 0
+                for o in range(first[k], first[k + 1]):
+                    values[count], room[count] = rewards[reward[o]] + following[after[o]], upper[o] - lower[o]
+                    count += room[count] > 0
+                q_values[s, x] += _fill(values, room, count, 1 - total[k], rest[k], w)
         cell = last
 
 
@@ -349,14 +358,28 @@ def add_free_mass(earned, total, w):  # type: ignore[no-untyped-def]
     return earned / total if total >= 1 else earned + (1 - total) * w
 
 
-@njit(nogil=True)
-def _fill(value, lower, upper, free, rest, w):  # type: ignore[no-untyped-def]
-    """Return the most that free mass earns: elsewhere first, as nothing is better, then the best outcomes down."""
+@njit(nogil=True, inline="always")
+def _fill(values, room, count, free, rest, w):  # type: ignore[no-untyped-def]
+    """Return the most that free mass earns: elsewhere first, as nothing is better, then the best outcomes down.
+
+    `count` outcomes, whose limits leave `room` for more mass; both arrays are used up.
+    """
     elsewhere = min(free, rest)
     earned = elsewhere * w
     free -= elsewhere
-    for o in np.argsort(-value, kind="mergesort"):
-        more = min(free, max(0.0, upper[o] - lower[o]))
-        earned += more * value[o]
-        free -= more
+    if count > FEW_OUTCOMES:
+        for o in np.argsort(-values[:count], kind="mergesort"):
+            more = min(free, room[o])
+            earned += more * values[o]
+            free -= more
+    else:  # a sort takes longer than to look for the best one a few times
+        while free > 0 and count > 0:
+            best = 0
+            for o in range(1, count):
+                best = o if values[o] > values[best] else best
+            more = min(free, room[best])
+            earned += more * values[best]
+            free -= more
+            count -= 1
+            values[best], room[best] = values[count], room[count]
     return earned + free * w  # what is left beyond all limits, by sampling error alone
