@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -43,6 +43,16 @@ MOST_ROWS = 10_000
 
 FOLDS = 3
 """Parts of the episodes whose outcomes are predicted from the others, where sources are compared."""
+
+SPLITS = 5
+"""Times that episodes are dealt into parts anew. Twice the median of the p-values is one itself, and less a matter of
+luck (Meinshausen, Meier and Buehlmann, 2009)."""
+
+FEW_CLUSTERS = 8
+"""Clusters of states in which sources are compared. With many, small errors of the predictions add up."""
+
+LEAST_PROBABLE = 0.1
+"""Rows where a source is less probable than this, given state and action, do not compare it with the other."""
 
 FLIPS = 999
 """Random signs of episodes that sums are compared with."""
@@ -377,21 +387,47 @@ def _compare(sample: _Sample, i: int, j: int, seed: int) -> tuple[float, float, 
     episode, action = sample.rows.episode[sample.row[which]], sample.action[which]
     if min(len(np.unique(episode[own])) for own in (second, ~second)) < 2 * LEAST_EPISODES:
         return np.nan, 0.0, ()
-    wanted, actions = np.column_stack([second, sample.outcome[which]]), len(sample.rows.actions)
-    part, left = parts_of(episode, FOLDS, rng), np.empty_like(wanted)
+    state, actions = sample.place[which], len(sample.rows.actions)
+    cluster = clusters_of(sample.rows.observations[sample.rows.state[sample.row[which]]], seed, FEW_CLUSTERS)
+    given = _Pair(state, action, sample.outcome[which], second, episode, cluster * actions + action)
+    splits = [found for found in (_split(given, actions, rng) for _ in range(SPLITS)) if found is not None]
+    if len(splits) < SPLITS:
+        return np.nan, 0.0, ()
+    p_value, correlation, cell = sorted(splits)[SPLITS // 2]
+    clearest = which[cluster == cell // actions]
+    return min(1.0, 2 * p_value), correlation, sample.centre(clearest)
+
+
+class _Pair(NamedTuple):
+    """Rows of two sources; arrays [rows, ...]."""
+
+    state: FloatArray
+    action: LongArray
+    outcome: FloatArray
+    second: BoolArray  # whether the row is of the second source
+    episode: LongArray
+    cell: LongArray  # of cluster and action
+
+
+def _split(pair: _Pair, actions: int, rng: np.random.Generator) -> tuple[float, float, int] | None:
+    """Return the p-value of equal outcomes, the correlation of source and outcome, and the clearest cell.
+
+    Episodes are dealt into parts; source and outcome of each are predicted from the others. Nothing is returned if too
+    few episodes have rows in which either source is probable.
+    """
+    wanted = np.column_stack([pair.second, pair.outcome])
+    part, expected = parts_of(pair.episode, FOLDS, rng), np.empty_like(wanted)
     for own in (part == number for number in range(FOLDS)):
-        fit = Predictor(sample.place[which[~own]], action[~own], wanted[~own], actions, rng)
-        left[own] = wanted[own] - fit(sample.place[which[own]], action[own])
-    cell = sample.cluster[which] * actions + action
-    products = left[:, :1] * left[:, 1:]
-    sums = _by_episode(products, cell, episode)
-    p_value, strength = _flip_signs(sums, rng)
-    clearest = int(np.unique(cell)[np.argmax(strength) // products.shape[1]] // actions)
-    return (
-        p_value,
-        float(np.abs(correlations(left[:, :1], left[:, 1:])).max()),
-        sample.centre(sample.cluster == clearest),
-    )
+        fit = Predictor(pair.state[~own], pair.action[~own], wanted[~own], actions, rng)
+        expected[own] = fit(pair.state[own], pair.action[own])
+    both = np.abs(expected[:, 0] - 0.5) < 0.5 - LEAST_PROBABLE
+    if min(len(np.unique(pair.episode[both & own])) for own in (pair.second, ~pair.second)) < 2 * LEAST_EPISODES:
+        return None
+    left, cell = (wanted - expected)[both], pair.cell[both]
+    sums = _by_episode(left[:, :1] * left[:, 1:], cell, pair.episode[both])
+    p_value, strength = _flip_signs(sums, pair.outcome.shape[1], rng)
+    clearest = int(np.unique(cell)[np.argmax(strength) // pair.outcome.shape[1]])
+    return p_value, float(np.abs(correlations(left[:, :1], left[:, 1:])).max()), clearest
 
 
 def _by_episode(products: FloatArray, cell: LongArray, episode: LongArray) -> csr_array:
@@ -403,14 +439,19 @@ def _by_episode(products: FloatArray, cell: LongArray, episode: LongArray) -> cs
     return coo_array((products.ravel(), (np.repeat(unit, size), column.ravel())), shape=shape).tocsr()
 
 
-def _flip_signs(sums: csr_array, rng: np.random.Generator) -> tuple[float, FloatArray]:
+def _flip_signs(sums: csr_array, numbers: int, rng: np.random.Generator) -> tuple[float, FloatArray]:
     """Return the p-value of sums whose means are 0, by random signs of the episodes; and what speaks against it.
 
+    Each number has one scale for all its cells. With a scale of its own, a cell in which nothing rare happened would
+    count most: all its residuals are small and of one sign.
+
     Args:
-        sums: [episodes, columns]; the squares of their standardised sums are added.
+        sums: [episodes, cells * numbers]; the squares of their sums over episodes, by the number's scale, are added.
+        numbers: how many there are.
         rng: what draws the signs.
     """
-    scale = np.sqrt(np.asarray(sums.multiply(sums).sum(axis=0)).ravel())
+    squares = np.asarray(sums.multiply(sums).sum(axis=0)).reshape(-1, numbers)
+    scale = np.sqrt(np.tile(squares.sum(axis=0), len(squares)))
     scale = np.where(scale > 0, scale, np.inf)
     strength = np.square(np.asarray(sums.sum(axis=0)).ravel() / scale)
     signs = rng.choice([-1.0, 1.0], size=(FLIPS, sums.shape[0]))
