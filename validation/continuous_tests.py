@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from continuous_worlds import blind_rule, linear_logs, load, transitions, world_logs
 
-LEVEL, CLEAN, POWER = 0.05, 25, 10
-FIRST_SEED = 1_000
+LEVEL, CLEAN, POWER = 0.05, 60, 10
+FIRST_SEED = 5_000
 """Seeds below were looked at while the tests were made."""
 
 DEMONSTRATORS = (

@@ -7,8 +7,9 @@ Both tests ask whether something tells of the outcome beyond state and action: t
 sums products of two residuals given state and action, that of the outcome and that of what may tell of it. If nothing
 does, their means are 0; and errors of the two regressions only matter by their product, so that a state that is blurred
 a little in both raises no false alarm (the generalised covariance measure of Shah and Peters, 2020). Episodes are the
-independent units: sums of sources are compared with those under random signs of the episodes. Errors last as long as
-states do, so that sums of the past are compared with those of episodes that are stitched together (`_lasting`).
+independent units: sums of sources are compared with those under random signs of the episodes, for several ways to deal
+episodes into those that are predicted and those that predict, and only where both sources are probable. Errors last as
+long as states do, so that sums of the past are compared with those of episodes that are stitched together (`_lasting`).
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ class SourcePair:
     Attributes:
         first: a source.
         second: another one.
-        p_value: that of equal outcomes, corrected for all pairs; None with too few episodes.
+        p_value: that of equal outcomes, corrected for all pairs; None with too few episodes in which both sources are
+            probable, given state and action.
         correlation: that of source and outcome beyond state and action on the whole, the strongest of all parts.
         where: the centre of the cluster of states in which that is clearest; empty for images.
     """
@@ -169,17 +171,19 @@ class ContinuousInspection(Result):
 
     def _in_words_contradictions(self) -> list[str]:
         tested = [pair for pair in self.pairs if pair.p_value is not None]
+        untested = [f"{pair.first} and {pair.second}" for pair in self.pairs if pair.p_value is None]
+        silent = [f"Too little to tell whether these contradict each other: {', '.join(untested)}."] if untested else []
         if not tested:
-            return ["No two sources could be compared."]
+            return silent or ["No two sources could be compared."]
         found = self.contradictions()
         if not found:
-            return [f"No contradictions in {len(tested)} comparisons of sources. {NO_PROOF}"]
+            return [f"No contradictions in {len(tested)} comparisons of sources. {NO_PROOF}", *silent]
         return [
             f"{pair.first} and {pair.second} show different outcomes after the same action in the same state "
             f"(p {_p_text(pair.p_value)}){self._around(pair.where, ', most clearly')}. At least one of them is "
             f"confounded; or {OTHER_WORLD}."
             for pair in found
-        ]
+        ] + silent
 
     def _in_words_persistence(self) -> str:
         tested = [one for one in self.persistence if one.p_value is not None]
