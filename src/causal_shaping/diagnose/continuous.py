@@ -254,16 +254,17 @@ def inspect_continuous(
     - Coverage: clusters of states, by k-means; what each source did in them, and which actions nobody took.
     - Contradictions: unconfounded sources of one world show the same outcomes after an action in a state. For a pair of
       sources, the source and the outcome (reward, change of state, end) are predicted from state and action; what is
-      left of the one may not go along with what is left of the other, for any action in any cluster of states. P-values
-      are corrected for the number of pairs (Holm).
+      left of the one may not go along with what is left of the other, for any action in any of 8 clusters of states,
+      where both sources are probable. P-values are corrected for the number of pairs (Holm).
     - Persistence: if hidden causes are drawn afresh each step, outcomes given state, action and step do not depend on
       what happened before in the episode. What is left of an outcome may not go along with the mean of what was left of
       earlier ones, more than in episodes that are stitched together from rows of several ones. Corrected for the number
       of sources. No rejection proves nothing; a state that itself shows the cause hides it from this test.
 
-    The tests are approximate, and in small logs they alarm more often than the level says: in 5 of 25 clean logs of a
-    maze about the past, and in 3 of 4 clean pairs of a linear system about contradictions, of 100 episodes of 20 steps.
-    Take an alarm as a reason to look, not as a proof; `make validate` measures their rates.
+    The tests are approximate. At a level of 5%, in logs of 100 episodes of at most about 20 steps, they alarmed in 2 of
+    120 clean pairs of sources, and about the past in 26 of 480 clean logs, at most 5 of 60 in a world. They found each of
+    20 pairs in which one source saw a hidden push or cause, and none of 5 in the windy field, where what is seen
+    matters in few states. A cause that lasts is often missed there, too. `make validate` measures these rates.
 
     Args:
         logs: whatever `count` takes: files, tables, data frames, Minari data sets, `Logs`; one or several. At most
@@ -275,10 +276,10 @@ def inspect_continuous(
 
     Examples:
         >>> import causal_shaping as cs
-        >>> world = cs.load_world("windy-field")
-        >>> logs = [world.collect(name, 2000) for name in ("good", "random")]
-        >>> cs.inspect_continuous(logs, state=["x", "y"])
-        ContinuousInspection(good, random: 50 clusters of states, contradictions between 1 of 1 pairs)
+        >>> world = cs.load_world("cart-pole", horizon=20)
+        >>> logs = [world.collect(name, 2000) for name in ("bad", "random")]
+        >>> cs.inspect_continuous(logs, state=list(world.columns))
+        ContinuousInspection(bad, random: 50 clusters of states, contradictions between 1 of 1 pairs)
     """
     check_probability("level", level, example="0.05")
     check_integer("seed", seed)
