@@ -3,9 +3,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 import causal_shaping as cs
 from causal_shaping.diagnose._clusters import clusters_of, holm, means_of
+from causal_shaping.diagnose._predict import Predictor
+from causal_shaping.diagnose.continuous import _flip_signs
 
 STATE = ["x", "y"]
 
@@ -37,9 +40,42 @@ def logs_of_patients(lasts: bool, episodes: int = 150, seed: int = 0) -> pd.Data
     return pd.DataFrame(rows, columns=names)
 
 
-def test_a_demonstrator_who_sees_the_wind_contradicts_one_who_does_not(inspected):
-    assert ("good", "random") in {(pair.first, pair.second) for pair in inspected.contradictions()}
-    assert "good and random show different outcomes" in inspected.summary()
+def test_a_demonstrator_who_sees_the_push_contradicts_one_who_does_not():
+    world = cs.load_world("cart-pole", horizon=20)
+    logs = [world.collect(name, 2000, seed=0) for name in ("bad", "random")]
+    found = cs.inspect_continuous(logs, state=list(world.columns))
+    assert [(pair.first, pair.second) for pair in found.contradictions()] == [("bad", "random")]
+    assert "bad and random show different outcomes" in found.summary()
+
+
+def test_sources_that_never_do_the_same_cannot_be_compared():
+    rng = np.random.default_rng(0)
+    logs = []
+    for name, action in (("left", 0), ("right", 1)):
+        x = rng.normal(size=(100, 6))
+        frame = pd.DataFrame({"episode": np.repeat(np.arange(100), 5), "step": np.tile(np.arange(5), 100)})
+        frame["x"], frame["next_x"] = x[:, :-1].ravel(), x[:, 1:].ravel()
+        logs.append(frame.assign(source=name, action=action, reward=0.0, terminated=False, truncated=frame.step == 4))
+    found = cs.inspect_continuous(logs, state=["x"])
+    assert found.pairs[0].p_value is None
+    assert "Too little to tell whether these contradict each other: left and right." in found.summary()
+
+
+def test_a_cell_without_its_rare_event_does_not_accuse():
+    """Half the episodes pass through a cell where nothing happened: small products, all of one sign."""
+    rng = np.random.default_rng(0)
+    sums = np.column_stack([rng.normal(size=100), np.where(np.arange(100) < 50, 1e-3, 0.0)])
+    assert _flip_signs(csr_array(sums), 1, rng)[0] > 0.05
+    assert _flip_signs(csr_array(sums + np.array([0.5, 0.0])), 1, rng)[0] <= 0.002
+
+
+def test_predictions_stay_between_the_numbers_seen():
+    rng = np.random.default_rng(0)
+    state = rng.normal(size=(200, 2))
+    fit = Predictor(state, np.zeros(200, dtype=np.int64), state[:, :1], 1, rng)
+    found = fit(np.array([[-50.0, 0.0], [50.0, 0.0]]), np.zeros(2, dtype=np.int64))
+    assert found.min() >= state[:, 0].min()
+    assert found.max() <= state[:, 0].max()
 
 
 def test_two_logs_of_one_demonstrator_do_not_contradict_each_other(world):

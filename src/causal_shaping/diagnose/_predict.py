@@ -28,6 +28,7 @@ class Predictor:
     First a smooth function: linear in the state plus random waves, for each action, by least squares with the penalty
     that generalised cross-validation chooses. Then a forest of what is left. A forest alone is flat inside its leaves
     and at the edges of the logs: where states change little from step to step, its errors last, as a hidden cause does.
+    Means stay between the least and the greatest number seen: smooth functions go astray beyond the logs.
 
     Args:
         state: [rows, coordinates].
@@ -49,6 +50,7 @@ class Predictor:
         waves, coordinates = min(WAVES, 1 + MOST_WAVES // actions), state.shape[1]
         self._direction = FREQUENCY * rng.normal(size=(coordinates, waves)) / np.sqrt(coordinates)
         self._phase = rng.uniform(0, 2 * np.pi, waves)
+        self._least, self._most = wanted.min(axis=0), wanted.max(axis=0)
         columns = self._columns(state, action)
         self._mean, self._level = columns.mean(axis=0), wanted.mean(axis=0)
         self._weights = least_squares(columns - self._mean, wanted - self._level)
@@ -60,7 +62,8 @@ class Predictor:
     def __call__(self, state: FloatArray, action: LongArray) -> FloatArray:
         """Return the means, [rows, numbers]."""
         smooth = self._smooth(state, action)
-        return np.asarray(smooth + self._forest.predict(self._given(state, action)).reshape(smooth.shape))
+        found = smooth + self._forest.predict(self._given(state, action)).reshape(smooth.shape)
+        return np.asarray(np.clip(found, self._least, self._most))
 
     def _smooth(self, state: FloatArray, action: LongArray) -> FloatArray:
         return np.asarray((self._columns(state, action) - self._mean) @ self._weights + self._level)
