@@ -239,7 +239,7 @@ def edited_array(rng: random.Random, array: Any) -> Any:
     if how == "remove":
         return None
     if how == "type":
-        return array.astype(rng.choice(("i1", "i4", "i8", "f4", "f8", ">i4", "?", "c8", "S3")))
+        return array.astype(rng.choice(("i1", "i4", "i8", "f4", "f8", "u2", "?", "c8")))
     if how == "flat":
         return array.reshape(rng.choice(((-1,), (1, *array.shape), (*array.shape, 1))))
     if array.ndim and how in ("cut", "repeat"):
