@@ -645,6 +645,8 @@ def test_a_fit_is_not_saved_over_a_file(fitted, tmp_path):
         ({"reward_max": 0.1}, CausalShapingError, "ward|clinic"),
         ({"reward_max": math.inf}, ArgumentError, "reward_max"),
         ({"reward_max": math.nan}, ArgumentError, "reward_max"),
+        ({"reward_max": 1e37}, ArgumentError, "reward_max is 1e[+]37.*larger unit"),
+        ({"reward_max": 1e33, "horizon": None, "discount": 0.99999}, ArgumentError, "larger unit"),
         ({"expectile": 0.4}, ArgumentError, "expectile"),
         ({"expectile": 1.1}, ArgumentError, "expectile"),
         ({"quantile": -0.1}, ArgumentError, "quantile"),
@@ -669,6 +671,13 @@ def test_what_cannot_be_is_refused(rows, options, error, text):
 def test_a_reward_below_the_least_is_refused(rows):
     with pytest.raises(CausalShapingError, match="reward_min"):
         cs.fit_floors(rows, reward_min=0.0, horizon=HORIZON, **SMALL)
+
+
+def test_rewards_that_single_precision_does_not_hold_are_refused(logs):
+    frames = [seen(frame) for frame in logs]
+    frames[0].loc[5, "reward"] = -1e38
+    with pytest.raises(ArgumentError, match=r"A reward of .* is -1e\+38.*larger unit"):
+        fit(frames, **XY)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
