@@ -224,17 +224,20 @@ class Noted:
 
 @contextlib.contextmanager
 def _in_time() -> Iterator[None]:
-    """Interrupt what takes too long, by the processor's time."""
+    """Interrupt what takes too long by the processor's time, or waits for long."""
 
     def ring(*_: Any) -> None:
         raise TimeoutError("too slow without compiled code")
 
-    signal.signal(signal.SIGVTALRM, ring)
-    signal.setitimer(signal.ITIMER_VIRTUAL, SLOWEST)
+    timers = {signal.ITIMER_VIRTUAL: (signal.SIGVTALRM, SLOWEST), signal.ITIMER_REAL: (signal.SIGALRM, 10 * SLOWEST)}
+    for timer, (bell, seconds) in timers.items():
+        signal.signal(bell, ring)
+        signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        for timer in timers:
+            signal.setitimer(timer, 0)
 
 
 ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
