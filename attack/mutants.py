@@ -21,8 +21,10 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
+import math
 import os
 import random
+import resource
 import signal
 import sys
 import time
@@ -40,10 +42,10 @@ PACKAGES = ("bounds", "beliefs", "shaping", "learners")
 TESTS = [f"tests/{name}" for name in PACKAGES]
 SLOWEST = 2.0
 """Seconds after which a test is left out: without compiled code some take very long."""
-ENOUGH, BUDGET = 60, 30.0
+ENOUGH, BUDGET = 60, 20.0
 """So many tests are tried, which take at most so many seconds together without the change."""
-PATIENCE, STARTING = 10.0, 30.0
-"""A mutant whose tests take so many times as long, and seconds to start, is noticed by its time."""
+PATIENCE, STARTING = 3.0, 20.0
+"""A mutant whose tests take so many times as long, and seconds to start, of the processor's time, is noticed by it."""
 PRELOADED = ("hypothesis", "numba", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.stats", "ibis")
 PRELOADED += ("duckdb", "gymnasium", "joblib", "matplotlib.pyplot", "hypothesis.extra.numpy", "rich.progress", "torch")
 
@@ -381,14 +383,23 @@ def run(mutant: Mutant, noted: dict[str, Any]) -> dict[str, Any]:
     note = WORK / "failed.txt"
     note.unlink(missing_ok=True)
 
+    seconds = STARTING + PATIENCE * sum(noted["seconds"][test] for test in tests)
+
     def work() -> Any:
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds)))
         sys.meta_path.insert(0, Finder(mutant.file, text))
         return pytest.main(["-x", *OPTIONS, *tests], plugins=[First(note)])
 
-    code = _end_of(_forked(work), STARTING + PATIENCE * sum(noted["seconds"][test] for test in tests))
+    code = _end_of(_forked(work), 10 * seconds)
     if code == 0:
         return {"result": "survived", "tests": len(tests)}
-    by = "its time" if code is None else note.read_text() if note.exists() else f"exit code {code}"
+    by = (
+        "its time"
+        if code in (None, -signal.SIGKILL, -signal.SIGXCPU)
+        else note.read_text()
+        if note.exists()
+        else f"exit code {code}"
+    )
     return {"result": "noticed", "by": by}
 
 
