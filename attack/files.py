@@ -5,11 +5,14 @@ exception that is not the package's, a hang, too much memory, and a changed file
 A trial is made again by its seed, kind and number alone.
 
     python attack/files.py --trials 1000 --seed 0
+
+Kinds that are read quickly are tried several times as often as those that need an engine; see `Kind.often`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import hashlib
 import io
@@ -40,7 +43,11 @@ TIMEOUT = 60.0
 """Seconds after which a trial hangs."""
 STARTING = 240.0
 """The first trial of a process imports and compiles."""
+TELLING = 300.0
+"""Seconds between tables of what was tried so far."""
 MOST_EXAMPLES = 5
+FORGED = 0.5
+"""The share of trials that forge a whole folder, where that is more than one file."""
 FLAW = ("foreign", "hang", "memory", "crash")
 NAMES = ("seed", "steps", "version", "source", "kind", "space", "states", "shape", "checksum", "result", "settings")
 
@@ -56,6 +63,8 @@ class Kind:
     read: Callable[[Path], Any]
     ours: bool = True  # whether a change must be noticed
     mutated: str = "*"  # the files in the folder that are changed
+    often: int = 6  # trials for one of the kinds that take long to read
+    forge: Callable[[random.Random, Path], None] | None = None  # changes the folder so that all checksums fit
 
 
 def _world() -> Any:
@@ -168,14 +177,104 @@ def _make_fitted(estimator: str, folder: Path) -> None:
     cs.fit_ceilings(_numbers(), horizon=2, reward_max=0.0, **options).save(folder / "fit")
 
 
+def _make_images(folder: Path) -> None:
+    import numpy as np
+    import pyarrow as pa
+
+    import causal_shaping as cs
+
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 9, size=(60, 7, 7, 1)).astype(np.uint8)
+    columns = {"source": ["a"] * 60, "episode": np.arange(60) // 3, "step": np.arange(60) % 3}
+    columns |= {"state": pa.FixedShapeTensorArray.from_numpy_ndarray(images), "reward": -rng.random(60)}
+    table = pa.table(columns | {"action": rng.integers(2, size=60)})
+    few = {"hidden": 8, "layers": 1, "gradient_steps": 5, "first_gradient_steps": 5, "members": 1}
+    cs.fit_ceilings(table, horizon=2, reward_max=0.0, **few).save(folder / "fit")
+
+
 def _fitted(folder: Path) -> Any:
     import numpy as np
 
     import causal_shaping as cs
 
     fitted = cs.FittedCeilings.load(folder / "fit")
-    seen = np.random.default_rng(1).normal(size=(5, 3))
-    return fitted(seen).tolist(), fitted.to_json()
+    seen = np.random.default_rng(1).normal(2.0, size=(5, *fitted.shape)).astype(fitted.dtype)
+    phi, guess = fitted.potential(), fitted.potential("mean")
+    numbers = [fitted(seen), fitted.q_values(seen), fitted.spread(seen), phi(seen, 1), phi(seen[0], 0), guess(seen, 0)]
+    return [np.asarray(one).tolist() for one in numbers], fitted.to_json(), fitted.summary()
+
+
+def _forge_fitted(rng: random.Random, folder: Path) -> None:
+    """Change an array or the description of a fit; then all checksums fit again."""
+    import numpy as np
+
+    from causal_shaping.fitted._network import load_network, save_network
+    from causal_shaping.fitted.results import ARRAYS, DESCRIPTION, NETWORK, _checksum
+    from causal_shaping.io.inputs import read_arrays, with_checksum
+
+    fit = folder / "fit"
+    held = json.loads((fit / DESCRIPTION).read_text())
+    parts = [read_arrays(fit / ARRAYS), load_network(fit / NETWORK) if (fit / NETWORK).exists() else {}]
+    del held["checksum"]
+    if rng.random() < 0.4:
+        held = edited_json(rng, held)
+    else:
+        arrays = rng.choice([part for part in parts if part])
+        name = rng.choice(sorted(arrays))
+        made = edited_array(rng, arrays.pop(name))
+        if made is not None:
+            arrays[name] = made
+    np.savez(fit / ARRAYS, **parts[0])
+    if parts[1]:
+        save_network(fit / NETWORK, parts[1])
+    held["arrays"] = _checksum(parts[0] | parts[1])
+    (fit / DESCRIPTION).write_text(json.dumps(with_checksum(held)))
+
+
+def edited_array(rng: random.Random, array: Any) -> Any:
+    """Change numbers, type or shape of an array; None to remove it."""
+    import numpy as np
+
+    how = rng.choice(("number", "number", "number", "swap", "type", "cut", "repeat", "flat", "remove"))
+    if how == "remove":
+        return None
+    if how == "type":
+        return array.astype(rng.choice(("i1", "i4", "i8", "f4", "f8", "u2", "?", "c8")))
+    if how == "flat":
+        return array.reshape(rng.choice(((-1,), (1, *array.shape), (*array.shape, 1))))
+    if array.ndim and how in ("cut", "repeat"):
+        axis = rng.randrange(array.ndim)
+        return array.take(range(array.shape[axis] - 1), axis) if how == "cut" else np.repeat(array, 2, axis)
+    made = array.copy().reshape(-1)
+    for _ in range(rng.choice((1, 1, 5))):
+        values = (0, 1, -1, 2**31 - 1, rng.randrange(-5, max(1, made.size) + 5), float("nan"), float("inf"), 1e38)
+        place, value = rng.randrange(made.size), rng.choice(values)
+        with np.errstate(all="ignore"):
+            made[place] = made[rng.randrange(made.size)] if how == "swap" else np.asarray(value).astype(made.dtype)
+    return made.reshape(array.shape)
+
+
+def _fit(folder: Path, stop: float) -> Any:
+    """Fit, or go on with a fit, until a share of the work is done."""
+    import causal_shaping as cs
+
+    def progress(done: float, whole: float, what: str) -> None:
+        if done >= stop * whole and "Fitting" in what:
+            raise InterruptedError
+
+    options: dict[str, Any] = {"trees": 1, "members": 1, "held_out": 0.0, "progress": progress}
+    return cs.fit_ceilings(_numbers(), horizon=2, reward_max=0.0, folder=folder, **options)
+
+
+def _make_begun(folder: Path) -> None:
+    with contextlib.suppress(InterruptedError):
+        _fit(folder / "run", 0.3)
+
+
+def _begun(folder: Path) -> Any:
+    with tempfile.TemporaryDirectory() as scratch:  # a fit that ends removes its parts
+        shutil.copytree(folder, scratch, dirs_exist_ok=True)
+        return _fit(Path(scratch) / "run", 2.0).to_json()
 
 
 def _make_map(folder: Path) -> None:
@@ -249,13 +348,13 @@ def _sensitivity() -> Any:
 
 
 KINDS: dict[str, Kind] = {
-    "parquet": Kind(_make_foreign, partial(_count_foreign, "a.parquet"), ours=False),
-    "lists": Kind(_make_numbers, _transitions, ours=False),
-    "csv": Kind(partial(_make_csv, ".csv"), partial(_count_foreign, "a.csv"), ours=False),
-    "csv.gz": Kind(partial(_make_csv, ".csv.gz"), partial(_count_foreign, "a.csv.gz"), ours=False),
-    "csv.zst": Kind(partial(_make_csv, ".csv.zst"), partial(_count_foreign, "a.csv.zst"), ours=False),
-    "minari": Kind(_make_minari, _minari),
-    "logs": Kind(partial(_save, _logs), partial(_count, "a.parquet")),
+    "parquet": Kind(_make_foreign, partial(_count_foreign, "a.parquet"), ours=False, often=1),
+    "lists": Kind(_make_numbers, _transitions, ours=False, often=1),
+    "csv": Kind(partial(_make_csv, ".csv"), partial(_count_foreign, "a.csv"), ours=False, often=1),
+    "csv.gz": Kind(partial(_make_csv, ".csv.gz"), partial(_count_foreign, "a.csv.gz"), ours=False, often=1),
+    "csv.zst": Kind(partial(_make_csv, ".csv.zst"), partial(_count_foreign, "a.csv.zst"), ours=False, often=1),
+    "minari": Kind(_make_minari, _minari, often=1),
+    "logs": Kind(partial(_save, _logs), partial(_count, "a.parquet"), often=1),
     "counts": Kind(partial(_save, _counts), partial(_load, "Counts")),
     "ceilings": Kind(partial(_save, _ceilings), partial(_load, "Ceilings")),
     "potential": Kind(partial(_save, lambda: _ceilings().potential()), _potential),
@@ -263,9 +362,11 @@ KINDS: dict[str, Kind] = {
     "sensitivity": Kind(partial(_save, _sensitivity), partial(_load, "Sensitivity")),
     "training run": Kind(partial(_save, _train), partial(_load, "Run")),
     "seeds": Kind(lambda folder: _seeds(folder) and None, _seeds, mutated="seed-?.parquet"),
-    "worth": Kind(lambda folder: _worth(folder) and None, _worth, mutated="world-*.json"),
-    "fitted forest": Kind(partial(_make_fitted, "forest"), _fitted),
-    "fitted network": Kind(partial(_make_fitted, "network"), _fitted),
+    "worth": Kind(lambda folder: _worth(folder) and None, _worth, mutated="world-*.json", often=1),
+    "fitted forest": Kind(partial(_make_fitted, "forest"), _fitted, forge=_forge_fitted),
+    "fitted network": Kind(partial(_make_fitted, "network"), _fitted, forge=_forge_fitted),
+    "fitted images": Kind(_make_images, _fitted, forge=_forge_fitted),
+    "fit begun": Kind(_make_begun, _begun, ours=False, mutated="member-*.npz", often=1),
     "map": Kind(_make_map, _map, ours=False),
     "study parts": Kind(_make_study, _merge, mutated="parts/**/*.json"),
     "study": Kind(_make_study, _results, mutated="*s.parquet"),
@@ -334,12 +435,15 @@ def lines(rng: random.Random, held: bytes) -> bytes:
     return b"\n".join(parts)
 
 
+BOMB = gzip.compress(bytes(10**7))
+
+
 def garbage(rng: random.Random, held: bytes) -> bytes:
     """Random bytes, packed or not."""
     import pyarrow as pa
 
     made = rng.randbytes(rng.choice((0, 1, 100, 10_000)))
-    packed = (made, gzip.compress(made), pa.compress(made, codec="zstd", asbytes=True), gzip.compress(bytes(10**7)))
+    packed = (made, gzip.compress(made), pa.compress(made, codec="zstd", asbytes=True), BOMB)
     return rng.choice(packed)
 
 
@@ -580,7 +684,7 @@ def attack(
 
     Args:
         seed: of the mutations.
-        trials: of each kind; None for as many as there is time for.
+        trials: of each kind, times `Kind.often`; None for as many as there is time for.
         seconds: for all kinds together; None for no limit.
         kinds: those to try, by name; all of them by default.
         keep: a folder for the files of trials that showed a defect.
@@ -594,11 +698,16 @@ def attack(
             outcome, sound[kind] = reader.read(kind, Path(scratch) / kind, make=True)
             if outcome != "read":
                 raise RuntimeError(f"{kind}: the file that was not mutated cannot be read: {sound[kind]}")
-        number = 0
+        number, told = 0, begin
         while (trials is None or number < trials) and (seconds is None or time.monotonic() < begin + seconds):
             for kind in chosen:
-                _trial(reader, tallies[kind], Path(scratch), kind, f"{seed}/{kind}/{number}", sound[kind], keep)
+                for k in range(KINDS[kind].often):
+                    name = f"{seed}/{kind}/{number * KINDS[kind].often + k}"
+                    _trial(reader, tallies[kind], Path(scratch), kind, name, sound[kind], keep)
             number += 1
+            if time.monotonic() > told + TELLING:
+                told = time.monotonic()
+                print(table_of(tallies, f"so far, seed {seed}, {told - begin:.0f} s"), flush=True)
     reader.close()
     return tallies
 
@@ -610,8 +719,12 @@ def _trial(reader: Reader, tally: Tally, scratch: Path, kind: str, name: str, so
     shutil.copytree(scratch / kind, folder)
     held = KINDS[kind]
     path = rng.choice(sorted(one for one in folder.rglob(held.mutated) if one.is_file() and one.stat().st_size))
-    mutation, content = mutated(rng, path)
-    path.write_bytes(content)
+    if held.forge is not None and rng.random() < FORGED:
+        held.forge(rng, folder)
+        mutation = forged.__name__
+    else:
+        mutation, content = mutated(rng, path)
+        path.write_bytes(content)
     outcome, said = reader.read(kind, folder)
     if outcome == "read":
         outcome = "equal" if said == sound else "changed"
@@ -619,28 +732,35 @@ def _trial(reader: Reader, tally: Tally, scratch: Path, kind: str, name: str, so
     tally.add(outcome, mutation, flaw, f"{name} ({mutation} of {path.relative_to(folder)}): {outcome}: {said}")
     if flaw and keep is not None:
         kept = keep / name.replace("/", "-").replace(" ", "-")
-        kept.mkdir(parents=True, exist_ok=True)
-        (kept / path.name).write_bytes(content)
+        shutil.copytree(folder, kept, dirs_exist_ok=True)
 
 
 OUTCOMES = ("tried", "refused", "equal", "changed", *FLAW, "flaws")
+
+
+def table_of(tallies: dict[str, Tally], title: str) -> str:
+    """Return what was tried as a table."""
+    whole = Tally(sum((tally.counts for tally in tallies.values()), Counter()))
+    lines = [title, f"{'':15}" + "".join(f"{name:>9}" for name in OUTCOMES)]
+    for kind, tally in [*tallies.items(), ("all", whole)]:
+        lines.append(f"{kind:15}" + "".join(f"{tally.counts[name]:9,}" for name in OUTCOMES))
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Run the attack and print a table; exit code 1 if there is a defect."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--trials", type=int, default=100, help="of each kind")
+    parser.add_argument(
+        "--trials", type=int, default=100, help="of each kind, several times as many of those that are read quickly"
+    )
     parser.add_argument("--seconds", type=float, help="for all kinds together")
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), help="all of them by default")
     parser.add_argument("--keep", type=Path, help="a folder for files that showed a defect")
     given = parser.parse_args()
     begin = time.monotonic()
     tallies = attack(given.seed, given.trials, given.seconds, given.kinds, given.keep)
-    print(f"seed {given.seed}, {time.monotonic() - begin:.0f} s")
-    print(f"{'':15}" + "".join(f"{name:>9}" for name in OUTCOMES))
-    for kind, tally in tallies.items():
-        print(f"{kind:15}" + "".join(f"{tally.counts[name]:9,}" for name in OUTCOMES))
+    print(table_of(tallies, f"seed {given.seed}, {time.monotonic() - begin:.0f} s"))
     sys.exit(any(tally.counts["flaws"] for tally in tallies.values()))
 
 

@@ -5,7 +5,9 @@
     make mutants ARGS='--show'            # only what is known so far
 
 First every test of the packages runs once, without compiled code, and the lines that it passes are noted. Then each
-mutant runs the tests that pass its line, the quickest first, until one fails. Figures are kept in
+mutant runs the tests that pass its line, the quickest first, until one fails; and if none does, some others of the same
+files, which may share what was made there. It runs in a fork of a process that has imported what tests need beside this
+package, and gets the changed text in place of the file: nothing is written. Figures are kept in
 `attack/work/mutants.json`, by mutant, and hold as long as the file that is changed stays as it is.
 """
 
@@ -13,29 +15,39 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import hashlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import json
+import math
 import os
 import random
-import re
-import shutil
+import resource
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE, WORK = ROOT / "src" / "causal_shaping", ROOT / "attack" / "work"
 PACKAGES = ("bounds", "beliefs", "shaping", "learners")
 TESTS = [f"tests/{name}" for name in PACKAGES]
-SLOWEST = 20.0
+SLOWEST = 2.0
 """Seconds after which a test is left out: without compiled code some take very long."""
-ENOUGH, LONGEST = 60, 90.0
-"""So many tests of a line are tried, for at most so many seconds; a mutant that takes longer is noticed, too."""
+ENOUGH, BUDGET = 60, 20.0
+"""So many tests are tried, which take at most so many seconds together without the change."""
+PATIENCE, STARTING = 3.0, 20.0
+"""A mutant whose tests take so many times as long, and seconds to start, of the processor's time, is noticed by it."""
+PRELOADED = ("hypothesis", "numba", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.stats", "ibis")
+PRELOADED += ("duckdb", "gymnasium", "joblib", "matplotlib.pyplot", "hypothesis.extra.numpy", "rich.progress", "torch")
 
 COMPARED: dict[type, type] = {
     ast.Lt: ast.LtE,
@@ -174,21 +186,26 @@ class Noted:
 
         self.path, self.tests = path, {}
         self.seconds: dict[str, float] = {}
-        self.watch = coverage.Coverage(data_file=None, source=[str(SOURCE / name) for name in PACKAGES])
+        self.watch = coverage.Coverage(
+            data_file=None, config_file=False, source=[str(SOURCE / name) for name in PACKAGES]
+        )
 
     def pytest_sessionstart(self) -> None:
         """Watch lines from now on."""
         self.watch.start()
 
-    def pytest_runtest_setup(self, item: Any) -> None:
-        """Lines are this test's, until it takes too long."""
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: Any) -> Iterator[None]:
+        """Lines are this test's from now on."""
         self.watch.switch_context(item.nodeid)
-        signal.signal(signal.SIGALRM, _too_long)
-        signal.setitimer(signal.ITIMER_REAL, SLOWEST)
+        with _in_time():
+            return (yield)
 
-    def pytest_runtest_teardown(self) -> None:
-        """Do not interrupt what comes after a test."""
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        """Stop a test that takes too long."""
+        with _in_time():
+            return (yield)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Note the seconds of a test that passed."""
@@ -203,60 +220,187 @@ class Noted:
             inside = Path(file).relative_to(SOURCE).as_posix()
             for line, tests in data.contexts_by_lineno(file).items():
                 lines[f"{inside}:{line}"] = [test for test in tests if test in self.seconds]
-        self.path.write_text(json.dumps({"seconds": self.seconds, "lines": lines}))
+        if self.seconds:
+            self.path.write_text(json.dumps({"seconds": self.seconds, "lines": lines}))
 
 
-def _too_long(*_: Any) -> None:
-    raise TimeoutError("too slow without compiled code")
+@contextlib.contextmanager
+def _in_time() -> Iterator[None]:
+    """Interrupt what takes too long by the processor's time, or waits for long."""
+
+    def ring(*_: Any) -> None:
+        raise TimeoutError("too slow without compiled code")
+
+    timers = {signal.ITIMER_VIRTUAL: (signal.SIGVTALRM, SLOWEST), signal.ITIMER_REAL: (signal.SIGALRM, 10 * SLOWEST)}
+    for timer, (bell, seconds) in timers.items():
+        signal.signal(bell, ring)
+        signal.setitimer(timer, seconds)
+    try:
+        yield
+    finally:
+        for timer in timers:
+            signal.setitimer(timer, 0)
 
 
 ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-OPTIONS = ["-n0", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-o", "addopts=", "--rootdir", str(ROOT)]
+OPTIONS = [
+    "-n0",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+    "-o",
+    "addopts=",
+    "--rootdir",
+    str(ROOT),
+]
 
 
 def note_lines() -> dict[str, Any]:
-    """Return seconds by test and tests by line, from the file if the tests have run already."""
-    path = WORK / "lines.json"
-    if not path.exists():
-        WORK.mkdir(parents=True, exist_ok=True)
-        code = f"import sys; sys.path.insert(0, {str(ROOT / 'attack')!r}); import pytest; from pathlib import Path; "
-        code += "from mutants import Noted; "
-        code += f"pytest.main({[*OPTIONS, *TESTS]!r}, plugins=[Noted(Path({str(path)!r}))])"
-        print("Noting which test passes which line, without compiled code; this takes a while.", flush=True)
-        subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | ENVIRONMENT, check=False)
-    return dict(json.loads(path.read_text()))
+    """Return seconds by test and tests by line; of each file of tests from what was kept, if it has run already."""
+    kept = WORK / "lines"
+    kept.mkdir(parents=True, exist_ok=True)
+    noted: dict[str, Any] = {"seconds": {}, "lines": {}}
+    for file in sorted(path.relative_to(ROOT) for name in TESTS for path in (ROOT / name).rglob("test_*.py")):
+        path = kept / f"{file.stem}.json"
+        if not path.exists():
+            print(f"Noting which lines {file} passes, without compiled code", flush=True)
+            _end_of(_forked(lambda test=str(file), path=path: pytest.main([*OPTIONS, test], plugins=[Noted(path)])))
+        if path.exists():
+            held = json.loads(path.read_text())
+            noted["seconds"] |= held["seconds"]
+            for line, tests in held["lines"].items():
+                noted["lines"].setdefault(line, []).extend(tests)
+    return noted
+
+
+def _forked(work: Callable[[], Any]) -> int:
+    """Do work in a fork that prints to a file and ends with its exit code; return its number."""
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            os.setsid()
+            quiet = os.open(WORK / "said.txt", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            for stream in range(3):
+                os.dup2(quiet, stream)
+            code = int(work())
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return child
+
+
+def _end_of(child: int, seconds: float = 3600.0) -> int | None:
+    """Return how a fork ends; None if it takes longer, and is killed with all that it started."""
+    limit = time.monotonic() + seconds
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        time.sleep(0.02)
+        if time.monotonic() > limit:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return None
+    return os.waitstatus_to_exitcode(ended[1])
 
 
 # Runs --------------------------------------------------------------------------------------------------------------
 
 
-def run(mutant: Mutant, noted: dict[str, Any], tree: Path) -> dict[str, Any]:
+class Changed(importlib.machinery.SourceFileLoader):
+    """Loads a module of another text than its file holds."""
+
+    text = ""
+
+    def get_data(self, path: str) -> bytes:
+        """Return the changed text."""
+        return self.text.encode()
+
+    def path_stats(self, path: str) -> Any:
+        """Let no compiled file be read or written."""
+        raise OSError
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds the changed module; all others are found as ever."""
+
+    def __init__(self, file: str, text: str) -> None:
+        parts = ("causal_shaping", *Path(file).with_suffix("").parts)
+        self.package = parts[-1] == "__init__"
+        self.name, self.path, self.text = ".".join(parts[: -1 if self.package else None]), str(SOURCE / file), text
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        """Return the changed module's spec."""
+        if fullname != self.name:
+            return None
+        loader = Changed(fullname, self.path)
+        loader.text = self.text
+        inside = [str(Path(self.path).parent)] if self.package else None
+        return importlib.util.spec_from_file_location(
+            fullname, self.path, loader=loader, submodule_search_locations=inside
+        )
+
+
+class First:
+    """A plug-in of pytest: writes the first test that fails to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note a test that fails."""
+        if report.failed:
+            self.path.write_text(report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Note a file that cannot even be imported."""
+        if report.failed:
+            self.path.write_text(report.nodeid)
+
+
+def chosen_tests(mutant: Mutant, line: int, noted: dict[str, Any]) -> list[str]:
+    """Return the tests to run: those that pass the line, then others of their files; the quickest first."""
+    seconds = noted["seconds"]
+    passing = sorted(noted["lines"].get(f"{mutant.file}:{line}", []), key=seconds.__getitem__)
+    files = {test.split("::")[0] for test in passing}
+    others = sorted((test for test in seconds if test.split("::")[0] in files), key=seconds.__getitem__)
+    tests, spent = list[str](), 0.0
+    for test in dict.fromkeys([*passing, *others]):
+        spent += seconds[test]
+        if len(tests) == ENOUGH or (tests and spent > BUDGET):
+            break
+        tests.append(test)
+    return tests
+
+
+def run(mutant: Mutant, noted: dict[str, Any]) -> dict[str, Any]:
     """Return whether a test notices a mutant, and which."""
     text, line, _ = mutant.made()
-    tests = sorted(noted["lines"].get(f"{mutant.file}:{line}", []), key=noted["seconds"].__getitem__)
+    tests = chosen_tests(mutant, line, noted)
     if not tests:
         return {"result": "no test"}
-    target = tree / "causal_shaping" / mutant.file
-    original = target.read_text()
-    target.write_text(text)
-    try:
-        ran = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", *OPTIONS, *tests[:ENOUGH]],
-            cwd=ROOT,
-            env=os.environ | ENVIRONMENT | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=LONGEST,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"result": "noticed", "by": "its time"}
-    finally:
-        target.write_text(original)
-    if ran.returncode == 0:
+    note = WORK / "failed.txt"
+    note.unlink(missing_ok=True)
+
+    seconds = STARTING + PATIENCE * sum(noted["seconds"][test] for test in tests)
+
+    def work() -> Any:
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds)))
+        sys.meta_path.insert(0, Finder(mutant.file, text))
+        return pytest.main(["-x", *OPTIONS, *tests], plugins=[First(note)])
+
+    code = _end_of(_forked(work), 10 * seconds)
+    if code == 0:
         return {"result": "survived", "tests": len(tests)}
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
-    return {"result": "noticed", "by": found.group(1) if found else ran.stdout[-200:]}
+    by = (
+        "its time"
+        if code in (None, -signal.SIGKILL, -signal.SIGXCPU)
+        else note.read_text()
+        if note.exists()
+        else f"exit code {code}"
+    )
+    return {"result": "noticed", "by": by}
 
 
 def main() -> int:
@@ -273,13 +417,16 @@ def main() -> int:
     kept = WORK / "mutants.json"
     known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     if not given.show:
-        noted, tree = note_lines(), WORK / "tree"
-        shutil.rmtree(tree, ignore_errors=True)
-        shutil.copytree(SOURCE, tree / "causal_shaping", ignore=shutil.ignore_patterns("__pycache__"))
+        os.environ.update(ENVIRONMENT)
+        os.chdir(ROOT)
+        for name in PRELOADED:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        noted = note_lines()
         for number, mutant in enumerate(chosen):
             if (name := mutant.name) not in known:
                 began = time.monotonic()
-                known[name] = run(mutant, noted, tree)
+                known[name] = run(mutant, noted)
                 kept.with_suffix(".new").write_text(json.dumps(known, indent=1))
                 kept.with_suffix(".new").replace(kept)
                 seconds = time.monotonic() - began

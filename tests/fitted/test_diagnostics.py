@@ -1,15 +1,18 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import causal_shaping as cs
 from causal_shaping.data.transitions import Transitions
+from causal_shaping.errors import CausalShapingError
 from causal_shaping.fitted import FittedCeilings, fitting
 from causal_shaping.fitted._held_out import bias_of_maxima, level_of_w, score
 from causal_shaping.fitted._members import held_out, kept_at
 from causal_shaping.fitted._steps import rule_of, sweep
 from causal_shaping.fitted._torch import Processes
-from causal_shaping.fitted.diagnostics import Diagnostics, share_left
+from causal_shaping.fitted.diagnostics import ClusterScores, Diagnostics, SourceScores, share_left
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.logs.transitions import read_transitions
 
@@ -80,6 +83,33 @@ def test_diagnostics_are_saved_and_told_in_the_summary(fitted, tmp_path):
     loaded = FittedCeilings.load(tmp_path / "fit").diagnostics
     assert loaded.as_plain() == fitted.diagnostics.as_plain()
     assert loaded.summary() in fitted.summary()
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "why"),
+    [
+        ("sources", {"rows": None}, "whole number"),
+        ("sources", {"source": None}, "instead of a text"),
+        ("clusters", {"centre": [None, 0.0]}, "finite number"),
+        ("clusters", {"w_p_value": 0.0, "level": None}, "lacks its level"),
+        ("clusters", {"bias": []}, "finite number"),
+    ],
+)
+def test_plain_values_that_cannot_be_are_refused(fitted, part, change, why):
+    plain = json.loads(json.dumps(fitted.diagnostics.as_plain()))
+    assert Diagnostics.from_plain(plain).as_plain() == fitted.diagnostics.as_plain()
+    plain[part][0].update(change)
+    with pytest.raises(CausalShapingError, match=why):
+        Diagnostics.from_plain(plain)
+
+
+def test_clusters_of_lists_are_named_by_column_and_place():
+    cluster = ClusterScores((1.0, 2.0), rows=9, source="a", level=0.5, w_p_value=0.0, bias=None, bias_p_value=None)
+    others = dict.fromkeys(["bias", "bias_p_value", "beyond", "beyond_best", "over_one", "excess", "left"])
+    source = SourceScores("a", 1, 9, None, None, None, None, None)
+    told = Diagnostics(columns=("state",), expectile=0.9, sources=(source,), clusters=(cluster,), **others)
+    assert "around state[0] = 1, state[1] = 2." in told.summary()
+    assert told.to_pandas()[["state[0]", "state[1]"]].to_numpy().tolist() == [[1.0, 2.0]]
 
 
 def test_without_held_out_episodes_nothing_is_tested(rows):

@@ -12,8 +12,9 @@ import pytest
 import causal_shaping as cs
 from causal_shaping.data.arrays import checksum_of
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
+from causal_shaping.fitted.results import _checksum
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.inputs import read_arrays
+from causal_shaping.io.inputs import read_arrays, with_checksum
 from causal_shaping.logs.transitions import read_transitions
 
 pytest.importorskip("sklearn")
@@ -381,6 +382,35 @@ def test_a_part_with_a_changed_byte_is_told(rows, begun):
         fit(rows, folder=begun)
 
 
+def rewritten(part, **changes):
+    """Write an archive anew with some arrays changed, or removed if None."""
+    arrays = read_arrays(part) | changes
+    np.savez(part, **{name: array for name, array in arrays.items() if array is not None})
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("state_targets", lambda array: array[:5]),
+        ("state_before", lambda array: array[:5]),
+        ("values", lambda array: array.astype(np.float32)),
+        ("values", lambda array: np.full_like(array, np.nan)),
+        ("found", lambda array: array[:, :3]),
+        ("found", lambda array: array[:0]),
+        ("q_values", lambda array: array[:, :1]),
+        ("left", lambda array: array - 9),
+        ("left", lambda array: np.ones(2)),
+        ("state_targets", lambda array: None),
+        ("done", lambda array: None),
+    ],
+)
+def test_a_part_that_does_not_fit_the_rows_is_told(rows, begun, name, change):
+    (part,) = begun.glob("member-*.npz")
+    rewritten(part, **{name: change(read_arrays(part)[name])})
+    with pytest.raises(FileError, match=f"{part.name} is no part of this fit.*Remove it to begin that part anew"):
+        fit(rows, folder=begun)
+
+
 def flip(path):
     """Change a byte of the numbers in an archive."""
     with zipfile.ZipFile(path) as archive:
@@ -477,6 +507,116 @@ def test_a_fit_of_the_first_format_is_read_and_a_changed_one_refused(fitted, sav
         cs.FittedCeilings.load(saved)
 
 
+# Forged: checksums fit, contents do not -----------------------------------------------------------------------------
+
+
+def forge(folder, description=lambda held: None, **changes):
+    """Change arrays of a fit by functions, and its description in its place, so that all checksums fit."""
+    arrays = read_arrays(folder / "fitted.npz")
+    arrays |= {name: change(arrays[name].copy()) for name, change in changes.items()}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    np.savez(folder / "fitted.npz", **arrays)
+    held = json.loads((folder / "fitted.json").read_text())
+    held.pop("checksum")
+    description(held)
+    held["arrays"] = _checksum(arrays)
+    (folder / "fitted.json").write_text(json.dumps(with_checksum(held)))
+
+
+def at(place, value):
+    """Return a function that sets numbers of an array."""
+
+    def change(array):
+        array[place] = value
+        return array
+
+    return change
+
+
+def in_leaf(column, value):
+    """Return a function that sets a number of the last leaf."""
+    return lambda nodes: at((np.flatnonzero(nodes[:, 0] < 0)[-1], column), value)(nodes)
+
+
+def test_a_forged_fit_that_is_sound_is_read(fitted, saved):
+    forge(saved, low=lambda low: low - 1)
+    assert (cs.FittedCeilings.load(saved).low == fitted.low - 1).all()
+
+
+NAN_BITS = np.float32(np.nan).view(np.int32)
+
+
+@pytest.mark.parametrize(
+    ("array", "change", "why"),
+    [
+        ("surface_nodes", at((0, 0), 99), "a coordinate beyond the 2"),
+        ("surface_nodes", at((0, 1), NAN_BITS), "a threshold that is not finite"),
+        ("surface_nodes", at((0, 2), 10**6), "child of one other"),
+        ("surface_nodes", at((0, 2), -5), "a child before its parent"),
+        ("surface_nodes", at((0, 3), 0), "a child before its parent"),
+        ("surface_nodes", lambda nodes: at((0, 2), nodes[0, 3])(nodes), "child of one other"),
+        ("surface_nodes", in_leaf(2, 10**6), "leaves that are not"),
+        ("surface_nodes", in_leaf(2, -1), "leaves that are not"),
+        ("surface_nodes", lambda nodes: nodes[:, :3], "nodes is int32"),
+        ("surface_nodes", lambda nodes: nodes.astype(np.int64), "nodes is int64"),
+        ("surface_nodes", lambda nodes: nodes[:-1], "child of one other"),
+        ("surface_nodes", lambda nodes: None, "lacks the array nodes"),
+        ("surface_trees", lambda trees: trees + 10**6, "roots among"),
+        ("surface_trees", lambda trees: trees * 0, "0 roots"),
+        ("surface_trees", lambda trees: np.array([1, 2]), "single finite number"),
+        ("surface_means", lambda means: means[:-1], "leaves that are not"),
+        ("surface_means", lambda means: means[:, :-1], "means is float32"),
+        ("surface_means", lambda means: means.astype(np.float64), "means is float64"),
+        ("surface_means", at((0, 0), np.inf), "finite number"),
+        ("reach_nodes", at((0, 0), 99), "a coordinate beyond the 2"),
+        ("reach_nodes", in_leaf(2, 10**6), "leaves that are not"),
+        ("reach_boxes", lambda boxes: boxes[:, :1], "boxes is float32"),
+        ("reach_boxes", at((0, 0, 0), np.nan), "boxes holds what is not a number"),
+        ("reach_missed", lambda missed: np.zeros(2), "single finite number"),
+        ("low", lambda low: low[:1], "low is float64"),
+        ("middle", lambda middle: middle * np.nan, "finite number"),
+    ],
+)
+def test_arrays_that_compiled_code_could_not_walk_are_refused(saved, array, change, why):
+    forge(saved, **{array: change})
+    with pytest.raises(FileError, match=f"saved is not a complete fit: .*({why})"):
+        cs.FittedCeilings.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda held: held["places"].update(values=[10**6, HORIZON]), "columns from 1000000 on"),
+        (lambda held: held["places"].update(values=[0, 10**6]), "1000000 columns"),
+        (lambda held: held["places"].update(q_values=[held["places"]["q_values"][0], 1]), "q_values stand in 1"),
+        (lambda held: held["places"].pop("spread"), "lacks 'spread'"),
+        (lambda held: held["places"].update(guess=["x", 1]), "whole number"),
+        (lambda held: held["actions"].append("more"), "q_values stand in"),
+        (lambda held: held.update(actions=[[[1]]]), "label"),
+        (lambda held: held.update(shape=[3]), "a coordinate|is float"),
+        (lambda held: held.update(shape=[1, 2]), "not those of one fit"),
+        (lambda held: held.update(shape=[-2]), "at least 1"),
+        (lambda held: held.update(dtype="object"), "dtype is 'object'"),
+        (lambda held: held.update(sources=["other"]), "confounding names"),
+        (lambda held: held.update(sources=[["a"]]), "instead of a text"),
+        (lambda held: held["rows"].update(more=1), "not those of one fit"),
+        (lambda held: held.update(excess="much"), "finite number"),
+        (lambda held: held["settings"].update(horizon=-1), "horizon is -1"),
+        (lambda held: held["settings"].update(discount=7), "discount is 7"),
+        (lambda held: held["settings"].update(reward_bound=float("nan")), "finite number"),
+        (lambda held: held["settings"].update(side=-1.0), "not those of one fit"),
+        (lambda held: held["settings"].update(support="all"), "support is 'all'"),
+        (lambda held: held["settings"].update(unheard_of=1), "unheard_of"),
+        (lambda held: held["diagnostics"].update(expectile=None), "finite number"),
+        (lambda held: held["diagnostics"].update(left="little"), "finite number"),
+    ],
+)
+def test_a_description_that_does_not_fit_together_is_refused(saved, change, why):
+    forge(saved, change)
+    with pytest.raises(FileError, match=f"saved is not a complete fit: .*({why})"):
+        cs.FittedCeilings.load(saved)
+
+
 class Harmful:
     def __reduce__(self):
         return (pytest.fail, ("unpickled",))
@@ -505,6 +645,8 @@ def test_a_fit_is_not_saved_over_a_file(fitted, tmp_path):
         ({"reward_max": 0.1}, CausalShapingError, "ward|clinic"),
         ({"reward_max": math.inf}, ArgumentError, "reward_max"),
         ({"reward_max": math.nan}, ArgumentError, "reward_max"),
+        ({"reward_max": 1e37}, ArgumentError, "reward_max is 1e[+]37.*larger unit"),
+        ({"reward_max": 1e33, "horizon": None, "discount": 0.99999}, ArgumentError, "larger unit"),
         ({"expectile": 0.4}, ArgumentError, "expectile"),
         ({"expectile": 1.1}, ArgumentError, "expectile"),
         ({"quantile": -0.1}, ArgumentError, "quantile"),
@@ -529,6 +671,13 @@ def test_what_cannot_be_is_refused(rows, options, error, text):
 def test_a_reward_below_the_least_is_refused(rows):
     with pytest.raises(CausalShapingError, match="reward_min"):
         cs.fit_floors(rows, reward_min=0.0, horizon=HORIZON, **SMALL)
+
+
+def test_rewards_that_single_precision_does_not_hold_are_refused(logs):
+    frames = [seen(frame) for frame in logs]
+    frames[0].loc[5, "reward"] = -1e38
+    with pytest.raises(ArgumentError, match=r"A reward of .* is -1e\+38.*larger unit"):
+        fit(frames, **XY)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])

@@ -14,8 +14,11 @@ import causal_shaping as cs
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import ArgumentError, FileError
 from causal_shaping.fitted import _kernels as kernels, _network, _torch, fitting
+from causal_shaping.fitted._network import load_network, save_network
 from causal_shaping.fitted._steps import rule_of
+from causal_shaping.fitted.results import _checksum
 from causal_shaping.fitted.settings import Settings
+from causal_shaping.io.inputs import read_arrays, with_checksum
 
 torch = pytest.importorskip("torch")
 
@@ -255,8 +258,13 @@ def test_an_interrupted_fit_goes_on_to_the_same_ceilings(vectors, tmp_path, stop
     assert np.array_equal(resumed.potential("mean").values(ONE_HOT, 0), whole.potential("mean").values(ONE_HOT, 0))
 
 
-def test_ceilings_of_images_are_the_same_after_saving_and_loading(images, tmp_path):
-    fitted = fit(images, **BRIEF)
+@pytest.fixture(scope="module")
+def image_fit(images):
+    return fit(images, **BRIEF)
+
+
+def test_ceilings_of_images_are_the_same_after_saving_and_loading(image_fit, tmp_path):
+    fitted = image_fit
     fitted.save(tmp_path / "phi")
     again = cs.FittedCeilings.load(tmp_path / "phi")
     assert (tmp_path / "phi" / "network.safetensors").exists()
@@ -266,6 +274,39 @@ def test_ceilings_of_images_are_the_same_after_saving_and_loading(images, tmp_pa
     weights.write_bytes(b"nothing" * 9)
     with pytest.raises(FileError, match="safetensors"):
         cs.FittedCeilings.load(tmp_path / "phi")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "why"),
+    [
+        ("hidden", lambda array: array * 0 + 10**9, "do not fit the network"),
+        ("layers", lambda array: array * 0 + 10**9, "layers is 1000000000; it must be at most"),
+        ("layers", lambda array: array * 0, "at least 1"),
+        ("shape", lambda array: array * 10**6, "observations of shape"),
+        ("shape", None, "observations of shape"),
+        ("scales", lambda array: array[:, :1], "scales is float32"),
+        ("scales", lambda array: np.repeat(array, 9, axis=0), "scales is float32"),
+        ("centre", lambda array: array[:-1], "centre is float32"),
+        ("scale", lambda array: array * np.nan, "finite number"),
+        ("model.1.weight", lambda array: array[:, :-1], "do not fit the network"),
+        ("model.1.weight", lambda array: array.astype(np.float64), "not float32"),
+        ("model.1.bias", lambda array: array * np.inf, "finite number"),
+        ("model.1.bias", None, "do not fit the network"),
+    ],
+)
+def test_a_forged_network_is_refused_before_memory_is_taken(image_fit, tmp_path, name, change, why):
+    folder = tmp_path / "phi"
+    image_fit.save(folder)
+    weights = load_network(folder / "network.safetensors")
+    weights |= {f"surface_{name}": change and change(weights[f"surface_{name}"])}
+    weights = {name: np.ascontiguousarray(array) for name, array in weights.items() if array is not None}
+    save_network(folder / "network.safetensors", weights)
+    held = json.loads((folder / "fitted.json").read_text())
+    held["arrays"] = _checksum(weights | read_arrays(folder / "fitted.npz"))
+    del held["checksum"]
+    (folder / "fitted.json").write_text(json.dumps(with_checksum(held)))
+    with pytest.raises(FileError, match=f"phi is not a complete fit: (.|\n)*({why})"):
+        cs.FittedCeilings.load(folder)
 
 
 def test_the_caller_s_number_of_threads_holds_again_afterwards(vectors):

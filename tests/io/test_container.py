@@ -165,3 +165,16 @@ def test_a_seal_that_is_removed_is_missed(path):
     path.write_bytes(content.replace(container.SEAL_KEY, b"x" * len(container.SEAL_KEY)))
     with pytest.raises(FileError, match="it lacks its seal"):
         load(path, "sensitivity", rows)
+
+
+def test_metadata_that_are_removed_are_missed(tmp_path):
+    path = tmp_path / "logs.parquet"
+    cs.load_world("lavacross-easy").collect("good", 60, seed=1).save(path)
+    table = pq.read_table(path)
+    seal = {container.SEAL_KEY: table.schema.metadata[container.SEAL_KEY]}
+    pq.write_table(table.replace_schema_metadata(seal), path)
+    for use in (cs.count, cs.read_logs, cs.open_logs):
+        with pytest.raises(FileError, match="has a seal, but lacks its metadata"):
+            use(path)
+    pq.write_table(table.replace_schema_metadata({}), path)  # now it is like any other table
+    assert cs.count(cs.open_logs(path, state=["x", "y"])).n.sum() == 60

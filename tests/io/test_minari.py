@@ -12,6 +12,7 @@ from reference import by_label, counted
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError, FileError
+from causal_shaping.io.minari import SEALED, _seal
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -134,12 +135,91 @@ def test_changed_rows_and_metadata_are_refused(ours):
         cs.count("minari:test/ours-v0")
 
 
-def test_a_data_set_of_an_older_version_has_no_seal(ours):
-    _, metadata = ours
+def edited(metadata, own=lambda own: json.dumps(own), **changes):
+    """Change the metadata of a data set, and what we wrote into them; None removes a key."""
     held = json.loads(metadata.read_text())
-    own = json.loads(held["causal_shaping"])
-    del own["seal"]
-    metadata.write_text(json.dumps(held | {"causal_shaping": json.dumps(own)}))
+    held |= {"causal_shaping": own(json.loads(held["causal_shaping"]))} | changes
+    metadata.write_text(json.dumps({key: value for key, value in held.items() if value is not None}))
+
+
+def without(*names):
+    return lambda own: json.dumps({key: value for key, value in own.items() if key not in names})
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        lambda own: None,
+        without("seal"),
+        without("version"),
+        without("seal", "version"),
+        without("space"),
+        lambda own: json.dumps(own | {"seal": "0" * 64}),
+        lambda own: "{}",
+        lambda own: "",
+        lambda own: 7,
+        lambda own: "[]",
+    ],
+)
+def test_metadata_of_ours_that_are_removed_or_changed_are_missed(ours, own):
+    edited(ours[1], own)
+    with pytest.raises(FileError, match=r"minari:test/ours-v0 (was changed|cannot be read)"):
+        cs.count("minari:test/ours-v0")
+
+
+@pytest.mark.parametrize("mark", [None, b"0" * 64, b"", "text", np.zeros(3), b"x" * 10_000])
+def test_a_mark_that_is_removed_or_changed_is_missed(ours, mark):
+    with h5py.File(ours[0], "r+") as file:
+        del file.attrs["causal_shaping"]
+        if mark is not None:
+            file.attrs["causal_shaping"] = np.bytes_(mark) if isinstance(mark, bytes) and mark else mark
+    with pytest.raises(FileError, match="changed after it was written"):
+        cs.count("minari:test/ours-v0")
+
+
+def test_rows_of_ours_are_checked_whatever_their_space_is_called(ours):
+    box = {"type": "Box", "shape": [1], "dtype": "int64", "low": [0], "high": [99]}
+    edited(ours[1], observation_space=json.dumps(box))
+    with h5py.File(ours[0], "r+") as file:
+        file["episode_0/rewards"][0] += 1.0
+    with pytest.raises(FileError, match=r"changed after it was written|cannot be read"):
+        cs.read_transitions("minari:test/ours-v0")
+
+
+def test_a_description_of_one_s_own_does_no_harm(ours):
+    edited(ours[1], description="Logs of a ward.", author="A person")
+    assert cs.count("minari:test/ours-v0").n.sum() == 60
+
+
+def unmarked(ours, own):
+    """Make a data set of ours one of the first version, with other metadata."""
+    edited(ours[1], own)
+    with h5py.File(ours[0], "r+") as file:
+        del file.attrs["causal_shaping"]
+
+
+@pytest.mark.parametrize("own", [lambda own: "{}", lambda own: json.dumps({"space": 3}), lambda own: few(own)])
+def test_a_data_set_without_a_seal_whose_labels_do_not_fit_is_refused(ours, own):
+    unmarked(ours, own)
+    with pytest.raises(FileError, match="cannot be read by its labels"):
+        cs.count("minari:test/ours-v0")
+
+
+def few(own):
+    """Return our metadata without a seal, and with two labels of states alone."""
+    return json.dumps({"source": "s", "metadata": {}, "space": cs.Space([0, 1], range(4)).to_json()})
+
+
+@pytest.mark.parametrize("missing", [("version",), ("version", "seal")])
+def test_data_sets_of_older_versions_have_no_mark_and_perhaps_no_seal(ours, missing):
+    logs = cs.read_logs("minari:test/ours-v0")
+
+    def old(own):
+        own = {key: value for key, value in own.items() if key not in ("version", "seal")}
+        own["seal"] = _seal(own, {name: getattr(logs, name) for name in SEALED})
+        return without(*missing)(own)
+
+    unmarked(ours, old)
     assert cs.count("minari:test/ours-v0").n.sum() == 60
 
 

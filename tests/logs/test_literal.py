@@ -15,6 +15,7 @@ import causal_shaping as cs
 from causal_shaping.cli import main
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.logs import check_logs
+from causal_shaping.logs.table import looking_at_rows
 
 ROWS = {
     "episode": [0, 0, 1],
@@ -300,3 +301,25 @@ def test_the_engine_is_one_for_each_log(tmp_path):
     assert cs.count(second).n.sum() == 3  # only the other file was changed
     with pytest.raises(FileError, match=r"a\.parquet was changed"):
         cs.count(first)
+
+
+def test_the_error_of_an_engine_that_a_file_broke_is_told_and_no_other():
+    class Engine:
+        name, asked = "duckdb", 0
+
+        def raw_sql(self, _):
+            self.asked += 1
+            if self.asked > 2:
+                raise RuntimeError("the database has been invalidated")
+            return self
+
+        def fetchall(self):
+            return [("",)]
+
+        def get_backend(self):
+            return self
+
+    engine = Engine()
+    with pytest.raises(FileError, match="broken"), looking_at_rows(engine):
+        raise FileError("a.parquet is broken")
+    assert engine.asked == 3

@@ -8,6 +8,7 @@ from walk import Walk
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError
+from causal_shaping.shaping._actions import compare_admissible
 
 EASY = cs.load_world("lavacross-easy")
 
@@ -126,3 +127,11 @@ def test_observations_that_need_a_label_say_which():
 def test_a_learner_says_that_it_takes_no_label():
     with pytest.raises(ArgumentError, match="A learner takes no label=: the observations of its environment must be"):
         cs.train(Walk(), horizon=5, label=int)
+
+
+def test_states_that_a_potential_does_not_know_or_that_end_are_not_compared():
+    known = cs.Space(["a", "b"], [0, 1], admissible={"b": [0]})
+    compare_admissible(known, cs.Space(["elsewhere", "a"], [0, 1]))
+    compare_admissible(known, cs.Space(["a", "b"], [0, 1], terminal=["b"]))
+    with pytest.raises(ArgumentError, match="In state 'b' the environment admits 1"):
+        compare_admissible(known, cs.Space(["elsewhere", "b"], [0, 1]))

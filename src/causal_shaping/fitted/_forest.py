@@ -22,6 +22,7 @@ from causal_shaping.data.transitions import Transitions
 from causal_shaping.diagnose._clusters import MOST_COORDINATES, PROJECTED, projected
 from causal_shaping.fitted import _kernels as kernels
 from causal_shaping.fitted._kernels import NOTHING, Rule, Tally, Trees
+from causal_shaping.fitted._stored import array_of, check_trees, number_of
 from causal_shaping.fitted.settings import Settings
 
 Real = npt.NDArray[np.float32]
@@ -267,9 +268,10 @@ class Surface:
         return _named(self.trees) | {"means": self.means}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return what `arrays` gave."""
-        return cls(_trees(arrays), arrays["means"])
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], shape: tuple[int, ...], columns: int) -> Self:
+        """Return what `arrays` gave, for observations of a shape and so many columns; or say what does not fit."""
+        means = array_of(arrays, "means", np.float32, (None, columns))
+        return cls(_trees(arrays, math.prod(shape), len(means)), means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,9 +334,15 @@ class Reach:
         return _named(self.trees) | own | ({} if self.projection is None else {"projection": self.projection})
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return what `arrays` gave."""
-        return cls(_trees(arrays), arrays["boxes"], float(arrays["missed"]), arrays.get("projection"))
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], shape: tuple[int, ...]) -> Self:
+        """Return what `arrays` gave, for observations of a shape; or say what does not fit."""
+        coordinates, projection = math.prod(shape), None
+        if "projection" in arrays:
+            projection = array_of(arrays, "projection", np.float32, (coordinates, None))
+            coordinates = projection.shape[1]
+        boxes = array_of(arrays, "boxes", np.float32, (None, coordinates, 2), infinite=True)
+        missed = float(number_of(arrays, "missed", missing=True))
+        return cls(_trees(arrays, coordinates, len(boxes)), boxes, missed, projection)
 
 
 def joined(first: Trees, second: Trees) -> Trees:
@@ -360,5 +368,7 @@ def _named(trees: Trees) -> dict[str, npt.NDArray[Any]]:
     return {"nodes": trees.nodes, "trees": np.array(trees.roots)}
 
 
-def _trees(arrays: Mapping[str, npt.NDArray[Any]]) -> Trees:
-    return Trees(arrays["nodes"], int(arrays["trees"]))
+def _trees(arrays: Mapping[str, npt.NDArray[Any]], coordinates: int, leaves: int) -> Trees:
+    trees = Trees(array_of(arrays, "nodes", np.int32, (None, 4)), number_of(arrays, "trees"))
+    check_trees(trees, coordinates, leaves)
+    return trees

@@ -21,12 +21,14 @@ REPEATED = 0.5
 
 
 def check_rewards(rows: Transitions, settings: Settings) -> None:
-    """Refuse a bound of the reward that a logged reward breaks."""
+    """Refuse a bound of the reward that a logged reward breaks, and rewards that are too large."""
     name = "reward_max" if settings.side > 0 else "reward_min"
     for source in rows.sources:
         own = rows.reward[rows.rows_of(source)]
         if len(own):
-            refuse_reward(name, settings.reward_bound, source, float(own.max() if settings.side > 0 else own.min()))
+            low, high = float(own.min()), float(own.max())
+            refuse_reward(name, settings.reward_bound, source, high if settings.side > 0 else low)
+            settings.check_size(f"A reward of {source!r}", max(low, high, key=abs))
 
 
 def held_out(rows: Transitions, settings: Settings) -> BoolArray:

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from causal_shaping._checks import check_integer
 from causal_shaping._extras import needs_extra
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.errors import ArgumentError, FileError
+from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.fitted import _kernels as kernels
-from causal_shaping.fitted._forest import atoms_of, centre_and_scale
+from causal_shaping.fitted._forest import Real, atoms_of, centre_and_scale
 from causal_shaping.fitted._kernels import NOTHING, Rule
+from causal_shaping.fitted._stored import array_of
 from causal_shaping.fitted._torch import Body, Processes, body_of, few_threads, inputs, scales_of, the_device
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import replacing
@@ -328,7 +330,8 @@ class NetworkSurface:
         scales = scales_of(rows.observations[looked_at], plain=False)
         with few_threads(settings.threads), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            made = cls._empty(rows.shape, settings.hidden, settings.layers, scales, centre, scale)
+            sizes = rows.shape, settings.hidden, settings.layers
+            made = cls(cls._model(*sizes, scales, len(centre)).to(the_device()), *sizes, scales, centre, scale)
             place = torch.as_tensor(scales, device=the_device())
 
             def loss() -> Any:
@@ -340,20 +343,11 @@ class NetworkSurface:
         made.model.cpu()
         return made
 
-    @classmethod
-    def _empty(
-        cls,
-        shape: tuple[int, ...],
-        hidden: int,
-        layers: int,
-        scales: npt.NDArray[np.float32],
-        centre: npt.NDArray[np.float32],
-        scale: npt.NDArray[np.float32],
-    ) -> Self:
+    @staticmethod
+    def _model(shape: tuple[int, ...], hidden: int, layers: int, scales: Real, columns: int) -> Module:
         from torch import nn
 
-        model = nn.Sequential(body_of(shape, scales, hidden, layers, None), nn.Linear(hidden, len(centre)))
-        return cls(model.to(the_device()), shape, hidden, layers, scales, centre, scale)
+        return nn.Sequential(body_of(shape, scales, hidden, layers, None), nn.Linear(hidden, columns))
 
     def at(self, observations: npt.NDArray[Any], column: npt.ArrayLike) -> FloatArray:
         """Return a column, or one for each observation."""
@@ -377,18 +371,31 @@ class NetworkSurface:
         return _arrays_of(self.model) | own | sizes
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return what `arrays` gave."""
-        with needs_extra("Networks", "deep"):
-            import torch  # noqa: F401
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], shape: tuple[int, ...], columns: int) -> Self:
+        """Return what `arrays` gave, for observations of a shape and so many columns; or say what does not fit.
 
-        held = {name: np.array(array) for name, array in arrays.items()}
-        shape, hidden, layers = (held.pop(name).tolist() for name in ("shape", "hidden", "layers"))
-        parts = {name: held.pop(name) for name in ("scales", "centre", "scale")}
-        made = cls._empty(tuple(shape), hidden[0], layers[0], **parts)
-        _load_arrays(made.model, held)
-        made.model.cpu()
-        return made
+        The weights that the file holds become those of the model: no others are allocated, whatever it declares.
+        """
+        with needs_extra("Networks", "deep"):
+            import torch
+
+        weights = {name: array_of(arrays, name, array.dtype, array.shape) for name, array in arrays.items()}
+        sizes = {name: weights.pop(name, np.zeros(0)).tolist() for name in ("shape", "hidden", "layers")}
+        if sizes["shape"] != list(shape):
+            raise DataError(f"the network is for observations of shape {sizes['shape']} instead of {list(shape)}")
+        (hidden,), (layers,) = sizes["hidden"], sizes["layers"]
+        check_integer("hidden", hidden, least=1)
+        check_integer("layers", layers, least=1, most=len(weights))  # each has weights
+        scales = array_of(arrays, "scales", np.float32, (2 if len(shape) > 1 else None, shape[-1]))
+        centre, scale = (array_of(arrays, name, np.float32, (columns,)) for name in ("centre", "scale"))
+        for name in ("scales", "centre", "scale"):
+            del weights[name]
+        if any(array.dtype != np.float32 for array in weights.values()):
+            raise DataError("the weights of the network are not float32")
+        with torch.device("meta"):  # shapes alone
+            model = cls._model(shape, hidden, layers, scales, columns)
+        _load_arrays(model, weights, assign=True)
+        return cls(model, shape, hidden, layers, scales, centre, scale)
 
 
 def save_network(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -490,7 +497,12 @@ def _arrays_of(model: Module) -> dict[str, npt.NDArray[Any]]:
     return {f"model.{name}": held.cpu().numpy().copy() for name, held in model.state_dict().items()}
 
 
-def _load_arrays(model: Module, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+def _load_arrays(model: Module, arrays: Mapping[str, npt.NDArray[Any]], assign: bool = False) -> None:
+    """Give a model the weights that `_arrays_of` returned, which must fit; or with `assign` their very arrays."""
     import torch
 
-    model.load_state_dict({name.removeprefix("model."): torch.as_tensor(array) for name, array in arrays.items()})
+    weights = {name.removeprefix("model."): torch.as_tensor(array) for name, array in arrays.items()}
+    try:
+        model.load_state_dict(weights, assign=assign)
+    except RuntimeError as error:
+        raise DataError(f"the weights do not fit the network: {error}") from error

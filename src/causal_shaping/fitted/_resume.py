@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from causal_shaping.data.arrays import checksum_of
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.errors import FileError
+from causal_shaping.errors import DataError, FileError
+from causal_shaping.fitted._stored import array_of, number_of
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import claim_run_folder, replacing
 from causal_shaping.io.inputs import read_arrays
@@ -26,6 +27,7 @@ class Begun:
         self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings, writes: bool
     ) -> None:
         self.path, self.writes, self.done = None if folder is None else Path(folder), writes, False
+        self.settings = settings
         self.claim: AbstractContextManager[None] = nullcontext()
         if self.path is not None and writes:
             texts = json.dumps([rows.sources, list(map(str, rows.actions)), rows.columns, rows.shape])
@@ -46,12 +48,15 @@ class Begun:
             with suppress(OSError):  # somebody else works there by now
                 self.path.rmdir()
 
-    def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
-        """Return what was kept of a pass, None if it did not begin."""
+    def load(self, name: str, rows: Transitions, observations: int) -> dict[str, npt.NDArray[Any]] | None:
+        """Return what was kept of a pass over rows, with values at so many observations; None if it did not begin."""
         if self.path is None or not (self.path / f"{name}.npz").exists():
             return None
+        file = self.path / f"{name}.npz"
         try:
-            return read_arrays(self.path / f"{name}.npz")
+            return _checked(read_arrays(file), rows, observations, self.settings)
+        except DataError as error:
+            raise FileError(f"{file} is no part of this fit: {error}. Remove it to begin that part anew.") from error
         except FileError as error:
             raise FileError(f"{error} Remove it to begin that part anew.") from error
 
@@ -71,3 +76,30 @@ class Begun:
             for file in [*self.path.glob("member-*.npz"), self.path / "settings.json"]:
                 file.unlink(missing_ok=True)
             self.done = True
+
+
+def _checked(
+    held: dict[str, npt.NDArray[Any]], rows: Transitions, observations: int, settings: Settings
+) -> dict[str, npt.NDArray[Any]]:
+    """Return what was kept of a pass; or say what does not fit the rows: compiled code runs on it."""
+    shapes: dict[str, tuple[int | None, ...]] = {
+        "values": (len(rows.observations),),
+        "found": (None, observations),
+        "state_before": (len(rows.observations),),
+    }
+    if settings.estimator == "forest":
+        shapes["state_targets"] = (len(rows),)
+    else:
+        shapes["state_atoms"] = (None,)
+        number_of(held, "state_fits")
+    if number_of(held, "done"):
+        shapes["targets"] = (len(rows),)
+    for name, shape in shapes.items():
+        array_of(held, name, np.float64, shape)
+    array_of(held, "q_values", np.float64, (observations, len(rows.actions)), missing=True)  # of those not admissible
+    atoms = held.get("state_atoms", np.arange(2.0))
+    if not 2 <= len(atoms) <= settings.atoms or not (np.diff(atoms) > 0).all():
+        raise DataError("its atoms are not in order, or too many")
+    if number_of(held, "left") < 1 or not len(held["found"]) or not number_of(held, "worst") >= 0:
+        raise DataError("it holds no step")
+    return held

@@ -16,14 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
+from causal_shaping._checks import check_integer
 from causal_shaping.bounds.verdict import DOUBTFUL, HELPS
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.result import Result, text_table
 from causal_shaping.data.transitions import Transitions
+from causal_shaping.errors import DataError
 from causal_shaping.fitted._forest import Reach
 from causal_shaping.fitted._held_out import (
     MOST_BIAS,
@@ -32,6 +34,7 @@ from causal_shaping.fitted._held_out import (
     calibration_error,
     level_of_w,
 )
+from causal_shaping.fitted._stored import finite, name_of
 from causal_shaping.fitted.settings import Settings
 
 if TYPE_CHECKING:
@@ -213,7 +216,13 @@ class Diagnostics(Result):
     def _place(self, cluster: ClusterScores) -> str:
         if not cluster.centre:
             return f"cluster {self.clusters.index(cluster)}"
-        return ", ".join(f"{name} = {value:.3g}" for name, value in zip(self.columns, cluster.centre, strict=True))
+        return ", ".join(f"{name} = {value:.3g}" for name, value in self._coordinates(cluster).items())
+
+    def _coordinates(self, cluster: ClusterScores) -> dict[str, float]:
+        """Return the centre of a cluster by name; numbers of a column of lists by the column and their place."""
+        numbered = [f"{self.columns[0]}[{k}]" for k in range(len(cluster.centre))] if self.columns else []
+        names = self.columns if len(self.columns) == len(cluster.centre) else numbered
+        return dict(zip(names, cluster.centre, strict=False))
 
     HEADS = ("source", "episodes", "rows", "error of actions", "error of values", "log gain", "level of w")
 
@@ -238,7 +247,7 @@ class Diagnostics(Result):
         import pandas as pd
 
         plain = [
-            dict(zip(self.columns, one.centre, strict=False))
+            self._coordinates(one)
             | {name: value for name, value in asdict(one).items() if name != "centre"}
             | {"w_too_low": one.w_too_low, "too_noisy": one.too_noisy}
             for one in self.clusters
@@ -253,18 +262,48 @@ class Diagnostics(Result):
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Return what `as_plain` gave."""
-        parts = {
-            "columns": tuple(plain["columns"]),
-            "sources": tuple(SourceScores(**one) for one in plain["sources"]),
-            "clusters": tuple(ClusterScores(**one | {"centre": tuple(one["centre"])}) for one in plain["clusters"]),
+        """Return what `as_plain` gave; or say what cannot be."""
+        columns = tuple(name_of("The column", name) for name in plain["columns"])
+        sources = tuple(_scores(SourceScores, one) for one in plain["sources"])
+        clusters = tuple(_scores(ClusterScores, one) for one in plain["clusters"])
+        parts: dict[str, Any] = {
+            "columns": columns,
+            "sources": sources,
+            "clusters": clusters,
+            "expectile": finite(plain["expectile"]),
         }
-        return cls(**{item.name: plain[item.name] for item in fields(cls)} | parts)
+        numbers: dict[str, Any] = {
+            item.name: _optional(plain[item.name]) for item in fields(cls) if item.name not in parts
+        }
+        return cls(**numbers | parts)
 
     def __repr__(self) -> str:
         rows = sum(one.rows for one in self.sources)
         failed = [text for text, bad in (("w too low", self.w_too_low), ("too noisy", self.too_noisy)) if bad]
         return f"Diagnostics({rows:,} held-out rows, {len(self.clusters)} clusters: {', '.join(failed) or 'passed'})"
+
+
+Scored = TypeVar("Scored", SourceScores, ClusterScores)
+
+
+def _scores(kind: type[Scored], plain: Mapping[str, Any]) -> Scored:
+    """Return scores that were written as plain values; or say what cannot be."""
+    held: dict[str, Any] = {}
+    for name in (item.name for item in fields(kind)):
+        if name == "centre":
+            held[name] = tuple(finite(number) for number in plain[name])
+        elif name == "source":
+            known = kind is SourceScores or plain[name] is not None
+            held[name] = name_of("The source", plain[name]) if known else None
+        else:
+            held[name] = check_integer(name, plain[name]) if name in ("episodes", "rows") else _optional(plain[name])
+    if held["w_p_value"] is not None and (held["level"] is None or held["source"] is None):
+        raise DataError("a test of w lacks its level or its source")
+    return kind(**held)
+
+
+def _optional(number: Any) -> float | None:
+    return None if number is None else finite(number)
 
 
 def diagnostics_of(

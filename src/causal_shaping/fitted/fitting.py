@@ -232,7 +232,7 @@ def _fit_passes(
                 settings,
                 places,
                 guess,
-                begun=kept.load(name),
+                begun=kept.load(name, seen, len(places)),
                 keep=kept.keeper(name),
                 progress=part,
                 what=what,

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice
+from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of
-from causal_shaping.data.observed import ObservationPotential
+from causal_shaping.data.observed import DTYPES, ObservationPotential
 from causal_shaping.data.result import Result, json_text
-from causal_shaping.data.space import Label
+from causal_shaping.data.space import Label, plain
 from causal_shaping.errors import ArgumentError, DataError, FileError, MissingExtraError
 from causal_shaping.fitted._forest import NO_TREES, Reach, Surface, joined
 from causal_shaping.fitted._kernels import Lookup, look_up, look_up_all, pack
 from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
+from causal_shaping.fitted._stored import array_of, finite, name_of
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import replacing, replacing_together, write_text
@@ -31,11 +32,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DESCRIPTION, ARRAYS, NETWORK = "fitted.json", "fitted.npz", "network.safetensors"
+SIDES = {"ceilings": 1.0, "floors": -1.0}
 VERSIONS = 1, 2
 """The oldest version of the format that is read, and the one that is written."""
-
-REAL, LONG, FIRST_STEP = np.dtype(np.float32), np.dtype(np.int64), np.zeros(1, dtype=np.int64)
-"""What potentials need in each step, made once."""
 
 REAL, LONG, FIRST_STEP = np.dtype(np.float32), np.dtype(np.int64), np.zeros(1, dtype=np.int64)
 """What potentials need in each step, made once."""
@@ -284,7 +283,10 @@ class FittedCeilings(Result):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return what `save` wrote, checked against its checksum."""
+        """Return what `save` wrote, checked against its checksum.
+
+        It is also checked that everything fits together, since compiled code runs on it.
+        """
         folder = input_folder(path)
         held, version = _described(folder)
         if held.get("kind") != f"fitted {cls.WHAT}":
@@ -299,28 +301,54 @@ class FittedCeilings(Result):
             return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
         try:
+            sources = tuple(name_of("The source", name) for name in held["sources"])
+            actions = tuple(plain(label) for label in held["actions"])
+            shape = tuple(check_integer("shape", size, least=1) for size in held["shape"])
+            settings = Settings.from_plain(held["settings"]).checked(sources)
+            places, columns = _places(held["places"], cls.WHAT, settings.horizon, len(actions))
+            check_choice("dtype", held["dtype"], DTYPES)
+            if settings.side != SIDES[cls.WHAT] or set(held["rows"]) != set(sources) or len(shape) not in (1, 3):
+                raise DataError("settings, sources and shape are not those of one fit")
             return cls(
-                settings=Settings.from_plain(held["settings"]),
-                sources=tuple(held["sources"]),
-                actions=tuple(held["actions"]),
-                columns=tuple(held["columns"]),
-                shape=tuple(held["shape"]),
+                settings=settings,
+                sources=sources,
+                actions=actions,
+                columns=tuple(name_of("The column", name) for name in held["columns"]),
+                shape=shape,
                 dtype=held["dtype"],
-                surface=(NetworkSurface if held["network"] else Surface).from_arrays(part("surface_")),
-                reach=Reach.from_arrays(part("reach_")),
-                places={name: tuple(place) for name, place in held["places"].items()},
-                low=arrays["low"],
-                high=arrays["high"],
-                middle=arrays["middle"],
-                rows=held["rows"],
-                excess=held["excess"],
+                surface=(NetworkSurface if held["network"] else Surface).from_arrays(part("surface_"), shape, columns),
+                reach=Reach.from_arrays(part("reach_"), shape),
+                places=places,
+                low=array_of(arrays, "low", np.float64, shape),
+                high=array_of(arrays, "high", np.float64, shape),
+                middle=array_of(arrays, "middle", np.float64, shape),
+                rows={name: check_integer("rows", count) for name, count in held["rows"].items()},
+                excess=finite(held["excess"]),
                 diagnostics=Diagnostics.from_plain(held["diagnostics"]),
                 path=os.fspath(folder),
             )
         except (MissingExtraError, Warning):
             raise
         except Exception as error:  # whatever is wrong inside: it is the folder that is to blame
-            raise FileError(f"{folder} is not a complete fit: {error!r}. Was it changed?") from error
+            why = f"it lacks {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+            raise FileError(f"{folder} is not a complete fit: {why}. Was it changed?") from error
+
+
+def _places(
+    held: Mapping[str, Any], what: str, horizon: int | None, actions: int
+) -> tuple[dict[str, tuple[int, int]], int]:
+    """Return where each kind of values stands in the surface, one after another, and how many columns that makes."""
+    most = 1 if horizon is None else horizon
+    sizes = {"values": most, "q_values": actions, "spread": 1}
+    sizes |= {"guess": most, "guess_q_values": actions} if what == FittedCeilings.WHAT else {}
+    places, end = dict[str, tuple[int, int]](), 0
+    for name, most in sizes.items():
+        first, count = (check_integer(f"the place of {name}", number) for number in held[name])
+        fits = 1 <= count <= most if name in ("values", "guess") else count == most
+        if first != end or not fits:
+            raise DataError(f"{name} stand in {count} columns from {first} on, which cannot be")
+        places[name], end = (first, count), first + count
+    return places, end
 
 
 def _described(folder: Path) -> tuple[dict[str, Any], int]:

@@ -16,6 +16,9 @@ from causal_shaping.errors import ArgumentError
 SUPPORTS = ("observed", "observed-action", "any")
 ESTIMATORS = ("forest", "network")
 
+LARGEST_VALUE = 1e37
+"""Values are kept in single precision, which ends beyond."""
+
 MOST_ATOMS, MOST_TREES, MOST_MEMBERS = 10_000, 10_000, 1_000
 """No more than these are fitted: time and memory grow with each."""
 
@@ -90,7 +93,17 @@ class Settings:
         for field, low, high in (("expectile", 0.5, 1.0), ("quantile", 0.0, 1.0), ("held_out", 0.0, 0.5)):
             if not low <= getattr(self, field) <= high:
                 raise ArgumentError(f"{field} is {getattr(self, field)}; it must be from {low:g} to {high:g}.")
+        self.check_size(name, self.reward_bound)
         return replace(self, confounding=_by_source(sources, self.confounding))
+
+    def check_size(self, name: str, reward: float) -> None:
+        """Refuse a reward whose sum over the steps could not be kept in single precision."""
+        steps = self.horizon if self.discount == 1 else 1 / (1 - self.discount)
+        if abs(reward) * (steps or 1) > LARGEST_VALUE:
+            raise ArgumentError(
+                f"{name} is {reward:g}, and values of {steps:g} steps would be above {LARGEST_VALUE:g}, which fits do "
+                "not keep. Give rewards in a larger unit."
+            )
 
     def gammas(self, sources: tuple[str, ...]) -> FloatArray:
         """Return Gamma of each source, in their order, once the settings are checked."""

@@ -167,13 +167,15 @@ def _checked_metadata(file: BinaryIO, opened: InputFile, kind: str) -> dict[str,
     """Return the metadata of an open file after its kind, version and seal have been checked."""
     path = opened.path
     try:
-        text = (pq.read_schema(file).metadata or {}).get(METADATA_KEY)
+        keys = pq.read_schema(file).metadata or {}
     except Exception as error:  # Arrow has many kinds
         raise FileError(f"{path} is not a complete Parquet file: {str(error).rstrip('.')}.") from error
-    if text is None:
+    if METADATA_KEY not in keys:
+        if SEAL_KEY in keys:
+            raise FileError(f"{path} was changed after it was written: it has a seal, but lacks its metadata.")
         return None
     try:
-        metadata = parse_json(text)
+        metadata = parse_json(keys[METADATA_KEY])
         held, version = metadata["kind"], int(metadata["version"])
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(f"The metadata of {path} cannot be read ({error!r}). Was it changed?") from error

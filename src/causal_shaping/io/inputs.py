@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import stat
@@ -28,6 +29,9 @@ from causal_shaping.errors import FileError
 CHECKSUM = "checksum"
 MAX_HEADER = 10_000
 """The header of an array in an .npz file is not longer than this."""
+
+NUMBERS = "biuf"
+"""The kinds of arrays that are read: truth values, integers, real numbers."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,8 @@ def _array(file: Any, member: zipfile.ZipInfo) -> npt.NDArray[Any]:
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     shape, columns_first, dtype = read[np.lib.format.read_magic(file)](file, max_header_size=MAX_HEADER)
     content = file.read()  # to the end, where the checksum is checked
-    if dtype.hasobject or len(content) != dtype.itemsize * int(np.prod([int(size) for size in shape], dtype=object)):
+    size = dtype.itemsize * math.prod(int(size) for size in shape)
+    if dtype.kind not in NUMBERS or len(content) != size:
         raise ValueError(f"{member.filename} does not hold what its header says")
     array = np.frombuffer(content, dtype).reshape(shape, order="F" if columns_first else "C")
     return array.copy()  # writable, in the usual order

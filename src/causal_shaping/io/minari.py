@@ -18,12 +18,16 @@ from causal_shaping._extras import needs_extra
 from causal_shaping.data.arrays import checksum_of
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN, Space
-from causal_shaping.errors import DataError, FileError
+from causal_shaping.errors import CausalShapingError, DataError, FileError
 from causal_shaping.io.inputs import InputFile, parse_json
 from causal_shaping.io.labels import label_column
 
 METADATA_KEY = "causal_shaping"
+VERSION = 2
+"""Of what we add to a data set; the first had no mark in its HDF5 file."""
 MAIN_FILE, METADATA_FILE = "main_data.hdf5", "metadata.json"  # of a data set in Minari's format
+
+CHANGED = "was changed after it was written: its checksum does not fit."
 
 SEALED = ("step", "state", "action", "reward", "next_state", "terminated", "truncated")
 """The columns of our own data sets that their checksum is of."""
@@ -65,9 +69,13 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
         )
         for number, (begin, end) in enumerate(zip(first, [*first[1:], len(logs)], strict=True))
     ]
-    metadata = {"source": logs.source, "space": logs.space.to_json(), "metadata": dict(logs.metadata)}
-    columns = {name: getattr(logs, name) for name in SEALED}
-    metadata["seal"] = _seal(metadata, columns)
+    metadata = {
+        "version": VERSION,
+        "source": logs.source,
+        "space": logs.space.to_json(),
+        "metadata": dict(logs.metadata),
+    }
+    seal = metadata["seal"] = _seal(metadata, {name: getattr(logs, name) for name in SEALED})
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # advice for those who publish a data set
@@ -82,14 +90,14 @@ def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, d
                 data_format="hdf5",
             )
         made.storage.update_metadata({METADATA_KEY: json.dumps(metadata)})
+        _mark(_folder(minari, dataset) / MAIN_FILE, seal)
     except (ValueError, OSError) as error:
         raise FileError(f"minari:{dataset} cannot be written: {error}") from error
 
 
 def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any] | None]:
     """Return a local data set as an Arrow table, the columns of its state, and its metadata if it is ours."""
-    found, text, files = _opened(dataset)
-    metadata = _own_metadata(text, dataset) if text else None
+    found, metadata, files = _opened(dataset)
     pieces: list[dict[str, npt.NDArray[Any]]] = []
     for observations, table in _episodes(found, dataset):
         parts = _parts(observations, dataset)
@@ -102,12 +110,18 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
     if not pieces:
         raise DataError(f"minari:{dataset} has no episodes.")
     joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in table}
-    if metadata:  # ours: numbers are turned back into labels
-        if metadata.pop("seal", None) not in (None, _seal(metadata, joined)):
-            raise FileError(f"minari:{dataset} was changed after it was written: its checksum does not fit.")
-        metadata["space"] = json.loads(metadata["space"])
-        space = Space.from_json(json.dumps(metadata["space"]))
-        state, action, after = (joined.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
+    if metadata is not None:  # ours: numbers are turned back into labels
+        if metadata.pop("seal", None) not in (None, _seal(metadata, joined) if "state" in joined else None):
+            raise FileError(f"minari:{dataset} {CHANGED}")
+        try:
+            space = Space.from_json(metadata["space"])
+            metadata = {**metadata, "space": json.loads(metadata["space"])}
+            state, action, after = (joined.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
+            for held, labels in ((state, space.states), (action, space.actions), (after, space.states)):
+                if held.min() < 0 or held.max() >= len(labels):
+                    raise DataError(f"there are {len(labels)} labels, but numbers from {held.min()} to {held.max()}")
+        except (DataError, KeyError, TypeError, ValueError) as error:
+            raise FileError(f"minari:{dataset} cannot be read by its labels: {error}. Was it changed?") from error
         joined |= space.row_columns(state, action, after, label_column)
     return pa.table(joined), names, metadata
 
@@ -118,9 +132,9 @@ def write_minari(dataset: str, path: Path) -> tuple[int, ...] | None:
     Observations are flat lists in a column `state`; `next_state` holds the last one of each episode. Where they are no
     arrays nothing is written, and None returned.
     """
-    found, _, files = _opened(dataset)
+    found, metadata, files = _opened(dataset)
     space = found.observation_space
-    if not isinstance(space, gym.spaces.Box) or space.shape == ():
+    if metadata is not None or not isinstance(space, gym.spaces.Box) or space.shape == ():
         return None
     lists = pa.large_list(pa.from_numpy_dtype(space.dtype))
     writer: pq.ParquetWriter | None = None
@@ -151,20 +165,29 @@ def write_minari(dataset: str, path: Path) -> tuple[int, ...] | None:
     return tuple(space.shape)
 
 
-def _opened(dataset: str) -> tuple[Any, str | None, list[InputFile]]:
+def _opened(dataset: str) -> tuple[Any, dict[str, Any] | None, list[InputFile]]:
     """Return a local data set, what we wrote into its metadata, and its files."""
     minari = _minari()
+    mark = None
     try:
-        folder = Path(minari.storage.datasets_root_dir.get_dataset_path(dataset)) / "data"
+        folder = _folder(minari, dataset)
         files = [InputFile.at(folder / name) for name in (METADATA_FILE, MAIN_FILE) if (folder / name).exists()]
         for file in files:
-            (_check_hdf5 if file.path.name == MAIN_FILE else _check_metadata)(file)
+            if file.path.name == MAIN_FILE:
+                mark = _check_hdf5(file)
+            else:
+                _check_metadata(file)
         found = minari.load_dataset(dataset)
-        return found, found.storage.metadata.get(METADATA_KEY), files
+        text = found.storage.metadata.get(METADATA_KEY)
     except Exception as error:  # Minari raises many kinds for a missing or broken data set
         raise FileError(
             f"minari:{dataset} cannot be read: {str(error).rstrip('.')}. Is it on this machine? `minari list local`"
         ) from error
+    return found, _own_metadata(text, mark, dataset), files
+
+
+def _folder(minari: Any, dataset: str) -> Path:
+    return Path(minari.storage.datasets_root_dir.get_dataset_path(dataset)) / "data"
 
 
 def _check_metadata(file: InputFile) -> None:
@@ -175,8 +198,16 @@ def _check_metadata(file: InputFile) -> None:
         raise DataError("its metadata do not hold the spaces of observations and actions")
 
 
-def _check_hdf5(file: InputFile) -> None:
-    """Refuse an HDF5 file that leads to other files, or declares more than it can hold."""
+def _mark(path: Path, seal: str) -> None:
+    """Write a seal into an HDF5 file, too: what is removed from one of two files is missed by the other."""
+    import h5py
+
+    with h5py.File(path, "r+") as file:
+        file.attrs[METADATA_KEY] = np.bytes_(seal)
+
+
+def _check_hdf5(file: InputFile) -> str | None:
+    """Refuse an HDF5 file that leads to other files, or declares more than it can hold; return the seal in it."""
     import h5py
 
     def check(group: Any) -> None:
@@ -195,13 +226,24 @@ def _check_hdf5(file: InputFile) -> None:
 
     with h5py.File(file.path, "r") as opened:
         check(opened)
+        if METADATA_KEY not in opened.attrs:
+            return None
+        held = opened.attrs.get_id(METADATA_KEY)
+        fits = held.shape == () and held.dtype.kind == "S" and held.dtype.itemsize < FREE_BYTES
+        return opened.attrs[METADATA_KEY].decode("latin-1") if fits else ""
 
 
-def _own_metadata(text: str, dataset: str) -> dict[str, Any]:
+def _own_metadata(text: Any, mark: str | None, dataset: str) -> dict[str, Any] | None:
+    """Return what we wrote into the metadata of a data set, None if it is not ours; it has the seal of the rows."""
+    if text is None and mark is None:
+        return None
     try:
-        return parse_json(text)
-    except ValueError as error:
+        metadata = parse_json(text or "{}")
+    except (ValueError, TypeError) as error:
         raise FileError(f"The metadata of minari:{dataset} cannot be read: {error}. Were they changed?") from error
+    if (mark is not None or "version" in metadata) and mark != metadata.get("seal"):
+        raise FileError(f"minari:{dataset} {CHANGED}")
+    return metadata
 
 
 def _seal(metadata: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> str:
@@ -212,24 +254,29 @@ def _seal(metadata: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) 
 
 def _episodes(found: Any, dataset: str) -> Iterator[tuple[Any, dict[str, npt.NDArray[Any]]]]:
     """Yield the observations of each episode, one more than it has rows, and the other columns."""
-    for number, episode in enumerate(found.iterate_episodes()):
-        actions, rows = np.asarray(episode.actions), len(episode.rewards)
-        if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
-            raise DataError(
-                f"minari:{dataset}: actions must be discrete, but the action space is {found.action_space}. Cut them "
-                "into bins: write the data set as a table, with a column of bins for the action, and read that."
+    try:
+        for number, episode in enumerate(found.iterate_episodes()):
+            actions, rows = np.asarray(episode.actions), len(episode.rewards)
+            if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
+                raise DataError(
+                    f"minari:{dataset}: actions must be discrete, but the action space is {found.action_space}. Cut "
+                    "them into bins: write it as a table, with a column of bins for the action, and read that."
+                )
+            yield (
+                episode.observations,
+                {
+                    "episode": np.full(rows, number),
+                    "step": np.arange(rows),
+                    "action": actions,
+                    "reward": np.asarray(episode.rewards, dtype=np.float64),
+                    "terminated": np.asarray(episode.terminations, dtype=bool),
+                    "truncated": np.asarray(episode.truncations, dtype=bool),
+                },
             )
-        yield (
-            episode.observations,
-            {
-                "episode": np.full(rows, number),
-                "step": np.arange(rows),
-                "action": actions,
-                "reward": np.asarray(episode.rewards, dtype=np.float64),
-                "terminated": np.asarray(episode.terminations, dtype=bool),
-                "truncated": np.asarray(episode.truncations, dtype=bool),
-            },
-        )
+    except CausalShapingError:
+        raise
+    except Exception as error:  # HDF5 and Minari have many kinds
+        raise FileError(f"The episodes of minari:{dataset} cannot be read: {error}. Was it changed?") from error
 
 
 def _parts(observations: Any, dataset: str) -> list[npt.NDArray[Any]]:

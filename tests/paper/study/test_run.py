@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from causal_shaping.errors import CausalShapingError, FileError
+from causal_shaping.io.inputs import with_checksum
 from causal_shaping.paper.study import run as runs
 from causal_shaping.paper.study.plan import METHODS, Plan
 from causal_shaping.paper.study.run import PART_FILES, POTENTIALS, RESULTS, load_results, merge, run_study
@@ -100,7 +101,7 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
     tiny(tmp_path)
     with pytest.raises(FileError, match="holds runs with another counted_in"):
         tiny(tmp_path, counted_in="episodes")
-    part = parts_of(tmp_path)[0]
+    part = next(one for one in parts_of(tmp_path) if one.name.startswith("run-"))
     held = json.loads(part.read_text())
     edited = [held | {"seconds": 0.0}, held | {"world": "elsewhere"}]  # with the old checksum; the next without any
     edited += [{key: value for key, value in one.items() if key != "checksum"} | {"seed": []} for one in edited]
@@ -108,7 +109,12 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
         part.write_text(text)
         with pytest.raises(FileError, match=r"Remove it to run that part again"):
             merge(tmp_path)
-    parts_of(tmp_path)[0].unlink()
+    del held["checksum"]
+    for change in ({"seconds": "x"}, {"regret": ""}, {"steps": [1]}, {"curve": 1e308}, {"policy": [10**12]}):
+        part.write_text(json.dumps(with_checksum(held | change)))
+        with pytest.raises(FileError, match=r"is not a part of the study.*Remove it to run that part again"):
+            merge(tmp_path)
+    part.unlink()
     assert tiny(tmp_path).runs == load_results(tmp_path).runs
     with pytest.raises(FileError, match="holds no results"):
         load_results(tmp_path / "nowhere")

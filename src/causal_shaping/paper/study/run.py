@@ -98,7 +98,7 @@ POTENTIAL_COLUMNS = pa.schema(
     ]
 )
 
-TIMING_COLUMNS = ("kind", *(name for name, _ in ABOUT), "seconds")
+TIMING_COLUMNS = pa.schema([("kind", pa.string()), *ABOUT, ("seconds", pa.float64())])
 
 Row = Mapping[str, Any]
 
@@ -284,10 +284,9 @@ def merge(folder: str | os.PathLike[str]) -> Results:
     )
     settings = read_json(path / SETTINGS)
     for name, kind, schema in ((RESULTS, RUN, RUN_COLUMNS), (POTENTIALS, POTENTIAL, POTENTIAL_COLUMNS)):
-        rows = [{column: part.get(column) for column in schema.names} for part in parts if part["kind"] == kind]
-        save(path / name, "study", pa.Table.from_pylist(rows, schema), {"settings": settings})
-    timings = pa.Table.from_pylist([{key: part[key] for key in TIMING_COLUMNS} for part in parts])
-    write_table(path / TIMINGS, timings)
+        rows = [part for part in parts if part["kind"] == kind]
+        save(path / name, "study", _table(rows, schema), {"settings": settings})
+    write_table(path / TIMINGS, _table(parts, TIMING_COLUMNS))
     return load_results(path)
 
 
@@ -316,6 +315,15 @@ def _part(file: Path) -> dict[str, Any]:
     known = {"kind": (RUN, POTENTIAL), "world": WORLDS, "coins": COINS}
     sound = all(part.get(key) in values for key, values in known.items())
     sound &= type(part.get("seed")) is int and isinstance(part.get("name"), str)
-    if not sound or not all(key in part for key in TIMING_COLUMNS):
+    if not sound or not all(key in part for key in TIMING_COLUMNS.names):
         raise FileError(f"{file} is not a part of the study (something is missing). {hint}")
+    try:
+        for schema in (RUN_COLUMNS if part["kind"] == RUN else POTENTIAL_COLUMNS, TIMING_COLUMNS):
+            _table([part], schema)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise FileError(f"{file} is not a part of the study ({error}). {hint}") from error
     return part
+
+
+def _table(parts: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([{column: part.get(column) for column in schema.names} for part in parts], schema)
