@@ -2,7 +2,8 @@
 
 1,000,000 states x 5 actions x 3 successors x 3 sources are 45 million entries. In the first setting all sources see
 the same successors, so that their masses merge into 15 million outcomes; in the second each sees its own, and all 45
-million stay. Times are the best of several, taken in turns. Memory is the peak while masses are built and one backup
+million stay. With finite confounding masses have upper limits, and free mass fills outcomes from the best down: the
+backup is measured beside one without limits. Times are the best of several, taken in turns. Memory is the peak while masses are built and one backup
 runs, above what Python held before there were counts, as a multiple of the counts' own arrays. `python
 benchmarks/ceilings.py 100000` takes fewer states.
 """
@@ -115,6 +116,22 @@ def one_setting(states, shared):
     )
 
 
+def limited(states, confounding):
+    """Print what upper limits of mass cost: one backup with them as a multiple of one without, on one thread."""
+    for shared in (True, False):
+        counts, work = made_up_counts(states, shared=shared), {}
+        for gamma in (np.inf, confounding):
+            settings = Settings(horizon=1, reward_bound=-0.1, confounding=gamma).checked(counts)
+            work[gamma] = backup_of(Evidence(counts, settings, CEILING), 1)
+        seconds = dict.fromkeys(work, np.inf)
+        for _ in range(REPEATS):
+            for gamma, once in work.items():
+                seconds[gamma] = min(seconds[gamma], best_of(once, repeats=1))
+        what = "the same" if shared else "its own"
+        ratio = seconds[confounding] / seconds[np.inf]
+        print(f"  each source sees {what} successors: {ratio:.2f} times a backup without limits")
+
+
 def growth(name, small, large):
     """Print how the time of a whole pass grows with one size; `small` and `large` are (counts, horizon)."""
     seconds = [best_of(lambda c=c, h=h: value_ceilings(c, h, -0.1), repeats=3) for c, h in (small, large)]
@@ -128,6 +145,8 @@ def main(states):
     for shared in (True, False):
         one_setting(states, shared)
     size = states // 10
+    print(f"masses with upper limits, confounding 10, {size:,} states:")
+    limited(size, 10.0)
     print(f"a whole pass over {size:,} states, 3 sources, 10 steps:")
     base = (made_up_counts(size), 10)
     growth("states", base, (made_up_counts(2 * size), 10))

@@ -116,7 +116,7 @@ def _fits_without_order(logs: LogTable, episode: Sequence[str], followers: Seque
     if not fetch(rows.aggregate(fits=fits), logs.origin)["fits"][0].as_py():  # nor if there are no rows
         return False
     begun = rows.filter(first).group_by(episode).aggregate(n=lambda t: t.count())
-    return fetch(begun.filter(begun.n > 1).limit(1), logs.origin).num_rows == 0
+    return not fetch(begun.filter(begun.n > 1).limit(1), logs.origin).num_rows
 
 
 def _hash(rows: ibis.Table, episode: Sequence[str], step: ibis.Column, state: Sequence[ibis.Column]) -> ibis.Column:
