@@ -39,7 +39,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE, WORK = ROOT / "src" / "causal_shaping", ROOT / "attack" / "work"
 PACKAGES = ("bounds", "beliefs", "shaping", "learners")
-TESTS = [f"tests/{name}" for name in PACKAGES]
+TESTS = [f"tests/{name}" for name in (*PACKAGES, "diagnose")]
 SLOWEST = 2.0
 """Seconds after which a test is left out: without compiled code some take very long."""
 ENOUGH, BUDGET = 60, 20.0
@@ -393,13 +393,8 @@ def run(mutant: Mutant, noted: dict[str, Any]) -> dict[str, Any]:
     code = _end_of(_forked(work), 10 * seconds)
     if code == 0:
         return {"result": "survived", "tests": len(tests)}
-    by = (
-        "its time"
-        if code in (None, -signal.SIGKILL, -signal.SIGXCPU)
-        else note.read_text()
-        if note.exists()
-        else f"exit code {code}"
-    )
+    late = code in (None, -signal.SIGKILL, -signal.SIGXCPU)
+    by = "its time" if late else note.read_text() if note.exists() else f"exit code {code}"
     return {"result": "noticed", "by": by}
 
 

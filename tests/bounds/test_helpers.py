@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import causal_shaping as cs
+from causal_shaping.bounds._compare import compared_entries
 from causal_shaping.bounds._joint import _conflict
 from causal_shaping.bounds._masses import Masses
 from causal_shaping.bounds.verdict import _variance
@@ -60,3 +61,27 @@ def test_what_never_followed_is_impossible_or_with_confidence_rare(confidence, w
     assert (
         f"one: what never followed an action that it took is {word} after that action (overlap)." in found.assumptions
     )
+
+
+def test_visits_are_counted_by_source_and_state():
+    counts = cs.count([world_logs(name, steps) for name, steps in (("good", 300), ("bad", 170), ("random", 90))])
+    found = compared_entries(counts)
+    place = found.cell // len(counts.space.actions)
+    for i, (source, state) in enumerate(zip(found.source, place, strict=True)):
+        assert found.visits[i] == counts.n[(counts.source == source) & (counts.state == state)].sum()
+    assert len(set(found.visits)) > 10
+
+
+def world_logs(name, steps):
+    return cs.load_world("lavacross-easy").collect(name, steps, seed=1)
+
+
+@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
+@pytest.mark.parametrize("method", ["joint", "paper"])
+def test_nothing_is_to_be_had_after_an_end(method):
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count([world_logs("good", 400)], terminal=list(world.model.space.terminal))
+    found = cs.value_ceilings(counts, 5, 0.5, method=method)
+    assert found.terminal.any()
+    assert (found.values[:, found.terminal] == 0).all()
+    assert (found.q_values[:, found.terminal] == 0).all()
