@@ -198,10 +198,14 @@ def _fitted(folder: Path) -> Any:
     import causal_shaping as cs
 
     fitted = cs.FittedCeilings.load(folder / "fit")
-    seen = np.random.default_rng(1).normal(2.0, size=(5, *fitted.shape)).astype(fitted.dtype)
+    seen = np.random.default_rng(1).normal(size=(5, *fitted.shape))
+    seen = np.abs(seen).astype(np.uint8) if fitted.dtype == "uint8" else seen
     phi, guess = fitted.potential(), fitted.potential("mean")
-    numbers = [fitted(seen), fitted.q_values(seen), fitted.spread(seen), phi(seen, 1), phi(seen[0], 0), guess(seen, 0)]
-    return [np.asarray(one).tolist() for one in numbers], fitted.to_json(), fitted.summary()
+    for numbers in (fitted.q_values(seen), fitted.spread(seen), phi(seen, 1), phi(seen[0], 0), guess(seen, 0)):
+        if not np.isfinite(numbers).all():
+            raise ArithmeticError("a value is not finite")
+    fitted.summary()
+    return fitted(seen).tolist(), fitted.to_json()
 
 
 def _forge_fitted(rng: random.Random, folder: Path) -> None:
