@@ -3,9 +3,9 @@
 1,000,000 states x 5 actions x 3 successors x 3 sources are 45 million entries. In the first setting all sources see
 the same successors, so that their masses merge into 15 million outcomes; in the second each sees its own, and all 45
 million stay. With finite confounding masses have upper limits, and free mass fills outcomes from the best down: the
-backup is measured beside one without limits. Times are the best of several, taken in turns. Memory is the peak while masses are built and one backup
-runs, above what Python held before there were counts, as a multiple of the counts' own arrays. `python
-benchmarks/ceilings.py 100000` takes fewer states.
+backup is measured beside one without limits. Times are the best of several, taken in turns. Memory is the peak while
+masses are built and one backup runs, above what Python held before there were counts, as a multiple of the counts' own
+arrays. `python benchmarks/ceilings.py 100000` takes fewer states.
 """
 
 import gc
