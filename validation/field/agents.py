@@ -31,6 +31,9 @@ from field.parts import WORK, Figures
 
 VERSION = 2
 STEPS, EVERY, EPISODES, EVALUATION_SEED = 30_000, 1_500, 20, 12_345
+MEMBERS = 4
+"""Of a fit, where a case names no number."""
+
 RANDOM_REPETITIONS = 50
 COPIES = 8
 SETTINGS: dict[str, Any] = {
@@ -106,7 +109,7 @@ def _study(case: str, logs: str) -> Study:
     world, rows = logs_of(case, logs)
     nowhere = np.zeros((0, len(world.columns)), dtype=np.float32)
     limits = (world.horizon, world.reward_max, world.reward_min)
-    return Study(case, rows, *limits, nowhere, np.zeros(0), CASES[case].discount, CASES[case].members, world)
+    return Study(case, rows, *limits, nowhere, np.zeros(0), CASES[case].discount, CASES[case].members or MEMBERS, world)
 
 
 @cache

@@ -34,7 +34,7 @@ class Case:
         on_grid: values are compared at the points of the grid; otherwise at states of fresh logs of all demonstrators,
             where a grid has many states that never occur.
         rows: logged steps a source.
-        members: of a fit.
+        members: of a fit; None for the package's default.
         discount: the agents'.
     """
 
@@ -45,7 +45,7 @@ class Case:
     grid: int = 6
     on_grid: bool = False
     rows: int = 100_000
-    members: int = 4
+    members: int | None = None
     discount: float = 0.99
 
     def load(self) -> ContinuousWorld:
@@ -94,7 +94,7 @@ class Study:
         points: float32 [points, coordinates], where values are compared.
         truth: float64 [points], the optimal values of the first step there.
         discount: the factor on future reward.
-        members: of a fit.
+        members: of a fit; None for the package's default.
         world: the world, None for one that is a table.
     """
 
@@ -106,7 +106,7 @@ class Study:
     points: npt.NDArray[np.float32]
     truth: FloatArray
     discount: float = 1.0
-    members: int = 4
+    members: int | None = None
     world: ContinuousWorld | None = None
 
     @property
