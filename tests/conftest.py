@@ -2,7 +2,10 @@
 
 import os
 
-from hypothesis import settings
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # processes run side by side; before NumPy is imported
+    os.environ.setdefault(name, "1")
+
+from hypothesis import settings  # noqa: E402
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"  # windows without a screen
 os.environ["MPLBACKEND"] = "agg"

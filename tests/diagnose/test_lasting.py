@@ -80,9 +80,9 @@ CLEAN = ("windy-field: good", "cart-pole: good", "mountain-car: good", "linear: 
 
 
 def test_small_logs_in_which_nothing_lasts_rarely_raise_an_alarm():
-    """Three of 16 or more have a chance of 4%; forests alone alarmed in all logs of cart-pole and most of the car."""
-    found = [past_p_value(logs_of(name, seed), seed) for name in CLEAN for seed in range(4)]
-    assert sum(p <= LEVEL for p in found) < 3
+    """Two of 8 or more have a chance of 6%; forests alone alarmed in all logs of cart-pole and most of the car."""
+    found = [past_p_value(logs_of(name, seed), seed) for name in CLEAN for seed in range(2)]
+    assert sum(p <= LEVEL for p in found) < 2
 
 
 def test_a_cause_that_lasts_is_found_in_small_logs():
