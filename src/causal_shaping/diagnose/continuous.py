@@ -23,6 +23,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from causal_shaping._checks import check_integer, check_probability
+from causal_shaping._extras import needs_extra
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.result import Result, json_text, text_table
@@ -287,16 +288,11 @@ def inspect_continuous(
     rows = logs if isinstance(logs, Transitions) else None
     if rows is None:
         rows = read_transitions(logs, **columns, progress=part_of(progress, 0.0, 0.2))
-    sample = _Sample.of(rows, seed)
-    pairs = list(combinations(range(len(rows.sources)), 2))
-    total = len(pairs) + len(rows.sources)
-    compared, persistent = [], []
-    for done, (i, j) in enumerate(pairs):
-        progress(0.2 + 0.8 * done / total, 1.0, f"Comparing {rows.sources[i]} with {rows.sources[j]}")
-        compared.append(_compare(sample, i, j, seed))
-    for i, name in enumerate(rows.sources):
-        progress(0.2 + 0.8 * (len(pairs) + i) / total, 1.0, f"Testing whether hidden causes of {name} last")
-        persistent.append(_persistence(sample, i, seed))
+    with needs_extra("Tests of logs whose states cannot be listed", "fitted"):
+        from threadpoolctl import threadpool_limits
+    with threadpool_limits(1):  # matrices are small: threads would wait for each other
+        sample, compared, persistent = _tested(rows, seed, part_of(progress, 0.2, 1.0))
+    pairs = combinations(range(len(rows.sources)), 2)
     found = ContinuousInspection(
         columns=rows.columns,
         actions=rows.actions,
@@ -316,6 +312,21 @@ def inspect_continuous(
     )
     progress(1.0, 1.0, "Done")
     return found
+
+
+def _tested(
+    rows: Transitions, seed: int, progress: Progress
+) -> tuple[_Sample, list[tuple[float, float, tuple[float, ...]]], list[Lasting]]:
+    """Return a sample of logs, and what was found for each pair of sources, and for each source."""
+    sample, pairs = _Sample.of(rows, seed), list(combinations(range(len(rows.sources)), 2))
+    total, compared, persistent = len(pairs) + len(rows.sources), [], []
+    for done, (i, j) in enumerate(pairs):
+        progress(done, total, f"Comparing {rows.sources[i]} with {rows.sources[j]}")
+        compared.append(_compare(sample, i, j, seed))
+    for i, name in enumerate(rows.sources):
+        progress(len(pairs) + i, total, f"Testing whether hidden causes of {name} last")
+        persistent.append(_persistence(sample, i, seed))
+    return sample, compared, persistent
 
 
 def _known(p_value: float) -> float | None:
