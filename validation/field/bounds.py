@@ -72,7 +72,10 @@ METHODS: dict[str, Callable[[Study], Found]] = {
     "causalrl": peers.causalrl,
 }
 NETWORKS = {"network, observed": partial(_forest, estimator="network")}
-TABLES = {"the tabular method": lambda given: cpu_seconds(lambda: table_of(given.name))}
+TABLES = {
+    "the tabular method": lambda given: cpu_seconds(lambda: table_of(given.name)),
+    "forest, leaf=60": partial(_forest, leaf=60),  # by default states that repeat as often as these make a table
+}
 IN_TABLES = [*TABLES, *(name for name in METHODS if not name.endswith("tabular"))]
 
 
@@ -117,6 +120,10 @@ def run_part(part: str) -> Figures:
     figures = compare(values, given.truth, LEAST_BELOW) | {"seconds": round(seconds, 1), "rows": len(given.rows)}
     if name not in CASES or CASES[name].on_grid:  # elsewhere a grid fine enough takes too long
         figures["from population"] = float(np.abs(values - population(name)).mean())
+    if name not in CASES:
+        logged = set(map(tuple, given.rows.observations.tolist()))
+        where = [tuple(point) in logged for point in given.points.tolist()]
+        figures["logged"] = float(np.abs(values - given.truth)[where].mean())
     return figures
 
 
@@ -126,6 +133,7 @@ COLUMNS = {
     "correlation": ("correlation", ".3f"),
     "too low": ("below", ".1%"),
     "to the population's": ("from population", ".3f"),
+    "distance in logged states": ("logged", ".3f"),
     "CPU s": ("seconds", ".0f"),
 }
 
@@ -137,10 +145,11 @@ def tables(done: dict[str, Figures]) -> list[str]:
         own = {part.split("; ")[1]: one for part, one in done.items() if part.startswith(f"{case}; ")}
         spread, rows = next(iter(own.values()))["range"], next(iter(own.values()))["rows"]
         lines += [f"**{case}**: {rows:,} rows in all, values of a range of {spread:.3g}", ""]
-        lines += ["| | " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * len(COLUMNS)]
+        shown = {name: how for name, how in COLUMNS.items() if any(how[0] in one for one in own.values())}
+        lines += ["| | " + " | ".join(shown) + " |", "|---|" + "---:|" * len(shown)]
         for method in [name for name in methods() if name in own]:
             one = own[method]
-            cells = ["" if one.get(key) is None else format(one[key], form) for key, form in COLUMNS.values()]
+            cells = ["" if one.get(key) is None else format(one[key], form) for key, form in shown.values()]
             lines.append(f"| {method} | " + " | ".join(cells) + " |")
         lines.append("")
     return lines
