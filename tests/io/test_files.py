@@ -351,3 +351,10 @@ def test_text_that_a_spreadsheet_would_compute_is_escaped_unless_it_is_to_be_exa
     with (tmp_path / "a.csv").open(newline="") as file:
         heads, *rows = csv.reader(file)
     assert [heads[0], *(row[0] or None for row in rows)] == ["=h", *table["=h"]]
+
+
+@pytest.mark.parametrize("names", [(["a\0b.csv"], []), ([], ["a\0b.csv"])])
+def test_a_name_that_no_file_can_have_is_refused(names):
+    outputs, inputs = ([Path(name) for name in some] for some in names)
+    with pytest.raises(FileError, match=r"'a\\x00b.csv' cannot be the name of a file: embedded null byte"):
+        check_outputs(outputs, inputs)

@@ -96,7 +96,10 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 def _place(path: Path) -> Path:
     """Return where a file is written to: a link stays, and what it points to is replaced."""
-    return Path(os.path.realpath(path))
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError as error:
+        raise FileError(f"{os.fspath(path)!r} cannot be the name of a file: {error}.") from None
 
 
 def _identities(path: Path) -> set[object]:
