@@ -8,7 +8,7 @@ First every test of the packages runs once, without compiled code, and the lines
 mutant runs the tests that pass its line, the quickest first, until one fails; and if none does, some others of the same
 files, which may share what was made there. It runs in a fork of a process that has imported what tests need beside this
 package, and gets the changed text in place of the file: nothing is written. Figures are kept in
-`attack/work/mutants.json`, by mutant, and hold as long as the file that is changed stays as it is.
+`mutants.json` in `attack/work`, by mutant, and hold as long as the file that is changed stays as it is.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     make attack ARGS='--only kills --seed 3'
 
 Each attack prints its seed, what it tried, and every defect, so that it can be made again; the exit code is 1 if there
-is one. The last run's summary is kept in `attack/work/summary.txt`. `make mutants` attacks the tests instead.
+is one. The last run's summary is kept in `summary.txt` in `attack/work`. `make mutants` attacks the tests instead.
 """
 
 from __future__ import annotations
