@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import causal_shaping as cs
 from causal_shaping.bounds._compare import compared_entries
-from causal_shaping.bounds._joint import _conflict
+from causal_shaping.bounds._joint import _conflict, _fill
 from causal_shaping.bounds._masses import Masses
 from causal_shaping.bounds.verdict import _variance
 
@@ -85,3 +86,13 @@ def test_nothing_is_to_be_had_after_an_end(method):
     assert found.terminal.any()
     assert (found.values[:, found.terminal] == 0).all()
     assert (found.q_values[:, found.terminal] == 0).all()
+
+
+@pytest.mark.parametrize("count", [1, 5, 16, 17, 40])  # up to 16 outcomes are not sorted
+def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(count):
+    rng = np.random.default_rng(count)
+    values, room, rest = rng.normal(size=count), rng.random(count), 0.1
+    w, free = values.max() + 0.5, 0.6 * (rest + room.sum())
+    bounds = [(0, limit) for limit in (*room, rest)]
+    best = linprog(-np.append(values, w), A_eq=np.ones((1, count + 1)), b_eq=[free], bounds=bounds)
+    assert _fill(values.copy(), room.copy(), count, free, rest, w) == pytest.approx(-best.fun)
