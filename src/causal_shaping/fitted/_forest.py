@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ REGION = 10
 
 REACH_TREES, REACH_LEAF = 8, 30
 """The trees that say how far the logs reach, and how many logged observations a leaf holds at least."""
+
+LARGE, ATTEMPTS = 10, 5
+"""A leaf with so many times the rows that it must hold is grown again, at most so often: equal rows cannot be split."""
 
 TIE = 0.001
 """The weight of the state itself among the outcomes: where all else is alike, trees still split."""
@@ -61,20 +64,111 @@ def grow(observations: Real, outcomes: FloatArray, trees: int, leaf: int, seed: 
 
     forest = ExtraTreesRegressor(trees, min_samples_leaf=leaf, random_state=seed, n_jobs=1)
     forest.fit(observations, outcomes if outcomes.shape[1] > 1 else outcomes[:, 0])
-    grown = [one.tree_ for one in forest.estimators_]
-    nodes = np.empty((sum(tree.node_count for tree in grown), 4), dtype=np.int32)
+    rng = np.random.default_rng(seed)
+    grown = [_split_large_leaves(one.tree_, observations, outcomes, leaf, rng) for one in forest.estimators_]
+    nodes = np.empty((sum(len(tree.feature) for tree in grown), 4), dtype=np.int32)
     means: list[FloatArray] = []
     begin, leaves = trees, 0
     for root, tree in enumerate(grown):
-        place = np.append(root, begin + np.arange(tree.node_count - 1))  # of its nodes: all roots come first
-        is_leaf = tree.children_left < 0
+        count = len(tree.feature)
+        place = np.append(root, begin + np.arange(count - 1))  # of its nodes: all roots come first
+        is_leaf = tree.left < 0
         nodes[place, kernels.FEATURE] = np.where(is_leaf, -1, tree.feature)
         nodes[place, kernels.THRESHOLD] = _not_above(tree.threshold).view(np.int32)
-        nodes[place, kernels.LEFT] = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, place[tree.children_left])
-        nodes[place, kernels.RIGHT] = np.where(is_leaf, -1, place[tree.children_right])
-        means.append(tree.value[is_leaf, :, 0])
-        begin, leaves = begin + tree.node_count - 1, leaves + len(means[-1])
+        nodes[place, kernels.LEFT] = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, place[tree.left])
+        nodes[place, kernels.RIGHT] = np.where(is_leaf, -1, place[tree.right])
+        means.append(tree.mean[is_leaf])
+        begin, leaves = begin + count - 1, leaves + len(means[-1])
     return Trees(nodes, trees), np.concatenate(means)
+
+
+class _Tree(NamedTuple):
+    """A tree as scikit-learn keeps it, [nodes]: children are behind their parents, and -1 in a leaf."""
+
+    feature: LongArray
+    threshold: FloatArray
+    left: LongArray
+    right: LongArray
+    mean: FloatArray  # [nodes, outcomes]
+
+    @classmethod
+    def of(cls, tree: Any) -> Self:
+        left, right = tree.children_left, tree.children_right
+        return cls(tree.feature, tree.threshold, left, right, tree.value[:, :, 0])
+
+    def grafted(self, node: int, other: _Tree) -> _Tree:
+        """Return the tree with another in the place of a leaf; its other nodes come last."""
+        moved = len(self.feature) - 1  # the root takes the place of the leaf, the others follow
+        other = other._replace(
+            left=np.where(other.left < 0, -1, other.left + moved),
+            right=np.where(other.right < 0, -1, other.right + moved),
+        )
+        joined = [np.concatenate([own, more[1:]]) for own, more in zip(self, other, strict=True)]
+        for column, more in zip(joined, other, strict=True):
+            column[node] = more[0]
+        return _Tree(*joined)
+
+
+def _split_large_leaves(
+    tree: Any, observations: Real, outcomes: FloatArray, leaf: int, rng: np.random.Generator
+) -> _Tree:
+    """Return a tree whose leaves hold less than `LARGE` times the rows that they must, unless these are all alike.
+
+    At each node scikit-learn draws one threshold for each coordinate. If none of them leaves enough rows on both sides,
+    the node stays a leaf, however many rows it holds: with few coordinates, and some rows far from the others, that
+    happens. Such leaves are grown again, with thresholds between ranks instead of numbers.
+    """
+    from sklearn.tree import ExtraTreeRegressor
+
+    found = _Tree.of(tree)
+    waiting = _large_leaves(tree, observations, leaf)
+    while waiting:
+        node, rows = waiting.pop()
+        seen, followed = observations[rows], outcomes[rows]
+        alike = not (np.ptp(seen, axis=0).any() and np.ptp(followed, axis=0).any())
+        for _ in range(0 if alike else ATTEMPTS):
+            again = ExtraTreeRegressor(min_samples_leaf=leaf, max_features=1.0, random_state=int(rng.integers(2**31)))
+            ranks = _Ranks(seen)
+            more = again.fit(ranks.ranks, followed).tree_
+            if more.node_count > 1:
+                begin = len(found.feature) - 1
+                found = found.grafted(node, ranks.in_numbers(_Tree.of(more)))
+                waiting += [(begin + k, rows[own]) for k, own in _large_leaves(more, ranks.ranks, leaf)]
+                break
+    order = np.empty(len(found.feature), dtype=np.int64)
+    kernels.depth_first(found.left, found.right, order)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    left, right = (np.where(child[order] < 0, -1, place[child[order]]) for child in (found.left, found.right))
+    return _Tree(found.feature[order], found.threshold[order], left, right, found.mean[order])
+
+
+class _Ranks:
+    """How many rows have at most the number that a row has, coordinate by coordinate."""
+
+    def __init__(self, observations: Real) -> None:
+        self.ranks = np.empty_like(observations)
+        self._numbers: list[tuple[Real, LongArray]] = []
+        for k, column in enumerate(observations.T):
+            numbers, place, count = np.unique(column, return_inverse=True, return_counts=True)
+            self._numbers.append((numbers, np.cumsum(count)))
+            self.ranks[:, k] = self._numbers[-1][1][place]
+
+    def in_numbers(self, tree: _Tree) -> _Tree:
+        """Return a tree over ranks as one over numbers: thresholds are in the middle between two of them."""
+        threshold = tree.threshold.copy()
+        for k, (numbers, upto) in enumerate(self._numbers):
+            split = np.flatnonzero((tree.feature == k) & (tree.left >= 0))
+            above = np.searchsorted(upto, threshold[split], side="right")
+            threshold[split] = (numbers[above - 1].astype(np.float64) + numbers[above]) / 2
+        return tree._replace(threshold=threshold)
+
+
+def _large_leaves(tree: Any, observations: Real, leaf: int) -> list[tuple[int, LongArray]]:
+    """Return the leaves of a tree that hold too many observations, and which."""
+    large = np.flatnonzero((tree.children_left < 0) & (tree.n_node_samples >= LARGE * leaf))
+    at = tree.apply(observations) if len(large) else np.zeros(0)
+    return [(int(node), np.flatnonzero(at == node)) for node in large]
 
 
 def _not_above(thresholds: FloatArray) -> Real:

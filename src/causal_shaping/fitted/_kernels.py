@@ -88,6 +88,21 @@ def find_leaves(nodes: IntArray, observations: FloatArray, found: IntArray) -> N
 
 
 @njit()
+def depth_first(left: LongArray, right: LongArray, order: LongArray) -> None:
+    """Write the nodes of a tree, whose root is 0, such that each is followed by its left side, then its right side."""
+    waiting, count, done = np.empty(len(order), dtype=np.int64), 1, 0
+    waiting[0] = 0
+    while count > 0:
+        count -= 1
+        node = waiting[count]
+        order[done] = node
+        done += 1
+        if left[node] >= 0:
+            waiting[count], waiting[count + 1] = right[node], left[node]
+            count += 2
+
+
+@njit()
 def regions(nodes: IntArray, count: int, size: LongArray, least: int, bounds: LongArray) -> None:
     """Write the region of each leaf: the smallest subtree around it that holds at least so many rows.
 
@@ -638,22 +653,56 @@ def _child(nodes: IntArray, thresholds: FloatArray, node: int, observation: Floa
     return nodes[at, NEXT] + np.int32(above)  # type: ignore[no-any-return]
 
 
+Eight = tuple[int, int, int, int, int, int, int, int]
+
+
+@njit(inline="always")
+def _children(nodes: IntArray, thresholds: FloatArray, at: Eight, observation: FloatArray) -> Eight:
+    return (
+        _child(nodes, thresholds, at[0], observation), _child(nodes, thresholds, at[1], observation),
+        _child(nodes, thresholds, at[2], observation), _child(nodes, thresholds, at[3], observation),
+        _child(nodes, thresholds, at[4], observation), _child(nodes, thresholds, at[5], observation),
+        _child(nodes, thresholds, at[6], observation), _child(nodes, thresholds, at[7], observation),
+    )  # fmt: skip
+
+
+@njit(inline="always")
+def _differ(a: Eight, b: Eight) -> bool:
+    """Return whether any of eight numbers differ; without a branch for each, as == would have."""
+    first = (a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])
+    return bool((first | (a[4] ^ b[4]) | (a[5] ^ b[5]) | (a[6] ^ b[6]) | (a[7] ^ b[7])) != 0)
+
+
 @njit(inline="always")
 def _walk_packed(nodes: IntArray, observation: FloatArray, first: int, last: int, leaves: IntArray) -> None:
-    """Write the leaf of an observation in some trees, four side by side: their nodes stay in registers."""
+    """Write the leaf of an observation in some trees, eight side by side.
+
+    A step of one tree waits for the memory, and those of the others fill the time; a tuple stays in registers.
+    """
     thresholds = nodes.view(np.float32)
-    for t in range(first, last, 4):
-        a, b = np.int32(t), np.int32(min(t + 1, last - 1))
-        c, d = np.int32(min(t + 2, last - 1)), np.int32(min(t + 3, last - 1))
-        trees = (a, b, c, d)
-        while True:
-            to_a, to_b = _child(nodes, thresholds, a, observation), _child(nodes, thresholds, b, observation)
-            to_c, to_d = _child(nodes, thresholds, c, observation), _child(nodes, thresholds, d, observation)
-            if (a ^ to_a) | (b ^ to_b) | (c ^ to_c) | (d ^ to_d) == 0:
-                break
-            a, b, c, d = to_a, to_b, to_c, to_d
-        leaves[trees[0]], leaves[trees[1]] = nodes[np.uintp(a), LEAF], nodes[np.uintp(b), LEAF]
-        leaves[trees[2]], leaves[trees[3]] = nodes[np.uintp(c), LEAF], nodes[np.uintp(d), LEAF]
+    for t in range(first, last, 8):
+        a, b, c, d = (
+            np.int32(t),
+            np.int32(min(t + 1, last - 1)),
+            np.int32(min(t + 2, last - 1)),
+            np.int32(min(t + 3, last - 1)),
+        )
+        e, f, g, h = (
+            np.int32(min(t + 4, last - 1)),
+            np.int32(min(t + 5, last - 1)),
+            np.int32(min(t + 6, last - 1)),
+            np.int32(min(t + 7, last - 1)),
+        )
+        trees = (a, b, c, d, e, f, g, h)
+        at = trees
+        to = _children(nodes, thresholds, at, observation)
+        while _differ(at, to):
+            at = to
+            to = _children(nodes, thresholds, at, observation)
+        leaves[trees[0]], leaves[trees[1]] = nodes[np.uintp(at[0]), LEAF], nodes[np.uintp(at[1]), LEAF]
+        leaves[trees[2]], leaves[trees[3]] = nodes[np.uintp(at[2]), LEAF], nodes[np.uintp(at[3]), LEAF]
+        leaves[trees[4]], leaves[trees[5]] = nodes[np.uintp(at[4]), LEAF], nodes[np.uintp(at[5]), LEAF]
+        leaves[trees[6]], leaves[trees[7]] = nodes[np.uintp(at[6]), LEAF], nodes[np.uintp(at[7]), LEAF]
 
 
 @njit()

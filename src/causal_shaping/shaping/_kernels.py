@@ -15,20 +15,22 @@ _shaped_reward = njit()(shaped_reward)
 def shape_rewards(
     made: FloatArray,
     after: FloatArray,
-    needed: BoolArray,
-    over: BoolArray,
+    terminated: BoolArray,
+    truncated: BoolArray,
+    final: BoolArray,
     h: LongArray,
     sums: FloatArray,
     discount: float,
     resets_next: bool,
-) -> bool:
-    """Shape a step of several environments; return False if phi is NaN where it counts.
+) -> tuple[bool, bool]:
+    """Shape a step of several environments; return whether an episode ended, and whether phi is known where it counts.
 
     Args:
         made: float64 [3, environments]: rewards; filled with what shaping adds to them, and shaped rewards.
         after: phi of the states after the step.
-        needed: where it counts; it is 0 elsewhere.
-        over: where the episode ended.
+        terminated: where the world ended the episode.
+        truncated: where it was cut.
+        final: where nothing follows: phi counts as 0.
         h: the steps before the observations that came; replaced by those before the next ones. 0 where the step was a
             reset, which is not shaped.
         sums: float64 [3, environments]: phi of the states before the step, replaced by those after it; unshaped and
@@ -36,17 +38,19 @@ def shape_rewards(
         discount: that of the shaping.
         resets_next: whether the step after the end of an episode is a reset.
     """
-    known = True
+    ended, known = False, True
     for i in range(len(after)):
-        phi = after[i] if needed[i] else 0.0
+        over = terminated[i] or truncated[i]
+        ended |= over
+        phi = 0.0 if final[i] else after[i]
         known &= not np.isnan(phi)
         shaping = 0.0 if h[i] == 0 else _shaped_reward(0.0, discount, sums[0, i], phi)
         made[1, i], made[2, i] = shaping, made[0, i] + shaping
         sums[0, i] = phi
         sums[1, i] = 0.0 if h[i] == 0 else sums[1, i] + made[0, i]
         sums[2, i] = 0.0 if h[i] == 0 else sums[2, i] + made[2, i]
-        h[i] = 0 if over[i] and resets_next else h[i] + 1
-    return known
+        h[i] = 0 if over and resets_next else h[i] + 1
+    return ended, known
 
 
 @njit()

@@ -69,13 +69,13 @@ class ObservationShaper(Shaper):
 
     met = place
 
-    def all_met(self, observations: Any, space: gym.Space[Any], needed: BoolArray) -> npt.NDArray[Any]:
-        """Return what the potential takes for several observations; anything for those that are not `needed`."""
+    def all_met(self, observations: Any, space: gym.Space[Any], final: BoolArray) -> npt.NDArray[Any]:
+        """Return what the potential takes for several observations; anything for `final` ones."""
         if self._observe is None:
             return np.asarray(observations)
-        found = np.zeros((len(needed), *self.potential.shape), dtype=self.potential.dtype)
+        found = np.zeros((len(final), *self.potential.shape), dtype=self.potential.dtype)
         for i, one in enumerate(iterate(space, observations)):
-            if needed[i]:
+            if not final[i]:
                 found[i] = self.place(one)
         return found
 

@@ -89,8 +89,8 @@ class Shaper(ABC):
         """Return the place of an observation whose potential is needed."""
 
     @abstractmethod
-    def all_met(self, observations: Any, space: gym.Space[Any], needed: BoolArray) -> npt.NDArray[Any]:
-        """Return the places of several observations; anything for those whose potential is not `needed`."""
+    def all_met(self, observations: Any, space: gym.Space[Any], final: BoolArray) -> npt.NDArray[Any]:
+        """Return the places of several observations; anything for `final` ones, whose potential is not needed."""
 
     @abstractmethod
     def knows(self, place: Any) -> bool:

@@ -134,15 +134,15 @@ class StateShaper(Shaper):
             place = self.met(observation)
         return place, self.phi(place, h)
 
-    def all_met(self, observations: Any, space: gym.Space[Any], needed: BoolArray) -> LongArray:
-        """Return the positions of several observations; those whose potential is not `needed` give no warning."""
+    def all_met(self, observations: Any, space: gym.Space[Any], final: BoolArray) -> LongArray:
+        """Return the positions of several observations; `final` ones, whose potential does not count, do not warn."""
         if self._by_number is not None:
             found: LongArray = self._by_number[np.asarray(observations) - self._start]
-            if self._all_known or self._warned or not ((found == UNSEEN) & needed).any():
+            if self._all_known or self._warned or not ((found == UNSEEN) & ~final).any():
                 return found
         seen = iterate(space, observations) if self._kept is None else np.asarray(observations).tolist()
-        each = zip(seen, needed.tolist(), strict=True)
-        return np.array([self.met(one) if known else self.place(one) for one, known in each], dtype=np.int64)
+        each = zip(seen, final.tolist(), strict=True)
+        return np.array([self.place(one) if over else self.met(one) for one, over in each], dtype=np.int64)
 
     def compare(self, place: int, info: Mapping[str, Any]) -> None:
         """Compare the actions that an environment admits in a state with those of the space, once for each state."""

@@ -317,7 +317,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
 
     def _begin(self, which: BoolArray, observations: Any) -> None:
         if which.any():
-            places = self._shaper.all_met(observations, self.observation_space, which)
+            places = self._shaper.all_met(observations, self.observation_space, ~which)
             if self._places is not None:
                 self._places = np.where(which, places, self._places)
             phi = self._shaper.phis(places, np.zeros_like(self._h))
@@ -335,7 +335,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         """Compare the actions that environments admit with those of the space."""
         told = [name for name in (MASK, ADMISSIBLE) if name in info]
         if told:
-            places = self._shaper.all_met(observations, self.observation_space, np.zeros_like(which))
+            places = self._shaper.all_met(observations, self.observation_space, np.ones_like(which))
             for i in np.flatnonzero(which):
                 self._shaper.compare(places[i], {name: info[name][i] for name in told})
 
@@ -360,28 +360,29 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
                 if self._h[j]:
                     self._refuse_inadmissible(action, j)
         observations, rewards, terminated, truncated, info = self.env.step(actions)
-        shaper, over = self._shaper, terminated | truncated
-        ended = np.count_nonzero(over)
-        needed = ~is_final(terminated, truncated, shaper.bootstrap)
-        # With autoreset in the same step, the observation is that of the next episode.
-        replaced = over if self._resets_at_once else self._none
-        if self._resets_at_once and ended:
-            places = shaper.all_met(observations, self.observation_space, needed & ~over)
+        shaper = self._shaper
+        final = is_final(terminated, truncated, shaper.bootstrap)
+        replaced = self._none  # with autoreset in the same step, by the observation of the next episode
+        if self._resets_at_once and np.count_nonzero(terminated | truncated):
+            replaced = terminated | truncated
+            places = shaper.all_met(observations, self.observation_space, final | replaced)
             places = places.copy()  # not to change what the agent sees
-            for i in np.flatnonzero(needed & over):
+            for i in np.flatnonzero(replaced & ~final):
                 places[i] = shaper.met(info["final_obs"][i])
         else:
-            places = shaper.all_met(observations, self.observation_space, needed)
+            places = shaper.all_met(observations, self.observation_space, final)
         after = shaper.phis(places, self._h)
         watched = self._recording is not None or self._monitor is not None
         h = self._h.copy() if watched else self._h
         made = np.empty((3, self.num_envs))
         paid, shaping, shaped = made
         paid[:] = rewards
-        if not shape_rewards(made, after, needed, over, self._h, self._sums, shaper.discount, self._resets_next):
-            self._refuse_unknown(needed & np.isnan(after), places)
+        ends = (terminated, truncated, final)
+        ended, known = shape_rewards(made, after, *ends, self._h, self._sums, shaper.discount, self._resets_next)
+        if not known:
+            self._refuse_unknown(~final & np.isnan(after), places)
         if watched:
-            self._watch(h, actions, paid, observations, terminated, truncated, info, places, needed, replaced)
+            self._watch(h, actions, paid, observations, terminated, truncated, info, places, final, replaced)
         info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._monitor is not None:
             info["ceiling_evidence"] = np.full(self.num_envs, self._monitor.evidence)
@@ -390,11 +391,11 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             self._places = places
         if ended:
             info["unshaped_return"], info["shaped_return"] = self._sums[1:].copy()
-            info["_unshaped_return"] = info["_shaped_return"] = over
+            info["_unshaped_return"] = info["_shaped_return"] = terminated | truncated
             if self._resets_at_once:
-                self._begin(over, observations)
+                self._begin(replaced, observations)
         if shaper.restricted:
-            self._compare(~over | replaced, observations, info)
+            self._compare(~(terminated | truncated) | replaced, observations, info)
         return observations, shaped, terminated, truncated, info
 
     def _watch(
@@ -407,7 +408,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         truncated: BoolArray,
         info: Mapping[str, Any],
         places: npt.NDArray[Any],
-        needed: BoolArray,
+        final: BoolArray,
         replaced: BoolArray,
     ) -> None:
         """Record a step, and test it against the ceilings; a reset is none."""
@@ -421,7 +422,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             self._record_beginnings(fresh, observations)
         if self._monitor is not None:
             assert self._places is not None
-            cut = np.flatnonzero(~needed & ~terminated)  # their potential was not needed, but they followed
+            cut = np.flatnonzero(final & ~terminated)  # their potential was not needed, but they followed
             if len(cut):
                 places, met = places.copy(), list(iterate(self.observation_space, observations))
                 for i in cut:
