@@ -18,7 +18,7 @@ from field.coins import COIN_CASES, coin_study, population_of, table_of
 from field.measure import compare, cpu_seconds
 from field.parts import Figures
 
-VERSION = 2
+VERSION = 3
 Found = tuple[FloatArray, float]
 """Values at the study's points, and CPU seconds."""
 

@@ -17,6 +17,8 @@ from causal_shaping.logs.transitions import read_transitions
 from causal_shaping.worlds.continuous import ContinuousWorld
 
 FRESH_SEED, FRESH_ROWS, POINTS = 77, 20_000, 4_000
+TRUTH = 24
+"""The grid of the optimum that values are compared with in windy fields; at the points of a coarser one."""
 LEAST_BELOW = 0.02
 """Values count as too low if they are below the optimum by more than this share of the values' range."""
 
@@ -30,7 +32,7 @@ class Case:
         world: its name for `load_world`.
         options: the other arguments.
         sets: demonstrators by set of logs, for the agents.
-        grid: of the optimum.
+        grid: of the optimum; in windy fields also that of the points where values are compared.
         on_grid: values are compared at the points of the grid; otherwise at states of fresh logs of all demonstrators,
             where a grid has many states that never occur.
         rows: logged steps a source.
@@ -156,7 +158,7 @@ def study(name: str) -> Study:
         world.reward_max,
         world.reward_min,
         points,
-        optimum(points),
+        (world.optimum(TRUTH) if case.on_grid else optimum)(points),
         members=case.members,
         world=world,
     )

@@ -14,6 +14,7 @@ _shaped_reward = njit()(shaped_reward)
 @njit()
 def shape_rewards(
     made: FloatArray,
+    rewards: FloatArray,
     after: FloatArray,
     terminated: BoolArray,
     truncated: BoolArray,
@@ -26,7 +27,8 @@ def shape_rewards(
     """Shape a step of several environments; return whether an episode ended, and whether phi is known where it counts.
 
     Args:
-        made: float64 [3, environments]: rewards; filled with what shaping adds to them, and shaped rewards.
+        made: float64 [3, environments], filled with the rewards, what shaping adds to them, and shaped rewards.
+        rewards: float64 [environments].
         after: phi of the states after the step.
         terminated: where the world ended the episode.
         truncated: where it was cut.
@@ -45,7 +47,7 @@ def shape_rewards(
         phi = 0.0 if final[i] else after[i]
         known &= not np.isnan(phi)
         shaping = 0.0 if h[i] == 0 else _shaped_reward(0.0, discount, sums[0, i], phi)
-        made[1, i], made[2, i] = shaping, made[0, i] + shaping
+        made[0, i], made[1, i], made[2, i] = rewards[i], shaping, rewards[i] + shaping
         sums[0, i] = phi
         sums[1, i] = 0.0 if h[i] == 0 else sums[1, i] + made[0, i]
         sums[2, i] = 0.0 if h[i] == 0 else sums[2, i] + made[2, i]

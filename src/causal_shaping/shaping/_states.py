@@ -23,8 +23,8 @@ from causal_shaping.shaping.monitor import Monitor
 
 Label = Callable[[Any], Any]
 
-KEPT = 100_000
-"""The numbers of states whose positions are kept, about 100 bytes each."""
+MOST_NUMBERS = 100_000
+"""Of so many numbered observations the positions are looked up beforehand, which takes some microseconds each."""
 
 
 class StateShaper(Shaper):
@@ -62,15 +62,11 @@ class StateShaper(Shaper):
         self._number_list = None if self._by_number is None else self._by_number.tolist()
         self._start = int(getattr(observations, "start", 0))
         self._all_known = self._number_list is not None and UNSEEN not in self._number_list
-        # Numbers that are no positions become labels, which takes long: positions that were found are kept.
-        self._kept: dict[int, int] | None = None
-        if label is None and isinstance(observations, gym.spaces.Discrete):
-            self._kept = {}
         self._rows = potential.rows()
         self._table = np.array(self._rows)
 
     def _numbers(self, space: Space | None, observations: gym.Space[Any]) -> LongArray | None:
-        """Return the positions of observations 0, 1, ... of an environment that has a space; None for any other."""
+        """Return the positions of numbered observations, from the first; None if they are others, or too many."""
         if space is not None:
             if isinstance(observations, gym.spaces.Discrete):
                 return self.potential.match(space, stacklevel=5)
@@ -88,6 +84,9 @@ class StateShaper(Shaper):
                 f"label={'potential.space.label' if several else ''}, a function from an observation to a state's label"
                 f"{', ' + example if isinstance(observations, gym.spaces.Dict) else ''}."
             )
+        if isinstance(observations, gym.spaces.Discrete) and observations.n <= MOST_NUMBERS:
+            first = int(observations.start)
+            return np.array([self.potential.position(first + k) for k in range(int(observations.n))], dtype=np.int64)
         return None
 
     def label(self, observation: Any) -> StateLabel:
@@ -104,14 +103,7 @@ class StateShaper(Shaper):
             return int(self._number_list[observation - self._start])
         if self._label is not None:
             return self.potential.position_of(self._label(observation))
-        if self._kept is None:
-            return self.potential.position(observation)
-        found = self._kept.get(int(observation))
-        if found is None:
-            found = self.potential.position(observation)
-            if len(self._kept) < KEPT:
-                self._kept[int(observation)] = found
-        return found
+        return self.potential.position(observation)
 
     def met(self, observation: Any) -> int:
         """Return the position of an observation whose potential is needed; the first unknown one gives a warning."""
@@ -140,8 +132,7 @@ class StateShaper(Shaper):
             found: LongArray = self._by_number[np.asarray(observations) - self._start]
             if self._all_known or self._warned or not ((found == UNSEEN) & ~final).any():
                 return found
-        seen = iterate(space, observations) if self._kept is None else np.asarray(observations).tolist()
-        each = zip(seen, final.tolist(), strict=True)
+        each = zip(iterate(space, observations), final.tolist(), strict=True)
         return np.array([self.place(one) if over else self.met(one) for one, over in each], dtype=np.int64)
 
     def compare(self, place: int, info: Mapping[str, Any]) -> None:

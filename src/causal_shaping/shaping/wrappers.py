@@ -374,11 +374,9 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         after = shaper.phis(places, self._h)
         watched = self._recording is not None or self._monitor is not None
         h = self._h.copy() if watched else self._h
-        made = np.empty((3, self.num_envs))
-        paid, shaping, shaped = made
-        paid[:] = rewards
-        ends = (terminated, truncated, final)
-        ended, known = shape_rewards(made, after, *ends, self._h, self._sums, shaper.discount, self._resets_next)
+        paid, shaping, shaped = made = np.empty((3, self.num_envs))
+        given = (np.asarray(rewards, dtype=np.float64), after, terminated, truncated, final)
+        ended, known = shape_rewards(made, *given, self._h, self._sums, shaper.discount, self._resets_next)
         if not known:
             self._refuse_unknown(~final & np.isnan(after), places)
         if watched:
