@@ -2,6 +2,7 @@
 
 - `njit`, `vectorize`: Numba's decorators of these names with a cache; without one, and one warning, where no folder
   can be written to, so that everything still starts.
+- `INLINED`: options of small functions that loops call at each step.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+
+INLINED: Any = {"forceinline": True, "_nrt": False}
+"""Options for a small function of arrays that a loop calls at each step: it is put where it is called, and does not
+count references to its arrays, which would take longer than what it does. It must not make arrays."""
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:

@@ -294,8 +294,8 @@ def test_shaping_is_initialising_with_the_potential(data, clips, discount):
         s, x, after = (data.draw(st.integers(0, size - 1)) for size in (states, actions, states))
         reward, final = data.draw(numbers), data.draw(st.booleans())
         step = Step(layer, below, s, x, reward, after, final, 0, False, final)
-        update(Learned(*shaped), step, Constants(discount, phi, levels[clips[0]], 0.3, 5))
-        update(Learned(*started), step, Constants(discount, nothing, levels[clips[1]], 0.3, 5))
+        update(*shaped, *Constants(phi, levels[clips[0]], discount, 0.3, 5), step)
+        update(*started, *Constants(nothing, levels[clips[1]], discount, 0.3, 5), step)
         np.testing.assert_allclose(shaped[0] + phi[:layers, :, None], started[0], atol=1e-12)
 
 
@@ -315,7 +315,7 @@ def test_the_learning_rates_have_the_properties_of_the_lemma(horizon, t):
     for reward in rewards:
         nothing = (np.zeros((2, 1)), np.full((1, 1), np.inf))
         step = Step(0, 0, 0, 0, float(reward), 0, True, 0, True, False)
-        update(tables, step, Constants(1.0, *nothing, 0.0, horizon))
+        update(*tables, *Constants(*nothing, 1.0, 0.0, horizon), step)
     assert tables[0][0, 0, 0] == pytest.approx(weights @ rewards)
 
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from causal_shaping._compile import njit
+from causal_shaping._compile import INLINED, njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.learners._posterior import Sampler, learn_sampled, plan_if_needed, recommend_sampled
 from causal_shaping.shaping._monitor import CODE, NOTHING, VOID, monitor_step
 from causal_shaping.shaping.formula import is_final, shaped_reward
-from causal_shaping.worlds.simulate import pick
+from causal_shaping.worlds.simulate import pick, pick_in_row
 
 
 class Constants(NamedTuple):
@@ -22,9 +22,9 @@ class Constants(NamedTuple):
     In `potential`, the last row is 0 with step index, terminal states are 0, and all is 0 if the reward is not shaped.
     """
 
-    discount: float
     potential: FloatArray  # [steps + 1, states]
     clip: FloatArray  # [steps, states]
+    discount: float
     bonus: float  # B of b_t = B / sqrt(t)
     horizon: int  # H
 
@@ -130,11 +130,24 @@ def room_for(rows: int) -> Rows:
 _shaped_reward, _is_final = njit()(shaped_reward), njit()(is_final)
 
 
-@njit(nogil=True)
-def update(learned, step, constants):  # type: ignore[no-untyped-def]
-    """Update Q and V by one step, as in the text of `causal_shaping.learners.rules`."""
-    q_values, values, visits = learned
-    discount, potential, clip, bonus, horizon = constants
+@njit(**INLINED)
+def first_best(q_values, layer, s):  # type: ignore[no-untyped-def]
+    """Return the first action with the largest Q-value, and that. Unlike argmax, it makes no array of the row."""
+    x, best = 0, q_values[layer, s, 0]
+    for k in range(1, q_values.shape[2]):
+        value = q_values[layer, s, k]
+        x = k if value > best else x  # one by one, so that both become moves: a branch could not be foreseen
+        best = value if value > best else best
+    return x, best
+
+
+@njit(**INLINED)
+def update(q_values, values, visits, potential, clip, discount, bonus, horizon, step):  # type: ignore[no-untyped-def]
+    """Update Q and V by one step, as in the text of `causal_shaping.learners.rules`.
+
+    Called as `update(*learned, *constants, step)`. Arrays come one by one, and the code is put where it is called: to
+    take arrays out of a tuple, or to pass them on, takes longer than the update.
+    """
     layer, below, s, x, reward, after, final, _, _, _ = step
     visits[layer, s, x] += 1
     t = visits[layer, s, x]
@@ -143,10 +156,10 @@ def update(learned, step, constants):  # type: ignore[no-untyped-def]
     shaped = _shaped_reward(reward, discount, potential[layer, s], phi)
     new = (1.0 - alpha) * q_values[layer, s, x] + alpha * (shaped + following + bonus / math.sqrt(t))
     q_values[layer, s, x] = new
-    values[layer, s] = min(clip[layer, s], q_values[layer, s].max())
+    values[layer, s] = min(clip[layer, s], first_best(q_values, layer, s)[1])
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def watch_step(agent, step):  # type: ignore[no-untyped-def]
     """Test a step; when the ceilings are refuted, begin again with a potential of 0 and no clip."""
     reals, integers, states, actions = agent.watch
@@ -156,13 +169,19 @@ def watch_step(agent, step):  # type: ignore[no-untyped-def]
     monitor_step(reals, integers, 0, step.number, s, x, step.reward, after, step.terminated, step.truncated)
     if integers[CODE] != NOTHING and integers[CODE] != VOID:
         q_values, values, visits = agent.learned
-        agent.setting.constants.potential[:] = 0.0
-        agent.setting.constants.clip[:] = np.inf
+        potential, clip, initial = (
+            agent.setting.constants.potential,
+            agent.setting.constants.clip,
+            agent.setting.initial,
+        )
+        for layer, state in np.ndindex(values.shape):
+            potential[layer, state] = 0.0
+            values[layer, state] = agent.setting.initial_values[layer, state]
         for layer, state, action in np.ndindex(q_values.shape):
+            clip[layer, state] = np.inf
+            visits[layer, state, action] = 0
             if q_values[layer, state, action] > -np.inf:  # or it turned out not to be admissible
-                q_values[layer, state, action] = agent.setting.initial[layer, state, action]
-        values[:] = agent.setting.initial_values
-        visits[:] = 0
+                q_values[layer, state, action] = initial[layer, state, action]
 
 
 def before_step(agent: Any, h: int, layer: int, s: int) -> None:
@@ -171,14 +190,32 @@ def before_step(agent: Any, h: int, layer: int, s: int) -> None:
         plan_if_needed(agent, h, layer, s)
 
 
-def learn(agent: Any, step: Step) -> None:
-    """Let a learner learn from a step."""
+def learn(
+    agent: Any,
+    step: Step,
+    q_values: FloatArray,
+    values: FloatArray,
+    visits: LongArray,
+    potential: FloatArray,
+    clip: FloatArray,
+    discount: float,
+    bonus: float,
+    horizon: int,
+) -> None:
+    """Let a learner learn from a step: `learn(agent, step, *parts_of(agent))`."""
     if isinstance(agent, Sampler):
         learn_sampled(agent, step)
         return
     if isinstance(agent, Watched):
         watch_step(agent, step)
-    update(agent.learned, step, agent.setting.constants)
+    update(q_values, values, visits, potential, clip, discount, bonus, horizon, step)
+
+
+def parts_of(agent: Any) -> Any:
+    """Return what a learner knows and its constants, which `learn` takes one by one; see `update`."""
+    if isinstance(agent, Sampler):  # of which it only needs the first
+        return agent.q_values, np.zeros((0, 0)), agent.visits, np.zeros((0, 0)), np.zeros((0, 0)), 1.0, 0.0, 0
+    return *agent.learned, *agent.setting.constants
 
 
 def recommend(agent: Any) -> Any:
@@ -200,18 +237,29 @@ def _before_step(agent, h, layer, s):  # type: ignore[no-untyped-def]
     return lambda agent, h, layer, s: None
 
 
-@overload(learn)
-def _learn(agent, step):  # type: ignore[no-untyped-def]
+@overload(learn, jit_options=INLINED)
+def _learn(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     if _samples(agent):
-        return lambda agent, step: learn_sampled(agent, step)
-    if getattr(agent, "instance_class", None) is Watched:
-        return _learn_watched
-    return lambda agent, step: update(agent.learned, step, agent.setting.constants)
+        return None
+    return _learn_watched if getattr(agent, "instance_class", None) is Watched else _learn_tabular
 
 
-def _learn_watched(agent, step):  # type: ignore[no-untyped-def]
+@overload(learn)
+def _learn_by_sampling(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+    return _learn_sampled if _samples(agent) else None
+
+
+def _learn_sampled(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+    learn_sampled(agent, step)
+
+
+def _learn_watched(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     watch_step(agent, step)
-    update(agent.learned, step, agent.setting.constants)
+    update(q_values, values, visits, potential, clip, discount, bonus, horizon, step)
+
+
+def _learn_tabular(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+    update(q_values, values, visits, potential, clip, discount, bonus, horizon, step)
 
 
 @overload(recommend)
@@ -220,11 +268,12 @@ def _recommend(agent):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def run_tables(rng, tables, agent, q_values, course, rows):  # type: ignore[no-untyped-def]
-    """Learn in the tables of a world, acting on `q_values`; s, x, u: state, action, hidden noise."""
+def run_tables(rng, tables, agent, parts, course, rows):  # type: ignore[no-untyped-def]
+    """Learn in the tables of a world; `parts` are those of the agent. s, x, u: state, action, hidden noise."""
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
     steps, most_episodes, checkpoints, gaps, horizon, bootstrap, step_indexed = course
     next_state, rewards, noise, terminal, start = tables
+    q_values, values, visits, potential, clip, discount, bonus, constant_horizon = parts
     layers, states, _ = q_values.shape
     row_state, row_action, row_reward, row_next, row_terminated = rows
     recording = len(row_state) > 0
@@ -235,9 +284,9 @@ def run_tables(rng, tables, agent, q_values, course, rows):  # type: ignore[no-u
     for done in range(1, steps + 1):
         layer, below = (h, h + 1) if step_indexed else (0, 0)
         before_step(agent, h, layer, s)
-        x = q_values[layer, s].argmax()
+        x, _ = first_best(q_values, layer, s)
         regret[done - 1] = gaps[layer, s, x]
-        u = pick(noise[s], rng.random())
+        u = pick_in_row(noise, s, rng.random())
         after, reward = int(next_state[s, x, u]), rewards[s, x, u]
         h += 1
         terminated, truncated = terminal[after], h == horizon
@@ -246,7 +295,7 @@ def run_tables(rng, tables, agent, q_values, course, rows):  # type: ignore[no-u
         if recording:
             row_state[done - 1], row_action[done - 1], row_reward[done - 1] = s, x, reward
             row_next[done - 1], row_terminated[done - 1] = after, terminated
-        learn(agent, step)
+        learn(agent, step, q_values, values, visits, potential, clip, discount, bonus, constant_horizon)
         earned += reward
         if saved < len(checkpoints) and checkpoints[saved] == done:
             best = recommend(agent)

@@ -18,7 +18,6 @@ from causal_shaping._checks import check_integer, check_memory
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.beliefs.trust import trust_of
 from causal_shaping.bounds.results import Ceilings
-from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, ShapingWarning
@@ -111,7 +110,7 @@ def train(
         visits = np.zeros(setting.initial.shape, dtype=np.int64)
         learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits)
         agent = Tabular(learned, setting) if watch is None else Watched(learned, setting, watch)
-    layers, q_values = len(learned.q_values), learned.q_values
+    layers = len(learned.q_values)
     gaps = problem.gaps(layers, step_indexed, discount)
     course = Course(steps, most_episodes, kept[kept <= steps], gaps, problem.horizon, bootstrap, step_indexed)
     rows = kernels.room_for(steps if record else 0)
@@ -119,9 +118,9 @@ def train(
         if world.model.steps is not None:
             raise ArgumentError("Learners need a world whose tables are the same at each step.")
         rng = np.random.default_rng(seed)
-        track = kernels.run_tables(rng, tables_of(world.model), agent, q_values, course, rows)
+        track = kernels.run_tables(rng, tables_of(world.model), agent, kernels.parts_of(agent), course, rows)
     else:
-        track = _play(problem, agent, q_values, course, seed, rows)
+        track = _play(problem, agent, course, seed, rows)
     alarm = None
     if monitor is not None:
         alarm = monitor.report().alarm_step
@@ -189,10 +188,10 @@ def _warn_of_clip(setting: Setting, earned: float) -> None:
             )
 
 
-def _play(
-    problem: Problem, agent: Tabular | Watched | Sampler, q_values: FloatArray, course: Course, seed: int, rows: Rows
-) -> Track:
+def _play(problem: Problem, agent: Tabular | Watched | Sampler, course: Course, seed: int, rows: Rows) -> Track:
     """Learn step by step in an environment, by the same rule."""
+    parts = kernels.parts_of(agent)
+    q_values = parts[0]
     env: Any = problem.env
     if env is None:
         from causal_shaping.worlds.environments import environment_of  # imports MiniGrid
@@ -222,7 +221,7 @@ def _play(
             columns: Any = zip(rows, (s, x, float(reward), reached, terminated), strict=True)
             for column, value in columns:
                 column[done - 1] = value
-        kernels.learn(agent, taken)
+        kernels.learn(agent, taken, *parts)
         earned += float(reward)
         if saved < len(policies) and course.checkpoints[saved] == done:
             policies[saved] = kernels.recommend(agent).argmax(axis=-1)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from causal_shaping._compile import njit
+from causal_shaping._compile import INLINED, njit
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.successors import ANYTHING
 
@@ -63,7 +63,7 @@ class Packed(NamedTuple):
     integers: LongArray
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def monitor_step(reals, integers, i, h, s, x, reward, after, terminated, truncated):  # type: ignore[no-untyped-def]
     """Test a step of environment i and return the evidence so far: `monitor_step(*packed, i, h, ...)`.
 
@@ -104,7 +104,7 @@ def monitor_steps(reals, integers, which, h, s, x, reward, after, terminated, tr
             monitor_step(reals, integers, i, h[i], s[i], x[i], reward[i], after[i], terminated[i], truncated[i])
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _excluded(reals, integers, row, s, reward, to):  # type: ignore[no-untyped-def]
     """Return what of a step the ceilings exclude, or `NOTHING`."""
     margin = SMALLEST * reals[UNIT]
@@ -122,7 +122,7 @@ def _excluded(reals, integers, row, s, reward, to):  # type: ignore[no-untyped-d
     return SUCCESSOR
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _test_step(reals, integers, row, h, s, x, reward, to):  # type: ignore[no-untyped-def]
     """Bet that the shaped reward of a step is positive in the mean; `to` is the number of states after an end."""
     states, rows, layer, below = integers[STATES], integers[ROWS], 0, 0
@@ -140,7 +140,7 @@ def _test_step(reals, integers, row, h, s, x, reward, to):  # type: ignore[no-un
         _bet(reals, integers, s * integers[ACTIONS] + x, won / max(risk, SMALLEST * reals[UNIT]))
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _test_episode(reals, integers, i, h, s, reward, ended, truncated):  # type: ignore[no-untyped-def]
     """Bet, at the end of an episode, that its return is more than the potential of its first state in the mean."""
     episode, most = integers[EPISODE] + 4 * i, integers[EPISODE_STEPS]
@@ -157,7 +157,7 @@ def _test_episode(reals, integers, i, h, s, reward, ended, truncated):  # type: 
             reals[episode + 2] = 0.0
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _close_episode(reals, integers, episode, ended):  # type: ignore[no-untyped-def]
     """Bet on the return of an episode; had it gone on, all steps left might have paid the least."""
     earned, following, taken, s = reals[episode], reals[episode + 1], int(reals[episode + 2]), int(reals[episode + 3])
@@ -176,7 +176,7 @@ def _close_episode(reals, integers, episode, ended):  # type: ignore[no-untyped-
         _bet(reals, integers, s * integers[ACTIONS], won / max(before - least, SMALLEST * reals[UNIT]))
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _bet(reals, integers, cell, gain):  # type: ignore[no-untyped-def]
     """Bet each fraction, on the cell and on the whole; `gain` is at least -1, and at most 0 in the mean."""
     bets = len(FRACTIONS)

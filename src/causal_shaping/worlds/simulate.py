@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from causal_shaping._compile import njit
+from causal_shaping._compile import INLINED, njit
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
 from causal_shaping.models.cmdp import TabularCMDP
 
@@ -27,6 +27,15 @@ def pick(sums: FloatArray, uniform: float) -> int:
     position = 0
     while sums[position] <= uniform:
         position += 1
+    return position
+
+
+@njit(**INLINED)
+def pick_in_row(sums: FloatArray, row: int, uniform: float) -> int:
+    """Return `pick(sums[row], uniform)` of a short row: without a branch, which could not be foreseen."""
+    position = 0
+    for k in range(sums.shape[1] - 1):
+        position += sums[row, k] <= uniform
     return position
 
 
@@ -59,7 +68,7 @@ def watch(rng: np.random.Generator, steps: int, horizon: int, tables: Tables, be
     episode, h = 0, 0
     s = pick(start, rng.random())
     for row in range(steps):
-        u = pick(noise[s], rng.random())
+        u = pick_in_row(noise, s, rng.random())
         x = pick(beta[s, u], rng.random())
         after = next_state[s, x, u]
         ends = terminal[after]

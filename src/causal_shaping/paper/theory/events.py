@@ -168,7 +168,8 @@ def _watch(rng, episodes, horizon, model, learned, exact, constants):  # type: i
     """
     q_values, values, visits = learned
     best, q_best, gaps, mean_best, mean_phi = exact
-    phi, bonus, terminal = constants.potential, constants.bonus, model.terminal
+    phi, clip, discount, bonus, _ = constants
+    terminal = model.terminal
     ahead, chain = np.zeros(visits.shape), np.zeros(visits.shape)
     below, above = np.zeros(visits.shape), np.zeros(visits.shape)
     least, regret = np.full(7, np.inf), np.zeros(episodes)
@@ -193,7 +194,8 @@ def _watch(rng, episodes, horizon, model, learned, exact, constants):  # type: i
             going_on = not terminal[after] and h + 1 < horizon
             following = values[h + 1, after] if going_on else 0.0
             best_after, phi_after = (best[h + 1, after], phi[h + 1, after]) if going_on else (0.0, 0.0)
-            update(learned, Step(h, h + 1, s, x, y, after, not going_on, h, not going_on, False), constants)
+            step = Step(h, h + 1, s, x, y, after, not going_on, h, not going_on, False)
+            update(q_values, values, visits, phi, clip, discount, bonus, horizon, step)
             t = visits[h, s, x]
             rate = (horizon + 1.0) / (horizon + t)
             ahead[h, s, x] += rate * ((following - (best_after - phi_after)) - ahead[h, s, x])
