@@ -1,5 +1,7 @@
 """Counting where the logs live: a real local Spark session and a real PostgreSQL server give what DuckDB gives."""
 
+import sys
+
 import engines
 import ibis
 import numpy as np
@@ -8,10 +10,12 @@ import pytest
 from reference import by_label, counted
 
 import causal_shaping as cs
+from causal_shaping.diagnose import inspection
 from causal_shaping.errors import DataError
 from causal_shaping.io.convert import logs_table
-from causal_shaping.logs import check, check_logs
+from causal_shaping.logs import check, check_logs, counting
 from causal_shaping.logs.summary import summarise
+from causal_shaping.logs.table import fetch
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark and pandas
 XY = {"source": "better", "state": ["x", "y"]}
@@ -190,6 +194,43 @@ def test_the_same_episodes_are_sampled(engine, rows, logs):
     np.testing.assert_array_equal(found.p_values, wanted.p_values)
     assert (found.episodes, found.total_episodes) == (wanted.episodes, wanted.total_episodes)
     assert wanted.episodes["better"] == 60 < wanted.total_episodes["better"]
+
+
+@pytest.fixture
+def arrived(monkeypatch):
+    """How many rows each query of an engine brings back."""
+    sizes, whole, run = [], fetch, counting._run
+
+    def noted(found):
+        sizes.append(found.num_rows)
+        return found
+
+    for module in [module for module in sys.modules.values() if getattr(module, "fetch", None) is whole]:
+        monkeypatch.setattr(module, "fetch", lambda *given: noted(whole(*given)))
+    monkeypatch.setattr(counting, "_run", lambda *given: noted(run(*given)))
+    return sizes
+
+
+def test_an_inspection_is_that_of_duckdb_and_only_tables_and_a_sample_come_back(engine, duckdb, arrived, monkeypatch):
+    world, episodes = cs.load_world("lavacross-easy"), 20
+    monkeypatch.setattr(inspection, "TESTED_EPISODES", episodes)
+    rows = pa.concat_tables([engines.plain(logs_table(world.collect(name, 4000))) for name in ("good", "random")])
+    wanted = cs.inspect(cs.open_logs(duckdb(rows), state=["x", "y"]))
+    arrived.clear()
+    found = cs.inspect(cs.open_logs(engine(rows), state=["x", "y"]))
+    assert found.to_json() == wanted.to_json()
+    assert_equal(found.counts, wanted.counts)
+    assert found.persistence.episodes == {"good": episodes, "random": episodes}
+    largest, *others = sorted(arrived, reverse=True)
+    assert largest == len(found.counts) < len(rows) / 10
+    assert max(others) <= episodes * world.horizon * 2
+
+
+def test_whole_numbers_with_gaps_and_nan_arrive_as_they_are(engine):
+    held = {"id": [2**62 + 1, None, 3], "number": [float("nan"), None, float("inf")]}
+    found = fetch(engine(pa.table(held | {"step": [0, 1, 2]})).order_by("step"), "it").to_pydict()
+    assert found["id"] == held["id"]
+    assert [str(number) for number in found["number"]] == ["nan", "None", "inf"]
 
 
 def test_results_are_written_by_the_cluster_not_collected(spark, rows, monkeypatch):
