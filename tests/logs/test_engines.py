@@ -1,6 +1,7 @@
 """Counting where the logs live: a real local Spark session and a real PostgreSQL server give what DuckDB gives."""
 
 import sys
+from dataclasses import replace
 
 import engines
 import ibis
@@ -194,6 +195,20 @@ def test_the_same_episodes_are_sampled(engine, rows, logs):
     np.testing.assert_array_equal(found.p_values, wanted.p_values)
     assert (found.episodes, found.total_episodes) == (wanted.episodes, wanted.total_episodes)
     assert wanted.episodes["better"] == 60 < wanted.total_episodes["better"]
+
+
+def test_a_table_by_day_is_counted_day_by_day(engine, logs, rows, tmp_path):
+    days = pa.array([f"2026-11-{1 + episode % 3:02}" for episode in rows["episode"].to_pylist()])
+    table, path = engine(rows.append_column("day", days)), tmp_path / "counts.parquet"
+    parts = {day: cs.open_logs(table.filter(table.day == day), **XY) for day in days.unique().to_pylist()}
+    first, *later = parts
+    cs.update_counts(path, {first: parts[first]})
+    update = cs.update_counts(path, parts)
+    assert (update.known, update.added) == ((first,), tuple(later))
+    assert_equal(cs.Counts.load(path), cs.count(logs))
+    moved = parts[first].rows.mutate(reward=-parts[first].rows.reward)
+    with pytest.raises(DataError, match=f"Part '{first}' is in .* already, but differs"):
+        cs.update_counts(path, {first: replace(parts[first], rows=moved)}, check=False)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -39,9 +40,13 @@ def logs_table(logs: Logs) -> pa.Table:
     return pa.table(logs.labelled(label_column))
 
 
-def save_counts(counts: Counts, path: str | os.PathLike[str]) -> None:
-    """Write counts to a Parquet file: a row per entry, sources, states and actions by label."""
-    save(path, "counts", counts_columns(counts), counts_metadata(counts), space=counts.space, checksum=counts.checksum)
+def save_counts(counts: Counts, path: str | os.PathLike[str], parts: Mapping[str, Any] | None = None) -> None:
+    """Write counts to a Parquet file: a row per entry, sources, states and actions by label.
+
+    `parts` are what was counted, by name, as plain values; see `update_counts`.
+    """
+    metadata = counts_metadata(counts) | ({} if parts is None else {"parts": parts})
+    save(path, "counts", counts_columns(counts), metadata, space=counts.space, checksum=counts.checksum)
 
 
 def counts_columns(counts: Counts) -> dict[str, Any]:
@@ -57,6 +62,17 @@ def counts_metadata(counts: Counts) -> dict[str, Any]:
 def load_counts(path: str | os.PathLike[str]) -> Counts:
     """Return the counts that `save_counts` wrote."""
     return load(path, "counts", counts_from)
+
+
+def load_counts_with_parts(path: str | os.PathLike[str]) -> tuple[Counts, dict[str, Any] | None]:
+    """Return the counts that `save_counts` wrote, and their parts; None if they came without."""
+    parts: dict[str, Any] = {}
+
+    def build(contents: Contents) -> Counts:
+        parts.update(contents.metadata)
+        return counts_from(contents)
+
+    return load(path, "counts", build), parts.get("parts")
 
 
 def counts_from(contents: Contents) -> Counts:

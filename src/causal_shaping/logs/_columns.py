@@ -202,7 +202,7 @@ class RawColumns:
         column = self.column(name, argument)
         if isinstance(wanted, str) or not wanted:
             raise ArgumentError(f"{argument}={{{name!r}: {wanted!r}}} must list values, as in {{{name!r}: ['died']}}.")
-        held, values = column.cast("string"), [str(value) for value in wanted]
+        held, values = column.cast("string"), list[Any](map(str, wanted))
         if column.type().is_boolean():
             values = [value.lower() for value in values]
         elif column.type().is_numeric():  # 1 is 1.0, as a column with gaps holds it
