@@ -52,7 +52,7 @@ def test_days_are_counted_once_in_the_bins_of_the_first(run, days):
     code, _, err = count(1)
     assert code == 2
     assert "Part 'day-1' is in" in err
-    assert "already, but differs" in err
+    assert "already, with other counts" in err
     assert "count all parts into a new file" in err
     assert path.read_bytes() == written
 

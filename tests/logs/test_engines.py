@@ -207,7 +207,7 @@ def test_a_table_by_day_is_counted_day_by_day(engine, logs, rows, tmp_path):
     assert (update.known, update.added) == ((first,), tuple(later))
     assert_equal(cs.Counts.load(path), cs.count(logs))
     moved = parts[first].rows.mutate(reward=-parts[first].rows.reward)
-    with pytest.raises(DataError, match=f"Part '{first}' is in .* already, but differs"):
+    with pytest.raises(DataError, match=f"Part '{first}' is in .* already, with other counts"):
         cs.update_counts(path, {first: replace(parts[first], rows=moved)}, check=False)
 
 

@@ -130,7 +130,7 @@ def test_a_part_that_has_changed_is_refused_before_any_other_is_added(path, tmp_
     changed = cs.open_logs(pa.Table.from_pylist(table), **GOOD)
     for mended in (changed, cs.open_logs(pa.Table.from_pylist(table[: len(table) // 2]), **GOOD)):
         with pytest.raises(
-            DataError, match=f"Part '{day}' is in .*counts.parquet already, but differs: 500 rows of good"
+            DataError, match=f"Part '{day}' is in .*counts.parquet already, with other counts: 500 rows of good"
         ):
             cs.update_counts(path, {other: more, day: mended}, check=False)
     assert path.read_bytes() == written

@@ -276,9 +276,9 @@ def _check_same(name: str, before: Part, now: Part, path: str | os.PathLike[str]
     """Refuse a part of which something else was counted before."""
     if now.fingerprint != before.fingerprint:
         raise DataError(
-            f"Part {name!r} is in {path} already, but differs: {before.text} were counted then, and now there are "
-            f"{now.text}. Its logs were changed, or they are read in another way (columns, bins, flags). Counts cannot "
-            "be taken out again: count all parts into a new file. If these are other logs, give the part another name."
+            f"Part {name!r} is in {path} already, with other counts: {before.text} then, {now.text} now. Its logs were "
+            "changed, or they are read in another way (columns, bins, flags). Counts cannot be taken out again: count "
+            "all parts into a new file. If these are other logs, give the part another name."
         )
 
 
