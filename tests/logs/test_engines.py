@@ -241,6 +241,21 @@ def test_an_inspection_is_that_of_duckdb_and_only_tables_and_a_sample_come_back(
     assert max(others) <= episodes * world.horizon * 2
 
 
+def test_what_else_reads_logs_reads_the_same_there(engine, duckdb):
+    rows = logs_table(cs.load_world("lavacross-easy").collect("random", 1000))
+    rows = rows.append_column("age", pa.array(np.random.default_rng(0).normal(size=len(rows))))
+    found, wanted = [], []
+    for table, results in ((engine(rows), found), (duckdb(rows), wanted)):
+        opened = cs.open_logs(table, source="random", state=["x", "y"], hidden="age")
+        results.append(cs.confounding_of(opened, ["age"]).to_json())
+        results.append(cs.episode_ceilings(opened, horizon=2, reward_max=0.1).to_json())
+        results.append(cs.read_logs(table, source="random", state=["x", "y"]).checksum)
+        bare = table.drop("next_x", "next_y")
+        numbers = cs.read_transitions(bare, source="random", state=["x", "age"], most_rows=300)
+        results.append(numbers.observations.tolist())
+    assert found == wanted
+
+
 def test_whole_numbers_with_gaps_and_nan_arrive_as_they_are(engine):
     held = {"id": [2**62 + 1, None, 3], "number": [float("nan"), None, float("inf")]}
     found = fetch(engine(pa.table(held | {"step": [0, 1, 2]})).order_by("step"), "it").to_pydict()

@@ -1,5 +1,6 @@
 """Counts that grow part by part: the same as all at once, no part twice, and never half of one."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 from reference import by_label, counted
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError, FileError
+from causal_shaping.io.container import seal
 from causal_shaping.io.convert import logs_table
 from causal_shaping.io.files import holding
 from causal_shaping.logs import parts as module
@@ -168,6 +171,21 @@ def test_counts_without_a_list_of_parts_are_refused(path, days):
     with pytest.raises(ArgumentError, match="must name each part once"):
         cs.update_counts(path, {})
     assert cs.counted_parts(path.with_name("none.parquet")) == {}
+
+
+@pytest.mark.parametrize("forged", [{"a": 1}, [], {"a": {"rows": 500}}, None])
+def test_a_forged_list_is_refused_in_our_words(path, days, forged):
+    cs.update_counts(path, {"a": days["2026-11-01"]})
+    table = pq.read_table(path)
+    held = json.loads(table.schema.metadata[b"causal_shaping"])
+    if forged is None:  # a row less than was counted
+        forged = {"a": held["parts"]["a"] | {"rows": 499}}
+    keys = table.schema.metadata | {b"causal_shaping": json.dumps(held | {"parts": forged})}
+    pq.write_table(table.replace_schema_metadata(keys), path)
+    seal(path)
+    assert cs.Counts.load(path).n.sum() == 500
+    with pytest.raises(FileError, match="is not a complete file of counts"):
+        cs.counted_parts(path)
 
 
 def test_rewards_are_cut_as_in_the_first_part(path):

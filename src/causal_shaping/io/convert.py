@@ -64,17 +64,6 @@ def load_counts(path: str | os.PathLike[str]) -> Counts:
     return load(path, "counts", counts_from)
 
 
-def load_counts_with_parts(path: str | os.PathLike[str]) -> tuple[Counts, dict[str, Any] | None]:
-    """Return the counts that `save_counts` wrote, and their parts; None if they came without."""
-    parts: dict[str, Any] = {}
-
-    def build(contents: Contents) -> Counts:
-        parts.update(contents.metadata)
-        return counts_from(contents)
-
-    return load(path, "counts", build), parts.get("parts")
-
-
 def counts_from(contents: Contents) -> Counts:
     """Return the counts that a file holds, alone or as a part."""
     table, space, sources = contents.table, contents.space, contents.metadata["sources"]

@@ -24,8 +24,8 @@ from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, json_text
 from causal_shaping.data.space import shortened
 from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError, FileError
-from causal_shaping.io.container import rows_checksum
-from causal_shaping.io.convert import counts_columns, load_counts_with_parts, save_counts
+from causal_shaping.io.container import Contents, load, rows_checksum
+from causal_shaping.io.convert import counts_columns, counts_from, save_counts
 from causal_shaping.io.files import PARQUET, check_target, holding
 from causal_shaping.logs.counting import Item, count, counting, opened_logs
 from causal_shaping.logs.table import LogTable
@@ -205,15 +205,37 @@ def update_counts(
     return CountsUpdate(target, held, manifest, tuple(added), tuple(known))
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What a file holds: the counts, and their parts by name; None where it does not list them."""
+
+    counts: Counts
+    parts: dict[str, Part] | None
+
+    @classmethod
+    def of(cls, contents: Contents) -> _Held:
+        counts, parts = counts_from(contents), contents.metadata.get("parts")
+        if parts is None:
+            return cls(counts, None)
+        held = {name: Part(**part | {"sources": tuple(part["sources"])}) for name, part in parts.items()}
+        if sum(part.rows for part in held.values()) != counts.n.sum():
+            raise DataError("its parts have other rows than its counts")
+        return cls(counts, held)
+
+    @property
+    def checksum(self) -> str:
+        return self.counts.checksum
+
+
 def _held(path: Path) -> tuple[Counts, dict[str, Part]]:
     """Return the counts of a file and its parts."""
-    counts, parts = load_counts_with_parts(path)
-    if parts is None:
+    held = load(path, "counts", _Held.of)
+    if held.parts is None:
         raise FileError(
             f"{path} holds counts that do not say which parts are in them, so that one could be counted twice. Give a "
             "new file, and count all parts into it."
         )
-    return counts, {name: Part(**{**part, "sources": tuple(part["sources"])}) for name, part in parts.items()}
+    return held.counts, held.parts
 
 
 def _opened(name: str, logs: Item | Sequence[Item], options: Mapping[str, Any]) -> list[LogTable]:

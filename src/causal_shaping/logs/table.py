@@ -215,6 +215,9 @@ def batches(expression: ibis.Table, origin: str, rows: int) -> Generator[pa.Reco
     """Run a query and yield its result, about so many rows at a time."""
     with reading(origin), _same_files(expression):
         backend = expression.get_backend()
+        if backend.name == "pyspark":  # there, Ibis brings all rows at once, too
+            yield from fetch(expression, origin).to_batches(max_chunksize=rows)
+            return
         if backend.name != "duckdb":
             yield from expression.to_pyarrow_batches(chunk_size=rows)
             return
