@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-PARTITIONS = 8
+PARTITIONS, KEYS = 8, {"step", "day"}
+"""A table of Spark is spread over so many partitions, by whichever of these columns it has: episodes are torn apart."""
 SERVER = ("initdb", "pg_ctl")
 
 
@@ -58,7 +59,8 @@ def spark():
             SparkSession.builder.master("local[2]")
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "3")
-            .config("spark.sql.codegen.wholeStage", "false")  # to compile many small queries takes longest
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")  # compiling takes longest
+            .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.adaptive.enabled", "false")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
@@ -71,7 +73,7 @@ def spark():
             target = Path(tempfile.mkdtemp(dir=folder))
             for i, part in enumerate(np.array_split(np.arange(len(rows)), 3)):
                 pq.write_table(plain(rows).take(part), target / f"part{i}.parquet")
-            spread = session.read.parquet(str(target)).repartition(PARTITIONS, rows.column_names[-1])
+            spread = session.read.parquet(str(target)).repartition(PARTITIONS, *KEYS.intersection(rows.column_names))
             spread.createOrReplaceTempView(name)
             return connection.table(name)
 

@@ -169,7 +169,7 @@ def update_counts(
     given = {str(name): logs for name, logs in parts.items()}
     for name in given:
         check_line("The part", name)
-    if not given or len(given) < len(parts):
+    if not given or "" in given or len(given) < len(parts):
         raise ArgumentError(f"parts must name each part once, as in {{'2026-11-01': logs}}, but names {list(parts)}.")
     declared = {name: options.pop(name) for name in DECLARED if name in options}
     with holding(target):
