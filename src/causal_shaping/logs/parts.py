@@ -129,9 +129,9 @@ def update_counts(
     """Count new parts of logs, such as days, into a file of counts; a part that is in it is not counted again.
 
     The file lists its parts: name, sources, rows, and what tells whether a part is still the same. Counts and list are
-    one file, written as a whole after each part: a kill leaves the counts with the part, and in the list, or without.
-    The same call again goes on. Sources and labels of parts are matched by name. Any split of the same episodes into
-    parts, in any order, gives the same counts.
+    one file, written as a whole after each part: a kill leaves a part counted and listed, or neither, and the same call
+    goes on. Sources and labels are matched by name. Any split of the same episodes into parts, in any order, gives the
+    same counts; where rewards take many values, if `reward_bins` has edges.
 
     A part that is counted already and still the same is left out. It is the same if the bytes of its files are, and how
     they are read; otherwise it is read, and what is counted must be the same. If it is not, that is an error, as counts
