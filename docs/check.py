@@ -23,6 +23,7 @@ TUTORIALS = {
     "is-my-data-confounded": "is_my_data_confounded.py",
     "stable-baselines3": "stable_baselines.py",
     "spark": "spark.py",
+    "by-day": "by_day.py",
     "sensitivity": "sensitivity.py",
     "your-own-world": "your_own_world.py",
     "real-use": "real_use.py",

@@ -526,6 +526,7 @@ COMMANDS = (
     "worlds",
     "collect",
     "inspect",
+    "count",
     "ceilings",
     "fit",
     "episode-ceilings",

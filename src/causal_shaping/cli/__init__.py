@@ -18,6 +18,7 @@ from causal_shaping._leave import INTERRUPTED, leave_quietly
 from causal_shaping.cli import (
     ceilings,
     collect,
+    count,
     diagram,
     episode_ceilings,
     fit,
@@ -95,6 +96,7 @@ for _command in (
     worlds.worlds,
     collect.collect,
     inspect.inspect,
+    count.count,
     ceilings.ceilings,
     fit.fit,
     episode_ceilings.episode_ceilings,

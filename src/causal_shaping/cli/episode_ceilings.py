@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from causal_shaping.cli import _options as shared
-from causal_shaping.cli._logs import LogArguments, read_bins, takes_logs
+from causal_shaping.cli._logs import LogArguments, read_reward_bins, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, flag
 from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
-from causal_shaping.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from causal_shaping.data.space import Bins
 
 
 @takes_logs
@@ -51,7 +47,7 @@ def episode_ceilings(
     from causal_shaping.plot import save_picture
 
     check_files(output, png, inputs=logs.files)
-    cuts = _read_cuts(reward_bins)
+    cuts = read_reward_bins(reward_bins)
     with progress_bar() as progress:
         tables = logs.open(progress)
         admissible = logs.admissible(tables)
@@ -85,15 +81,3 @@ def episode_ceilings(
     if any(files.values()):
         say("")
     say_written(files)
-
-
-def _read_cuts(text: str | None) -> Bins | None:
-    """Read 3 as quantiles, 0:1 as edges."""
-    if text is None:
-        return None
-    try:
-        return read_bins(f"reward={text}")["reward"]
-    except ArgumentError:
-        raise ArgumentError(
-            f"--reward-bins is {text!r}; write 3 for quantiles, 0:1 for edges, or 0: for one edge."
-        ) from None

@@ -296,7 +296,7 @@ def _cut(table: LogTable, column: ibis.Column, name: str, quantiles: int, few: i
     edges = Counter(fetch(numbers.aggregate(**shares), table.origin).to_pylist()[0].values())
     above = [number > edge for edge in edges]
     above += [number >= edge for edge, times in edges.items() if times > 1]  # many rows hold it: a bin of its own
-    return sum(part.cast("int64") for part in above)
+    return sum(part.cast("int32") for part in above).cast("int64")
 
 
 def _compared(

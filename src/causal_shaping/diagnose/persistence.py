@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import math
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -27,7 +25,7 @@ from causal_shaping.diagnose._persistence import Rows, StepTest, step_tests
 from causal_shaping.diagnose.small_cells import SmallCells
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, keep_origin, opened_logs
-from causal_shaping.logs.table import LogTable, fetch
+from causal_shaping.logs.table import LogTable, drawn, fetch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +37,7 @@ EPISODES = 20_000
 """By default, so many episodes of a source are looked at."""
 
 MOST_ROWS = 400_000
-"""Fewer episodes are looked at where these would have more rows than this, all sources together."""
+"""Fewer episodes are looked at where so many of mean length would have more rows than this, all sources together."""
 
 PERMUTATIONS = 199
 
@@ -222,11 +220,15 @@ def persistence_test(
     outcome or on the past, but not on how the two go together. Episodes cut by a time limit need no care: which
     episodes still run depends on their past.
 
+    **What is read.** Scores of the past are fitted anew at each step, and permuted: that takes the rows of episodes, no
+    sums of them do. So the engine that holds the rows draws a sample of episodes, by a hash of their names, and no more
+    than its rows come back: about 400,000 at most, however large the table is.
+
     Args:
         logs: what `count` takes: files, data frames, tables, `Logs`, or what `open_logs` returned; each a source of
             its own.
         episodes: look at no more episodes of a source than this: a random sample of whole ones. Where they are long,
-            still fewer are, so that there are at most 400,000 rows in all.
+            still fewer are, so that there are about 400,000 rows at most in all.
         permutations: of each step.
         level: the chance of a rejection where nothing lasts.
         seed: of the sample and the permutations.
@@ -286,34 +288,30 @@ class _Sample:
 
 
 def _samples(table: LogTable, episodes: int, most_rows: int, seed: int) -> dict[str, _Sample]:
-    """Return a sample of whole episodes for each source of a log."""
+    """Return a sample of whole episodes for each source of a log; the engine draws them."""
     key = ["episode"] if table.source is not None else ["source", "episode"]
-    every = table.rows.group_by(key).aggregate(length=table.rows.count())
-    listed = fetch(every, table.origin).sort_by([(name, "ascending") for name in key])
-    names = [table.source] if table.source is not None else listed["source"].unique().to_pylist()
-    of_source = {
-        name: np.arange(len(listed))
-        if table.source is not None
-        else np.flatnonzero(pc.equal(listed["source"], name).to_numpy())
-        for name in names
-    }
-    length = listed["length"].to_numpy()
-    chosen = {}
-    for name, held in of_source.items():
-        most = min(episodes, max(2, math.floor(most_rows / len(names) / length[held].mean())))
-        random = np.random.default_rng((seed, zlib.crc32(name.encode())))  # whatever the order of sources
-        chosen[name] = held if len(held) <= most else np.sort(random.choice(held, most, replace=False))
-    wanted, rows = np.concatenate(list(chosen.values())), table.rows
-    if len(wanted) < len(listed):
-        rows = rows.semi_join(ibis.memtable(listed.select(key).take(np.sort(wanted))), key)
+    source, rows = key[:-1], table.rows
+    every = rows.group_by(key).aggregate(length=rows.count())
+    sizes = every.aggregate(by=source, episodes=every.count(), rows=every.length.sum())
+    found = {row.get("source", table.source): row for row in fetch(sizes, table.origin).to_pylist()}
+    totals = dict(sorted(found.items()))
+    share = most_rows / len(totals)
+    most = {name: min(episodes, max(2, int(share * row["episodes"] / row["rows"]))) for name, row in totals.items()}
+    if any(most[name] < row["episodes"] for name, row in totals.items()):
+        every = every.mutate(drawn=drawn(table, every, seed))
+        place = ibis.row_number().over(ibis.window(group_by=source, order_by=["drawn", "episode"]))
+        limit = every["source"].cases(*most.items()) if source else most[table.source]
+        rows = rows.semi_join(every.mutate(chosen=place < limit).filter(lambda t: t.chosen), key)
     columns = [*key, "step", *table.states, "action", "reward", *table.next_states, "terminated"]
     read = fetch(rows.select(columns), table.origin).sort_by([(name, "ascending") for name in (*key, "step")])
     read = _labelled(read, table)
-    if table.source is not None:
-        return {table.source: _Sample(read, len(chosen[table.source]), len(listed))}
     return {
-        name: _Sample(read.filter(pc.equal(read["source"], name)), len(chosen[name]), len(of_source[name]))
-        for name in names
+        name: _Sample(
+            read.filter(pc.equal(read["source"], name)) if source else read,
+            min(most[name], row["episodes"]),
+            row["episodes"],
+        )
+        for name, row in totals.items()
     }
 
 

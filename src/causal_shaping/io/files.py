@@ -3,7 +3,7 @@
 - `check_target`, `check_folder`, `check_outputs`: what can be known before long work.
 - `replacing`, `replacing_together`: one file; all the files of a command.
 - `write_text`, `write_table`: text, and tables for other programs.
-- `claim_run_folder`: a folder of many, whose settings never mix.
+- `claim_run_folder`: a folder of many, whose settings never mix; `holding`: one file that is read and written again.
 - `Scratch`: a folder that is removed when it is no longer needed.
 
 Temporary files and folders are locked by who writes them. What a killed process left is removed by the next write to
@@ -296,16 +296,31 @@ def claim_run_folder(folder: Path, settings: Mapping[str, Any], held: str) -> It
     """
     check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    lock = folder / LOCK
+    with _locked(folder / LOCK, f"Another process works in {folder}. Wait until it ends, or give another folder."):
+        remove_abandoned(folder)
+        _settle(folder, json.loads(json.dumps(settings)), held)
+        yield
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[None]:
+    """Hold a file that is read, and written again: who else wants to is refused meanwhile."""
+    place = _place(path)
+    lock = place.with_name(f"{TEMPORARY}{place.name}.lock")
+    with _locked(lock, f"Another process updates {path}. Wait until it ends."):
+        yield
+
+
+@contextmanager
+def _locked(lock: Path, busy: str) -> Iterator[None]:
+    """Hold a lock; `busy` is what to say if another process does."""
     try:
         handle = hold(lock)
     except OSError as error:
         raise FileError(f"{lock} cannot be written: {error.strerror}. Give another folder.") from error
     if handle is None:
-        raise FileError(f"Another process works in {folder}. Wait until it ends, or give another folder.")
+        raise FileError(busy)
     try:
-        remove_abandoned(folder)
-        _settle(folder, json.loads(json.dumps(settings)), held)
         yield
     finally:
         with suppress(OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ SHOWN_COLUMNS = 24
 
 SHOWN_VALUES = 12
 """So many values of a column of text are shown, where flags are wanted."""
+
+WITHOUT_TRY_CAST = ("postgres",)
+"""Engines that end a query at the first text that is no number."""
 
 MISSING_NUMBER = -1
 """The part of a label that stands for a missing value in a column of integers or of bins."""
@@ -86,9 +90,10 @@ class RawColumns:
             number = self.typed(column, "numbers", "numeric").cast("float64")
             return ibis.ifelse(number.isnan(), ibis.null("int64"), bin_of(number, cut))
         if held.is_boolean() or held.is_integer():
-            return column.cast("string") if kind is str else column.cast("int64")
+            number = column.cast("int32") if held.is_boolean() else column  # PostgreSQL knows truths as 32 bits only
+            return column.cast("string") if kind is str else number.cast("int64")
         if held.is_string():
-            return column.try_cast("int64") if kind is int else column
+            return whole_number(column) if kind is int else column
         hint = "Turn it into one of those."
         if held.is_numeric():
             hint = f"Cut it: bins={{{name!r}: Bins(quantiles=8)}}; or make it integers if it holds whole numbers."
@@ -197,28 +202,28 @@ class RawColumns:
         column = self.column(name, argument)
         if isinstance(wanted, str) or not wanted:
             raise ArgumentError(f"{argument}={{{name!r}: {wanted!r}}} must list values, as in {{{name!r}: ['died']}}.")
-        text, texts = column.cast("string"), [str(value) for value in wanted]
+        held, values = column.cast("string"), list[Any](map(str, wanted))
         if column.type().is_boolean():
-            texts = [value.lower() for value in texts]
+            values = [value.lower() for value in values]
         elif column.type().is_numeric():  # 1 is 1.0, as a column with gaps holds it
             try:
-                texts = [str(float(value)) for value in wanted]
+                values = [float(value) for value in wanted]
             except (TypeError, ValueError):
                 raise ArgumentError(
                     f"{argument}={{{name!r}: {wanted!r}}}, but {self.origin} holds numbers there."
                 ) from None
-            text = column.cast("float64").cast("string")
-        seen = column.as_table().filter(text.isin(texts)).select(text.name("held")).distinct()
-        never = set(texts) - set(fetch(seen, self.origin)["held"].to_pylist())
+            held = column.cast("float64")
+        seen = column.as_table().filter(held.isin(values)).select(held.name("held")).distinct()
+        never = set(values) - set(fetch(seen, self.origin)["held"].to_pylist())
         if never:
-            values = ", ".join(repr(value) for value in self._values(column))
+            others = ", ".join(repr(value) for value in self._values(column))
             warnings.warn(
                 f"{self.origin}, column {name!r} never holds {', '.join(map(repr, sorted(never)))}, which {argument} "
-                f"names. It holds {values}.",
+                f"names. It holds {others}.",
                 AssumptionWarning,
                 stacklevel=4,
             )
-        return text.isin(texts).fill_null(False)
+        return held.isin(values).fill_null(False)
 
     def _values(self, column: ibis.Column) -> list[Any]:
         """Return some of the values that a column holds, in their order."""
@@ -252,8 +257,12 @@ def fits(column: Any, shape: Sequence[int]) -> Any:
     whole = whole & (column.filter(lambda entry: entry.isnull()).length() == 0)
     if not column.type().value_type.is_floating():
         return whole
-    total = column.sums().cast("float64")  # 32 bits never overflow in 64
-    return whole & ~(total.isnan() | total.isinf())
+    return whole & is_finite(column.sums().cast("float64"))  # 32 bits never overflow in 64
+
+
+def is_finite(number: ibis.Column) -> ibis.Column:
+    """Return whether a number is finite, false where it is missing; `isinf` of Ibis 12 is never true on Spark."""
+    return (number.abs() <= sys.float_info.max).fill_null(False)  # engines take NaN for larger than all numbers
 
 
 def fault(value: Any, shape: Sequence[int], at: tuple[int, ...] = ()) -> str | None:
@@ -272,7 +281,14 @@ def fault(value: Any, shape: Sequence[int], at: tuple[int, ...] = ()) -> str | N
 
 def bin_of(number: ibis.Column, bins: Bins) -> ibis.Column:
     """Return the bin of each number: how many edges are at or below it."""
-    return sum((number >= edge).cast("int64") for edge in bins.edges)
+    return sum((number >= edge).cast("int32") for edge in bins.edges).cast("int64")
+
+
+def whole_number(text: ibis.Column) -> ibis.Column:
+    """Return the whole numbers that a column of text holds, null where it holds something else."""
+    if text.get_backend().name not in WITHOUT_TRY_CAST:
+        return text.try_cast("int64")
+    return ibis.ifelse(text.re_search(r"^\s*[+-]?[0-9]{1,18}\s*$"), text, ibis.null("string")).cast("int64")
 
 
 def listed(names: Flag) -> tuple[str, ...]:

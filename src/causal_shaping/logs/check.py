@@ -18,7 +18,7 @@ import ibis
 
 from causal_shaping.data.rows import JUMP, Rows, Rule, jump_rules, label_rules, order_rules, row_rules
 from causal_shaping.errors import DataError, DroppedEpisodesWarning
-from causal_shaping.logs._columns import fault, list_shape
+from causal_shaping.logs._columns import fault, is_finite, list_shape
 from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows
 
 
@@ -32,8 +32,7 @@ class _Columns(Rows):
         return self[column].isnull()
 
     def finite(self, column: str) -> ibis.Column:
-        number = self[column]
-        return ~(number.isnull() | number.isnan() | number.isinf())
+        return is_finite(self[column])
 
     def differ(self, one: ibis.Column, other: ibis.Column) -> ibis.Column:
         return ~one.identical_to(other)
@@ -88,7 +87,7 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     with looking_at_rows(logs.rows):
         if skip_bad_episodes:
             return _without(bad, episode, rules, logs)
-        found = fetch(bad.select(*key, "problem").order_by(order).limit(1), logs.origin).to_pylist()
+        found = fetch(bad.select(*key, "problem").order_by([*order, "problem"]).limit(1), logs.origin).to_pylist()
         if found:
             raise DataError(_message(found[0], rules[found[0].pop("problem")], logs))
     if fetch(logs.rows.select("step").limit(1), logs.origin).num_rows == 0:

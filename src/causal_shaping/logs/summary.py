@@ -34,8 +34,8 @@ def summarise(table: LogTable) -> list[Summary]:
     episodes = rows.group_by([*source, "episode"]).aggregate(
         length=rows.count(),
         earned=rows.reward.sum(),
-        terminated=rows.terminated.cast("int64").max(),
-        truncated=rows.truncated.cast("int64").max(),
+        terminated=rows.terminated.cast("int32").max(),
+        truncated=rows.truncated.cast("int32").max(),
         low=rows.reward.min(),
         high=rows.reward.max(),
     )
@@ -43,7 +43,6 @@ def summarise(table: LogTable) -> list[Summary]:
     ended = {
         "episodes": episodes.count(),
         "steps": episodes.length.sum(),
-        "mean_length": episodes.length.mean(),
         "longest": episodes.length.max(),
         "terminated": episodes.terminated.sum(),
         "truncated": cut.sum(),
@@ -55,10 +54,11 @@ def summarise(table: LogTable) -> list[Summary]:
         "highest_reward": episodes.high.max(),
     }
     found = fetch(episodes.group_by(source).aggregate(**ended) if source else episodes.aggregate(**ended), table.origin)
-    summaries = [Summary(**{"source": table.source} | row | _rounded(row)) for row in found.to_pylist()]
+    summaries = [Summary(**{"source": table.source} | row | _means(row)) for row in found.to_pylist()]
     return sorted(summaries, key=lambda summary: summary.source)
 
 
-def _rounded(row: dict[str, Any]) -> dict[str, float]:
-    """Return the sums of rewards without their last digits, which depend on the order in which an engine adds."""
-    return {name: float(f"{row[name]:.12g}") for name in ("mean_return", "lowest_return", "highest_return")}
+def _means(row: dict[str, Any]) -> dict[str, float]:
+    """Return the mean length, and returns without their last digits, which depend on the order of an engine's sums."""
+    returns = {name: float(f"{row[name]:.12g}") for name in ("mean_return", "lowest_return", "highest_return")}
+    return {"mean_length": row["steps"] / row["episodes"], **returns}

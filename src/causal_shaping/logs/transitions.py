@@ -30,7 +30,7 @@ from causal_shaping.io.labels import read_off
 from causal_shaping.logs._columns import Flag, fault, list_shape, nesting
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, keep_origin, opened_logs
-from causal_shaping.logs.table import LogTable, batches, fetch
+from causal_shaping.logs.table import LogTable, batches, drawn, fetch
 
 IN_MEMORY = 2**30
 """By default, arrays of more bytes than this lie in files."""
@@ -230,9 +230,7 @@ def _thinned(table: LogTable, share: float, seed: int) -> LogTable:
     rows, key = table.rows, _episode(table)
     source = key[:-1]
     episodes = rows.group_by(key).aggregate(n=rows.count())
-    name = episodes["source"] if source else ibis.literal(table.source)
-    text = ibis.literal(f"{seed}/") + name + "/" + episodes["episode"].cast("string")
-    episodes = episodes.mutate(drawn=text.hexdigest("md5"))
+    episodes = episodes.mutate(drawn=drawn(table, episodes, seed))
     order = ibis.window(group_by=source, order_by=["drawn", "episode"])
     episodes = episodes.mutate(
         place=ibis.row_number().over(order),
