@@ -54,8 +54,8 @@ class Settings:
     sample: int = 100_000
     kept: int = 50_000
     most_rows: int = 1_000_000
-    members: int = 4
-    quantile: float = 0.75
+    members: int = 3
+    quantile: float = 0.9
     held_out: float = 0.1
     settled: float = 1e-3
     seed: int = 0
