@@ -93,3 +93,35 @@ def test_tags_are_counted_with_their_attributes():
     assert names.Tags("<p class='a'>&lt;script&gt;</p>").found == plain
     assert names.Tags("<p class='a'><script></script></p>").found != plain
     assert names.Tags("<p class='a' onclick='x'>plain</p>").found != plain
+
+
+@pytest.mark.parametrize("place", ["file", "map"])
+@pytest.mark.parametrize("name", ["parent", "root", "script", "nul", "long"])
+def test_the_attack_itself_writes_nothing_outside_of_its_folder(tmp_path, name, place, monkeypatch):
+    import names
+
+    monkeypatch.setattr(names, "run", lambda arguments: (0, ""))
+    folder = tmp_path / "in" / "side"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    with pytest.raises(ValueError, match="no name of a file"):
+        names.outcome(folder, names.NAMES[name], place)
+    assert names.strays_of(tmp_path, folder) == []
+
+
+def test_names_that_are_no_names_of_files_are_tried_everywhere_else(tmp_path):
+    import names
+
+    arguments = names.logs(tmp_path, names.NAMES["script"], "everywhere")
+    assert arguments[0] == "<script>alert(1)</script>0=plain0.parquet"
+    assert arguments[2] == "--state=<script>alert(1)</script>"
+
+
+def test_what_is_outside_of_the_folder_is_a_stray(tmp_path):
+    import names
+
+    folder = tmp_path / "in" / "side"
+    folder.mkdir(parents=True)
+    for path in (folder / "a", tmp_path / "b", tmp_path / "in" / "c"):
+        path.touch()
+    assert names.strays_of(tmp_path, folder) == [str(tmp_path / "b"), str(tmp_path / "in" / "c")]
