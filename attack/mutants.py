@@ -7,8 +7,11 @@
 First every test of the packages runs once, without compiled code, and the lines that it passes are noted. Then each
 mutant runs the tests that pass its line, the quickest first, until one fails; and if none does, some others of the same
 files, which may share what was made there. It runs in a fork of a process that has imported what tests need beside this
-package, and gets the changed text in place of the file: nothing is written. Figures are kept in
-`mutants.json` in `attack/work`, by mutant, and hold as long as the file that is changed stays as it is.
+package, and gets the changed text in place of the file: nothing is written.
+
+Verdicts are kept in `mutants.json` in `attack/figures`, by mutant, and hold as long as the file that is changed stays
+as it is. One that survived is explained by an entry "explanation" there: why it changes nothing, or which slower test
+notices it. To try one again, remove its entry.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE, WORK = ROOT / "src" / "causal_shaping", ROOT / "attack" / "work"
+KEPT = ROOT / "attack" / "figures" / "mutants.json"
 PACKAGES = ("bounds", "beliefs", "shaping", "learners")
 TESTS = [f"tests/{name}" for name in (*PACKAGES, "diagnose")]
 SLOWEST = 2.0
@@ -71,6 +75,8 @@ COMPUTED: dict[type, type] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
+UNEXPLAINED = ("survived", "no test")
+"""How a mutant ends that no test noticed."""
 LEFT_ALONE = ("annotation", "returns", "decorator_list", "defaults", "kw_defaults")
 CALLED = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
 CALLED |= {"argmax": "argmin", "argmin": "argmax", "ceil": "floor", "floor": "ceil", "fmin": "fmax", "fmax": "fmin"}
@@ -409,8 +415,7 @@ def main() -> int:
     files = sorted(path for name in PACKAGES for path in (SOURCE / name).rglob("*.py") if given.only in str(path))
     every = [mutant for path in files for mutant in mutants_of(path)]
     chosen = random.Random(given.seed).sample(every, min(given.count, len(every)))
-    kept = WORK / "mutants.json"
-    known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    known: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     if not given.show:
         os.environ.update(ENVIRONMENT)
         os.chdir(ROOT)
@@ -422,17 +427,23 @@ def main() -> int:
             if (name := mutant.name) not in known:
                 began = time.monotonic()
                 known[name] = run(mutant, noted)
-                kept.with_suffix(".new").write_text(json.dumps(known, indent=1))
-                kept.with_suffix(".new").replace(kept)
+                KEPT.parent.mkdir(exist_ok=True)
+                KEPT.with_suffix(".new").write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+                KEPT.with_suffix(".new").replace(KEPT)
                 seconds = time.monotonic() - began
                 print(f"{number + 1}/{len(chosen)} {known[name]['result']}, {seconds:.0f} s: {name}", flush=True)
-    results = {mutant.name: known[mutant.name]["result"] for mutant in chosen if mutant.name in known}
+    results = {mutant.name: verdict(known[mutant.name]) for mutant in chosen if mutant.name in known}
     for name, result in sorted(results.items()):
-        if result != "noticed":
+        if result in UNEXPLAINED:
             print(f"{result}: {name}")
-    counted = {what: list(results.values()).count(what) for what in ("noticed", "survived", "no test")}
+    counted = {what: list(results.values()).count(what) for what in ("noticed", "explained", *UNEXPLAINED)}
     print(f"{len(results)} of {len(every)} mutants (seed {given.seed}): {counted}")
-    return 0
+    return int(any(result in UNEXPLAINED for result in results.values()))
+
+
+def verdict(known: dict[str, Any]) -> str:
+    """Return how a mutant ended: one that no test noticed may be explained."""
+    return "explained" if "explanation" in known else known["result"]
 
 
 if __name__ == "__main__":
