@@ -31,7 +31,7 @@ SECONDS, GIGABYTES = 60.0, 2.0
 """A line that takes more than this, once its code is compiled, is a defect."""
 
 IN_A_PROCESS = 200
-"""One line in so many runs in a process of its own."""
+"""One line in so many runs in a process of its own, unless it is the study, which takes minutes."""
 
 TELLING = 500
 """So many lines between two notes of how far it is."""
@@ -310,7 +310,9 @@ def attack(seed: int = 0, number: int = 300, minutes: float = math.inf) -> tuple
                     for file in files:
                         (Path(work) / file.name).symlink_to(file)
                     os.chdir(work)
-                    code, wrong = tried(arguments := line(rng, group), i % IN_A_PROCESS == IN_A_PROCESS - 1)
+                    arguments = line(rng, group)
+                    apart = i % IN_A_PROCESS == IN_A_PROCESS - 1 and arguments[0] != "reproduce"
+                    code, wrong = tried(arguments, apart)
                     os.chdir(folder)
                 ends[f"{arguments[0]} {code}"] += 1
                 print(*wrong, sep="\n", end="\n" * bool(wrong), flush=True)
