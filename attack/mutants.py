@@ -32,7 +32,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -263,12 +263,12 @@ OPTIONS = [
 ]
 
 
-def note_lines() -> dict[str, Any]:
+def note_lines(folders: Sequence[str]) -> dict[str, Any]:
     """Return seconds by test and tests by line; of each file of tests from what was kept, if it has run already."""
     kept = WORK / "lines"
     kept.mkdir(parents=True, exist_ok=True)
     noted: dict[str, Any] = {"seconds": {}, "lines": {}}
-    for file in sorted(path.relative_to(ROOT) for name in TESTS for path in (ROOT / name).rglob("test_*.py")):
+    for file in sorted(path.relative_to(ROOT) for name in folders for path in (ROOT / name).rglob("test_*.py")):
         path = kept / f"{file.stem}.json"
         if not path.exists():
             print(f"Noting which lines {file} passes, without compiled code", flush=True)
@@ -410,6 +410,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=500, help="how many mutants (default: 500)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (default: 0)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only files whose path holds this text")
+    parser.add_argument("--tests", default=",".join(TESTS), metavar="FOLDERS", help="of tests (default: %(default)s)")
     parser.add_argument("--show", action="store_true", help="only print what is known")
     given = parser.parse_args()
     files = sorted(path for name in PACKAGES for path in (SOURCE / name).rglob("*.py") if given.only in str(path))
@@ -422,7 +423,7 @@ def main() -> int:
         for name in PRELOADED:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
-        noted = note_lines()
+        noted = note_lines(given.tests.split(","))
         for number, mutant in enumerate(chosen):
             if (name := mutant.name) not in known:
                 began = time.monotonic()
