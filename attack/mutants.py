@@ -413,8 +413,8 @@ def main() -> int:
     parser.add_argument("--tests", default=",".join(TESTS), metavar="FOLDERS", help="of tests (default: %(default)s)")
     parser.add_argument("--show", action="store_true", help="only print what is known")
     given = parser.parse_args()
-    files = sorted(path for name in PACKAGES for path in (SOURCE / name).rglob("*.py") if given.only in str(path))
-    every = [mutant for path in files for mutant in mutants_of(path)]
+    files = sorted(path for name in PACKAGES for path in (SOURCE / name).rglob("*.py"))
+    every = [mutant for path in files for mutant in mutants_of(path) if given.only in mutant.file]
     chosen = random.Random(given.seed).sample(every, min(given.count, len(every)))
     known: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     if not given.show:
