@@ -116,6 +116,12 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
         yield Mutant(path.relative_to(SOURCE).as_posix(), tuple(trail), how)
 
 
+def every_mutant(only: str = "") -> list[Mutant]:
+    """Return all changes of the packages, or of the files there whose path holds a text."""
+    files = sorted(path for name in PACKAGES for path in (SOURCE / name).rglob("*.py"))
+    return [mutant for path in files if only in path.relative_to(SOURCE).as_posix() for mutant in mutants_of(path)]
+
+
 Trail = list[tuple[str, int | None]]
 
 
@@ -413,8 +419,7 @@ def main() -> int:
     parser.add_argument("--tests", default=",".join(TESTS), metavar="FOLDERS", help="of tests (default: %(default)s)")
     parser.add_argument("--show", action="store_true", help="only print what is known")
     given = parser.parse_args()
-    files = sorted(path for name in PACKAGES for path in (SOURCE / name).rglob("*.py"))
-    every = [mutant for path in files for mutant in mutants_of(path) if given.only in mutant.file]
+    every = every_mutant(given.only)
     chosen = random.Random(given.seed).sample(every, min(given.count, len(every)))
     known: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     if not given.show:

@@ -1,5 +1,6 @@
 """The attacks find what they look for; a short run of them finds nothing."""
 
+import ast
 import random
 import signal
 import subprocess
@@ -125,3 +126,21 @@ def test_what_is_outside_of_the_folder_is_a_stray(tmp_path):
     for path in (folder / "a", tmp_path / "b", tmp_path / "in" / "c"):
         path.touch()
     assert names.strays_of(tmp_path, folder) == [str(tmp_path / "b"), str(tmp_path / "in" / "c")]
+
+
+def test_mutants_are_of_the_folder_that_is_asked_for_and_change_one_line():
+    import mutants
+
+    every = mutants.every_mutant("shaping/")
+    assert {mutant.file.split("/")[0] for mutant in every} == {"shaping"}
+    original = ast.unparse(ast.parse((mutants.SOURCE / every[0].file).read_text())).splitlines()
+    changed = every[0].made()[0].splitlines()
+    assert sum(before != after for before, after in zip(original, changed, strict=True)) == 1
+
+
+def test_a_mutant_that_survived_is_open_until_it_is_explained():
+    import mutants
+
+    assert mutants.verdict({"result": "noticed", "by": "a test"}) not in mutants.UNEXPLAINED
+    assert mutants.verdict({"result": "survived", "tests": 3}) in mutants.UNEXPLAINED
+    assert mutants.verdict({"result": "survived", "explanation": "last digits"}) not in mutants.UNEXPLAINED
