@@ -14,7 +14,7 @@ from models import cmdps, demonstrators
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ShapingWarning
 from causal_shaping.shaping._monitor import ALARM, FRACTIONS
-from causal_shaping.shaping.monitor import Monitor
+from causal_shaping.shaping.monitor import TESTED, CeilingEvidence, Monitor
 
 EASY = cs.load_world("lavacross-easy")
 ID = "causal_shaping/LavaCrossEasy-v0"
@@ -387,3 +387,15 @@ def test_without_names_of_actions_the_support_of_a_state_is_tested():
     monitor = Monitor(phi, by_action=False)
     assert monitor.step(0, 1, 0, 0.0, 2, False, False) < 1.0  # something else may follow some action
     assert monitor.step(0, 0, 0, 0.0, 2, False, False) == np.inf
+
+
+def test_a_summary_says_what_was_tested():
+    nothing = "nothing happened that the ceilings exclude"
+    assert CeilingEvidence(1.0, 30, "exclusions").summary() == f"In 30 steps {nothing}. Nothing else was tested."
+    for tested in ("steps", "episodes"):
+        summary = CeilingEvidence(1.5, 30, tested).summary()
+        assert (
+            summary
+            == f"In 30 steps {nothing}. Evidence against them from {TESTED[tested]}: 1.5; the alarm is at {ALARM:g}."
+        )
+    assert CeilingEvidence(20.0, 30, "exclusions", "It cannot be.", 7).summary() == "It cannot be."

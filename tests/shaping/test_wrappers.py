@@ -455,6 +455,13 @@ def test_the_check_counts_what_the_potential_does_not_know():
     assert 0 < found.unseen < 1
 
 
+def test_the_check_plays_by_its_seed_and_an_episode_that_it_leaves_is_not_truncated():
+    phi = made_up(discount=0.9)
+    found = [cs.check_potential(gym.make(ID), phi, episodes=5, seed=seed, most_steps=3) for seed in (1, 1, 2)]
+    assert found[0] == found[1] != found[2]
+    assert (found[0].truncated, found[0].kept) == (0, 0.0)
+
+
 # What the promise needs -------------------------------------------------------------------------------------------
 
 
