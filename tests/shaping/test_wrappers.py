@@ -448,6 +448,12 @@ def test_the_check_finds_the_mistake_that_everybody_makes():
         cs.check_potential(env, phi, shaped=True)
 
 
+def test_the_check_takes_potentials_with_steps():
+    found = cs.check_potential(gym.make(ID), made_up(horizon=EASY.horizon), episodes=20)
+    assert found.largest_error < 1e-9
+    assert (found.steps > 20, found.kept) == (True, 0.0)
+
+
 def test_the_check_counts_what_the_potential_does_not_know():
     small = cs.Space(EASY.states[:20], EASY.actions, EASY.space.columns)
     with pytest.warns(ShapingWarning):
