@@ -88,6 +88,16 @@ def test_bounds_widen_and_less_is_excluded_as_confounding_grows():
         assert np.array_equal(singled[found.bounded], (worse | equals).all(axis=-1)[found.bounded])
 
 
+def test_the_best_action_is_that_of_the_first_step():
+    world = cs.load_world("lavacross-easy")
+    counts = world.model.observe(world.demonstrators["random"], "random")
+    found = cs.sensitivity(counts, 4, -0.1, -1.1, confounding=(1, 2), support="observed")
+    q_values = cs.value_ceilings(counts, 4, -0.1, confounding=1, support="observed").q_values
+    best = np.nanargmax(q_values, axis=-1)
+    assert np.array_equal(found.best_action, best[0])
+    assert (best[0] != best[1]).any()
+
+
 def test_sources_that_contradict_each_other_are_told_and_a_known_one_stays():
     world = cs.load_world("lavacross-easy")
     counts = [world.model.observe(world.demonstrators[name], name) for name in ("bad", "random")]
