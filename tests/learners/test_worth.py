@@ -159,6 +159,7 @@ def test_a_randomised_source_saves_more(found):
     assert episodes > 0
     assert share > 0
     assert "A randomised source of 20 rows" in found.summary()
+    assert json.loads(found.to_json())["trial_adds"] == {"episodes": episodes, "share": share}
 
 
 def test_it_can_be_saved(found, tmp_path):
