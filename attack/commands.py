@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import faulthandler
 import io
+import math
 import os
 import random
 import resource
@@ -30,7 +31,10 @@ SECONDS, GIGABYTES = 60.0, 2.0
 """A line that takes more than this, once its code is compiled, is a defect."""
 
 IN_A_PROCESS = 200
-"""One line in so many runs in a process of its own."""
+"""One line in so many runs in a process of its own, unless it is the study, which takes minutes."""
+
+TELLING = 500
+"""So many lines between two notes of how far it is."""
 
 SLOW = {
     "fit": ["--horizon=3", "--members=1"],
@@ -40,11 +44,53 @@ SLOW = {
 }
 """Commands that take seconds even on next to nothing: they come less often, with less than their defaults."""
 
+OUTPUTS = {
+    "collect": ["new.parquet", "new.csv", "new.csv.gz", "new.csv.zst", "new.svg"],
+    "diagram": ["new.svg", "new.png", "new.pdf", "new"],
+    "fit": ["new", "new.csv"],
+    "reproduce": ["new"],
+    "train": ["new", "new.parquet"],
+}
+"""Outputs of a command, where they are not tables."""
+
+USEFUL = {
+    "ceilings": ["state"],
+    "episode-ceilings": ["state"],
+    "fit": ["state", "reward_max"],
+    "inspect": ["state"],
+    "sensitivity": ["state", "plug_in"],
+    "worlds": ["world"],
+    "worth": ["state"],
+}
+"""Options that a command mostly needs to go beyond its first checks; given as the needed ones are."""
+
 SMALL = {  # what lets a command run to its end, and soon
-    "logs": ["good.parquet", "random.parquet", "bad.csv", "NAME=good.parquet", "good.parquet,more.parquet"],
+    "logs": ["good.parquet", "random.parquet", "bad.csv", "NAME=good.parquet", "more.parquet,yet.parquet", "plain.csv"],
     "world": ["lavacross-easy", "walking-robot", "windy-field", "map.txt", "FrozenLake-v1"],
+    "episode": ["episode"],
+    "step": ["step"],
+    "action": ["action"],
+    "reward": ["reward"],
+    "terminated": ["terminated"],
+    "truncated": ["truncated"],
+    "next_state": ["next_x,next_y"],
+    "first_step": ["0"],
+    "missing": ["none", "0"],
+    "memory_limit": ["500MB"],
+    "smallest_cell": ["11"],
+    "rarest": ["0.01"],
+    "level": ["0.05"],
+    "fixed": ["good=1"],
+    "seed": ["0", "7"],
+    "first_seed": ["3"],
+    "workers": ["1"],
+    "counted_in": ["steps"],
+    "expectile": ["0.9"],
+    "mask": ["x"],
+    "shape": ["2,1"],
+    "more": ["method=zero", "coins=once"],
     "demonstrator": ["good", "random"],
-    "horizon": ["3", "1", "20"],
+    "horizon": ["20", "20", "25", "3"],
     "reward_max": ["1", "0.1", "1e100"],
     "reward_min": ["-2", "-1e100"],
     "value_max": ["5", "-1e100"],
@@ -54,7 +100,7 @@ SMALL = {  # what lets a command run to its end, and soon
     "members": ["1"],
     "most_rows": ["300"],
     "trial": ["1"],
-    "state": ["x,y", "x"],
+    "state": ["x,y", "x,y", "x"],
     "hidden": ["x"],
     "actions": ["up,down,left,right,still", "0,1"],
     "bins": ["x=2", "x=1.5:2.5", "y=3:"],
@@ -144,18 +190,21 @@ def line(rng: random.Random, group: Any) -> list[str]:
     names = sorted(group.commands)
     (name,) = rng.choices(names, [1 if name in SLOW else 6 for name in names])
     known = [item for item in group.commands[name].params if item.name != "help"]
-    needed = [item for item in known if item.required]
-    others = [item for item in known if not item.required]
+    needed = [item for item in known if item.required or item.name in USEFUL.get(name, ())]
+    others = [item for item in known if item not in needed]
     chosen = needed + [rng.choice(others) for _ in range(rng.choice([0, 1, 1, 2, 3, 6]) if others else 0)]
-    hostile = rng.choice([0.0, 0.2, 0.2, 0.6])
+    hostile = rng.choice([0.0, 0.1, 0.2, 0.6])
     options, arguments = [], []
     for item in chosen:
         if rng.random() < 0.02:
             continue  # one that is needed is left out
-        small = SMALL.get(item.name, HOSTILE)
-        value = rng.choice(HOSTILE if rng.random() < hostile else small)
+        small = OUTPUTS.get(name, SMALL["output"]) if item.name == "output" else SMALL.get(item.name, HOSTILE)
+        worst = NUMBERS if small[0].lstrip("-")[:1].isdigit() and rng.random() < 0.8 else HOSTILE
+        value = rng.choice(worst if rng.random() < hostile else small)
         if item.param_type_name == "argument":
-            arguments += [value] * rng.choice([1, 1, 1, 2])
+            arguments.append(value)
+            if item.nargs != 1 or rng.random() < 0.02:
+                arguments += rng.sample(small, rng.choice([0, 0, 1, 2]) % len(small))
         elif item.is_flag:
             options.append([item.opts[0]])
         else:
@@ -172,8 +221,14 @@ def materials(folder: Path) -> None:
     world = cs.load_world("lavacross-easy")
     for source in ("good", "random"):
         world.collect(source, 400).save(folder / f"{source}.parquet")
-    world.collect("good", 200, seed=1).save(folder / "more.parquet")
+    for number, name in enumerate(("more", "yet")):
+        rows = world.collect("good", 200, seed=1).to_pandas()
+        rows.assign(episode=rows.episode + 1000 * number).to_parquet(folder / f"{name}.parquet")
     world.collect("bad", 400).save(folder / "bad.csv")
+    rows = world.collect("random", 400, seed=2).to_pandas()
+    plain = {"state": rows.x.astype(str) + "-" + rows.y.astype(str)}
+    plain |= {"next_state": rows.next_x.astype(str) + "-" + rows.next_y.astype(str)}
+    rows.assign(**plain).drop(columns=["x", "y", "next_x", "next_y"]).to_csv(folder / "plain.csv", index=False)
     counts = cs.count([cs.read_logs(folder / f"{source}.parquet") for source in ("good", "random")])
     counts.save(folder / "counts.parquet")
     cs.value_ceilings(counts, 3, 1.0).save(folder / "phi.parquet")
@@ -235,44 +290,55 @@ def peak() -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 1e6
 
 
-def attack(seed: int = 0, number: int = 300) -> tuple[Counter[str], list[str]]:
-    """Try random command lines; return how they ended, counted, and the defects in words."""
-    from causal_shaping._checks import escaped
+def attack(seed: int = 0, number: int = 300, minutes: float = math.inf) -> tuple[Counter[str], list[str]]:
+    """Try random command lines, as many as fit the time; return how they ended, counted, and the defects in words."""
     from causal_shaping.paper.study import report
 
     rng, group, ends, defects = random.Random(seed), main_group(), Counter[str](), list[str]()
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, resource.getrlimit(resource.RLIMIT_AS)[1]))
     signal.signal(signal.SIGALRM, _ring)
     report.reproduce = _no_study  # the study itself takes minutes
-    before = Path.cwd()
+    before, until = Path.cwd(), time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as folder:
         try:
             materials(Path(folder))
+            files = list(Path(folder).iterdir())
             for i in range(number):
-                work = Path(folder) / f"work-{i}"
-                work.mkdir()
-                for file in Path(folder).iterdir():
-                    if not file.name.startswith("work-"):
-                        (work / file.name).symlink_to(file)
-                os.chdir(work)
-                arguments = line(rng, group)
-                begin = time.monotonic()
-                apart = i % IN_A_PROCESS == IN_A_PROCESS - 1
-                code, text = (run_apart if apart else run)(arguments)
+                if time.monotonic() > until:
+                    break
+                with tempfile.TemporaryDirectory(prefix="work-", dir=folder) as work:
+                    for file in files:
+                        (Path(work) / file.name).symlink_to(file)
+                    os.chdir(work)
+                    arguments = line(rng, group)
+                    apart = i % IN_A_PROCESS == IN_A_PROCESS - 1 and arguments[0] != "reproduce"
+                    code, wrong = tried(arguments, apart)
+                    os.chdir(folder)
                 ends[f"{arguments[0]} {code}"] += 1
-                shown = f"{shlex.join(arguments)[:400]!r} ({time.monotonic() - begin:.0f} s)"
-                wrong = []
-                if code not in (0, 1, 2):
-                    wrong.append(f"{code}: {shown}\n{text[-800:]}")
-                elif escaped(text, keep="\n") != text:
-                    wrong.append(f"control characters: {shown}\n{text[-800:]!r}")
-                if (used := peak()) > GIGABYTES:
-                    wrong.append(f"{used:.1f} GB: {shown}")
                 print(*wrong, sep="\n", end="\n" * bool(wrong), flush=True)
                 defects += wrong
+                if (i + 1) % TELLING == 0:
+                    print(f"{i + 1:,} command lines, {len(defects)} defects so far", flush=True)
         finally:
             os.chdir(before)
     return ends, defects
+
+
+def tried(arguments: list[str], apart: bool) -> tuple[Any, list[str]]:
+    """Return how a line ended, and what is wrong with that."""
+    from causal_shaping._checks import escaped
+
+    begin = time.monotonic()
+    code, text = (run_apart if apart else run)(arguments)
+    shown = f"{shlex.join(arguments)[:400]!r} ({time.monotonic() - begin:.0f} s)"
+    wrong = []
+    if code not in (0, 1, 2):
+        wrong.append(f"{code}: {shown}\n{text[-800:]}")
+    elif escaped(text, keep="\n") != text:
+        wrong.append(f"control characters: {shown}\n{text[-800:]!r}")
+    if (used := peak()) > GIGABYTES:
+        wrong.append(f"{used:.1f} GB: {shown}")
+    return code, wrong
 
 
 def _no_study(*_: object, **__: object) -> None:
@@ -285,10 +351,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--number", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="a line that takes longer is a defect")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no further line after so many")
     given = parser.parse_args()
     SECONDS = given.seconds
-    ended, found = attack(given.seed, given.number)
+    ended, found = attack(given.seed, given.number, given.minutes)
     print(dict(sorted(ended.items())))
     print(f"seed {given.seed}: {ended.total():,} command lines, {len(found)} defects")
     sys.exit(bool(found))

@@ -7,8 +7,11 @@
 First every test of the packages runs once, without compiled code, and the lines that it passes are noted. Then each
 mutant runs the tests that pass its line, the quickest first, until one fails; and if none does, some others of the same
 files, which may share what was made there. It runs in a fork of a process that has imported what tests need beside this
-package, and gets the changed text in place of the file: nothing is written. Figures are kept in
-`mutants.json` in `attack/work`, by mutant, and hold as long as the file that is changed stays as it is.
+package, and gets the changed text in place of the file: nothing is written.
+
+Verdicts are kept in `mutants.json` in `attack/figures`, by mutant, and hold as long as the file that is changed stays
+as it is. One that survived is explained by an entry "explanation" there: why it changes nothing, or which slower test
+notices it. To try one again, remove its entry.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE, WORK = ROOT / "src" / "causal_shaping", ROOT / "attack" / "work"
+KEPT = ROOT / "attack" / "figures" / "mutants.json"
 PACKAGES = ("bounds", "beliefs", "shaping", "learners")
 TESTS = [f"tests/{name}" for name in (*PACKAGES, "diagnose")]
 SLOWEST = 2.0
@@ -71,6 +75,8 @@ COMPUTED: dict[type, type] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
+UNEXPLAINED = ("survived", "no test")
+"""How a mutant ends that no test noticed."""
 LEFT_ALONE = ("annotation", "returns", "decorator_list", "defaults", "kw_defaults")
 CALLED = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
 CALLED |= {"argmax": "argmin", "argmin": "argmax", "ceil": "floor", "floor": "ceil", "fmin": "fmax", "fmax": "fmin"}
@@ -108,6 +114,12 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
     """Yield all changes of a file; what runs only at import, messages and annotations are left alone."""
     for trail, how in _places(ast.parse(path.read_text()), []):
         yield Mutant(path.relative_to(SOURCE).as_posix(), tuple(trail), how)
+
+
+def every_mutant(only: str = "") -> list[Mutant]:
+    """Return all changes of the packages, or of the files there whose path holds a text."""
+    files = sorted(path for name in PACKAGES for path in (SOURCE / name).rglob("*.py"))
+    return [mutant for path in files if only in path.relative_to(SOURCE).as_posix() for mutant in mutants_of(path)]
 
 
 Trail = list[tuple[str, int | None]]
@@ -257,12 +269,12 @@ OPTIONS = [
 ]
 
 
-def note_lines() -> dict[str, Any]:
+def note_lines(folders: Sequence[str]) -> dict[str, Any]:
     """Return seconds by test and tests by line; of each file of tests from what was kept, if it has run already."""
     kept = WORK / "lines"
     kept.mkdir(parents=True, exist_ok=True)
     noted: dict[str, Any] = {"seconds": {}, "lines": {}}
-    for file in sorted(path.relative_to(ROOT) for name in TESTS for path in (ROOT / name).rglob("test_*.py")):
+    for file in sorted(path.relative_to(ROOT) for name in folders for path in (ROOT / name).rglob("test_*.py")):
         path = kept / f"{file.stem}.json"
         if not path.exists():
             print(f"Noting which lines {file} passes, without compiled code", flush=True)
@@ -404,35 +416,40 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=500, help="how many mutants (default: 500)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (default: 0)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only files whose path holds this text")
+    parser.add_argument("--tests", default=",".join(TESTS), metavar="FOLDERS", help="of tests (default: %(default)s)")
     parser.add_argument("--show", action="store_true", help="only print what is known")
     given = parser.parse_args()
-    files = sorted(path for name in PACKAGES for path in (SOURCE / name).rglob("*.py") if given.only in str(path))
-    every = [mutant for path in files for mutant in mutants_of(path)]
+    every = every_mutant(given.only)
     chosen = random.Random(given.seed).sample(every, min(given.count, len(every)))
-    kept = WORK / "mutants.json"
-    known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    known: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     if not given.show:
         os.environ.update(ENVIRONMENT)
         os.chdir(ROOT)
         for name in PRELOADED:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
-        noted = note_lines()
+        noted = note_lines(given.tests.split(","))
         for number, mutant in enumerate(chosen):
             if (name := mutant.name) not in known:
                 began = time.monotonic()
                 known[name] = run(mutant, noted)
-                kept.with_suffix(".new").write_text(json.dumps(known, indent=1))
-                kept.with_suffix(".new").replace(kept)
+                KEPT.parent.mkdir(exist_ok=True)
+                KEPT.with_suffix(".new").write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+                KEPT.with_suffix(".new").replace(KEPT)
                 seconds = time.monotonic() - began
                 print(f"{number + 1}/{len(chosen)} {known[name]['result']}, {seconds:.0f} s: {name}", flush=True)
-    results = {mutant.name: known[mutant.name]["result"] for mutant in chosen if mutant.name in known}
+    results = {mutant.name: verdict(known[mutant.name]) for mutant in chosen if mutant.name in known}
     for name, result in sorted(results.items()):
-        if result != "noticed":
+        if result in UNEXPLAINED:
             print(f"{result}: {name}")
-    counted = {what: list(results.values()).count(what) for what in ("noticed", "survived", "no test")}
+    counted = {what: list(results.values()).count(what) for what in ("noticed", "explained", *UNEXPLAINED)}
     print(f"{len(results)} of {len(every)} mutants (seed {given.seed}): {counted}")
-    return 0
+    return int(any(result in UNEXPLAINED for result in results.values()))
+
+
+def verdict(known: dict[str, Any]) -> str:
+    """Return how a mutant ended: one that no test noticed may be explained."""
+    return "explained" if "explanation" in known else known["result"]
 
 
 if __name__ == "__main__":

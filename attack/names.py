@@ -15,6 +15,7 @@ import random
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,8 @@ NAMES = {
 }
 PLACES = ("source", "column", "state", "action", "file", "map", "everywhere")
 PLAIN = "plain"
+MOST = 240
+"""Bytes that a name of a file may have, with some left for its suffix."""
 
 
 class Tags(html.parser.HTMLParser):
@@ -80,6 +83,8 @@ class Tags(html.parser.HTMLParser):
 def logs(folder: Path, name: str, place: str) -> list[str]:
     """Write the logs of two sources with a name in a place; return the arguments that read them."""
     at = {key: name if place in (key, "everywhere") else PLAIN for key in PLACES}
+    if place == "everywhere" and not is_file_name(name):
+        at["file"] = PLAIN
     rng, arguments = random.Random(0), []
     for i in range(2):
         rows = []
@@ -90,10 +95,21 @@ def logs(folder: Path, name: str, place: str) -> list[str]:
                 rows.append((episode, step, state, action, rng.choice([0.0, 1.0]), after, False, step == 1))
                 state = after
         heads = ["episode", "step", at["column"], "action", "reward", f"next_{at['column']}", "terminated", "truncated"]
-        file = folder / f"{at['file']}{i}.parquet"
+        file = _inside(folder, f"{at['file']}{i}.parquet")
         pq.write_table(pa.table([list(column) for column in zip(*rows, strict=True)], names=heads), file)
         arguments.append(f"{at['source']}{i}={file.name}" if place != "file" else file.name)
     return [*arguments, f"--state={at['column']}"]
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether files can be called so: not beyond a folder, not too long, without NUL, and encoded."""
+    return "/" not in name and "\0" not in name and len(os.fsencode(name)) < MOST
+
+
+def _inside(folder: Path, name: str) -> Path:
+    if not is_file_name(name):
+        raise ValueError("no name of a file")
+    return folder / name
 
 
 def outcome(folder: Path, name: str, place: str) -> dict[str, Any]:
@@ -101,7 +117,7 @@ def outcome(folder: Path, name: str, place: str) -> dict[str, Any]:
     os.chdir(folder)
     bound = ["--horizon=3", "--reward-max=1", "--reward-min=0"]
     if place == "map":
-        file = folder / f"{name}.txt"
+        file = _inside(folder, f"{name}.txt")
         file.write_text(MAP)
         shown = run(["worlds", file.name])
         logged = run(["collect", file.name, "--demonstrator=random", "--steps=50", "-o", "out.csv"])
@@ -149,6 +165,11 @@ def defects_of(found: dict[str, Any], plain: dict[str, Any]) -> list[str]:
     return defects
 
 
+def strays_of(outer: Path, folder: Path) -> list[str]:
+    """Return what is in the outer folder, but neither on the way to the inner one nor in it."""
+    return sorted(str(path) for path in outer.rglob("*") if not (path in folder.parents or path.is_relative_to(folder)))
+
+
 def _numbers(rows: list[list[str]]) -> list[list[str]]:
     """Return the numbers of each row, sorted: labels decide the order of rows and columns, and so the last bits."""
     return sorted(sorted(f"{float(cell):.9g}" for cell in row if _is_number(cell)) for row in rows)
@@ -167,7 +188,7 @@ def attack(names: dict[str, str] = NAMES, places: tuple[str, ...] = PLACES) -> t
     signal.signal(signal.SIGALRM, _ring)
     try:
         for place in places:
-            plain: dict[str, Any] = {}
+            began, plain = time.monotonic(), dict[str, Any]()
             for kind, name in {PLAIN: PLAIN, **names}.items():
                 with tempfile.TemporaryDirectory() as outer:
                     folder = Path(outer) / "in" / "side"
@@ -179,7 +200,7 @@ def attack(names: dict[str, str] = NAMES, places: tuple[str, ...] = PLACES) -> t
                         continue
                     finally:
                         os.chdir(before)
-                    strays = [str(path) for path in Path(outer).rglob("*evil*") if path.parent != folder]
+                    strays = strays_of(Path(outer), folder)
                 if not plain and found["code"] != 0:
                     raise RuntimeError(f"A plain name does not work as {place}: {found['text'][-700:]}")
                 plain = plain or found
@@ -188,13 +209,15 @@ def attack(names: dict[str, str] = NAMES, places: tuple[str, ...] = PLACES) -> t
                 told = [f"{kind} as {place}: {text}" for text in wrong]
                 print(*told, sep="\n", end="\n" * bool(told), flush=True)
                 defects += told
+            print(f"{place}: {time.monotonic() - began:.0f} s, {len(defects)} defects so far", flush=True)
     finally:
         os.chdir(before)
     return ends, defects
 
 
 if __name__ == "__main__":
-    ended, found_defects = attack(places=tuple(sys.argv[1:]) or PLACES)
+    given = tuple(sys.argv[1:]) or PLACES
+    ended, found_defects = attack(places=given)
     print(dict(sorted(ended.items())))
-    print(f"{len(NAMES)} names x {len(PLACES)} places: {ended.total():,} tried, {len(found_defects)} defects")
+    print(f"{len(NAMES)} names, {len(given)} places: {ended.total():,} tried, {len(found_defects)} defects")
     sys.exit(bool(found_defects))

@@ -1,5 +1,6 @@
 """The attacks find what they look for; a short run of them finds nothing."""
 
+import ast
 import random
 import signal
 import subprocess
@@ -93,3 +94,53 @@ def test_tags_are_counted_with_their_attributes():
     assert names.Tags("<p class='a'>&lt;script&gt;</p>").found == plain
     assert names.Tags("<p class='a'><script></script></p>").found != plain
     assert names.Tags("<p class='a' onclick='x'>plain</p>").found != plain
+
+
+@pytest.mark.parametrize("place", ["file", "map"])
+@pytest.mark.parametrize("name", ["parent", "root", "script", "nul", "long"])
+def test_the_attack_itself_writes_nothing_outside_of_its_folder(tmp_path, name, place, monkeypatch):
+    import names
+
+    monkeypatch.setattr(names, "run", lambda arguments: (0, ""))
+    folder = tmp_path / "in" / "side"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    with pytest.raises(ValueError, match="no name of a file"):
+        names.outcome(folder, names.NAMES[name], place)
+    assert names.strays_of(tmp_path, folder) == []
+
+
+def test_names_that_are_no_names_of_files_are_tried_everywhere_else(tmp_path):
+    import names
+
+    arguments = names.logs(tmp_path, names.NAMES["script"], "everywhere")
+    assert arguments[0] == "<script>alert(1)</script>0=plain0.parquet"
+    assert arguments[2] == "--state=<script>alert(1)</script>"
+
+
+def test_what_is_outside_of_the_folder_is_a_stray(tmp_path):
+    import names
+
+    folder = tmp_path / "in" / "side"
+    folder.mkdir(parents=True)
+    for path in (folder / "a", tmp_path / "b", tmp_path / "in" / "c"):
+        path.touch()
+    assert names.strays_of(tmp_path, folder) == [str(tmp_path / "b"), str(tmp_path / "in" / "c")]
+
+
+def test_mutants_are_of_the_folder_that_is_asked_for_and_change_one_line():
+    import mutants
+
+    every = mutants.every_mutant("shaping/")
+    assert {mutant.file.split("/")[0] for mutant in every} == {"shaping"}
+    original = ast.unparse(ast.parse((mutants.SOURCE / every[0].file).read_text())).splitlines()
+    changed = every[0].made()[0].splitlines()
+    assert sum(before != after for before, after in zip(original, changed, strict=True)) == 1
+
+
+def test_a_mutant_that_survived_is_open_until_it_is_explained():
+    import mutants
+
+    assert mutants.verdict({"result": "noticed", "by": "a test"}) not in mutants.UNEXPLAINED
+    assert mutants.verdict({"result": "survived", "tests": 3}) in mutants.UNEXPLAINED
+    assert mutants.verdict({"result": "survived", "explanation": "last digits"}) not in mutants.UNEXPLAINED

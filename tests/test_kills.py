@@ -1,8 +1,12 @@
 """The attack by kills finds what it is there to find, and nothing where nothing is."""
 
+import importlib
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+from causal_shaping.io.inputs import with_checksum
 
 KILLS = Path(__file__).parents[1] / "attack" / "kills.py"
 PROGRAM = """
@@ -36,3 +40,19 @@ def test_a_file_that_is_written_in_place_is_a_defect_and_one_that_is_renamed_is_
     tried = "{'kills at renames': 2, 'kills at random moments': 1}"
     assert attacked(tmp_path, "as it is") == f"{tried} []"
     assert "w.csv is neither the old nor the complete file" in attacked(tmp_path, "planted")
+
+
+def test_parts_of_the_study_are_the_same_whatever_they_took_and_others_if_they_were_damaged(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(KILLS.parent))
+    kills = importlib.import_module("kills")
+
+    def held(content):
+        path = tmp_path / "parts" / "a.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content))
+        return kills.contents(tmp_path)
+
+    sound = with_checksum({"regret": 1.5, "seconds": 3.0})
+    assert held(sound) == held(with_checksum({"regret": 1.5, "seconds": 4.0}))
+    assert held(sound) != held(with_checksum({"regret": 1.6, "seconds": 3.0}))
+    assert held(sound) != held(sound | {"seconds": 4.0})

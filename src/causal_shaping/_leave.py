@@ -35,6 +35,7 @@ def interrupt_quietly() -> None:
 def leave_quietly(code: int = 0) -> None:
     """End the process now, after its exit handlers, if its ordinary end would not be quiet."""
     if {"torch", "duckdb"} <= set(sys.modules):
+        atexit.unregister(leave_quietly)  # as an exit handler it would call itself without end
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -88,6 +88,19 @@ def test_bounds_widen_and_less_is_excluded_as_confounding_grows():
         assert np.array_equal(singled[found.bounded], (worse | equals).all(axis=-1)[found.bounded])
 
 
+@pytest.mark.filterwarnings("ignore:Only 'bad' is there")
+def test_the_best_action_is_that_of_the_ceilings_in_the_first_step():
+    world = cs.load_world("lavacross-easy")
+    counts = world.model.observe(world.demonstrators["bad"], "bad")
+    found = cs.sensitivity(counts, 4, -0.1, -1.1, confounding=(2, 4), support="observed")
+    ceilings = cs.value_ceilings(counts, 4, -0.1, confounding=2, support="observed")
+    floors = cs.value_floors(counts, 4, -1.1, confounding=2, support="observed")
+    best, worst = (np.nanargmax(bounds.q_values, axis=-1) for bounds in (ceilings, floors))
+    assert np.array_equal(found.best_action, best[0])
+    assert (best[0] != best[1]).any()
+    assert (best[0] != worst[0]).any()
+
+
 def test_sources_that_contradict_each_other_are_told_and_a_known_one_stays():
     world = cs.load_world("lavacross-easy")
     counts = [world.model.observe(world.demonstrators[name], name) for name in ("bad", "random")]

@@ -86,6 +86,19 @@ def unseen(shares, n):
     return sum((-1) ** (len(left) + 1) * (1 - sum(left)) ** n for left in sets)
 
 
+@pytest.mark.filterwarnings("ignore:Only 't' is there")
+@pytest.mark.parametrize("support", ["observed", "observed-action"])
+def test_an_action_that_was_not_tried_in_every_step_may_lead_anywhere(support):
+    """Counts by step: y follows a in the first step only, so that the ceilings of the second say nothing of it."""
+    columns = {"source": [0] * 3, "step": [0, 0, 1], "state": [0] * 3, "action": [0, 1, 0], "next_state": [0, 0, 1]}
+    columns |= {"terminated": [False, False, True], "n": [0.5, 0.5, 1.0]}
+    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), [0.0] * 3)
+    space = cs.Space(["a", "b"], ["x", "y"], terminal=["b"])
+    counts = cs.Counts.combined(space, ["t"], columns, population=True)
+    allowed = cs.value_ceilings(counts, 2, 1.0, support=support).potential().successors
+    assert allowed.row[0].tolist() == [0, -1]
+
+
 @pytest.mark.parametrize("rarest", [0.1, 0.2, 0.5])
 def test_enough_visits_show_every_outcome_that_is_not_too_rare(rarest):
     for cells, alpha in ((1, 0.1), (20, 0.01)):

@@ -402,7 +402,7 @@ def test_the_study_is_run_from_the_command_line(run, tmp_path):
     ("arguments", "message"),
     [
         (["--only", "world=mars"], "There is no world 'mars'. There are windy-empty"),
-        (["--only", "zero"], "write it as world=NAME"),
+        (["--only", "zero"], "write it as 'world=NAME', 'method=NAME', 'coins=RULE' or 'seed=NUMBER'."),
         (["world=lavacross-easy"], "Write --only world=lavacross-easy"),
         (["--seeds", "0"], "seeds is 0"),
         (["--counted-in", "days"], "--counted-in is 'days'; use 'steps' or 'episodes'"),

@@ -12,7 +12,7 @@ import pytest
 
 import causal_shaping as cs
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.errors import ArgumentError, FileError
+from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.fitted import _kernels as kernels, _network, _torch, fitting
 from causal_shaping.fitted._network import load_network, save_network
 from causal_shaping.fitted._steps import rule_of
@@ -276,6 +276,29 @@ def test_ceilings_of_images_are_the_same_after_saving_and_loading(image_fit, tmp
         cs.FittedCeilings.load(tmp_path / "phi")
 
 
+def forged(fitted, folder, name, change):
+    """Save a fit with an array of its network changed, or left out, and checksums that fit."""
+    fitted.save(folder)
+    weights = load_network(folder / "network.safetensors")
+    weights |= {f"surface_{name}": change and change(weights[f"surface_{name}"])}
+    weights = {name: np.ascontiguousarray(array) for name, array in weights.items() if array is not None}
+    save_network(folder / "network.safetensors", weights)
+    held = json.loads((folder / "fitted.json").read_text())
+    held["arrays"] = _checksum(weights | read_arrays(folder / "fitted.npz"))
+    del held["checksum"]
+    (folder / "fitted.json").write_text(json.dumps(with_checksum(held)))
+    return folder
+
+
+def test_weights_beyond_measure_give_an_error_and_no_infinite_value(image_fit, tmp_path):
+    folder = forged(image_fit, tmp_path / "phi", "model.1.weight", lambda array: np.full_like(array, 3e38))
+    fitted = cs.FittedCeilings.load(folder)
+    potential, guess = fitted.potential(), fitted.potential("mean")
+    for values in (fitted, fitted.q_values, fitted.spread, potential, guess):
+        with pytest.raises(DataError, match="no finite value for an observation"):
+            values(IMAGES)
+
+
 @pytest.mark.parametrize(
     ("name", "change", "why"),
     [
@@ -295,16 +318,7 @@ def test_ceilings_of_images_are_the_same_after_saving_and_loading(image_fit, tmp
     ],
 )
 def test_a_forged_network_is_refused_before_memory_is_taken(image_fit, tmp_path, name, change, why):
-    folder = tmp_path / "phi"
-    image_fit.save(folder)
-    weights = load_network(folder / "network.safetensors")
-    weights |= {f"surface_{name}": change and change(weights[f"surface_{name}"])}
-    weights = {name: np.ascontiguousarray(array) for name, array in weights.items() if array is not None}
-    save_network(folder / "network.safetensors", weights)
-    held = json.loads((folder / "fitted.json").read_text())
-    held["arrays"] = _checksum(weights | read_arrays(folder / "fitted.npz"))
-    del held["checksum"]
-    (folder / "fitted.json").write_text(json.dumps(with_checksum(held)))
+    folder = forged(image_fit, tmp_path / "phi", name, change)
     with pytest.raises(FileError, match=f"phi is not a complete fit: (.|\n)*({why})"):
         cs.FittedCeilings.load(folder)
 

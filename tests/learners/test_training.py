@@ -438,6 +438,9 @@ def test_actions_are_matched_by_label_and_all_must_be_declared():
     assert [turned.space.actions[x] for x in run.policy[:5]] == [2] * 5
     with pytest.raises(CausalShapingError, match="The actions are 1, 2, but Walk takes 0 to 2"):
         cs.train(Walk(), cs.Potential(np.zeros(6), cs.Space(range(6), [1, 2])), **options)
+    for actions in ([0, 1, 3], list("ab")):
+        with pytest.raises(CausalShapingError, match="but Walk takes 0 to 2"):
+            cs.train(Walk(), cs.Potential(np.zeros(6), cs.Space(range(6), actions)), **options)
 
 
 def test_an_environment_with_a_space_shows_numbers_of_states():

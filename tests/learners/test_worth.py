@@ -159,6 +159,7 @@ def test_a_randomised_source_saves_more(found):
     assert episodes > 0
     assert share > 0
     assert "A randomised source of 20 rows" in found.summary()
+    assert json.loads(found.to_json())["trial_adds"] == {"episodes": episodes, "share": share}
 
 
 def test_it_can_be_saved(found, tmp_path):
@@ -286,3 +287,22 @@ def test_randomised_sources_bind_drawn_worlds():
             some = slice(drawn.first[x], drawn.first[x + 1])
             mean = float((drawn.chance[some] * drawn.reward[some]).sum())
             assert mean == pytest.approx(world.model.reward[0, x].mean(), abs=0.06)
+
+
+def test_runs_end_their_episodes_within_the_horizon_and_the_budget(belief, random_world, monkeypatch):
+    """Where episodes end decides how many of them logs save."""
+    run_in, ends = worth_module.run_in, []
+
+    def watched(*given):
+        regret, found = run_in(*given)
+        ends.append(found)
+        return regret, found
+
+    monkeypatch.setattr(worth_module, "run_in", watched)
+    belief.worth(steps=53, seeds=2)
+    for found in ends:
+        lengths = np.diff(found, prepend=0)
+        assert lengths.min() >= 1
+        assert lengths.max() <= random_world.horizon
+        assert found[-1] == 53
+    assert len(ends) == 4

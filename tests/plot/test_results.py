@@ -1,6 +1,7 @@
 """Figures of results: each kind has one, in given axes or new ones, and labels stay text."""
 
 import math
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -216,3 +217,21 @@ def test_images_have_no_coordinates_to_draw_over(results):
     fitted = replace(results["FittedCeilings"], shape=(2, 2, 3), columns=("image",))
     with pytest.raises(ArgumentError, match="have no coordinates to draw values over"):
         fitted.plot()
+
+
+def test_a_full_disk_is_an_error_of_ours_in_every_format(tmp_path):
+    """The limit of a file's size stands for the end of the disk; matplotlib's own error of a PDF hides the cause."""
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from matplotlib.figure import Figure\n"
+        "from causal_shaping.errors import FileError; from causal_shaping.plot import save_picture\n"
+        "figure = Figure(); figure.add_subplot(title='some text')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: save_picture(figure, path)\n"
+        "    except FileError as error: print(error)"
+    )
+    given = [str(tmp_path / f"a{ending}") for ending in (".pdf", ".svg", ".png", ".PDF")]
+    ran = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == [f"{path} cannot be written: File too large." for path in given]
+    assert list(tmp_path.iterdir()) == []

@@ -13,8 +13,9 @@ from models import cmdps, demonstrators
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ShapingWarning
+from causal_shaping.shaping import _monitor as kernel
 from causal_shaping.shaping._monitor import ALARM, FRACTIONS
-from causal_shaping.shaping.monitor import Monitor
+from causal_shaping.shaping.monitor import TESTED, CeilingEvidence, Monitor
 
 EASY = cs.load_world("lavacross-easy")
 ID = "causal_shaping/LavaCrossEasy-v0"
@@ -159,6 +160,37 @@ def test_an_episode_that_is_given_up_counts_with_the_least_that_may_have_followe
     cut = copy_of(monitor)
     assert cut.step(1, 0, 0, -1.0, 1, False, True) < 1.0
     assert monitor.step(1, 0, 0, 1.0, 1, True, False) > 1.0
+
+
+@given(
+    rewards=st.lists(st.floats(-1, 1), min_size=1, max_size=4),
+    discount=st.floats(0.5, 1),
+    ceiling=st.floats(0.5, 4),
+    reward_min=st.sampled_from([-1.0, -2.5]),
+    end=st.sampled_from(["terminated", "truncated", "given up"]),
+    environment=st.integers(0, 2),
+)
+@settings(max_examples=100)
+def test_evidence_after_an_episode_is_what_was_bet_on_its_return(
+    rewards, discount, ceiling, reward_min, end, environment
+):
+    """By hand: what an episode that did not end may still have paid is the least; then one bet on the return."""
+    most = 4
+    bounds = {"reward_min": reward_min, "reward_max": 1.0, "episode_steps": most, "discount": discount}
+    monitor = Monitor(
+        cs.Potential([ceiling, 0.0], cs.Space(["a", "b"], ["x"]), kind="ceiling", **bounds), environments=3
+    )
+    for h, reward in enumerate(rewards):
+        last = h + 1 == len(rewards)
+        flags = (last and end == "terminated", last and end == "truncated")
+        monitor.step(h, 0, 0, reward, 0, *flags, environment=environment)
+    if end == "given up" and len(rewards) < most:  # the last step that counts is an end
+        monitor.step(0, 0, 0, 0.0, 0, False, False, environment=environment)
+    paid = rewards + ([] if end == "terminated" else [reward_min] * (most - len(rewards)))
+    earned, least = (sum(discount**h * r for h, r in enumerate(each)) for each in (paid, [reward_min] * most))
+    mean = np.mean([1 + fraction * (earned - ceiling) / (ceiling - least) for fraction in FRACTIONS])
+    weights = monitor.packed.reals[kernel.WEIGHT : kernel.WEIGHT + 2]
+    assert monitor.evidence == pytest.approx((mean + np.mean(1 - weights + weights * mean)) / 2, rel=1e-6)
 
 
 def test_what_a_ceiling_excludes_is_an_alarm_at_once():
@@ -387,3 +419,16 @@ def test_without_names_of_actions_the_support_of_a_state_is_tested():
     monitor = Monitor(phi, by_action=False)
     assert monitor.step(0, 1, 0, 0.0, 2, False, False) < 1.0  # something else may follow some action
     assert monitor.step(0, 0, 0, 0.0, 2, False, False) == np.inf
+    assert "state 2 followed state 0" in monitor.report().alarm
+
+
+def test_a_summary_says_what_was_tested():
+    nothing = "nothing happened that the ceilings exclude"
+    assert CeilingEvidence(1.0, 30, "exclusions").summary() == f"In 30 steps {nothing}. Nothing else was tested."
+    for tested in ("steps", "episodes"):
+        summary = CeilingEvidence(1.5, 30, tested).summary()
+        assert (
+            summary
+            == f"In 30 steps {nothing}. Evidence against them from {TESTED[tested]}: 1.5; the alarm is at {ALARM:g}."
+        )
+    assert CeilingEvidence(20.0, 30, "exclusions", "It cannot be.", 7).summary() == "It cannot be."

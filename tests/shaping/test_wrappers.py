@@ -448,11 +448,24 @@ def test_the_check_finds_the_mistake_that_everybody_makes():
         cs.check_potential(env, phi, shaped=True)
 
 
+def test_the_check_takes_potentials_with_steps():
+    found = cs.check_potential(gym.make(ID), made_up(horizon=EASY.horizon), episodes=20)
+    assert found.largest_error < 1e-9
+    assert (found.steps > 20, found.kept) == (True, 0.0)
+
+
 def test_the_check_counts_what_the_potential_does_not_know():
     small = cs.Space(EASY.states[:20], EASY.actions, EASY.space.columns)
     with pytest.warns(ShapingWarning):
         found = cs.check_potential(gym.make(ID), cs.Potential(np.zeros(20), small))
     assert 0 < found.unseen < 1
+
+
+def test_the_check_plays_by_its_seed_and_an_episode_that_it_leaves_is_not_truncated():
+    phi = made_up(discount=0.9)
+    found = [cs.check_potential(gym.make(ID), phi, episodes=5, seed=seed, most_steps=3) for seed in (1, 1, 2)]
+    assert found[0] == found[1] != found[2]
+    assert (found[0].truncated, found[0].kept) == (0, 0.0)
 
 
 # What the promise needs -------------------------------------------------------------------------------------------

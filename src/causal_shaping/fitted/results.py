@@ -93,11 +93,12 @@ class FittedCeilings(Result):
         seen = self.checked(observations)
         first, count = self.places["q_values"]
         found = np.stack([self.surface.at(seen, first + x) for x in range(count)], axis=1)
-        return np.where(self.reach.excludes(seen)[:, None], self._vacuous(0), found)
+        return _finite(np.where(self.reach.excludes(seen)[:, None], self._vacuous(0), found), seen)
 
     def spread(self, observations: npt.ArrayLike) -> FloatArray:
         """Return the standard deviation of the members' values in the first step: how uncertain the fit is."""
-        return self.surface.at(self.checked(observations), self.places["spread"][0])
+        seen = self.checked(observations)
+        return _finite(self.surface.at(seen, self.places["spread"][0]), seen)
 
     def is_beyond(self, observations: npt.ArrayLike) -> BoolArray:
         """Return which observations lie beyond the logs; their values are vacuous."""
@@ -114,6 +115,7 @@ class FittedCeilings(Result):
             if beyond.any():
                 steps = np.broadcast_to(h, beyond.shape)[beyond]
                 found[beyond] = [self._vacuous(int(step)) for step in steps]
+        _finite(found, observations)
         return found if horizon is None else np.where(left > 0, found, 0.0)
 
     def lookup(self, kind: str) -> IntArray | None:
@@ -349,6 +351,15 @@ def _places(
             raise DataError(f"{name} stand in {count} columns from {first} on, which cannot be")
         places[name], end = (first, count), first + count
     return places, end
+
+
+def _finite(found: FloatArray, observations: npt.NDArray[Any]) -> FloatArray:
+    """Return values, one or a row for each observation; refuse those of a network whose weights are beyond measure."""
+    if not np.isfinite(found).all():
+        sound = np.isfinite(observations).reshape(len(observations), -1).all(axis=1)
+        if not np.isfinite(found[sound]).all():
+            raise DataError("The fit gives no finite value for an observation: its weights are too large. Fit again.")
+    return found
 
 
 def _described(folder: Path) -> tuple[dict[str, Any], int]:

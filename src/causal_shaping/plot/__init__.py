@@ -1,13 +1,14 @@
 """Figures and pages of results (extra `plot`): all that draws with matplotlib.
 
 - `draw`: what `result.plot()` calls; `FIGURES` says which module draws what.
-- `check_picture`, `save_picture`: a figure in a file.
+- `check_picture`, `save_picture`, `write_figure`: a figure in a file.
 - `check_page`, `save_page`: one HTML file about somebody's logs.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import os
 from types import MappingProxyType
 from typing import Any
@@ -99,12 +100,28 @@ def save_picture(picture: Any, path: str | os.PathLike[str], **options: Any) -> 
         options: for the drawing of a result.
     """
     check_picture(path)
-    import matplotlib
     from matplotlib.figure import Figure
 
     figure = picture
     if not isinstance(picture, Figure):
         draw(picture, figure := Figure(layout="constrained"), **options)
-    with matplotlib.rc_context({"svg.hashsalt": "causal-shaping"}), replacing(path, FORMATS) as temporary:
-        dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(temporary.suffix)
-        figure.savefig(temporary, dpi=160, facecolor="white", metadata=dates)
+    write_figure(figure, path)
+
+
+def write_figure(figure: Any, path: str | os.PathLike[str], salt: str = "causal-shaping", dpi: int = 160) -> None:
+    """Write a figure in the format of the file's ending; drawn in memory, as matplotlib hides errors of the disk.
+
+    Args:
+        figure: of matplotlib.
+        path: the file.
+        salt: names what is inside an SVG.
+        dpi: dots per inch of a PNG.
+    """
+    import matplotlib
+
+    ending, held = os.path.splitext(path)[1].lower(), io.BytesIO()
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
+    with matplotlib.rc_context({"svg.hashsalt": salt}):
+        figure.savefig(held, format=ending[1:], dpi=dpi, facecolor="white", metadata=dates)
+    with replacing(path, FORMATS) as temporary:
+        temporary.write_bytes(held.getvalue())

@@ -13,12 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from causal_shaping.io.files import replacing
 from causal_shaping.learners.intervals import bootstrap_interval, mean
 from causal_shaping.paper.study.dots import table_figures
 from causal_shaping.paper.study.plan import BASELINE, BCQ_THRESHOLDS, FACTORS, METHODS, RECOMMENDED, ROBOT, SHAPED
@@ -33,7 +31,7 @@ from causal_shaping.paper.study.tables import (
     variant_title,
 )
 from causal_shaping.paper.study.theory import draw_theory
-from causal_shaping.plot import FORMATS
+from causal_shaping.plot import FORMATS, write_figure
 from causal_shaping.plot._panels import tidy
 from causal_shaping.plot.regret import draw_curve
 from causal_shaping.plot.worlds import draw_world
@@ -83,11 +81,8 @@ class Drawing:
 def save_figure(drawing: Drawing, folder: str | os.PathLike[str]) -> None:
     """Draw a figure and write it in every format; equal results give equal files."""
     figure = drawing.draw()
-    dates: Mapping[str, Any] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with matplotlib.rc_context({"svg.hashsalt": drawing.name}):
-        for ending in FORMATS:
-            with replacing(Path(folder) / f"{drawing.name}{ending}", FORMATS) as temporary:
-                figure.savefig(temporary, dpi=130, facecolor="white", metadata=dates[ending])
+    for ending in FORMATS:
+        write_figure(figure, Path(folder) / f"{drawing.name}{ending}", salt=drawing.name, dpi=130)
 
 
 def all_figures(results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table]) -> list[Drawing]:

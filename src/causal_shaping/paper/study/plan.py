@@ -387,12 +387,16 @@ def _has_coins(world: World) -> bool:
     return world.grid is not None and bool(world.grid.coins)
 
 
+HOW_ONLY = "'world=NAME', 'method=NAME', 'coins=RULE' or 'seed=NUMBER'"
+"""Quoted: these are no options of their own, as arguments in other messages are."""
+
+
 def parse_only(parts: Sequence[str]) -> dict[str, list[str]]:
     """Parse the values of `--only`, such as world=A method=B,C, into lists by key."""
     result: dict[str, list[str]] = {}
     for part in parts:
         key, equals, values = part.partition("=")
         if not equals:
-            raise ArgumentError(f"--only has {part!r}; write it as world=NAME, method=NAME, coins=RULE or seed=NUMBER.")
+            raise ArgumentError(f"--only has {part!r}; write it as {HOW_ONLY}.")
         result.setdefault(key, []).extend(values.split(","))
     return result
