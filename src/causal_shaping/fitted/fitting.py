@@ -132,8 +132,8 @@ def fit_ceilings(
             bounds memory, about 300 bytes a row and the observations themselves, and time.
         members: forests or networks, each from its own seed and a random half of the episodes of each source; a single
             one sees all of them. By default 3 forests, or 1 network: one takes minutes.
-        quantile: the ceiling is this quantile of the members' ceilings. Of three it is nearly the largest; 0.75 had twice
-            as many states below the optimum in windy fields.
+        quantile: the ceiling is this quantile of the members' ceilings, of three nearly the largest. With 0.75 twice as
+            many states were below the optimum in windy fields.
         held_out: the share of each source's episodes that are kept for `diagnostics`.
         settled: a pass ends early when a step changes no value by more than this share of their range.
         seed: the seed of everything; equal seeds give equal results.
