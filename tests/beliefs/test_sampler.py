@@ -3,13 +3,14 @@
 import itertools
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from cells import REWARDS, beta_nodes, counts_of, drawn_outcomes, model_of, moments, polya, told
 from hypothesis import given, settings, strategies as st
 
 import causal_shaping as cs
 from causal_shaping.beliefs._kernels import log_mix, mean_world, observe, plan
-from causal_shaping.beliefs.draws import each_draw
+from causal_shaping.beliefs.draws import _places, each_draw
 from causal_shaping.beliefs.model import Model
 from causal_shaping.bounds._masses import Evidence
 from causal_shaping.bounds.settings import CEILING, Settings
@@ -325,6 +326,15 @@ def test_what_no_log_holds_is_never_impossible():
     found = mean_world(model.shape, model.guess, memory)
     np.testing.assert_allclose(found.chance.sum() + found.unknown, 1)
     assert (drawn_outcomes(model, 20, memory=memory)[:, 3] > 0).all()
+
+
+def test_an_unknown_outcome_leads_to_a_state_that_was_met_or_to_an_end():
+    columns = {"episode": [0, 0], "step": [0, 1], "state": [0, 1], "action": [0, 0], "reward": [0.0, 0.0]}
+    table = pa.table({"source": ["a", "a"], **columns, "next_state": [1, 3], "terminated": [False, True]})
+    counts = cs.count(table, states=range(4), actions=range(2), terminal=[3])
+    belief = cs.posterior(counts, 4, 1.5)
+    model = Model(belief.space, belief.counts, belief.settings)
+    assert _places(model, model.memory(0)).tolist() == [0, 1, 4]  # nobody met 2, 3 is the end, and the last an end
 
 
 def _rows(rows, step_indexed=True):
