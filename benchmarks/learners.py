@@ -46,7 +46,7 @@ def speeds(steps):
     phi = cs.Potential(world.model.optimum().values, world)
     counts = cs.count([world.collect(name, 20_000) for name in world.demonstrators])
     low, high = world.model.reward_range
-    tested = cs.value_ceilings(counts, world.horizon, high, confidence=0.95, reward_min=low).potential()
+    tested = cs.value_ceilings(counts, world.horizon, high, confidence=0.95, reward_min=low).potential(step_indexed=False)
     arms = {"q-ucb-shaping": (phi, {}), "q-ucb": (None, {"learner": "q-ucb"}), "ceilings, tested": (tested, {})}
     works = {
         name: lambda potential=potential, more=more: cs.train(world, potential, steps=steps, **more)

@@ -150,7 +150,9 @@ def disagreements(
         progress(0.5 + 0.5 * begin / len(p_value), 1.0, "Comparing sources")
         here = slice(begin, begin + FEW)
         part = Pairs(*(column[here] for column in pairs))
-        p_value[here] = permutation_p_values(samples, part, rng, deals, SURE * level / compared)
+        # Holm compares the last of the candidates, if all before it are reported, with the largest level of all.
+        largest = level / (compared - len(p_value) + 1)
+        p_value[here] = permutation_p_values(samples, part, rng, deals, SURE * level / compared, largest)
     order = np.argsort(p_value, kind="stable")
     corrected = np.minimum(1.0, p_value[order] * (compared - np.arange(len(order))))
     corrected = np.maximum.accumulate(corrected)
