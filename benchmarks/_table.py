@@ -89,6 +89,7 @@ def in_turns(works, repeats=5):
     seconds = dict.fromkeys(works, math.inf)
     for _ in range(repeats):
         for name, work in works.items():
+            gc.collect()
             began = time.process_time()
             work()
             seconds[name] = min(seconds[name], time.process_time() - began)
@@ -124,10 +125,14 @@ def _with_peak(function, arguments):
 # Printing and keeping ------------------------------------------------------------------------------------------------
 
 
-def show(rows, path=None):
-    """Print rows as they come, beside those of the last run; keep them in a JSON file if there is a path."""
+def show(rows, path=None, some=False):
+    """Print rows as they come, beside those of the last run; keep them in a JSON file if there is a path.
+
+    If they are only some, the others of the last run stay in the file.
+    """
     kept = {} if path is None or not path.exists() else {held["work"]: held for held in json.loads(path.read_text())}
     last = {work: Row(**held).result for work, held in kept.items()}
+    kept = kept if some else {}
     _print(HEADS)
     for row in rows:
         _print(row.cells(last.get(row.work)))
@@ -146,4 +151,4 @@ def main(rows, about):
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
     parser.add_argument("--json", type=Path, help="compare with this file, and keep the figures in it")
     given = parser.parse_args()
-    show(rows(given.quick), given.json)
+    show(rows(given.quick), given.json, some=True)

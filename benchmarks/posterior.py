@@ -1,7 +1,7 @@
 """What the learner "posterior" spends: a plan beside CSR products over its entries, a draw, and how often it plans.
 
 A plan looks at each entry of the drawn world once a step of the horizon, so that as many sparse products are the
-yardstick. The learner draws and plans before every episode, so that plans grow with the number of episodes.
+yardstick. The learner draws and plans before every episode, so that plans grow in proportion to the episodes.
 """
 
 import numpy as np
@@ -33,13 +33,14 @@ def plans(states):
     for work in works.values():
         work()
     used = int(drawn.first[-1])
-    matrix = csr_array((drawn.chance[:used], drawn.after[:used], drawn.first), shape=(model.cells, states + 1))
+    held = drawn.chance[:used].copy(), drawn.after[:used].copy(), drawn.first.copy()  # the next draw writes to them
+    matrix = csr_array(held, shape=(model.cells, states + 1))
     values = np.random.default_rng(1).random(states + 1)
     works["products"] = lambda: [matrix @ values for _ in range(HORIZON)]
     seconds = in_turns(works, 5)
     size = f"{states:,} states, {HORIZON} steps"
     yardstick = f"{HORIZON} CSR products"
-    yield Row(f"posterior, a plan: {size}, {used:,} entries", seconds["plan"], "CPU s", yardstick, seconds["products"])
+    yield Row(f"posterior, a plan: {size}", seconds["plan"], "CPU s", yardstick, seconds["products"], most=1.0)
     yield Row(f"posterior, a draw: {size}", seconds["draw"], "CPU s", "the plan", seconds["plan"])
 
 
@@ -56,7 +57,8 @@ def replans(episodes):
     seconds = in_turns({"half": lambda: learn(episodes), "whole": lambda: learn(2 * episodes)}, 2)
     half, whole = (int(sampler.plans[0]) for sampler in samplers[-2:])
     size = f"{WORLD}, {2 * episodes:,} episodes"
-    yield Row(f"posterior, plans: {size}", whole, "plans", "half of them", half)
+    # The goal is a number that grows with the logarithm of the episodes, against the rule as it is.
+    yield Row(f"posterior, plans: {size}", whole, "plans", "half of them", half, most=1.2)
     yield Row(f"posterior, a run: {size}", seconds["whole"], "CPU s", "half of them", seconds["half"], most=2.3)
 
 

@@ -15,7 +15,7 @@ from _table import show
 
 NAMES = (
     *("startup", "collect", "count", "ceilings", "contradictions"),
-    *("learners", "posterior", "wrapper", "soak"),
+    *("learners", "posterior", "wrapper", "soak", "storm"),
 )
 FIGURES = Path(__file__).parent / "figures" / "bench.json"
 
@@ -27,7 +27,8 @@ def main():
     parser.add_argument("--json", type=Path, help=f"keep the figures here; by default in {FIGURES.name}")
     given = parser.parse_args()
     path = given.json or (None if given.quick else FIGURES)
-    show((row for name in given.only for row in importlib.import_module(name).rows(given.quick)), path)
+    rows = (row for name in given.only for row in importlib.import_module(name).rows(given.quick))
+    show(rows, path, some=given.only != NAMES)
 
 
 if __name__ == "__main__":
