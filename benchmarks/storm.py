@@ -14,6 +14,7 @@ import tempfile
 import venv
 from pathlib import Path
 
+import numba
 import numpy as np
 from _made_up import regular_counts
 from _table import Row, alone, in_turns, main
@@ -67,6 +68,7 @@ def write_drn(path, masses, states):
 
 def ours(masses, states, actions):
     """Return a function that gives the values of some steps."""
+    numba.set_num_threads(1)
     layer = Layer(masses, np.zeros((states, actions), dtype=bool), CEILING, by_action=True)
 
     def reach(steps):
