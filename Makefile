@@ -30,15 +30,8 @@ format: $(VENV)/.format  ## format the code, fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.paper  ## measure speed: ratios, taken in one run
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/collect.py
-	$(BIN)/python benchmarks/count.py
-	$(BIN)/python benchmarks/ceilings.py
-	$(BIN)/python benchmarks/contradictions.py
-	$(BIN)/python benchmarks/learners.py
-	$(BIN)/python benchmarks/wrapper.py
-	$(BIN)/python benchmarks/soak.py --steps 100000
+bench: $(VENV)/.paper  ## measure speed and memory beside yardsticks, in one table; ARGS='--quick' for minutes of it
+	$(BIN)/python benchmarks/run.py $(ARGS)
 
 exploration: $(VENV)/.paper  ## measure regret in exploration problems beside rlberry's agents; resumes
 	$(BIN)/python benchmarks/exploration.py $(ARGS)

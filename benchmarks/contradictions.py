@@ -1,62 +1,68 @@
-"""How fast sources are compared: CPU seconds of `contradictions`, per pair of sources and (s, x), and how they grow.
+"""How fast counts are inspected: CPU seconds of contradictions, coverage and limits of unseen mass, and their growth.
 
-Counts are made up: three sources of one world, of which the last is confounded in a fifth of the cells. The first size
-is that of a hospital's logs (716 states, 25 actions, 487,000 rows), on which the code before it was compiled took more
-than 300 CPU seconds; the others show that time grows with the number of cells. `python benchmarks/contradictions.py 10`
-divides the numbers of states by 10.
+Counts are made up: sources of one world, of which the last is confounded in a fifth of the cells. The first size is
+that of a hospital's logs (716 states, 25 actions, 487,000 rows), on which the code before it was compiled took more
+than 300 CPU seconds. Every pair of sources that took an action in a state is compared, so that time grows with the
+number of such pairs: with the square of the sources where all of them go everywhere.
 """
 
-import sys
 import time
 
-import numpy as np
+from _made_up import sampled_counts
+from _table import Row, alone, in_turns, main
 
-from causal_shaping import Counts, Space, contradictions
+from causal_shaping import contradictions, coverage
+from causal_shaping.diagnose import unseen_limit, unseen_mass
 
-
-def made_up_counts(states, actions, sources, rows, outcomes, confounded=0.2, seed=0):
-    """Counts of sources that act at random in one world; the last sees other outcomes in a share of the cells."""
-    rng = np.random.default_rng(seed)
-    cells = (states, actions)
-    gaps = rng.integers(1, 5, (*cells, outcomes))
-    after = (rng.integers(0, states, (*cells, 1)) + np.cumsum(gaps, axis=2)) % states
-    law, other = (rng.dirichlet(np.full(outcomes, 0.5), cells) for _ in range(2))
-    tilted = np.where(rng.random((*cells, 1)) < confounded, other, law)
-    weight = rng.dirichlet(np.ones(states))
-    parts = []
-    for i in range(sources):
-        policy = weight[:, None] * rng.dirichlet(np.full(actions, 0.5), states)
-        taken = rng.multinomial(rows // sources, policy.ravel()).reshape(cells)
-        n = rng.multinomial(taken, tilted if i == sources - 1 else law)
-        s, x, o = np.nonzero(n)
-        parts.append((np.full(len(s), i), s, x, after[s, x, o], n[s, x, o]))
-    names = ("source", "state", "action", "next_state", "n")
-    columns = {name: np.concatenate(column) for name, column in zip(names, zip(*parts, strict=True), strict=True)}
-    nothing = np.zeros(len(columns["n"]))
-    columns |= {"step": None, "terminated": nothing > 0}
-    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), nothing)
-    return Counts.combined(Space(range(states), range(actions)), [f"s{i}" for i in range(sources)], columns)
+HOSPITAL = (716, 25, 3, 487_000, 12)
+MINUTE = 60.0
 
 
-def main(divisor):
-    contradictions(made_up_counts(20, 3, 3, 2000, 4))  # compile
-    print("  states actions sources      pairs  found  CPU s  us a pair")
-    for states, actions, sources, rows, outcomes in (
-        (716, 25, 3, 487_000, 12),
-        (50_000, 5, 3, 5_000_000, 3),
-        (100_000, 5, 3, 10_000_000, 3),
-        (200, 5, 100, 1_000_000, 3),
-    ):
-        counts = made_up_counts(max(20, states // divisor), actions, sources, rows // divisor, outcomes)
+def inspect_counts(name, *sizes):
+    """Measure each part of the inspection of counts once."""
+    contradictions(sampled_counts(20, 3, 3, 2000, 4))  # compile
+    counts, total = sampled_counts(*sizes), 0.0
+    for part in (contradictions, coverage, unseen_mass, unseen_limit):
         began = time.process_time()
-        found = contradictions(counts)
+        found = part(counts)
         seconds = time.process_time() - began
-        size = len(counts.space.states)
-        print(
-            f"{size:8,} {actions:7} {sources:7} {found.compared:10,} {len(found):6,} {seconds:6.2f} "
-            f"{1e6 * seconds / found.compared:10.1f}"
-        )
+        total += seconds
+        yield Row(f"{part.__name__}: {name}", seconds)
+        if part is contradictions:
+            yield Row(f"contradictions: {name}, pairs", found.compared, "pairs")
+    yield Row(f"inspection of counts: {name}", total, most=MINUTE)
+
+
+def growth(states, sources, rows):
+    """Measure twice of something beside half of it; rows double with it."""
+    small = {"states": states, "actions": 5, "sources": sources, "rows": rows, "outcomes": 3}
+    more = {
+        "states": {"states": 2 * states, "rows": 2 * rows},
+        "actions": {"actions": 10, "rows": 2 * rows},
+        "sources": {"sources": 2 * sources, "rows": 2 * rows},
+        "rows": {"rows": 2 * rows},
+    }
+    half = sampled_counts(**small)
+    for name, change in more.items():
+        whole = sampled_counts(**small | change)
+        for part in (contradictions, coverage):
+            works = {"half": lambda part=part: part(half), "whole": lambda part=part, whole=whole: part(whole)}
+            seconds = in_turns(works, 3)
+            work = f"{part.__name__}: twice the {name}, {sources} sources"
+            yield Row(work, seconds["whole"], "CPU s", "half of them", seconds["half"], most=2.3)
+
+
+def rows(quick):
+    yield from alone(inspect_counts, "hospital, 716 states", *HOSPITAL)
+    states = 100_000 if quick else 1_000_000
+    yield from alone(inspect_counts, f"{states:,} states", states, 5, 3, 100 * states, 3)
+    sources = 100 if quick else 1000
+    # Each source has been in a few of the states, and then all of them in all.
+    yield from alone(inspect_counts, f"{sources:,} small sources", 10_000, 5, sources, 500 * sources, 3)
+    yield from alone(inspect_counts, f"{sources:,} sources everywhere", 20, 5, sources, 1000 * sources, 3)
+    yield from alone(growth, 30_000, 3, 3_000_000)
+    yield from alone(growth, 100, 40, 800_000)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    main(rows, __doc__)

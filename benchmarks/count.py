@@ -1,37 +1,34 @@
-"""How fast logs are counted: `count` beside the bare SQL query, at 1, 10 and 100 million rows.
+"""How fast logs are counted: `count` and the row check beside the bare SQL query, and how much memory they take.
 
-Every measurement runs in a process of its own, so that its peak of memory is its own; times are the best of three,
-without the start of Python. The check of the rows is measured apart: once as it is, and once with rows put in order, as
-where ends of episodes are not flagged. `python benchmarks/count.py 1 10` measures fewer sizes.
+Rows are put in order by the check only where ends of episodes are not flagged: "check, in order". Times are taken in
+turns; what is said to have a peak of memory then runs once more in a process of its own.
 """
 
-import json
-import resource
-import subprocess
-import sys
 import tempfile
-import time
+from dataclasses import replace
 from pathlib import Path
 
-MILLION = 1_000_000
-SIZES = (1, 10, 100)
-REPEATS = 3
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from _table import MILLION, Row, alone, best_of, in_turns, main
+
+import causal_shaping as cs
+from causal_shaping.io.convert import logs_table
+from causal_shaping.logs import check, check_logs
+
 LIMIT = "1GB"
 BARE = """
     select source, x, y, action, next_x, next_y, terminated, reward,
            count(*) as n, sum(reward) as reward_sum, min(reward) as reward_min, max(reward) as reward_max
-    from '{}' group by all
+    from read_parquet({}) group by all
 """
+YARDSTICK = "the bare query"
+FILES, ROWS_A_FILE = 10_000, 100
 
 
 def write_rows(path, millions):
     """Write collected logs, a million rows at a time; episodes are numbered on."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    import causal_shaping as cs
-    from causal_shaping.io.convert import logs_table
-
     world = cs.load_world("lavacross-maze")
     writer, first = None, 0
     for seed in range(millions):
@@ -42,73 +39,117 @@ def write_rows(path, millions):
         writer.write_table(table)
         first += logs.episodes
     writer.close()
+    return []
 
 
-def run(what, path):
-    """Return a function that does the work once and gives the number of entries."""
-    import duckdb
-
-    import causal_shaping as cs
-
-    columns = {"state": ["x", "y"]}
-    if what == "bare":
-        return lambda: len(duckdb.connect().sql(BARE.format(path)).fetchall())  # a new engine each time, as in count
-    if what == "count":
-        return lambda: len(cs.count(cs.open_logs(path, **columns), check=False))
-    if what == "count, 1 GB":
-        return lambda: len(cs.count(cs.open_logs(path, memory_limit=LIMIT, **columns), check=False))
-    from causal_shaping.logs import check, check_logs
-
-    if what == "check, in order":
-        check.HASHED = ()
-    limit = LIMIT if what == "check, 1 GB" else None
-    return lambda: check_logs(cs.open_logs(path, memory_limit=limit, **columns)) and 0
+def write_files(folder, files):
+    """Write collected logs as many small files, and return their paths."""
+    logs = cs.load_world("lavacross-maze").collect("better", files * ROWS_A_FILE)
+    table, paths = logs_table(logs), [str(folder / f"{i}.parquet") for i in range(files)]
+    for i, path in enumerate(paths):
+        pq.write_table(table.slice(i * ROWS_A_FILE, ROWS_A_FILE), path)
+    return paths
 
 
-def measure(what, path):
-    """Measure in a process of its own."""
-    answer = subprocess.run([sys.executable, __file__, "--one", what, path], check=True, capture_output=True, text=True)
-    return json.loads(answer.stdout.splitlines()[-1])
+def bare(paths):
+    return len(duckdb.connect().sql(BARE.format(paths)).fetchall())  # a new engine each time, as in count
 
 
-def one(what, path):
-    work = run(what, path)
-    seconds = []
-    for _ in range(1 if what.startswith("check") else REPEATS):
-        began = time.perf_counter()
-        entries = work()
-        seconds.append(time.perf_counter() - began)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MILLION  # kilobytes to gigabytes
-    print(json.dumps({"seconds": min(seconds), "entries": entries, "peak": peak}))
+def opened(paths, limit=None):
+    return cs.open_logs(paths, state=["x", "y"], memory_limit=limit)
 
 
-def main(sizes):
-    print("count: lavacross-maze, rewards in the key")
-    print(f"  {'rows':>12} {'what':15} {'seconds':>8} {'M rows/s':>9} {'of bare':>8} {'peak GB':>8}")
-    seconds = {}
+def count(paths, limit=None):
+    return len(cs.count(opened(paths, limit), check=False))
+
+
+def check_rows(paths, limit=None):
+    check_logs(opened(paths, limit))
+
+
+def check_in_order(paths):
+    hashed, check.HASHED = check.HASHED, ()
+    check_rows(paths)
+    check.HASHED = hashed
+
+
+def once(work, *arguments):
+    """Give a row without a name: for its peak of memory."""
+    yield Row("", best_of(lambda: work(*arguments), 1))
+
+
+def of_size(paths, millions):
+    """Time everything in turns; the peaks are of other processes."""
+    assert bare(paths) == count(paths)
+    works = {
+        "bare": lambda: bare(paths),
+        "count": lambda: count(paths),
+        f"count, {LIMIT}": lambda: count(paths, LIMIT),
+        "row check": lambda: check_rows(paths),
+        f"row check, {LIMIT}": lambda: check_rows(paths, LIMIT),
+        "row check, in order": lambda: check_in_order(paths),
+    }
+    seconds = in_turns(works, 3)
+    goals = {"row check": 3.0}
+    for name in list(works)[1:]:
+        work = f"{name}: {millions} million rows"
+        yield Row(work, seconds[name], "CPU s", YARDSTICK, seconds["bare"], most=goals.get(name))
+
+
+def of_files(paths):
+    works = {
+        "bare": lambda: bare(paths),
+        "count": lambda: count(paths),
+        "count and row check": lambda: cs.count(opened(paths)),
+    }
+    seconds = in_turns(works, 2)
+    for name in list(works)[1:]:
+        work = f"{name}: {len(paths):,} files of {ROWS_A_FILE} rows"
+        yield Row(work, seconds[name], "CPU s", YARDSTICK, seconds["bare"])
+
+
+def growth(half, whole, millions):
+    """Time twice the rows beside the half of them."""
+    for name, work in (("count", count), ("row check", check_rows)):
+        seconds = in_turns({"half": lambda work=work: work(half), "whole": lambda work=work: work(whole)}, 3)
+        work = f"{name}: twice the rows, {millions} million"
+        yield Row(work, seconds["whole"], "CPU s", "half of them", seconds["half"], most=2.3)
+
+
+def rows(quick):
+    millions = 2 if quick else 10
     with tempfile.TemporaryDirectory() as folder:
-        for millions in sizes:
-            path = str(Path(folder) / f"{millions}.parquet")
-            write_rows(path, millions)
-            bare = None
-            for what in ("bare", "count", "count, 1 GB", "check", "check, 1 GB", "check, in order"):
-                found = measure(what, path)
-                bare = bare or found
-                assert what.startswith("check") or found["entries"] == bare["entries"]
-                seconds[what, millions] = found["seconds"]
-                rate, ratio = millions / found["seconds"], found["seconds"] / bare["seconds"]
-                numbers = f"{found['seconds']:8.2f} {rate:9.1f} {ratio:8.2f} {found['peak']:8.2f}"
-                print(f"  {millions * MILLION:12,} {what:15} {numbers}")
-            Path(path).unlink()
-    if len(sizes) > 1:
-        first, last = sizes[-2:]
-        growth = {what: seconds[what, last] / seconds[what, first] for what in ("bare", "count", "check")}
-        shown = ", ".join(f"{what} {times:.1f}" for what, times in growth.items())
-        print(f"  {last / first:.0f} times the rows take times the seconds: {shown}")
+        half, whole = ([str(Path(folder) / f"{name}.parquet")] for name in ("half", "whole"))
+        alone(write_rows, half[0], millions // 2)
+        alone(write_rows, whole[0], millions)
+        peaks = {
+            "count": (count, whole),
+            "row check": (check_rows, whole),
+            "row check, in order": (check_in_order, whole),
+        }
+        peaks |= {f"{name}, {LIMIT}": (*peaks[name], LIMIT) for name in ("count", "row check")}
+        for row in alone(of_size, whole, millions):
+            [other] = alone(once, *peaks[row.work.split(":")[0]])
+            yield replace(row, peak=other.peak)
+        yield from alone(growth, half, whole, millions)
+    with tempfile.TemporaryDirectory() as folder:
+        yield from alone(of_files, write_files(Path(folder), FILES // 10 if quick else FILES))
+    if not quick:
+        yield from hundred_million()
+
+
+def hundred_million():
+    """Give what counting with the row check takes where rows do not fit into memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "100.parquet")
+        alone(write_rows, path, 100)
+        [theirs] = alone(once, bare, [path])
+        for name, work, goal in (("count", count, None), ("row check", check_rows, 1500.0)):
+            [found] = alone(once, work, [path])
+            yield replace(found, work=f"{name}: 100 million rows", yardstick=YARDSTICK, theirs=theirs.ours)
+            if goal is not None:
+                yield Row(f"{name}: 100 million rows, peak", found.peak, "MB", most=goal)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        one(*sys.argv[2:4])
-    else:
-        main([int(size) for size in sys.argv[1:]] or list(SIZES))
+    main(rows, __doc__)

@@ -1,30 +1,20 @@
-"""How fast learners and wrappers are, each beside what it replaces, measured in one run.
+"""How fast compiled learners are: beside the same updates in plain Python on NumPy tables, and beside the goal.
 
-- Compiled learning beside the same updates in plain Python on NumPy tables.
-- `ShapeReward` beside the bare MiniGrid environment.
-- Seeds in parallel beside one after the other.
+Ceilings with a `reward_min` are tested while a learner acts; that is measured beside a learner that does not test.
 """
 
 import math
-import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
-import gymnasium as gym
 import numpy as np
+from _table import MILLION, SPEED, Row, alone, best_of, in_turns, main
 
 import causal_shaping as cs
 
 WORLD = "lavacross-maze"
-REPEATS = 5
-
-
-def seconds(work, repeats=REPEATS):
-    found = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - began)
-    return min(found)
+GOAL = 20.0
+"""Million steps a second of a core."""
 
 
 def plain_python(world, phi, steps, seed):
@@ -52,42 +42,55 @@ def plain_python(world, phi, steps, seed):
     return q_values
 
 
-def play(env, steps):
-    rng = np.random.default_rng(0)
-    actions = rng.integers(0, 5, steps)
-    env.reset(seed=0)
-    for action in actions:
-        *_, terminated, truncated, _ = env.step(action)
-        if terminated or truncated:
-            env.reset()
-
-
-def main():
+def speeds(steps):
     world = cs.load_world(WORLD)
     phi = cs.Potential(world.model.optimum().values, world)
-    cs.train(world, phi, steps=10)  # compile
-    many, few = 2_000_000, 5_000
-    compiled = many / seconds(lambda: cs.train(world, phi, steps=many))
-    plain = few / seconds(lambda: plain_python(world, phi.values, few, 0), repeats=3)
-    print(f"learners: {WORLD}")
-    print(f"  compiled {compiled / 1e6:.1f} million steps/s, plain Python {plain:,.0f}: {compiled / plain:,.0f} times")
+    counts = cs.count([world.collect(name, 20_000) for name in world.demonstrators])
+    low, high = world.model.reward_range
+    with warnings.catch_warnings(action="ignore"):  # optimism of ceilings that are pooled over steps
+        ceilings = cs.value_ceilings(counts, world.horizon, high, confidence=0.95, reward_min=low)
+        tested = ceilings.potential(step_indexed=False)
+    arms = {"q-ucb-shaping": (phi, {}), "q-ucb": (None, {"learner": "q-ucb"}), "ceilings, tested": (tested, {})}
+    works = {
+        name: lambda potential=potential, more=more: cs.train(world, potential, steps=steps, **more)
+        for name, (potential, more) in arms.items()
+    }
+    for work in works.values():
+        assert work().alarm is None  # else the test would be over
+    found = {name: steps / MILLION / seconds for name, seconds in in_turns(works, 5).items()}
+    few = 5_000
+    plain = few / MILLION / best_of(lambda: plain_python(world, phi.values, few, 0))
+    shaping = found["q-ucb-shaping"]
+    for name in ("q-ucb-shaping", "q-ucb"):
+        yield Row(f"learner {name}: steps", found[name], SPEED, least=GOAL)
+    yield Row("learner q-ucb-shaping: beside plain Python", shaping, SPEED, "plain Python", plain)
+    yield Row("learner q-ucb-shaping, ceilings tested: steps", found["ceilings, tested"], SPEED, "no test", shaping)
+    yield grown(works["q-ucb-shaping"], lambda: cs.train(world, phi, steps=2 * steps))
 
-    bare = gym.make("causal_shaping/LavaCrossMaze-v0")
-    shaped = cs.ShapeReward(gym.make("causal_shaping/LavaCrossMaze-v0"), phi)
-    speeds = {"bare": 0.0, "shaped": 0.0}
-    for _ in range(2 * REPEATS):  # in turns
-        for name, env in (("bare", bare), ("shaped", shaped)):
-            speeds[name] = max(speeds[name], 3000 / seconds(lambda env=env: play(env, 3000), repeats=1))
-    share = speeds["shaped"] / speeds["bare"]
-    print(f"  bare environment {speeds['bare']:,.0f} steps/s, shaped {speeds['shaped']:,.0f}: {share:.0%} remains")
 
-    def seeds(workers):
+def grown(half, whole):
+    seconds = in_turns({"half": half, "whole": whole}, 3)
+    return Row("learner: twice the steps", seconds["whole"], "CPU s", "half of them", seconds["half"], most=2.3)
+
+
+def seeds(steps):
+    """Measure what running seeds in threads costs in CPU time."""
+    world = cs.load_world(WORLD)
+    phi = cs.Potential(world.model.optimum().values, world)
+
+    def train(workers):
         with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(lambda seed: cs.train(world, phi, steps=1_000_000, seed=seed), range(8)))
+            list(pool.map(lambda seed: cs.train(world, phi, steps=steps, seed=seed), range(8)))
 
-    alone, together = seconds(lambda: seeds(1), repeats=3), seconds(lambda: seeds(2), repeats=3)
-    print(f"  8 seeds on two threads: {alone / together:.2f} times as fast as on one")
+    seconds = in_turns({"one": lambda: train(1), "two": lambda: train(2)}, 3)
+    yield Row("learner: 8 seeds on two threads", seconds["two"], "CPU s", "on one thread", seconds["one"], most=1.2)
+
+
+def rows(quick):
+    steps = MILLION // 2 if quick else 2 * MILLION
+    yield from alone(speeds, steps)
+    yield from alone(seeds, steps // 2)
 
 
 if __name__ == "__main__":
-    main()
+    main(rows, __doc__)

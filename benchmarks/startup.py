@@ -1,26 +1,25 @@
 """What starting costs: CPU time of `import causal_shaping` and of the command, as multiples of `import numpy`.
 
-All are measured in one run, each in processes of its own, in turn, so that a busy machine hits them alike; the fastest
-of each counts. Modules that have no business on these paths are listed.
-
-    python benchmarks/startup.py [--runs 15]
+All are measured in processes of their own, in turn; the fastest of each counts. `tests/test_startup.py` tests which
+modules are loaded.
 """
 
-import argparse
 import resource
 import subprocess
 import sys
-import tempfile
 
-FORBIDDEN = ("matplotlib", "torch", "minigrid", "pandas", "jinja2", "scipy.stats")
+from _table import Row, main
+
 COMMAND = "import sys; sys.argv = ['causal-shaping', {argument!r}]; from causal_shaping.cli import main; main()"
+YARDSTICK = "import numpy"
 STARTS = {
-    "import numpy": "import numpy",
-    "import causal_shaping": "import causal_shaping",
-    "causal-shaping --version": COMMAND.format(argument="--version"),
-    "causal-shaping --help": COMMAND.format(argument="--help"),
+    "import causal_shaping": ("import causal_shaping", 3.0),
+    "causal-shaping --version": (COMMAND.format(argument="--version"), 4.0),
+    "causal-shaping --help": (COMMAND.format(argument="--help"), None),
 }
-TARGETS = {"import causal_shaping": 3.0, "causal-shaping --version": 4.0}
+PEAK = (
+    "import atexit, sys; sys.path.append({folder!r}); from _table import peak; atexit.register(lambda: print(peak()))"
+)
 
 
 def cpu_seconds(code):
@@ -31,32 +30,22 @@ def cpu_seconds(code):
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def modules_of(code):
-    """Return the forbidden modules that some code loads."""
-    with tempfile.NamedTemporaryFile("w+") as log:
-        listing = f"import atexit, sys\natexit.register(lambda: open({log.name!r}, 'w').write(' '.join(sys.modules)))\n"
-        subprocess.run([sys.executable, "-c", listing + code], check=True, stdout=subprocess.DEVNULL)
-        loaded = set(log.read().split())
-    return [name for name in FORBIDDEN if name in loaded]
+def peak_of(code):
+    """Return the most memory that some code held, in MB."""
+    code = f"{PEAK.format(folder=sys.path[0])}\n{code}"
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return float(ran.stdout.splitlines()[-1])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--runs", type=int, default=15)
-    runs = parser.parse_args().runs
-    for code in STARTS.values():  # compiled files and the disk's cache
-        cpu_seconds(code)
-    found = {name: [] for name in STARTS}
-    for _ in range(runs):
-        for name, code in STARTS.items():
+def rows(quick):
+    codes = {YARDSTICK: YARDSTICK, **{name: code for name, (code, _) in STARTS.items()}}
+    found = {name: [] for name in codes}
+    for _ in range(4 if quick else 15):  # the first compiles files and fills the disk's cache
+        for name, code in codes.items():
             found[name].append(cpu_seconds(code))
-    unit = min(found["import numpy"])
-    print(f"{'':28} CPU s   times numpy   at most   forbidden modules")
-    for name, code in STARTS.items():
-        fastest = min(found[name])
-        target = f"{TARGETS[name]:g}" if name in TARGETS else ""
-        print(f"{name:28} {fastest:5.2f}   {fastest / unit:11.2f}   {target:7}   {', '.join(modules_of(code))}")
+    for name, (code, most) in STARTS.items():
+        yield Row(name, min(found[name]), "CPU s", YARDSTICK, min(found[YARDSTICK]), most=most, peak=peak_of(code))
 
 
 if __name__ == "__main__":
-    main()
+    main(rows, __doc__)

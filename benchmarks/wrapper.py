@@ -7,22 +7,21 @@
 
 Bare and shaped environments step in short turns, and the median over the turns of the ratio of their CPU times counts:
 a busy machine hits both alike.
-
-    python benchmarks/wrapper.py [--turns 200]
 """
 
-import argparse
 import time
 
 import gymnasium as gym
 import numpy as np
 import pyarrow as pa
+from _table import Row, alone, main
 
 import causal_shaping as cs
 
 NAMES = ("position", "velocity", "angle", "turning")
 ROWS, STEPS, SIDE_BY_SIDE = 20_000, 800, 16
 CART, LAKE, GRID = "CartPole-v1", "FrozenLake-v1", "causal_shaping/LavaCrossEasy-v0"
+GOALS = {(CART, "16 in turn"): 0.9, (GRID, "alone"): 0.97, (GRID, "16 in turn"): 0.97}
 
 
 def logs(source, careful):
@@ -97,25 +96,28 @@ def shares(envs, measure, turns):
     return STEPS / np.median(taken[:, 0]), np.median(taken[:, :1] / taken, axis=0)[1:]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--turns", type=int, default=200)
-    turns = parser.parse_args().turns
+def one_environment(name, make, turns):
     own = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "vector_entry_point"}
     sync = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "sync"}
-    print("wrapper: steps a second of CPU time, and the share that is left with shaping")
+    potentials = make()
+    envs = [gym.make(name), *(cs.ShapeReward(gym.make(name), phi) for phi in potentials.values())]
+    found = {"alone": shares(envs, seconds_alone, turns)}
+    for how, options in (("16 in turn", sync), *([("16 at once", own)] if name == CART else [])):
+        vectors = [gym.make_vec(name, **options) for _ in range(len(potentials) + 1)]
+        shaped = map(cs.VectorShapeReward, vectors[1:], potentials.values())
+        found[how] = shares([vectors[0], *shaped], seconds_side_by_side, turns)
+    for how, (speed, kept) in found.items():
+        for what, share in zip(potentials, kept, strict=True):
+            work = f"wrapper: {name.split('/')[-1]}, {how}, {what}"
+            yield Row(
+                work, share * speed / 1e3, "thousand/s", "without shaping", speed / 1e3, least=GOALS.get((name, how))
+            )
+
+
+def rows(quick):
     for name, make in ((CART, fits), (LAKE, lake), (GRID, tables)):
-        potentials = make()
-        envs = [gym.make(name), *(cs.ShapeReward(gym.make(name), phi) for phi in potentials.values())]
-        found = {"alone": shares(envs, seconds_alone, turns)}
-        for how, options in (("16 in turn", sync), *([("16 at once", own)] if name == CART else [])):
-            vectors = [gym.make_vec(name, **options) for _ in range(len(potentials) + 1)]
-            shaped = map(cs.VectorShapeReward, vectors[1:], potentials.values())
-            found[how] = shares([vectors[0], *shaped], seconds_side_by_side, turns)
-        for how, (speed, kept) in found.items():
-            each = "   ".join(f"{what} {share:.0%}" for what, share in zip(potentials, kept, strict=True))
-            print(f"  {name.split('/')[-1]:18s} {how:10s} {speed:10,.0f}   {each}", flush=True)
+        yield from alone(one_environment, name, make, 30 if quick else 200)
 
 
 if __name__ == "__main__":
-    main()
+    main(rows, __doc__)

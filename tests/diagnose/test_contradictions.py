@@ -18,12 +18,12 @@ from causal_shaping.bounds._limits import lower_limit
 from causal_shaping.errors import ArgumentError
 
 
-def p_value(table, deals, enough=0.0, seed=0):
+def p_value(table, deals, enough=0.0, seed=0, largest=1.0):
     """The p-value of one 2 x k table."""
     first, second = (np.flatnonzero(row) for row in table)
     samples = Samples(np.concatenate([first, second]), np.concatenate([table[0][first], table[1][second]]))
     edges = np.array([[0], [len(first)], [len(first)], [len(first) + len(second)]])
-    return permutation_p_values(samples, Pairs(*edges), np.random.default_rng(seed), deals, enough)[0]
+    return permutation_p_values(samples, Pairs(*edges), np.random.default_rng(seed), deals, enough, largest)[0]
 
 
 def reconciling(table, visits):
@@ -217,7 +217,8 @@ def test_small_p_values_are_those_of_the_permutation_test(table):
     assert _bound_by_columns(table.sum(axis=0), table[0].sum(), table.sum(), statistic) >= exact * (1 - 1e-9)
 
 
-def test_p_values_of_skewed_tables_keep_their_level():
+@pytest.mark.parametrize("largest", [1.0, 1e-9])  # the second stops at the first deal that is as extreme
+def test_p_values_of_skewed_tables_keep_their_level(largest):
     """3,000 tables of one law each, with rare outcomes and sources of very different sizes."""
     rng = np.random.default_rng(0)
     outcome, n, edges = [], [], [0]
@@ -231,7 +232,7 @@ def test_p_values_of_skewed_tables_keep_their_level():
     begin, end = np.array(edges[:-1]), np.array(edges[1:])
     pairs = Pairs(begin[::2], end[::2], begin[1::2], end[1::2])
     samples = Samples(np.array(outcome), np.array(n, dtype=float))
-    found = permutation_p_values(samples, pairs, rng, 10**9, 1e-9)
+    found = permutation_p_values(samples, pairs, rng, 10**9, 1e-9, largest)
     for level in (0.05, 0.01, 0.001):
         assert (found <= level).sum() <= 3000 * level + 3 * math.sqrt(3000 * level)
     assert (found <= 0.05).sum() > 30  # few columns make coarse p-values
@@ -258,6 +259,18 @@ def test_large_tables_are_tested_too():
     assert 0.001 < p_value(alike, deals=10**9) <= 1
     apart = np.stack([rng.multinomial(40_000, law) for law in ([0.3, 0.3, 0.4], [0.35, 0.28, 0.37])]).astype(float)
     assert p_value(apart, deals=10**9) < 1e-9
+
+
+def test_what_is_reported_does_not_depend_on_when_the_others_are_given_up():
+    rng = np.random.default_rng(0)
+    for tilt in np.linspace(0.0, 0.5, 40):
+        laws = ([0.4, 0.3, 0.2, 0.1], [0.4 - 0.4 * tilt, 0.3 + 0.4 * tilt, 0.2, 0.1])
+        table = np.stack([rng.multinomial(200, law) for law in laws]).astype(float)
+        patient, hasty = (p_value(table, deals=10**9, largest=largest) for largest in (1.0, 1e-6))
+        if patient <= 1e-6:
+            assert hasty == pytest.approx(patient, rel=0.5)
+        else:
+            assert hasty > 2e-7
 
 
 @given(st.floats(0, 300), st.integers(1, 40))

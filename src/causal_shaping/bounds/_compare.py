@@ -150,7 +150,9 @@ def disagreements(
         progress(0.5 + 0.5 * begin / len(p_value), 1.0, "Comparing sources")
         here = slice(begin, begin + FEW)
         part = Pairs(*(column[here] for column in pairs))
-        p_value[here] = permutation_p_values(samples, part, rng, deals, SURE * level / compared)
+        # Holm compares the last of the candidates, if all before it are reported, with the largest level of all.
+        largest = level / (compared - len(p_value) + 1)
+        p_value[here] = permutation_p_values(samples, part, rng, deals, SURE * level / compared, largest)
     order = np.argsort(p_value, kind="stable")
     corrected = np.minimum(1.0, p_value[order] * (compared - np.arange(len(order))))
     corrected = np.maximum.accumulate(corrected)
@@ -276,7 +278,7 @@ def smallest_confounding(tables: Tables, confidence: float = 0.95) -> FloatArray
     return result
 
 
-def excess_masses(counts: Counts, unconfounded: Sequence[int] = ()) -> Excess:
+def excess_masses(counts: Counts, unconfounded: Sequence[int] = (), entries: Entries | None = None) -> Excess:
     """Return the (s, x) of which sources prove more mass than there is, even with unlimited confounding.
 
     Whatever its confounding, source i proves that do(x) gives outcome o a mass of at least p_i(x, o | s), Manski's
@@ -311,11 +313,12 @@ def excess_masses(counts: Counts, unconfounded: Sequence[int] = ()) -> Excess:
         counts: of a sample.
         unconfounded: sources, by position, that are declared unconfounded. They prove p_i(o | s, x) instead of
             p_i(x, o | s); their limits are of n_i(s, x) rows, which is taken as given.
+        entries: the `compared_entries` of the counts, if they are there.
     """
     if counts.population:
         raise ArgumentError("The test is for samples; masses of population counts can be added up as they are.")
     states, actions = len(counts.space.states), len(counts.space.actions)
-    entries = compared_entries(counts)
+    entries = compared_entries(counts) if entries is None else entries
     trial = np.isin(entries.source, np.asarray(unconfounded, dtype=np.int64))
     if trial.any():
         entries = entries._replace(visits=np.where(trial, _taken(entries), entries.visits))

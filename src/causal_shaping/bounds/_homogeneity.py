@@ -30,6 +30,10 @@ from causal_shaping.data.arrays import FloatArray, LongArray
 EXCEEDANCES = 20
 """Dealing stops when this many deals were at least as extreme (Besag and Clifford 1991)."""
 
+GIVEN_UP = 1e-3
+"""Dealing stops at the first deal that is at least as extreme, if a p-value small enough to be reported shows one with
+at most this chance."""
+
 FEW_DEALS, MANY_DEALS = 1000, 100_000
 """Dealing stops after this many deals: few if importance sampling can go on, else many."""
 
@@ -112,8 +116,11 @@ def pearson(samples: Any, pairs: Any) -> Any:
 
 
 @njit(nogil=True)
-def permutation_p_values(samples: Any, pairs: Any, rng: Any, deals: int, enough: float) -> Any:
-    """Return the p-value of each table, given at most `deals` deals; bounds of `enough` or less are not improved."""
+def permutation_p_values(samples: Any, pairs: Any, rng: Any, deals: int, enough: float, largest: float = 1.0) -> Any:
+    """Return the p-value of each table, given at most `deals` deals.
+
+    Bounds of `enough` or less are not improved, and no p-value above `largest` is of interest.
+    """
     begin, end, other_begin, other_end = pairs
     result = np.ones(len(begin))
     longest = 0
@@ -122,12 +129,12 @@ def permutation_p_values(samples: Any, pairs: Any, rng: Any, deals: int, enough:
     first, total, dealt = np.empty(longest), np.empty(longest), np.empty(longest)
     for i in range(len(begin)):
         k = _merged(samples, begin[i], end[i], other_begin[i], other_end[i], first, total)
-        result[i] = _p_value(first[:k], total[:k], dealt[:k], rng, deals, enough)
+        result[i] = _p_value(first[:k], total[:k], dealt[:k], rng, deals, enough, largest)
     return result
 
 
 @njit(nogil=True)
-def _p_value(first: Any, total: Any, dealt: Any, rng: Any, deals: int, enough: float) -> Any:
+def _p_value(first: Any, total: Any, dealt: Any, rng: Any, deals: int, enough: float, largest: float) -> Any:
     columns = len(total)
     if columns < 2:
         return 1.0
@@ -150,13 +157,14 @@ def _p_value(first: Any, total: Any, dealt: Any, rng: Any, deals: int, enough: f
     for o in range(columns):
         work += min(total[o], row) * row
     deals = min(deals, FEW_DEALS if work <= MOST_WORK else MANY_DEALS)
+    exceedances = 1 if largest * deals <= GIVEN_UP else EXCEEDANCES
     extreme, done = 0, 0
-    while done < deals and extreme < EXCEEDANCES:
+    while done < deals and extreme < exceedances:
         _deal(total, row, size, rng, dealt)
         extreme += _statistic(dealt, total, columns, share) >= found
         done += 1
     result = min(bound, (extreme + 1) / (done + 1))
-    if extreme < EXCEEDANCES and work <= MOST_WORK and result > enough:
+    if extreme < exceedances and work <= MOST_WORK and result > enough:
         weighted = _weighted_deals(total, row, size, found, rng, dealt, max(enough, NEVER))
         return min(bound, weighted) if weighted < 1 else result
     return result

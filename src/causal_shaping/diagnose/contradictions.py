@@ -282,7 +282,7 @@ def contradictions(
     check_probability("level", level, example="0.05")
     found = disagreements(counts, level, seed, part_of(progress, 0.0, 0.9))
     progress(0.9, 1.0, "Adding up masses")
-    excess = excess_masses(counts)
+    excess = excess_masses(counts, entries=found.entries)
     sure = np.flatnonzero(excess.p_value <= level)
     masses = tuple(
         ExcessMass(

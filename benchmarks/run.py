@@ -1,0 +1,35 @@
+"""All benchmarks in one table: ours, the yardstick, the ratio, the goal, the peak of memory, and the last run's result.
+
+    python benchmarks/run.py                       # all: about half an hour, and 2 GB in the folder for temporary files
+    python benchmarks/run.py --quick               # smaller sizes: a few minutes; nothing is kept
+    python benchmarks/run.py --only count wrapper  # some of them
+
+A goal that is missed has a "!". Figures are kept in `benchmarks/figures/bench.json`; those of earlier runs are in git.
+"""
+
+import argparse
+import importlib
+from pathlib import Path
+
+from _table import show
+
+NAMES = (
+    *("startup", "collect", "count", "ceilings", "contradictions"),
+    *("learners", "posterior", "wrapper", "soak", "storm"),
+)
+FIGURES = Path(__file__).parent / "figures" / "bench.json"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--quick", action="store_true", help="smaller sizes; kept only if --json says where")
+    parser.add_argument("--json", type=Path, help=f"keep the figures here; by default in {FIGURES.name}")
+    given = parser.parse_args()
+    path = given.json or (None if given.quick else FIGURES)
+    rows = (row for name in given.only for row in importlib.import_module(name).rows(given.quick))
+    show(rows, path, some=given.only != NAMES)
+
+
+if __name__ == "__main__":
+    main()
