@@ -121,7 +121,6 @@ def write_figure(figure: Any, path: str | os.PathLike[str], salt: str = "causal-
 
     ending, held = os.path.splitext(path)[1].lower(), io.BytesIO()
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
-    with matplotlib.rc_context({"svg.hashsalt": salt}):
+    with matplotlib.rc_context({"svg.hashsalt": salt}), replacing(path, FORMATS) as temporary:
         figure.savefig(held, format=ending[1:], dpi=dpi, facecolor="white", metadata=dates)
-    with replacing(path, FORMATS) as temporary:
         temporary.write_bytes(held.getvalue())
