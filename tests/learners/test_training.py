@@ -14,7 +14,7 @@ import causal_shaping as cs
 from causal_shaping._registration import ENVIRONMENTS
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.io.container import seal
-from causal_shaping.learners._kernels import Constants, Learned, Step, update
+from causal_shaping.learners._kernels import Constants, Learned, Step, first_best, update
 from causal_shaping.learners.rules import PRESETS
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
@@ -297,6 +297,13 @@ def test_shaping_is_initialising_with_the_potential(data, clips, discount):
         update(*shaped, *Constants(phi, levels[clips[0]], discount, 0.3, 5), step)
         update(*started, *Constants(nothing, levels[clips[1]], discount, 0.3, 5), step)
         np.testing.assert_allclose(shaped[0] + phi[:layers, :, None], started[0], atol=1e-12)
+
+
+@given(st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5]), min_size=1, max_size=7))
+def test_the_first_best_action_is_that_of_numpy(row):
+    table = np.zeros((2, 3, len(row)))
+    table[1, 2] = row
+    assert first_best(table, 1, 2) == (np.argmax(row), max(row))
 
 
 @given(st.integers(1, 60), st.integers(1, 300))

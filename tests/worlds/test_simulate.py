@@ -14,7 +14,14 @@ from models import KINDS
 from scipy.stats import binom, norm
 
 import causal_shaping as cs
-from causal_shaping.worlds.simulate import cumulative, pick
+from causal_shaping.worlds.simulate import cumulative, pick, pick_in_row
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6).filter(any), st.integers(0, 11))
+def test_a_position_picked_in_a_row_is_that_picked_from_it(weights, twelfth):
+    sums = cumulative(np.array([[1.0] * len(weights), weights]))
+    uniform = twelfth / 12  # often equal to a running sum
+    assert pick_in_row(sums, 1, uniform) == pick(sums[1], uniform)
 
 
 def sigmas(count, n, p):

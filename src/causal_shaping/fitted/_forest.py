@@ -126,9 +126,9 @@ def _split_large_leaves(
         node, rows = waiting.pop()
         seen, followed = observations[rows], outcomes[rows]
         alike = not (np.ptp(seen, axis=0).any() and np.ptp(followed, axis=0).any())
+        ranks = _Ranks(seen)
         for _ in range(0 if alike else ATTEMPTS):
             again = ExtraTreeRegressor(min_samples_leaf=leaf, max_features=1.0, random_state=int(rng.integers(2**31)))
-            ranks = _Ranks(seen)
             more = again.fit(ranks.ranks, followed).tree_
             if more.node_count > 1:
                 begin = len(found.feature) - 1

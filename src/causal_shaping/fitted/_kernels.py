@@ -681,19 +681,11 @@ def _walk_packed(nodes: IntArray, observation: FloatArray, first: int, last: int
     """
     thresholds = nodes.view(np.float32)
     for t in range(first, last, 8):
-        a, b, c, d = (
-            np.int32(t),
-            np.int32(min(t + 1, last - 1)),
-            np.int32(min(t + 2, last - 1)),
-            np.int32(min(t + 3, last - 1)),
-        )
-        e, f, g, h = (
-            np.int32(min(t + 4, last - 1)),
-            np.int32(min(t + 5, last - 1)),
-            np.int32(min(t + 6, last - 1)),
-            np.int32(min(t + 7, last - 1)),
-        )
-        trees = (a, b, c, d, e, f, g, h)
+        end = last - 1
+        trees = (
+            np.int32(t), np.int32(min(t + 1, end)), np.int32(min(t + 2, end)), np.int32(min(t + 3, end)),
+            np.int32(min(t + 4, end)), np.int32(min(t + 5, end)), np.int32(min(t + 6, end)), np.int32(min(t + 7, end)),
+        )  # fmt: skip
         at = trees
         to = _children(nodes, thresholds, at, observation)
         while _differ(at, to):
