@@ -281,13 +281,12 @@ def proven_and_caps(masses, taken, x, gamma):
 
 
 def bound_by_program(masses, taken, x, w, atoms, gammas):
-    """The least of: each source alone, all with free mass worth w, all with free mass below every source's cap."""
+    """The least of: free mass worth w, and free mass below every source's cap."""
     limits = [proven_and_caps(masses[i], taken[i], x, gammas[i]) for i in range(SOURCES)]
     least, most = np.max([low for low, _ in limits], axis=0), np.min([high for _, high in limits], axis=0)
-    bounds = [largest(atoms, low, low, w) for low, _ in limits]
     if least.sum() > 1:
-        return min([*bounds, (least * atoms).sum() / least.sum()])
-    bounds.append(largest(atoms, least, least, w))
+        return (least * atoms).sum() / least.sum()
+    bounds = [largest(atoms, least, least, w)]
     if any(gamma < math.inf and taken[i, x] > 0.001 for i, gamma in enumerate(gammas)):
         most = np.maximum(most, least)
         left = 1 - most.sum()  # what no atom has room for is worth w
@@ -308,27 +307,6 @@ def test_ceilings_are_those_of_a_linear_program(gammas, known):
         found, _ = backed_up(masses, taken, np.full((SOURCES, 1), w), atoms, rule_of(confounding=np.array(gammas)))
         for x in range(ACTIONS):
             assert found[x] == pytest.approx(bound_by_program(masses, taken, x, w, atoms, gammas), abs=1e-7)
-
-
-def test_the_bound_of_one_source_is_taken_where_it_is_less():
-    atoms = np.array([0.0, 1.0])
-    masses = np.zeros((2, 1, 2))
-    masses[0, 0], masses[1, 0] = (0.9, 0.1), (0.5, 0.5)  # together 0.9 + 0.5: scaled, worth 0.357
-    found = np.empty((1, 1))
-    rule = rule_of(confounding=np.full(2, np.inf))
-    worst = kernels.back_up_masses(
-        masses[None],
-        masses.sum(2)[None],
-        np.full((1, 2, 1), 1.0),
-        np.zeros(1),
-        atoms,
-        rule,
-        np.ones((1, 1), bool),
-        False,
-        found,
-    )
-    assert found[0, 0] == pytest.approx(0.1)
-    assert worst == pytest.approx(0.4)
 
 
 def test_masses_above_one_are_scaled():

@@ -57,10 +57,9 @@ def _tabular(given: Study, bins: int) -> Found:
 METHODS: dict[str, Callable[[Study], Found]] = {
     "zero potential": _zero,
     "forest, observed (default)": _default,
-    "one member": partial(_swept, kind=rivals.BOTH),
-    "one member, observed-action": partial(_swept, kind=rivals.BOTH, support="observed-action"),
-    "one member, any": partial(_swept, kind=rivals.BOTH, support="any"),
-    "one member, joint only": partial(_swept, kind=rivals.JOINT),
+    "one member": partial(_swept, kind=rivals.OURS),
+    "one member, observed-action": partial(_swept, kind=rivals.OURS, support="observed-action"),
+    "one member, any": partial(_swept, kind=rivals.OURS, support="any"),
     "one member, minimum over sources": partial(_swept, kind=rivals.SOURCE),
     "best guess": _guess,
     "the paper's formula, fitted": partial(_swept, kind=rivals.PAPER),

@@ -36,7 +36,7 @@ class Case:
         on_grid: values are compared at the points of the grid; otherwise at states of fresh logs of all demonstrators,
             where a grid has many states that never occur.
         rows: logged steps a source.
-        members: of a fit; None for the package's default.
+        members: of the agents' fits; None for several.
         discount: the agents'.
     """
 
@@ -159,6 +159,5 @@ def study(name: str) -> Study:
         world.reward_min,
         points,
         (world.optimum(TRUTH) if case.on_grid else optimum)(points),
-        members=case.members,
         world=world,
     )

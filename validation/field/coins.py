@@ -37,7 +37,7 @@ def coin_study(name: str) -> Study:
     points = _bits(world, np.array(world.states, dtype=np.float32))[alive]
     truth = world.model.optimum(world.horizon).values[0][alive]
     low, high = world.model.reward_range
-    return Study(name, rows, world.horizon, high, low, points, truth, members=1)
+    return Study(name, rows, world.horizon, high, low, points, truth)
 
 
 def population_of(name: str) -> FloatArray:

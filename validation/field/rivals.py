@@ -1,6 +1,6 @@
 """Other ways to make values of logs, on the same partition of the states where they have one.
 
-- `swept`: backwards over the steps, with the bound by one source, the joint one, the paper's formula, or none at all.
+- `swept`: backwards over the steps, with our bound, that by one source, the paper's formula, or none at all.
 - `behaviour_values`: what followed in the logs.
 - `sequel`: a network of the kind that the paper's authors train in their sequel.
 - `binned`: the tabular method, on bins.
@@ -26,7 +26,7 @@ from causal_shaping.fitted._steps import sweep
 from causal_shaping.fitted.settings import Settings
 from field.cases import Study
 
-BOTH, JOINT, SOURCE, PAPER, NAIVE = range(5)
+OURS, SOURCE, PAPER, NAIVE = range(4)
 
 
 @njit()
@@ -34,13 +34,6 @@ def _free(around: Around, before: float, rule: Rule) -> float:
     """Return what free mass is worth by what followed the state in some source."""
     found = around.best[:, 0].max()
     return rule.untried if found == NOTHING else min(before + found, rule.untried)
-
-
-@njit()
-def _joint(around: Around, x: int, atoms: FloatArray, free: float) -> float:
-    """Return the bound by all sources together, and by nothing else."""
-    total, value = kernels._prove(around, x, atoms)
-    return value / total if total > 1 else value + (1 - total) * free
 
 
 @njit()
@@ -88,8 +81,6 @@ def back_up(
         for x in range(actions):
             if kind != PAPER and around.tried[x] <= rule.rarest_action:
                 q_values[k, x] = rule.untried
-            elif kind == JOINT:
-                q_values[k, x] = _joint(around, x, atoms, free)
             else:
                 q_values[k, x] = _by_source(around, x, free)
 
@@ -103,7 +94,7 @@ class Other(Partition):
 
     def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
         """Return the values of all actions at some observations."""
-        if self.kind == BOTH:
+        if self.kind == OURS:
             return super().q_values(which, rule, admissible, guess)
         leaves = self.leaves[which]
         near = np.argsort(leaves[:, 0])  # leaf by leaf, so that what a leaf shows stays in the cache

@@ -15,7 +15,7 @@ from field.cases import TRUTH, logged
 from field.measure import compare, cpu_seconds
 from field.parts import Figures
 
-VERSION = 3
+VERSION = 4
 ROWS, GRID, MARGIN = 100_000, 6, 0.02
 
 TWO_GAPS = """\

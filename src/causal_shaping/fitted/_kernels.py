@@ -394,12 +394,8 @@ def bound_action(around: Around, x: int, before: float, atoms: FloatArray, rule:
     if around.tried[x] <= rule.rarest_action:
         return rule.untried, 0.0
     free = min(before + free, rule.untried) if rule.restricted and free > NOTHING else rule.untried
-    found = rule.untried
-    for i in range(len(around.taken)):
-        own, worth = around.known[i, x] * around.scale[i, x], around.worth[i, x] * around.scale[i, x]
-        found = min(found, worth / own if own > 1 else worth + (1 - own) * free)
     total, value = _prove(around, x, atoms)
-    found = min(found, value / total if total > 1 else value + (1 - total) * free)
+    found = min(rule.untried, value / total if total > 1 else value + (1 - total) * free)
     if capped and total < 1:
         found = min(found, _filled(around, x, atoms, rule, value, 1 - total, free))
     return found, max(total - 1.0, 0.0)

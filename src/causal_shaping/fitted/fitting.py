@@ -92,8 +92,8 @@ def fit_ceilings(
 
         Qbar(s, x) = sum over z of max_i P_i(x, z | s) * z + (1 - sum of max_i P_i(x, z | s)) * w(s),
 
-    or the same with one source, where that is less. For exact shares and a w that nothing exceeds this is a bound. A
-    fit is not exact: a fitted ceiling carries no guarantee, and `diagnostics` say how far to trust it.
+    For exact shares and a w that nothing exceeds this is a bound, and no larger than the same with one source. A fit is
+    not exact: a fitted ceiling carries no guarantee, and `diagnostics` say how far to trust it.
 
     Args:
         logs: whatever `count` takes: files, tables, data frames, Minari data sets, `Logs`; one or several.
