@@ -565,3 +565,12 @@ def test_a_recorded_run_that_stops_early_and_one_in_an_environment_have_their_lo
     assert len(lake.logs) == 300
     assert lake.logs.to_pandas()["action"].isin(range(4)).all()
     assert cs.count(lake.logs).n.sum() == 300
+
+
+def test_a_world_of_ones_own_has_no_environment_to_step_through():
+    """It is no walking robot, by whose formulas it would be played."""
+    tables = (np.ones((2, 2, 1), dtype=int), np.zeros((2, 2, 1)), [[1.0], [1.0]], [False, True], [1.0, 0.0])
+    world = cs.World("mine", "Mine", cs.TabularCMDP(*tables), 1, ("calm",), {})
+    assert cs.train(world, steps=10).step_regret[-1] == 0
+    with pytest.raises(cs.ArgumentError, match="mine has tables, but no environment: leave out compiled=False"):
+        cs.train(world, steps=10, compiled=False)
