@@ -242,6 +242,23 @@ def test_where_episodes_start_can_be_given(belief):
         belief.worth(steps=50, seeds=1, start="nowhere")
     with pytest.raises(cs.ArgumentError, match="any weight"):
         belief.worth(steps=50, seeds=1, start={state: 0.0})
+    with pytest.raises(cs.ArgumentError, match="a weight of -1"):
+        belief.worth(steps=50, seeds=1, start={state: -1})
+    ends = belief.space.states[int(np.flatnonzero(belief.model.terminal)[0])]
+    with pytest.raises(cs.ArgumentError, match="in which episodes end"):
+        belief.worth(steps=50, seeds=1, start=ends)
+
+
+def test_an_interrupt_stops_what_has_not_begun_and_keeps_what_is_done(belief, tmp_path):
+    def stop(done, total, what):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        belief.worth(steps=50, seeds=40, folder=tmp_path, progress=stop)
+    kept = len(list(tmp_path.glob("world-*.json")))
+    assert 1 <= kept < 40
+    assert len(belief.worth(steps=50, seeds=kept, folder=tmp_path).worlds) == kept
 
 
 @pytest.mark.parametrize(
