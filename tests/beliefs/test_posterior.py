@@ -102,6 +102,8 @@ def test_words_say_what_is_assumed_what_is_guessed_and_whom_it_trusts(belief):
     assert "No step pays more than -0.1." in belief.assumptions
     assert any(sentence.startswith("Believed, and proven by nothing") for sentence in belief.assumptions)
     assert "random: right everywhere" in text
+    first = belief.mean.values[0][np.unique(belief.counts.state)]
+    assert f"the value of a state is from {first.min():.4g} to {first.max():.4g} on average" in text
     assert repr(belief) == "Posterior(20 steps from good, bad, random)"
     assert "Posterior(" in belief._repr_html_()
     frame = belief.to_pandas()
@@ -251,3 +253,11 @@ def test_where_episodes_start_is_told_by_steps_by_what_is_left_or_not_at_all():
     assert words == "in any state in which a source acted"
     acted = np.unique(population.counts.state)
     np.testing.assert_allclose(found[acted], 1 / len(acted))
+
+
+def test_states_that_end_every_episode_are_terminal_though_nobody_declared_them(counts):
+    bare = cs.Space(counts.space.states, counts.space.actions, counts.space.columns)
+    columns = {name: getattr(counts, name) for name in cs.Counts.COLUMNS}
+    found = cs.posterior(cs.Counts.combined(bare, counts.sources, columns), 20, -0.1)
+    ended = {counts.space.states[i] for i in counts.next_state[counts.terminated]}
+    assert {bare.states[i] for i in np.flatnonzero(found.model.terminal)} == ended

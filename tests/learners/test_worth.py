@@ -12,7 +12,7 @@ import causal_shaping as cs
 from causal_shaping.beliefs.model import Model
 from causal_shaping.beliefs.wide import GRAINS, Outcomes, WidePrior, draw_lean, solve, start_of
 from causal_shaping.learners import worth as worth_module
-from causal_shaping.learners.worth import Worth, head_start, saved_share
+from causal_shaping.learners.worth import Worth, _interval, _round, head_start, saved_share
 
 
 def belief_of(world, steps=2_000, **options):
@@ -323,3 +323,9 @@ def test_runs_end_their_episodes_within_the_horizon_and_the_budget(belief, rando
         assert lengths.max() <= random_world.horizon
         assert found[-1] == 53
     assert len(ends) == 4
+
+
+def test_intervals_cover_nine_tenths_and_numbers_have_two_digits_that_count():
+    assert _interval(np.arange(101.0)) == pytest.approx((5.0, 95.0))
+    for number, shown in ((0.2, 0), (7, 7), (96, 96), (104, 104), (1_234, 1_230), (4_321, 4_300), (-1_994, -1_990)):
+        assert _round(number) == shown
