@@ -173,3 +173,12 @@ def test_every_flipped_byte_of_an_array_is_noticed(tmp_path):
         (tmp_path / "a.npz").write_bytes(held[:at] + bytes([held[at] ^ 4]) + held[at + 1 :])
         with pytest.raises(FileError, match=r"a\.npz"):
             read_arrays(tmp_path / "a.npz")
+
+
+def test_a_file_that_is_gone_by_the_time_it_is_opened_is_told(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("{}")
+    named = InputFile.at(path)
+    path.unlink()
+    with pytest.raises(FileError, match=r"a\.json cannot be read: No such file"), named.open():
+        pass
