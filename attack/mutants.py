@@ -6,8 +6,10 @@
 
 First every test of the packages runs once, without compiled code, and the lines that it passes are noted. Then each
 mutant runs the tests that pass its line, the quickest first, until one fails; and if none does, some others of the same
-files, which may share what was made there. It runs in a fork of a process that has imported what tests need beside this
-package, and gets the changed text in place of the file: nothing is written.
+files, which may share what was made there. It runs in a fork of a process that has collected all tests, and in which
+the changed functions get their new code: so it takes no longer than its tests. What has run already when tests are
+collected would keep its old effect: such a mutant runs in a fork of a process that has not imported this package, and
+gets the changed text in place of the file. Nothing is written.
 
 Verdicts are kept in `mutants.json` in `attack/figures`, by mutant, and hold as long as the file that is changed stays
 as it is. One that survived is explained by an entry "explanation" there: why it changes nothing, or which slower test
@@ -19,25 +21,29 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import gc
 import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import math
 import os
-import random
 import resource
 import signal
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
 
 ROOT = Path(__file__).parents[1]
 SOURCE, WORK = ROOT / "src" / "causal_shaping", ROOT / "attack" / "work"
@@ -48,8 +54,10 @@ SLOWEST = 2.0
 """Seconds after which a test is left out: without compiled code some take very long."""
 ENOUGH, BUDGET = 60, 20.0
 """So many tests are tried, which take at most so many seconds together without the change."""
-PATIENCE, STARTING = 3.0, 20.0
-"""A mutant whose tests take so many times as long, and seconds to start, of the processor's time, is noticed by it."""
+ALONE = 10
+"""So many of the quickest come first; the others file by file, since what the tests of a file share is made once."""
+PATIENCE, STARTING = 3.0, 5.0
+"""A mutant whose test takes so many times as long, and seconds more, of the processor's time, is noticed by it."""
 PRELOADED = ("hypothesis", "numba", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.stats", "ibis")
 PRELOADED += ("duckdb", "gymnasium", "joblib", "matplotlib.pyplot", "hypothesis.extra.numpy", "rich.progress", "torch")
 
@@ -89,15 +97,22 @@ class Mutant:
     file: str
     trail: tuple[tuple[str, int | None], ...]
     how: str
+    place: str
+    """Its text and which of that text in the file it is: holds although other parts of the file change."""
 
-    def made(self) -> tuple[str, int, str]:
-        """Return the text of the changed file, the line, and the change in words."""
+    def tree(self) -> tuple[ast.Module, int, str]:
+        """Return the changed file, parsed, the line, and the change in words."""
         tree = ast.parse((SOURCE / self.file).read_text())
         node: Any = tree
         for step, index in self.trail:
             node = getattr(node, step) if index is None else getattr(node, step)[index]
         line, change = node.lineno, _apply(node, self.how)
-        return ast.unparse(ast.fix_missing_locations(tree)), line, change
+        return ast.fix_missing_locations(tree), line, change
+
+    def made(self) -> tuple[str, int, str]:
+        """Return the text of the changed file, the line, and the change in words."""
+        tree, line, change = self.tree()
+        return ast.unparse(tree), line, change
 
     @property
     def name(self) -> str:
@@ -112,8 +127,11 @@ class Mutant:
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
     """Yield all changes of a file; what runs only at import, messages and annotations are left alone."""
-    for trail, how in _places(ast.parse(path.read_text()), []):
-        yield Mutant(path.relative_to(SOURCE).as_posix(), tuple(trail), how)
+    seen = Counter[str]()
+    for node, trail, how in _places(ast.parse(path.read_text()), []):
+        text = f"{how} {ast.unparse(node)}"
+        seen[text] += 1
+        yield Mutant(path.relative_to(SOURCE).as_posix(), tuple(trail), how, f"{text} {seen[text]}")
 
 
 def every_mutant(only: str = "") -> list[Mutant]:
@@ -122,16 +140,21 @@ def every_mutant(only: str = "") -> list[Mutant]:
     return [mutant for path in files if only in path.relative_to(SOURCE).as_posix() for mutant in mutants_of(path)]
 
 
+def sample(every: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
+    """Return so many of them; most stay the same ones when files change."""
+    return sorted(every, key=lambda one: hashlib.sha256(f"{seed} {one.file} {one.place}".encode()).digest())[:count]
+
+
 Trail = list[tuple[str, int | None]]
 
 
-def _places(node: ast.AST, trail: Trail, inside: bool = False) -> Iterator[tuple[Trail, str]]:
+def _places(node: ast.AST, trail: Trail, inside: bool = False) -> Iterator[tuple[ast.AST, Trail, str]]:
     if isinstance(node, (ast.Raise, ast.JoinedStr, ast.Assert)):
         return
     inside = inside or isinstance(node, (ast.FunctionDef, ast.Lambda))
     if inside:
         for how in _ways(node):
-            yield trail, how
+            yield node, trail, how
     for name, value in ast.iter_fields(node):
         if name in LEFT_ALONE:
             continue
@@ -190,63 +213,59 @@ def _apply(node: Any, how: str) -> str:
 # Which test passes which line --------------------------------------------------------------------------------------
 
 
-class Noted:
-    """A plug-in of pytest: notes seconds and lines of every test that passes in time."""
+def watcher() -> Any:
+    """Return what notes lines of the packages, once it is started."""
+    import coverage
 
-    def __init__(self, path: Path) -> None:
-        import coverage
+    return coverage.Coverage(data_file=None, config_file=False, source=[str(SOURCE / name) for name in PACKAGES])
 
-        self.path, self.tests = path, {}
-        self.seconds: dict[str, float] = {}
-        self.watch = coverage.Coverage(
-            data_file=None, config_file=False, source=[str(SOURCE / name) for name in PACKAGES]
-        )
 
-    def pytest_sessionstart(self) -> None:
-        """Watch lines from now on."""
-        self.watch.start()
+def passed_lines(watch: Any) -> Iterator[tuple[str, list[str]]]:
+    """Yield the lines that were passed, and the tests that did."""
+    data = watch.get_data()
+    for file in data.measured_files():
+        for line, tests in data.contexts_by_lineno(file).items():
+            yield f"{Path(file).relative_to(SOURCE).as_posix()}:{line}", tests
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_setup(self, item: Any) -> Iterator[None]:
-        """Lines are this test's from now on."""
-        self.watch.switch_context(item.nodeid)
-        with _in_time():
-            return (yield)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self) -> Iterator[None]:
-        """Stop a test that takes too long."""
-        with _in_time():
-            return (yield)
+def note(items: Sequence[Any], path: Path) -> int:
+    """Run tests of one file, and write which of them passed in time, how long they took, and the lines of each."""
+    watch, seconds = watcher(), dict[str, float]()
+    watch.start()
+    for place, item in enumerate(items):
+        watch.switch_context(item.nodeid)
+        begun = time.process_time()
+        if not failure(item, items[place + 1] if place + 1 < len(items) else None, SLOWEST):
+            seconds[item.nodeid] = time.process_time() - begun
+    watch.stop()
+    lines = {line: [test for test in tests if test in seconds] for line, tests in passed_lines(watch)}
+    path.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+    return 0
 
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note the seconds of a test that passed."""
-        if report.when == "call" and report.passed:
-            self.seconds[report.nodeid] = report.duration
 
-    def pytest_sessionfinish(self) -> None:
-        """Write everything to the file."""
-        self.watch.stop()
-        data, lines = self.watch.get_data(), {}
-        for file in data.measured_files():
-            inside = Path(file).relative_to(SOURCE).as_posix()
-            for line, tests in data.contexts_by_lineno(file).items():
-                lines[f"{inside}:{line}"] = [test for test in tests if test in self.seconds]
-        if self.seconds:
-            self.path.write_text(json.dumps({"seconds": self.seconds, "lines": lines}))
+def failure(item: Any, following: Any, seconds: float) -> bool:
+    """Run a collected test; return whether it, or what it needs, fails or takes longer. A skipped one has failed."""
+    from _pytest.runner import runtestprotocol
+
+    try:
+        with _in_time(seconds):
+            reports = runtestprotocol(item, nextitem=following, log=False)
+    except TimeoutError:
+        return True
+    return any(not report.passed for report in reports)
 
 
 @contextlib.contextmanager
-def _in_time() -> Iterator[None]:
+def _in_time(seconds: float) -> Iterator[None]:
     """Interrupt what takes too long by the processor's time, or waits for long."""
 
     def ring(*_: Any) -> None:
         raise TimeoutError("too slow without compiled code")
 
-    timers = {signal.ITIMER_VIRTUAL: (signal.SIGVTALRM, SLOWEST), signal.ITIMER_REAL: (signal.SIGALRM, 10 * SLOWEST)}
-    for timer, (bell, seconds) in timers.items():
+    timers = {signal.ITIMER_VIRTUAL: (signal.SIGVTALRM, seconds), signal.ITIMER_REAL: (signal.SIGALRM, 10 * seconds)}
+    for timer, (bell, limit) in timers.items():
         signal.signal(bell, ring)
-        signal.setitimer(timer, seconds)
+        signal.setitimer(timer, limit)
     try:
         yield
     finally:
@@ -254,36 +273,33 @@ def _in_time() -> Iterator[None]:
             signal.setitimer(timer, 0)
 
 
-ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-OPTIONS = [
-    "-n0",
-    "-q",
-    "-p",
-    "no:cacheprovider",
-    "-W",
-    "ignore::pytest.PytestAssertRewriteWarning",
-    "-o",
-    "addopts=",
-    "--rootdir",
-    str(ROOT),
-]
+ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "HYPOTHESIS_PROFILE": "brief"}
+settings.register_profile(  # that of the suite, without a search for the simplest example, which nobody reads
+    "brief", derandomize=True, deadline=None, max_examples=200, database=None, phases=[Phase.explicit, Phase.generate]
+)
+OPTIONS = ["-n0", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--rootdir", str(ROOT)]
+OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
 
 
-def note_lines(folders: Sequence[str]) -> dict[str, Any]:
+def note_lines(items: Sequence[Any]) -> dict[str, Any]:
     """Return seconds by test and tests by line; of each file of tests from what was kept, if it has run already."""
-    kept = WORK / "lines"
+    kept, files = WORK / "lines", dict[Path, list[Any]]()
     kept.mkdir(parents=True, exist_ok=True)
+    sources = b"".join(path.read_bytes() for name in PACKAGES for path in sorted((SOURCE / name).rglob("*.py")))
+    for item in items:
+        files.setdefault(item.path, []).append(item)
     noted: dict[str, Any] = {"seconds": {}, "lines": {}}
-    for file in sorted(path.relative_to(ROOT) for name in folders for path in (ROOT / name).rglob("test_*.py")):
-        path = kept / f"{file.stem}.json"
+    for file, tests in files.items():
+        digest = hashlib.sha256(file.read_bytes() + sources).hexdigest()[:12]
+        path = kept / f"{file.stem}-{digest}.json"
         if not path.exists():
-            print(f"Noting which lines {file} passes, without compiled code", flush=True)
-            _end_of(_forked(lambda test=str(file), path=path: pytest.main([*OPTIONS, test], plugins=[Noted(path)])))
+            print(f"Noting which lines {file.relative_to(ROOT)} passes, without compiled code", flush=True)
+            _end_of(_forked(lambda tests=tests, path=path: note(tests, path)))
         if path.exists():
             held = json.loads(path.read_text())
             noted["seconds"] |= held["seconds"]
-            for line, tests in held["lines"].items():
-                noted["lines"].setdefault(line, []).extend(tests)
+            for line, names in held["lines"].items():
+                noted["lines"].setdefault(line, []).extend(names)
     return noted
 
 
@@ -317,7 +333,97 @@ def _end_of(child: int, seconds: float = 3600.0) -> int | None:
     return os.waitstatus_to_exitcode(ended[1])
 
 
-# Runs --------------------------------------------------------------------------------------------------------------
+# Runs in a process that has collected the tests ---------------------------------------------------------------------
+
+
+class Collected:
+    """A plug-in of pytest: does some work instead of running the tests that were collected."""
+
+    def __init__(self, work: Callable[[Sequence[Any]], Any]) -> None:
+        self.work = work
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        """Do the work."""
+        self.work(session.items)
+        return True
+
+
+def _key(code: CodeType) -> tuple[Any, ...]:
+    return code.co_filename, code.co_qualname, tuple(code.co_positions())
+
+
+def _functions(code: CodeType, inside: bool = False) -> Iterator[tuple[CodeType, bool]]:
+    """Yield the functions of a module in their order, and whether another one is around them."""
+    for held in code.co_consts:
+        if isinstance(held, CodeType):
+            is_function = bool(held.co_flags & inspect.CO_OPTIMIZED)
+            if is_function:
+                yield held, inside
+            yield from _functions(held, inside or is_function)
+
+
+class Live:
+    """The functions of the packages in this process, which can get other code."""
+
+    def __init__(self, before: set[str]) -> None:
+        self.before = before  # lines that were passed already
+        self.functions: dict[Any, list[FunctionType]] = {}
+        for held in gc.get_objects():
+            if type(held) is FunctionType and held.__code__.co_filename.startswith(str(SOURCE)):
+                self.functions.setdefault(_key(held.__code__), []).append(held)
+
+    def change(self, mutant: Mutant) -> bool:
+        """Change the functions of a mutant in their places; return whether that is all that it changes."""
+        path, (tree, line, _) = SOURCE / mutant.file, mutant.tree()
+        top: Any = tree.body[mutant.trail[0][1] or 0]
+        compiled = any("vectorize" in ast.unparse(one) for one in getattr(top, "decorator_list", ()))
+        if compiled or f"{mutant.file}:{line}" in self.before:
+            return False
+        codes = (compile(source, str(path), "exec", dont_inherit=True) for source in (path.read_text(), tree))
+        complete = True
+        for (original, nested), (changed, _) in zip(*map(_functions, codes), strict=True):
+            if original != changed:
+                found = self.functions.get(_key(original), [])
+                complete &= bool(found) or nested
+                for function in found:
+                    function.__code__ = changed
+        return complete
+
+
+def try_in_place(mutant: Mutant, live: Live, items: dict[str, Any], noted: dict[str, Any], budget: float) -> Any:
+    """Return whether a test notices a mutant, and which; None if that cannot be told here."""
+    tests = chosen_tests(mutant, mutant.tree()[1], noted, budget)
+    if not tests:
+        return {"result": "no test"}
+    told, noticed, elsewhere = WORK / "failed.txt", 1, 2
+
+    def work(tests: Sequence[str], change: bool) -> int:
+        if change and not live.change(mutant):
+            return elsewhere
+        for test, following in zip(tests, [*tests[1:], None], strict=True):
+            told.write_text(test)
+            seconds = STARTING + PATIENCE * noted["seconds"][test]
+            if failure(items[test], items.get(following or ""), seconds):
+                return noticed
+        return 0
+
+    def code_of(tests: Sequence[str], change: bool) -> int | None:
+        limit = 10 * sum(STARTING + PATIENCE * noted["seconds"][test] for test in tests)
+        return _end_of(_forked(lambda: work(tests, change)), limit)
+
+    while True:
+        code = code_of(tests, True)
+        if code == 0:
+            return {"result": "survived", "tests": len(tests), "budget": budget}
+        if code == elsewhere:
+            return None
+        by = told.read_text()
+        if code_of(tests[: tests.index(by) + 1], False) == 0:  # what fails without the change says nothing
+            return {"result": "noticed", "by": by}
+        tests.remove(told.read_text())
+
+
+# Runs in a new process ---------------------------------------------------------------------------------------------
 
 
 class Changed(importlib.machinery.SourceFileLoader):
@@ -371,7 +477,7 @@ class First:
             self.path.write_text(report.nodeid)
 
 
-def chosen_tests(mutant: Mutant, line: int, noted: dict[str, Any]) -> list[str]:
+def chosen_tests(mutant: Mutant, line: int, noted: dict[str, Any], budget: float) -> list[str]:
     """Return the tests to run: those that pass the line, then others of their files; the quickest first."""
     seconds = noted["seconds"]
     passing = sorted(noted["lines"].get(f"{mutant.file}:{line}", []), key=seconds.__getitem__)
@@ -380,34 +486,87 @@ def chosen_tests(mutant: Mutant, line: int, noted: dict[str, Any]) -> list[str]:
     tests, spent = list[str](), 0.0
     for test in dict.fromkeys([*passing, *others]):
         spent += seconds[test]
-        if len(tests) == ENOUGH or (tests and spent > BUDGET):
+        if len(tests) == ENOUGH or (tests and spent > budget):
             break
         tests.append(test)
-    return tests
+    return tests[:ALONE] + sorted(tests[ALONE:], key=lambda test: test.split("::")[0])
 
 
-def run(mutant: Mutant, noted: dict[str, Any]) -> dict[str, Any]:
-    """Return whether a test notices a mutant, and which."""
+def try_anew(mutant: Mutant, noted: dict[str, Any], budget: float) -> dict[str, Any]:
+    """Return whether a test notices a mutant, and which, in a process that imports the changed file."""
     text, line, _ = mutant.made()
-    tests = chosen_tests(mutant, line, noted)
-    if not tests:
-        return {"result": "no test"}
-    note = WORK / "failed.txt"
-    note.unlink(missing_ok=True)
-
-    seconds = STARTING + PATIENCE * sum(noted["seconds"][test] for test in tests)
+    tests = chosen_tests(mutant, line, noted, budget)
+    told = WORK / "failed.txt"
+    told.unlink(missing_ok=True)
+    seconds = 4 * STARTING + PATIENCE * sum(noted["seconds"][test] for test in tests)
 
     def work() -> Any:
+        import numba
+
+        numba.config.CACHE_DIR = str(WORK / "compiled" / hashlib.sha256(text.encode()).hexdigest())
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds)))
         sys.meta_path.insert(0, Finder(mutant.file, text))
-        return pytest.main(["-x", *OPTIONS, *tests], plugins=[First(note)])
+        return pytest.main(["-x", *OPTIONS, *tests], plugins=[First(told)])
 
     code = _end_of(_forked(work), 10 * seconds)
     if code == 0:
-        return {"result": "survived", "tests": len(tests)}
+        return {"result": "survived", "tests": len(tests), "budget": budget}
     late = code in (None, -signal.SIGKILL, -signal.SIGXCPU)
-    by = "its time" if late else note.read_text() if note.exists() else f"exit code {code}"
+    by = "its time" if late else told.read_text() if told.exists() else f"exit code {code}"
     return {"result": "noticed", "by": by}
+
+
+class Verdicts:
+    """What is known of mutants, kept in a file."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+
+    def left(self, chosen: Sequence[Mutant], budget: float) -> list[Mutant]:
+        """Return those that are to be tried: unknown, or survived fewer tests, unexplained."""
+        return [mutant for mutant in chosen if self._is_left(self.known.get(mutant.name), budget)]
+
+    def _is_left(self, known: dict[str, Any] | None, budget: float) -> bool:
+        return known is None or (verdict(known) == "survived" and known.get("budget", BUDGET) < budget)
+
+    def keep(self, mutant: Mutant, result: dict[str, Any], seconds: float) -> None:
+        """Keep a verdict."""
+        self.known[mutant.name] = result
+        KEPT.parent.mkdir(exist_ok=True)
+        KEPT.with_suffix(".new").write_text(json.dumps(self.known, indent=1, ensure_ascii=False) + "\n")
+        KEPT.with_suffix(".new").replace(KEPT)
+        print(f"{result['result']}, {seconds:.1f} s: {mutant.name}", flush=True)
+
+
+def try_all(chosen: Sequence[Mutant], folders: Sequence[str], budget: float, minutes: float) -> None:
+    """Try mutants that are not known: most in forks of a process with all tests, the others one by one."""
+    noted_file, until = WORK / "noted.json", time.monotonic() + 60 * minutes
+    WORK.mkdir(exist_ok=True)
+
+    def with_tests(items: Sequence[Any]) -> None:
+        watch.stop()
+        live = Live({line for line, _ in passed_lines(watch)})
+        noted, by_name = note_lines(items), {item.nodeid: item for item in items}
+        noted_file.write_text(json.dumps(noted))
+        gc.freeze()
+        verdicts = Verdicts()
+        for mutant in verdicts.left(chosen, budget):
+            begun = os.times()
+            if time.monotonic() < until and (result := try_in_place(mutant, live, by_name, noted, budget)):
+                verdicts.keep(mutant, result, os.times().children_user - begun.children_user)
+
+    child = os.fork()
+    if child == 0:
+        watch = watcher()
+        watch.start()
+        os._exit(pytest.main(["-s", *OPTIONS, f"--basetemp={WORK / 'tmp'}", *folders], plugins=[Collected(with_tests)]))
+    os.waitpid(child, 0)
+    noted, verdicts = json.loads(noted_file.read_text()), Verdicts()
+    for mutant in verdicts.left(chosen, budget):
+        begun = os.times()
+        if time.monotonic() < until:
+            result = try_anew(mutant, noted, budget)
+            verdicts.keep(mutant, result, os.times().children_user - begun.children_user)
 
 
 def main() -> int:
@@ -417,27 +576,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which ones (default: 0)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only files whose path holds this text")
     parser.add_argument("--tests", default=",".join(TESTS), metavar="FOLDERS", help="of tests (default: %(default)s)")
+    parser.add_argument(
+        "--budget", type=float, default=BUDGET, help="seconds of tests for each; who survived fewer is tried again"
+    )
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no further mutant after so many")
     parser.add_argument("--show", action="store_true", help="only print what is known")
     given = parser.parse_args()
     every = every_mutant(given.only)
-    chosen = random.Random(given.seed).sample(every, min(given.count, len(every)))
-    known: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    chosen = sample(every, given.count, given.seed)
     if not given.show:
         os.environ.update(ENVIRONMENT)
         os.chdir(ROOT)
         for name in PRELOADED:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
-        noted = note_lines(given.tests.split(","))
-        for number, mutant in enumerate(chosen):
-            if (name := mutant.name) not in known:
-                began = time.monotonic()
-                known[name] = run(mutant, noted)
-                KEPT.parent.mkdir(exist_ok=True)
-                KEPT.with_suffix(".new").write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
-                KEPT.with_suffix(".new").replace(KEPT)
-                seconds = time.monotonic() - began
-                print(f"{number + 1}/{len(chosen)} {known[name]['result']}, {seconds:.0f} s: {name}", flush=True)
+        try_all(chosen, given.tests.split(","), given.budget, given.minutes)
+    known = Verdicts().known
     results = {mutant.name: verdict(known[mutant.name]) for mutant in chosen if mutant.name in known}
     for name, result in sorted(results.items()):
         if result in UNEXPLAINED:

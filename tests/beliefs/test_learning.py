@@ -5,8 +5,10 @@ from dataclasses import replace
 import hard_worlds
 import numpy as np
 import pytest
+from cells import drawn_outcomes, model_of
 
 import causal_shaping as cs
+from causal_shaping.beliefs._kernels import observe
 from causal_shaping.worlds import World
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
@@ -128,3 +130,39 @@ def test_sparse_logs_are_not_taken_for_wrong_ones():
         counts = cs.count(logs, states=world.states, actions=world.actions)
         belief = cs.posterior(counts, 10, 1.0, support="any")
         assert cs.train(world, belief, steps=1_000, seed=seed).alarm is None
+
+
+def first_or_second(pays):
+    """One state, in which an action ends the episode and pays what it is given; logs mostly hold the first."""
+    model = cs.TabularCMDP(
+        np.ones((2, 2, 1), dtype=int), [[[pays[0]], [pays[1]]], [[0.0], [0.0]]], [[1.0], [1.0]], [False, True], [1, 0]
+    )
+    beta = np.broadcast_to([0.95, 0.05], (2, 1, 2))
+    return World("pair", "Pair", model, 1, ("calm",), {"log": beta})
+
+
+def test_logs_of_another_world_are_dropped_and_the_learner_goes_on_alone():
+    logged, online = first_or_second((1.0, 0.0)), first_or_second((0.0, 1.0))
+    belief = cs.posterior(cs.count(logged.collect("log", 2_000)), 1, 1.0)
+    run = cs.train(logged, belief, steps=300)
+    assert run.alarm is None
+    assert run.step_regret[-1] == 0
+    with pytest.warns(cs.ShapingWarning, match=r"in its first \d+ steps contradicts the logs.*The learner dropped"):
+        run = cs.train(online, belief, steps=300, record=True)
+    assert 0 < run.alarm < 30
+    assert f"contradicted after {run.alarm:,} steps" in run.summary()
+    assert run.recommended[0] == 1
+    np.testing.assert_array_equal(run.logs.action[-200:], 1)
+
+
+def test_after_logs_are_dropped_only_the_agents_own_visits_count():
+    """Logs prove nine tenths of the one outcome; the agent sees the other alone, thirty times after the alarm."""
+    model = model_of([[[950, 0], [25, 25]]], rewards=(0.0, 1.0))
+    memory, visits = model.memory(100), 0
+    while not memory.against[1] or visits < memory.against[1] + 30:
+        observe(model.shape, model.guess, memory, 0, 1, 1.0, 1.0)
+        visits += 1
+        assert visits < 90, "no alarm"
+    drawn = drawn_outcomes(model, 2_000, rewards=(0.0, 1.0), memory=memory)
+    assert drawn.mean(axis=0)[1] == pytest.approx(visits / (visits + 1), abs=0.02)
+    assert drawn.mean(axis=0)[0] < 0.02

@@ -9,7 +9,8 @@ from hypothesis import given, settings, strategies as st
 from test_sampler import random_counts
 
 import causal_shaping as cs
-from causal_shaping.beliefs.draws import each_draw
+from causal_shaping.beliefs.draws import _end_label, each_draw
+from causal_shaping.beliefs.wide import start_of
 from causal_shaping.errors import ArgumentError, ContradictionError, FileError
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
@@ -101,6 +102,8 @@ def test_words_say_what_is_assumed_what_is_guessed_and_whom_it_trusts(belief):
     assert "No step pays more than -0.1." in belief.assumptions
     assert any(sentence.startswith("Believed, and proven by nothing") for sentence in belief.assumptions)
     assert "random: right everywhere" in text
+    first = belief.mean.values[0][np.unique(belief.counts.state)]
+    assert f"the value of a state is from {first.min():.4g} to {first.max():.4g} on average" in text
     assert repr(belief) == "Posterior(20 steps from good, bad, random)"
     assert "Posterior(" in belief._repr_html_()
     frame = belief.to_pandas()
@@ -197,3 +200,64 @@ def test_scale_and_offset_of_rewards_do_not_matter(seed, support, factor, offset
     left = np.arange(4, 0, -1)[:, None, None]
     np.testing.assert_allclose(moved.mean.q_values, belief.mean.q_values + offset * left, atol=1e-9)
     np.testing.assert_array_equal(moved.probability_optimal, belief.probability_optimal)
+
+
+def with_bins(counts, *edges):
+    """The same counts with rewards in bins."""
+    columns = {name: getattr(counts, name) for name in cs.Counts.COLUMNS}
+    space = cs.Space(counts.space.states, counts.space.actions, reward_bins=cs.Bins(edges=edges))
+    return cs.Counts.combined(space, counts.sources, columns)
+
+
+def test_rewards_in_bins_are_believed_to_be_their_means():
+    """Bins of one reward each change nothing; one of two rewards is as if each step had paid their mean."""
+    n = [[[30, 10, 5], [4, 0, 9]], [[8, 12, 1], [20, 3, 2]]]
+    exact = cs.posterior(counts_of(n, (0.0, 2.0, 3.0)), 1, 3.0, draws=50).mean
+    cut = cs.posterior(with_bins(counts_of(n, (0.0, 2.0, 3.0)), 1.0, 2.5), 1, 3.0, draws=50).mean
+    np.testing.assert_allclose(cut.q_values, exact.q_values, rtol=1e-12)
+    both = [[[40, 5]]]
+    paid = cs.posterior(counts_of(both, (0.5, 3.0)), 1, 3.0, draws=50).mean  # 30 at 0, 10 at 2
+    cut = cs.posterior(with_bins(counts_of([[[30, 10, 5]]], (0.0, 2.0, 3.0)), 2.5), 1, 3.0, draws=50).mean
+    np.testing.assert_allclose(cut.q_values, paid.q_values, rtol=1e-12)
+
+
+def test_words_tell_of_confidence_of_trials_and_of_what_speaks_against_them(belief, tmp_path):
+    assert repr(belief.trust).startswith("Trust(good 0.")
+    assert "; nobody 0." in repr(belief.trust)
+    sure = cs.posterior(belief.counts, 20, -0.1, draws=5, confidence=0.9)
+    assert "support observed, lower limits of confidence 0.9, discount 1" in sure.summary()
+    trial = cs.posterior(counts_of([[[30, 10], [4, 9]]]), 1, 3.0, draws=5, confounding=1.0)
+    assert any("all outcomes that are possible are alike" in sentence for sentence in trial.assumptions)
+    assert repr(trial.trust) == "Trust(no confounded source; nobody 1.00)"
+    belief.save(tmp_path / "b.parquet")
+    assert cs.Posterior.load(tmp_path / "b.parquet").caveats == belief.caveats
+
+
+def test_the_end_of_episodes_gets_a_label_that_no_state_has():
+    assert _end_label(cs.Space(["a"], ["x"])) == "end"
+    assert _end_label(cs.Space(["end", "end'"], ["x"])) == "end''"
+    assert _end_label(cs.Space([("end", "end")], ["x"], ("u", "v"))) == ("end'", "end'")
+
+
+def test_where_episodes_start_is_told_by_steps_by_what_is_left_or_not_at_all():
+    world = cs.load_world("lavacross-easy")
+    logs = [world.collect(name, 2_000) for name in ("good", "random")]
+    by_step, pooled = (cs.posterior(cs.count(logs, step_indexed=by), 20, -0.1) for by in (True, False))
+    population = cs.posterior(world.model.observe(world.demonstrators["random"], source="random"), 20, -0.1)
+    found, words = start_of(by_step.model, by_step.counts)
+    assert words == "where logged episodes start"
+    starts = np.concatenate([one.state[one.step == 0] for one in logs])
+    np.testing.assert_allclose(found, np.bincount(starts, minlength=len(found)) / len(starts))
+    assert "left more often than entered" in start_of(pooled.model, pooled.counts)[1]
+    found, words = start_of(population.model, population.counts)
+    assert words == "in any state in which a source acted"
+    acted = np.unique(population.counts.state)
+    np.testing.assert_allclose(found[acted], 1 / len(acted))
+
+
+def test_states_that_end_every_episode_are_terminal_though_nobody_declared_them(counts):
+    bare = cs.Space(counts.space.states, counts.space.actions, counts.space.columns)
+    columns = {name: getattr(counts, name) for name in cs.Counts.COLUMNS}
+    found = cs.posterior(cs.Counts.combined(bare, counts.sources, columns), 20, -0.1)
+    ended = {counts.space.states[i] for i in counts.next_state[counts.terminated]}
+    assert {bare.states[i] for i in np.flatnonzero(found.model.terminal)} == ended

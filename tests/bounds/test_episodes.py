@@ -511,3 +511,12 @@ def test_worlds_of_tests_are_what_they_say():
         assert world.optimum(state) == pytest.approx(max(values))
     total = sum(world.trajectories(0).values())
     assert total == pytest.approx(1.0)
+
+
+def test_assumptions_name_a_known_bound_and_a_fixed_length_and_certain_returns_stay():
+    logs = short_logs([([(0, 0, -0.5), (0, 1, -0.5)], "cut")] * 3)
+    found = cs.episode_ceilings(logs, 2, -0.5, value_max=-0.25, fixed_length=True)
+    assert "No episode pays more than -0.25 from any step on." in found.assumptions
+    assert "No episode ends before the horizon." in found.assumptions
+    sure = cs.episode_ceilings(logs, 2, -0.5, reward_min=-0.5, fixed_length=True, confidence=0.95)
+    assert sure.values[0, 0] == -1.0  # the least that can be paid is the most

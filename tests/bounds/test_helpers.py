@@ -1,14 +1,20 @@
 """Helpers of the bounds, beside plain computations: what whole bounds hardly show."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.special import gammaln
+from scipy.stats import hypergeom
 
 import causal_shaping as cs
-from causal_shaping.bounds._compare import compared_entries
+from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
+from causal_shaping.bounds._homogeneity import _log_factorial, _one_by_one, _tail
 from causal_shaping.bounds._joint import _conflict, _fill
 from causal_shaping.bounds._masses import Masses
 from causal_shaping.bounds.verdict import _variance
+from causal_shaping.data.counts import MAX_REWARDS
 
 
 def test_the_variance_is_that_of_the_chosen_states_of_each_step():
@@ -96,3 +102,79 @@ def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(count):
     bounds = [(0, limit) for limit in (*room, rest)]
     best = linprog(-np.append(values, w), A_eq=np.ones((1, count + 1)), b_eq=[free], bounds=bounds)
     assert _fill(values.copy(), room.copy(), count, free, rest, w) == pytest.approx(-best.fun)
+
+
+@pytest.mark.parametrize(("good", "bad", "drawn"), [(5, 7, 4), (30, 10, 25), (3, 200, 50), (400, 900, 300), (8, 2, 9)])
+def test_the_tail_of_a_hypergeometric_is_hardly_above_the_exact_one_and_never_below(good, bad, drawn):
+    for least in range(drawn + 2):
+        exact, found = hypergeom.sf(least - 1, good + bad, good, drawn), _tail(float(least), good, bad, drawn)
+        assert exact * (1 - 1e-11) <= found <= exact * (1 + 3e-6)
+
+
+def test_factorials_beyond_the_table_are_those_of_the_gamma_function():
+    for k in (0.0, 1.0, 63.0, 64.0, 65.0, 80.0, 1e3, 1e6, 1e12):
+        assert _log_factorial(k) == pytest.approx(gammaln(k + 1), rel=3e-15, abs=1e-12)
+
+
+@pytest.mark.parametrize(("fewer", "marked", "size"), [(5, 6, 10), (2, 3, 4), (9, 20, 40)])
+def test_drawing_one_by_one_is_drawing_without_replacement(fewer, marked, size):
+    rng, draws = np.random.default_rng(0), 4_000
+    found = np.bincount([int(_one_by_one(fewer, marked, size, rng)) for _ in range(draws)], minlength=fewer + 1)
+    expected = hypergeom.pmf(np.arange(fewer + 1), size, marked, fewer)
+    errors = np.sqrt(expected * (1 - expected) / draws) + 1e-12
+    assert (np.abs(found / draws - expected) < 4 * errors).all()
+
+
+def test_a_sources_alpha_is_shared_among_outcomes_that_others_saw_and_a_tenth_among_all():
+    """By loops: an outcome that no other source saw gets a part of the tenth that is for all possible ones."""
+    rng = np.random.default_rng(3)
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count([world.collect(name, 400) for name in world.demonstrators])
+    entries = compared_entries(counts)
+    order = np.lexsort((entries.source, entries.outcome, entries.cell))
+    kept = order[rng.random(len(order)) < 0.8]
+    possible = (2 * len(counts.space.states) + 1) * MAX_REWARDS
+    seen = {}
+    for e in kept:
+        seen.setdefault((entries.cell[e], entries.outcome[e]), set()).add(entries.source[e])
+    for e, share in zip(kept, _shares_of_alpha(counts, entries, kept), strict=True):
+        own, others = entries.source[e], 0
+        for (cell, _), sources in seen.items():
+            others += cell == entries.cell[e] and sources != {own}
+        alone = seen[entries.cell[e], entries.outcome[e]] == {own}
+        assert share == pytest.approx(0.1 / possible if alone else 0.9 / others)
+
+
+@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
+def test_terminal_states_stay_worth_nothing_without_a_horizon():
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count(world.collect("random", 5_000))
+    found = cs.value_ceilings(counts, 20, 0.1, stationary=True, discount=0.9)
+    assert found.terminal.any()
+    assert (found.values[found.terminal] == 0).all()
+
+
+@pytest.mark.parametrize(("low", "warns"), [(-0.5, True), (0.0, False)])
+def test_the_first_steps_ceiling_warns_of_rewards_of_both_signs_however_small(low, warns):
+    model = cs.TabularCMDP([[[1, 1]], [[1, 1]]], [[[low, 0.25]], [[0.0, 0.0]]], [[0.5, 0.5]] * 2, [False, True], [1, 0])
+    counts = model.observe(np.ones((2, 2, 1)), source="a")
+    found = cs.value_ceilings(counts, 3, 0.25, support="any")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found.potential(step_indexed=False)
+    assert any("Rewards have both signs" in str(one.message) for one in caught) == warns
+
+
+def test_sources_that_share_no_action_are_not_compared():
+    rows = {"step": None, "next_state": [-1, -1], "terminated": [True, True], "reward_sum": [0.0, 0.0]}
+    rows |= {
+        "source": [0, 1],
+        "state": [0, 0],
+        "action": [0, 1],
+        "n": [9, 9],
+        "reward_min": [0, 0],
+        "reward_max": [0, 0],
+    }
+    counts = cs.Counts.combined(cs.Space(["s"], ["x", "y"]), ["a", "b"], rows)
+    found = cs.contradictions(counts)
+    assert (len(found), found.compared) == (0, 0)

@@ -82,3 +82,10 @@ def test_a_trial_of_the_same_world_is_rarely_contradicted():
         counts = counts_of((rng.random(300) < 0.5, low), (high >= 0.4, high))
         found += (excess_masses(counts, unconfounded=(0,)).p_value <= 0.05).any()
     assert found <= 13  # 7.5 expected at most; 14 or more of 150 happen twice in 100 times
+
+
+def test_masses_of_a_population_are_not_tested():
+    world = cs.load_world("walking-robot")
+    counts = world.model.observe(next(iter(world.demonstrators.values())), source="a")
+    with pytest.raises(cs.ArgumentError, match="The test is for samples"):
+        excess_masses(counts)

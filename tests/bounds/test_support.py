@@ -327,3 +327,15 @@ def test_inadmissible_actions_survive_a_file(tmp_path):
     assert read.checksum == made.checksum
     assert np.isnan(read.q_values[0, 0, 1])
     assert read.space.admissible == space.admissible
+
+
+@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
+def test_a_given_support_and_the_rarest_outcome_of_an_action_are_assumptions():
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count(world.collect("random", 2_000))
+    state, after = counts.space.states[counts.state[0]], counts.space.states
+    given = cs.value_ceilings(counts, 3, 0.1, support={state: [*after, None]})
+    assert any(sentence.startswith("Nothing follows a state but the successors") for sentence in given.assumptions)
+    rare = cs.value_ceilings(counts, 3, 0.1, support="observed-action", confidence=0.95, rarest=0.02)
+    (sentence,) = [one for one in rare.assumptions if "at least a share of 0.02" in one]
+    assert sentence.startswith("Whatever can follow an action in a state follows")

@@ -32,6 +32,7 @@ def started(easy):
         ["inspect", "a={0}", "-o", "link.parquet"],
         ["sensitivity", "{0}", *BOUNDED, "--reward-min", -1.1, "-o", "hard.parquet"],
         ["worth", "{0}", *BOUNDED, "-o", "{0}"],
+        ["count", "{0}", "--part", "monday", "-o", "./{0}"],
         ["episode-ceilings", "{0}", *BOUNDED, "-o", "{0}"],
         ["theory", "lavacross-easy", "--potential", "phi.parquet", "-o", "phi.parquet"],
     ],
@@ -62,6 +63,7 @@ def test_two_outputs_are_two_files(run, started, tmp_path, monkeypatch, other):
 def test_folders_that_cannot_be_written_to_are_noticed_before_anything_is_read(run, tmp_path):
     for arguments in (
         ("inspect", "no.parquet", "-o", "/proc/self/x.csv"),
+        ("count", "no.parquet", "--part", "monday", "-o", "/proc/self/x.parquet"),
         ("worth", "no.parquet", *BOUNDED, "--folder", "/proc/self/x"),
         ("fit", "no.parquet", *BOUNDED, "-o", "/proc/self/x"),
         ("train", "lavacross-easy", "--potential", "no.parquet", "-o", "/proc/self/x"),
@@ -201,3 +203,35 @@ def test_workers_end_with_a_command_that_is_killed(tmp_path):
     while any(map(alive, workers)) and time.monotonic() < end:
         time.sleep(0.1)
     assert not [worker for worker in workers if alive(worker)]
+
+
+def test_an_interrupted_study_says_where_its_work_is(run, tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("causal_shaping.paper.study.report.reproduce", stop)
+    code, _, err = run("reproduce", "--quick", "-o", tmp_path / "report")
+    assert code == 130
+    assert "report; call again to resume" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "message"), [(OSError(5, "Input/output error", "disk"), "disk: Input/output error."), (OSError("x"), "x")]
+)
+def test_an_error_of_the_system_is_one_line(run, started, monkeypatch, error, message):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("causal_shaping.logs.count", fail)
+    code, _, err = run("ceilings", started / "bad.parquet", *BOUNDED)
+    assert (code, err) == (2, f"error: {message}\n")
+
+
+def test_training_from_counts_in_an_environment_needs_the_largest_reward(run, started, tmp_path):
+    options = ("--counts", started / "counts.parquet", "-o", tmp_path / "runs")
+    code, _, err = run("train", "FrozenLake-v1", *options)
+    assert code == 2
+    assert "Give --reward-max, the most that a step can pay" in err
+    code, _, err = run("train", "lavacross-easy", *options, "--support", "magic")
+    assert code == 2
+    assert "--support is 'magic'; use 'observed' or" in err

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from causal_shaping import Bins, Counts, Logs, Space, count, load_world, read_logs
 from causal_shaping.data.space import UNKNOWN
+from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import ArgumentError, DataError, UnknownNameError
 
 SPACE = Space(states=["a", "b", "end"], actions=["left", "right"])
@@ -219,6 +220,7 @@ def test_the_order_of_entries_does_not_matter(order):
         ({"state": [0, 0, 3]}, "state must be in 0 .. 2"),
         ({"next_state": [1, 2, -2]}, "next_state must be in -1 .. 2"),
         ({"source": [0, 0, 2]}, "source must be in 0 .. 1"),
+        ({"source": [0, 0]}, "must be of one length"),
         ({"step": [0, -1, 0]}, "step must be in 0"),
         ({"state": [0, 0.9, 1]}, "column state must hold int32 numbers, but holds 0.9"),
         ({"next_state": [1, 2**32 + 1, 1]}, "column next_state must hold int32"),
@@ -412,3 +414,58 @@ def test_exact_rewards_merge_into_bins_and_other_bins_are_refused():
     assert (merged.reward_min[0], merged.reward_max[0], merged.reward_sum[0]) == (0.1, 0.5, pytest.approx(1.6))
     with pytest.raises(DataError, match=r"different bins.*reward_bins=first.space.reward_bins"):
         paid(0.1, BINS).merge(paid(0.1, Bins(edges=(0.3,))))
+
+
+def test_counts_in_bins_do_not_go_into_a_space_with_others():
+    held = counts()
+    other = replace(held.space, reward_bins=Bins(edges=(7.0,)))
+    with pytest.raises(DataError, match="in other bins than those of the space"):
+        held.to_space(other)
+    with pytest.raises(DataError, match="The bins of rewards need edges"):
+        replace(held.space, reward_bins=Bins(quantiles=2))
+    for bins in ({"y": Bins(edges=(1,))}, {"x": Bins(quantiles=2)}):
+        with pytest.raises(DataError, match="need edges and a state column of that name"):
+            Space([1], ["a"], ("x",), bins=bins)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (Space([(1, 2)], ["a"], ("x", "z")), r"made of different columns \(x, y against x, z\)"),
+        (Space([(1, 2)], ["a"], ("x", "y"), bins={"x": Bins(edges=(1.0,))}), "x is cut into different bins"),
+    ],
+)
+def test_spaces_of_other_columns_or_bins_are_not_merged(other, message):
+    with pytest.raises(DataError, match=message):
+        Space([(1, 2)], ["a"], ("x", "y")).merge(other)
+
+
+def test_admissible_actions_may_come_from_a_method_or_a_world():
+    space = Space(["a", "b"], ["x", "y"])
+    mask = np.array([[True, False], [True, True]])
+
+    class Masked:
+        def action_masks(self):
+            return mask
+
+    held = space.restricted(Masked())
+    np.testing.assert_array_equal(held.is_admissible, mask)
+
+    class Spaced:
+        space = held
+
+    np.testing.assert_array_equal(space.restricted(Spaced()).is_admissible, mask)
+
+
+def test_an_observation_must_have_a_value_for_each_column():
+    with pytest.raises(DataError, match=r"has 1 part\(s\), but a state of this space has 2: x, y"):
+        Space([(1, 2)], ["a"], ("x", "y")).label(3)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [([[1]], [0, 1], [0], [1.0]), ([[0]], [0, 2], [0], [1.0]), ([[0]], [1, 0], [], []), ([0], [0, 1], [0], [1.0])],
+)
+def test_successors_that_are_no_lists_are_refused(arrays):
+    with pytest.raises(DataError, match="not a list for each state and action"):
+        AllowedSuccessors(*arrays)

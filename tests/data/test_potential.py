@@ -4,12 +4,14 @@ import json
 import math
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
+from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError, UnknownNameError
-from causal_shaping.io.container import seal
+from causal_shaping.io.container import SEAL_BYTES, SEAL_KEY, seal
 
 SPACE = cs.Space(["a", "b", "end"], ["go"], terminal=["end"])
 EASY = cs.load_world("lavacross-easy")
@@ -141,6 +143,8 @@ def test_a_potential_shows_itself_as_a_line_a_text_and_a_table():
         ([[[1.0, 2.0, 3.0]]], {}, "has shape"),
         (["x", "y", "z"], {}, "The potential must hold float64 numbers"),
         ([1.0, 2.0, 3.0], {"discount": 1.5}, "discount is 1.5"),
+        ([[1.0], [2.0, 3.0]], {}, "is not a table: its rows have different lengths"),
+        ([1.0, 2.0, 3.0], {"successors": AllowedSuccessors([[0]], [0, 1], [0], [1.0])}, "a row for each state and"),
     ],
 )
 def test_what_makes_no_sense_is_refused(values, options, message):
@@ -164,9 +168,21 @@ def test_a_file_whose_metadata_make_no_sense_is_refused(tmp_path, changes):
     cs.Potential([[1.0, 2.0, 0.0]], SPACE).save(tmp_path / "phi.parquet")
     table = pq.read_table(tmp_path / "phi.parquet")
     about = json.loads(table.schema.metadata[b"causal_shaping"]) | changes
-    pq.write_table(table.replace_schema_metadata({"causal_shaping": json.dumps(about)}), tmp_path / "phi.parquet")
-    with pytest.raises(FileError, match=r"phi\.parquet"):
-        cs.Potential.load(tmp_path / "phi.parquet")
-    pq.write_table(table.replace_schema_metadata({"causal_shaping": "{"}), tmp_path / "phi.parquet")
-    with pytest.raises(FileError, match="cannot be read"):
-        cs.Potential.load(tmp_path / "phi.parquet")
+    for text in (json.dumps(about), "{"):
+        keys = {"causal_shaping": text, SEAL_KEY: "0" * SEAL_BYTES}
+        pq.write_table(table.replace_schema_metadata(keys), tmp_path / "phi.parquet")
+        seal(tmp_path / "phi.parquet")  # forged, so that what is inside must be looked at
+        with pytest.raises(FileError, match=r"phi\.parquet (is not a complete file|cannot be read)"):
+            cs.Potential.load(tmp_path / "phi.parquet")
+
+
+def test_a_forged_file_that_does_not_hold_each_step_and_state_once_is_refused(tmp_path):
+    path = tmp_path / "phi.parquet"
+    cs.Potential([[1.0, 2.0, 0.0]] * 2, SPACE).save(path)
+    table = pq.read_table(path)
+    for step in ([0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 2], [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]):
+        column = table.column_names.index("step")
+        pq.write_table(table.set_column(column, "step", pa.array(step)), path)
+        seal(path)
+        with pytest.raises(FileError, match="does not hold each step and state once"):
+            cs.Potential.load(path)

@@ -10,7 +10,7 @@ import pytest
 import causal_shaping as cs
 from causal_shaping.errors import FileError
 from causal_shaping.io import container
-from causal_shaping.io.container import METADATA_KEY, VERSIONS, kind_of, load, save
+from causal_shaping.io.container import METADATA_KEY, VERSIONS, kind_of, load, save, seal
 
 SPACE = cs.Space(["a", "b"], ["go"])
 
@@ -178,3 +178,22 @@ def test_metadata_that_are_removed_are_missed(tmp_path):
             use(path)
     pq.write_table(table.replace_schema_metadata({}), path)  # now it is like any other table
     assert cs.count(cs.open_logs(path, state=["x", "y"])).n.sum() == 60
+
+
+def test_only_files_with_a_place_for_a_seal_are_sealed(tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="no place for a seal"):
+        seal(tmp_path / "a.parquet")
+
+
+def test_counts_with_mean_rewards_of_an_older_version_are_refused_by_name(tmp_path):
+    path = tmp_path / "a.parquet"
+    world = cs.load_world("walking-robot")
+    cs.count(world.collect(next(iter(world.demonstrators)), 50)).save(path)
+    table = pq.read_table(path)
+    about = json.loads(table.schema.metadata[METADATA_KEY])
+    about["sources"] = dict.fromkeys(about["sources"], False)
+    pq.write_table(table.replace_schema_metadata(table.schema.metadata | {METADATA_KEY: json.dumps(about)}), path)
+    seal(path)
+    with pytest.raises(FileError, match="counted by an older version, with mean rewards; count the logs again"):
+        cs.Counts.load(path)

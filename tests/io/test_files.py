@@ -358,3 +358,45 @@ def test_a_name_that_no_file_can_have_is_refused(names):
     outputs, inputs = ([Path(name) for name in some] for some in names)
     with pytest.raises(FileError, match=r"'a\\x00b.csv' cannot be the name of a file: embedded null byte"):
         check_outputs(outputs, inputs)
+
+
+def test_where_there_are_no_locks_everybody_gets_theirs_and_nothing_counts_as_abandoned(tmp_path, monkeypatch):
+    def none(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    left = tmp_path / ".causal-shaping-0123456789ab.txt"
+    left.touch()
+    with claim_run_folder(tmp_path, {"steps": 1}, "*.parquet"), claim_run_folder(tmp_path, {"steps": 1}, "*.parquet"):
+        write_text(tmp_path / "a.txt", "a", [".txt"])
+    assert left.exists()
+    assert Scratch().path.is_dir()
+
+
+def test_a_lock_that_cannot_be_made_is_told(tmp_path, monkeypatch):
+    def fail(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("causal_shaping.io.files.hold", fail)
+    with (
+        pytest.raises(FileError, match=r"\.lock cannot be written: Permission denied\. Give another folder"),
+        claim_run_folder(tmp_path, {"steps": 1}, "*.parquet"),
+    ):
+        pass
+
+
+def test_a_lock_that_its_holder_removes_is_made_again(tmp_path, monkeypatch):
+    """Whoever waits to open it may get a file that is gone by then, and that nobody else will find."""
+    opened, gone = os.open, []
+
+    def once(path, *rest):
+        handle = opened(path, *rest)
+        if str(path).endswith(".lock") and not gone:
+            os.unlink(path)
+            gone.append(path)
+        return handle
+
+    monkeypatch.setattr(os, "open", once)
+    with claim_run_folder(tmp_path, {"steps": 1}, "*.parquet"):
+        assert gone
+        assert (tmp_path / ".lock").exists()

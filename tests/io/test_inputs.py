@@ -139,6 +139,32 @@ def test_a_bomb_is_refused(tmp_path):
         read_arrays(tmp_path / "a.npz")
 
 
+def forged(held, times, **sizes):
+    """An archive of one array whose list of contents names it so many times, with other sizes."""
+    begin, end = held.index(b"PK\x01\x02"), held.index(b"PK\x05\x06")
+    places = {"compress_size": 20, "file_size": 24}
+    entry = bytearray(held[begin:end])
+    for name, size in sizes.items():
+        entry[places[name] : places[name] + 4] = size.to_bytes(4, "little")
+    last = bytearray(held[end:])
+    last[8:12], last[12:16] = times.to_bytes(2, "little") * 2, (times * len(entry)).to_bytes(4, "little")
+    return held[:begin] + entry * times + last
+
+
+@pytest.mark.parametrize(
+    ("times", "sizes"), [(300, {}), (1, {"file_size": 2**31}), (1, {"compress_size": 2**31}), (1, {"file_size": 2**20})]
+)
+def test_an_archive_that_declares_more_than_it_has_is_refused_before_anything_is_read(tmp_path, times, sizes):
+    """One array that is listed often would be read as often."""
+    path = tmp_path / "a.npz"
+    archive(path, {"a.npy": npy((10_000,), bytes(80_000))})
+    path.write_bytes(forged(path.read_bytes(), 1))
+    assert read_arrays(path)["a"].shape == (10_000,)
+    path.write_bytes(forged(path.read_bytes(), times, **sizes))
+    with pytest.raises(FileError, match="more bytes than the file has"):
+        read_arrays(path)
+
+
 def test_every_flipped_byte_of_an_array_is_noticed(tmp_path):
     np.savez(tmp_path / "a.npz", a=np.arange(4))
     held = (tmp_path / "a.npz").read_bytes()
@@ -147,3 +173,12 @@ def test_every_flipped_byte_of_an_array_is_noticed(tmp_path):
         (tmp_path / "a.npz").write_bytes(held[:at] + bytes([held[at] ^ 4]) + held[at + 1 :])
         with pytest.raises(FileError, match=r"a\.npz"):
             read_arrays(tmp_path / "a.npz")
+
+
+def test_a_file_that_is_gone_by_the_time_it_is_opened_is_told(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("{}")
+    named = InputFile.at(path)
+    path.unlink()
+    with pytest.raises(FileError, match=r"a\.json cannot be read: No such file"), named.open():
+        pass

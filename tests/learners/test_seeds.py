@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, FileError
 from causal_shaping.learners.intervals import mean_interval
+from causal_shaping.learners.seeds import curve_points, optimal_ratios
 from causal_shaping.plot import draw
 
 EASY = cs.load_world("lavacross-easy")
@@ -198,3 +199,20 @@ def test_the_interval_of_a_mean_covers_it():
         covered += low <= 0 <= high
     assert 0.88 <= covered / 200 <= 0.99
     assert mean_interval(np.array([2.0])) == (2.0, 2.0, 2.0)
+
+
+def test_a_curve_is_kept_at_some_even_steps_or_at_all():
+    np.testing.assert_array_equal(curve_points(7), np.arange(1, 8))
+    points = curve_points(100_000)
+    assert len(points) == 200
+    assert (points[0], points[-1]) == (1, 100_000)
+    assert set(np.diff(points)) <= {502, 503}
+
+
+def test_ratios_of_optimal_actions_are_of_tables_without_steps(tmp_path):
+    for by_step in (False, True):
+        found = cs.train_seeds(EASY, None, steps=500, seeds=[0], step_indexed=by_step, folder=tmp_path / str(by_step))
+        run = cs.train(EASY, None, steps=500, step_indexed=by_step)
+        match = None if by_step else optimal_ratios(EASY.model, run.recommended)
+        assert match == (None if by_step else (found.results[0].argmax_match, found.results[0].optimal))
+        assert (found.results[0].optimal is None) == by_step

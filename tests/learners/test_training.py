@@ -565,3 +565,54 @@ def test_a_recorded_run_that_stops_early_and_one_in_an_environment_have_their_lo
     assert len(lake.logs) == 300
     assert lake.logs.to_pandas()["action"].isin(range(4)).all()
     assert cs.count(lake.logs).n.sum() == 300
+
+
+def test_a_world_of_ones_own_has_no_environment_to_step_through():
+    """It is no walking robot, by whose formulas it would be played."""
+    tables = (np.ones((2, 2, 1), dtype=int), np.zeros((2, 2, 1)), [[1.0], [1.0]], [False, True], [1.0, 0.0])
+    world = cs.World("mine", "Mine", cs.TabularCMDP(*tables), 1, ("calm",), {})
+    assert cs.train(world, steps=10).step_regret[-1] == 0
+    with pytest.raises(cs.ArgumentError, match="mine has tables, but no environment: leave out compiled=False"):
+        cs.train(world, steps=10, compiled=False)
+
+
+@pytest.fixture(scope="module")
+def belief():
+    world = cs.load_world("lavacross-easy")
+    logs = [world.collect(name, 500) for name in world.demonstrators]
+    return {by: cs.posterior(cs.count(logs, step_indexed=by), 20, -0.1) for by in (False, True)}
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        (False, {"reward_max": 0.0}, "knows the largest reward: leave reward_max out"),
+        (False, {"horizon": 19}, "is of 20 steps, but episodes last 19"),
+        (True, {}, "tells steps apart: pass step_indexed=True"),
+        (False, {"bonus": 0.0}, "'posterior' has no constants: leave out bonus"),
+        (False, {"learner": "q-ucb-shaping"}, "takes a potential: pass posterior.potential"),
+        (None, {"learner": "posterior"}, "starts from a posterior, not from a potential"),
+    ],
+)
+def test_what_a_learner_cannot_use_is_refused(belief, given, options, message):
+    world = cs.load_world("lavacross-easy")
+    known = belief[given] if given is not None else cs.Potential.zero(world.space)
+    with pytest.raises(cs.ArgumentError, match=message):
+        cs.train(world, known, steps=10, **options)
+
+
+def test_environments_must_tell_their_length_and_the_posterior_the_largest_reward():
+    with pytest.raises(cs.ArgumentError, match=r"has no time limit: pass horizon="):
+        cs.train(Walk(), steps=10)
+    with pytest.raises(cs.ArgumentError, match=r"Without logs, pass reward_max="):
+        cs.train(Walk(), learner="posterior", horizon=5, steps=10)
+    with pytest.raises(cs.ArgumentError, match="shows 0, which is not one of the learner's states"):
+        cs.train(Walk(), cs.Potential.zero(cs.Space([7, 8], [0, 1, 2])), horizon=5, steps=10)
+
+
+def test_worlds_whose_tables_change_from_step_to_step_are_refused():
+    steps = np.ones((3, 2, 2, 1), dtype=int)
+    model = cs.TabularCMDP(steps, np.zeros(steps.shape), np.ones((3, 2, 1)), [False, True], [1.0, 0.0])
+    world = cs.World("mine", "Mine", model, 3, ("calm",), {})
+    with pytest.raises(cs.ArgumentError, match="the same at each step"):
+        cs.train(world, steps=10)

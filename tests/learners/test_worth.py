@@ -12,7 +12,7 @@ import causal_shaping as cs
 from causal_shaping.beliefs.model import Model
 from causal_shaping.beliefs.wide import GRAINS, Outcomes, WidePrior, draw_lean, solve, start_of
 from causal_shaping.learners import worth as worth_module
-from causal_shaping.learners.worth import Worth, head_start, saved_share
+from causal_shaping.learners.worth import Worth, _interval, _round, head_start, saved_share
 
 
 def belief_of(world, steps=2_000, **options):
@@ -242,6 +242,23 @@ def test_where_episodes_start_can_be_given(belief):
         belief.worth(steps=50, seeds=1, start="nowhere")
     with pytest.raises(cs.ArgumentError, match="any weight"):
         belief.worth(steps=50, seeds=1, start={state: 0.0})
+    with pytest.raises(cs.ArgumentError, match="a weight of -1"):
+        belief.worth(steps=50, seeds=1, start={state: -1})
+    ends = belief.space.states[int(np.flatnonzero(belief.model.terminal)[0])]
+    with pytest.raises(cs.ArgumentError, match="in which episodes end"):
+        belief.worth(steps=50, seeds=1, start=ends)
+
+
+def test_an_interrupt_stops_what_has_not_begun_and_keeps_what_is_done(belief, tmp_path):
+    def stop(done, total, what):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        belief.worth(steps=50, seeds=40, folder=tmp_path, progress=stop)
+    kept = len(list(tmp_path.glob("world-*.json")))
+    assert 1 <= kept < 40
+    assert len(belief.worth(steps=50, seeds=kept, folder=tmp_path).worlds) == kept
 
 
 @pytest.mark.parametrize(
@@ -306,3 +323,9 @@ def test_runs_end_their_episodes_within_the_horizon_and_the_budget(belief, rando
         assert lengths.max() <= random_world.horizon
         assert found[-1] == 53
     assert len(ends) == 4
+
+
+def test_intervals_cover_nine_tenths_and_numbers_have_two_digits_that_count():
+    assert _interval(np.arange(101.0)) == pytest.approx((5.0, 95.0))
+    for number, shown in ((0.2, 0), (7, 7), (96, 96), (104, 104), (1_234, 1_230), (4_321, 4_300), (-1_994, -1_990)):
+        assert _round(number) == shown

@@ -144,6 +144,8 @@ def test_the_engine_reaches_nothing_but_the_files(tmp_path):
         "LOAD httpfs",
         "SET enable_external_access = true",
         f"SET allowed_paths = ['{other}']",
+        f"SET temp_directory = '{tmp_path / 'e'}'",
+        "SET memory_limit = '1TB'",
     ):
         with pytest.raises(Exception, match=r"disabled|locked|Cannot"):
             duckdb.raw_sql(statement).fetchall()

@@ -725,3 +725,62 @@ def test_a_file_that_was_saved_with_missing_values_opens_beside_raw_ones(tmp_pat
 def test_what_cannot_be_logs_is_refused(what):
     with pytest.raises(ArgumentError, match="There are no logs to count in"):
         cs.count(what)
+    for given in (what, [what], cs.open_logs(table(), source="ward")):
+        with pytest.raises(CausalShapingError, match=r"cannot be opened\. Give a file|No file is given"):
+            cs.read_logs(given)
+
+
+def table(**changes):
+    rows = {"episode": [0, 0], "step": [0, 1], "state": ["a", "b"], "action": ["x", "y"], "reward": [0.0, 1.0]}
+    return pa.table({name: column for name, column in (rows | changes).items() if column is not None})
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ({}, {"numbers": True, "missing": "?"}, "with numbers=True leave them out"),
+        ({}, {"shape": (2,)}, "pass numbers=True"),
+        ({"next_state": ["b", "c"], "u": ["b", "c"]}, {"next_state": ["next_state", "u"]}, "but the next state has 2"),
+        ({}, {"hidden": "reward"}, "hidden names 'reward', which has another meaning"),
+        ({}, {"states": [("a", 1), ("b", 2)]}, r"has 2 part\(s\), but the columns make 1"),
+        ({"state": pa.array([None, None], pa.float64())}, {"bins": {"state": cs.Bins(quantiles=2)}}, "holds no number"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(rows, options, message):
+    with pytest.raises(cs.CausalShapingError, match=message):
+        cs.open_logs(table(**rows), source="ward", **options)
+
+
+def test_logs_without_rows_are_refused_by_all_who_read_them():
+    empty = cs.open_logs(table().slice(0, 0), source="ward")
+    for read in (cs.count, lambda logs: cs.count(logs, check=False), lambda logs: logs.read()):
+        with pytest.raises(DataError, match="no rows"):
+            read(empty)
+    with pytest.raises(DataError, match="no rows"):
+        cs.read_transitions(cs.open_logs(table(state=[0.5, 1.5]).slice(0, 0), source="ward", numbers=True))
+    with pytest.raises(cs.FileError, match="No file is given"):
+        cs.open_logs([])
+
+
+def test_states_that_are_numbers_are_not_labels_and_bins_are_bins():
+    numbers = cs.open_logs(table(state=[0.5, 1.5]), source="ward", numbers=True)
+    assert repr(numbers).endswith("states by (state))")
+    for read in (cs.count, lambda logs: logs.read()):
+        with pytest.raises(ArgumentError, match="opened with numbers=True, but here states must be labels"):
+            read(numbers)
+    with pytest.raises(ArgumentError, match="reward_bins is 3; pass Bins"):
+        cs.count(cs.open_logs(table(), source="ward"), reward_bins=3)
+
+
+def test_dates_in_a_csv_are_read_as_they_are_written(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "episode,step,state,action,reward,day\n0,0,a,x,0,31/12/2025\n0,1,b,y,1,01/01/2026\n"
+    )
+    logs = cs.open_logs(tmp_path / "a.csv", hidden="day")
+    days = logs.rows.select("h0").to_pyarrow()["h0"].to_pylist()
+    assert {str(day) for day in days} == {"2025-12-31", "2026-01-01"}
+
+
+def test_all_episodes_are_kept_if_none_is_bad():
+    logs = cs.read_logs(table(terminated=[False, True]), source="ward", skip_bad_episodes=True)
+    assert logs.episodes == 1

@@ -152,9 +152,12 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     opened, arrays = InputFile.at(path), dict[str, npt.NDArray[Any]]()
     try:
         with opened.open() as file, zipfile.ZipFile(file) as archive:
-            for member in archive.infolist():
-                if member.compress_type != zipfile.ZIP_STORED or member.file_size > opened.size:
-                    raise ValueError(f"{member.filename} is compressed, or larger than the file")
+            members = archive.infolist()
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise ValueError("it is compressed")
+            if sum(max(member.file_size, member.compress_size) for member in members) > opened.size:
+                raise ValueError("it declares more bytes than the file has")  # or the same ones many times
+            for member in members:
                 with archive.open(member) as held:
                     arrays[member.filename.removesuffix(".npy")] = _array(held, member)
     except FileError:

@@ -102,7 +102,12 @@ def find(where: Where, memory_limit: str | None = None, whole: bool = False, par
         return replace(
             RawLogs(_with_numbers(ibis.memtable(table)), where, dataset, state, row=ROW), **_known([metadata])
         )
-    paths = [Path(where)] if isinstance(where, (str, os.PathLike)) else [Path(part) for part in where]  # type: ignore[union-attr]
+    given = [where] if isinstance(where, (str, os.PathLike)) else where
+    if not isinstance(given, Sequence) or not all(isinstance(part, (str, os.PathLike)) for part in given):
+        raise ArgumentError(
+            f"{where!r} cannot be opened. Give a file, the files of one log, 'minari:NAME', or a table."
+        )
+    paths = [Path(part) for part in given]
     files = _input_files(paths)
     names, several = [str(path) for path in paths], len(paths) > 1
     origin, stem = shortened(names), paths[0].name.split(".")[0]
