@@ -5,12 +5,16 @@ import os
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # processes run side by side; before NumPy is imported
     os.environ.setdefault(name, "1")
 
+from compiling import share_compilation  # noqa: E402
 from hypothesis import settings  # noqa: E402
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    share_compilation()
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"  # windows without a screen
 os.environ["MPLBACKEND"] = "agg"
 
 # Examples are the same on every run, so a red suite stays red until the code changes.
-settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=200, database=None)
+settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100, database=None)
 settings.register_profile("long", deadline=None, max_examples=5_000, database=None)  # make validate
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))

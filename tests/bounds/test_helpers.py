@@ -101,7 +101,7 @@ def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(count):
     w, free = values.max() + 0.5, 0.6 * (rest + room.sum())
     bounds = [(0, limit) for limit in (*room, rest)]
     best = linprog(-np.append(values, w), A_eq=np.ones((1, count + 1)), b_eq=[free], bounds=bounds)
-    assert _fill(values.copy(), room.copy(), count, free, rest, w) == pytest.approx(-best.fun)
+    assert _fill(values.copy(), room.copy(), 0, count, free, rest, w) == pytest.approx(-best.fun)
 
 
 @pytest.mark.parametrize(("good", "bad", "drawn"), [(5, 7, 4), (30, 10, 25), (3, 200, 50), (400, 900, 300), (8, 2, 9)])

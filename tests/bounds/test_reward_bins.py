@@ -30,7 +30,7 @@ def pair(model, counts, horizon=3, **options):
 
 
 @given(st.data(), small, several, edges, st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_the_optimum_lies_between_bounds_of_rewards_in_bins(data, model, sources, cuts, finite):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
     gammas = {f"d{i}": true_gamma(model, beta) for i, beta in enumerate(betas)} if finite else math.inf

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from causal_shaping import Bins, Counts, Logs, Space, count, load_world, read_logs
+from causal_shaping.data.arrays import groups
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import ArgumentError, DataError, UnknownNameError
@@ -33,6 +34,23 @@ def test_positions_move_tables_between_orders_by_label(data, states):
     other = Space(data.draw(st.permutations(states)), ["go"])
     moved, _ = space.positions(other)
     assert [space.states[i] for i in moved] == list(other.states)
+
+
+extremes = st.sampled_from([-(2**63), -(2**40), -1, 0, 1, 2, 2**31, 2**40, 2**63 - 1])
+kinds_of_columns = {np.int64: extremes, np.int32: st.integers(-3, 3), bool: st.booleans(), float: st.floats(-2, 2)}
+
+
+@given(st.lists(st.sampled_from(list(kinds_of_columns)), min_size=1, max_size=3), st.integers(0, 30), st.data())
+def test_rows_are_grouped_as_if_sorted_column_by_column(kinds, rows, data):
+    key = [
+        np.array(data.draw(st.lists(kinds_of_columns[kind], min_size=rows, max_size=rows)), dtype=kind)
+        for kind in kinds
+    ]
+    order, first = groups(key)
+    expected = sorted(range(rows), key=lambda i: tuple(column[i] for column in key))
+    assert order.tolist() == expected
+    distinct = [tuple(column[i] for column in key) for i in expected]
+    assert first.tolist() == [i for i in range(rows) if i == 0 or distinct[i] != distinct[i - 1]]
 
 
 def test_numpy_labels_become_plain_ones():

@@ -13,7 +13,7 @@ from scipy.stats import chi2, fisher_exact
 
 import causal_shaping as cs
 from causal_shaping.bounds._compare import Tables, excess_masses, smallest_confounding
-from causal_shaping.bounds._homogeneity import Pairs, Samples, _bound_by_columns, _hypergeometric, permutation_p_values
+from causal_shaping.bounds._homogeneity import Pairs, Samples, _hypergeometric, _tails, permutation_p_values
 from causal_shaping.bounds._limits import lower_limit
 from causal_shaping.errors import ArgumentError
 
@@ -214,17 +214,17 @@ def test_small_p_values_are_those_of_the_permutation_test(table):
     statistic = sum(
         (table[0] - mean) @ ((table[0] - mean) / mean / (1 - share)) for mean in [table.sum(axis=0) * share]
     )
-    assert _bound_by_columns(table.sum(axis=0), table[0].sum(), table.sum(), statistic) >= exact * (1 - 1e-9)
+    columns, margins = len(table[0]), (table.sum(axis=0), table[0].sum(), table.sum())
+    assert _tails(*margins, statistic, columns - 1) >= exact * (1 - 1e-9)
+    assert _tails(*margins, statistic, 1) / columns <= exact * (1 + 1e-5)
 
 
-@pytest.mark.parametrize("largest", [1.0, 1e-9])  # the second stops at the first deal that is as extreme
-def test_p_values_of_skewed_tables_keep_their_level(largest):
-    """3,000 tables of one law each, with rare outcomes and sources of very different sizes."""
-    rng = np.random.default_rng(0)
+def many_p_values(seed, laws, sizes, number, largest):
+    """P-values of tables of two samples each, of laws and sizes that are drawn for each."""
+    rng = np.random.default_rng(seed)
     outcome, n, edges = [], [], [0]
-    for _ in range(3000):
-        law = rng.dirichlet(np.full(6, 0.3))
-        for size in (rng.integers(1, 15), rng.integers(20, 400)):
+    for _ in range(number):
+        for law, size in zip(laws(rng), sizes(rng), strict=True):
             row = rng.multinomial(size, law)
             outcome += np.flatnonzero(row).tolist()
             n += row[row > 0].tolist()
@@ -232,10 +232,29 @@ def test_p_values_of_skewed_tables_keep_their_level(largest):
     begin, end = np.array(edges[:-1]), np.array(edges[1:])
     pairs = Pairs(begin[::2], end[::2], begin[1::2], end[1::2])
     samples = Samples(np.array(outcome), np.array(n, dtype=float))
-    found = permutation_p_values(samples, pairs, rng, 10**9, 1e-9, largest)
+    return permutation_p_values(samples, pairs, rng, 10**9, 1e-12, largest)
+
+
+@pytest.mark.parametrize("largest", [1.0, 1e-9])  # the second gives up where a p-value is of no interest
+def test_p_values_of_skewed_tables_keep_their_level(largest):
+    """3,000 tables of one law each, with rare outcomes and sources of very different sizes."""
+    found = many_p_values(
+        *(0, lambda rng: [rng.dirichlet(np.full(6, 0.3))] * 2),
+        *(lambda rng: (rng.integers(1, 15), rng.integers(20, 400)), 3000, largest),
+    )
     for level in (0.05, 0.01, 0.001):
         assert (found <= level).sum() <= 3000 * level + 3 * math.sqrt(3000 * level)
-    assert (found <= 0.05).sum() > 30  # few columns make coarse p-values
+    if largest == 1:
+        assert (found <= 0.05).sum() > 30  # few columns make coarse p-values
+
+
+def test_p_values_of_interest_are_the_same_if_the_others_are_given_up():
+    tables = (7, lambda rng: rng.dirichlet(np.ones(5), 2), lambda rng: rng.integers(20, 120, 2), 400)
+    full, short = many_p_values(*tables, 1.0), many_p_values(*tables, 1e-9)
+    assert 20 < (full < 1e-10).sum() < 300
+    assert (short[full < 1e-10] < 1e-9).all()
+    assert (short[full > 1e-8] > 1e-9).all()
+    assert ((short > 1e-9) & (short != full)).sum() > 20  # some were given up
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -10,6 +10,8 @@ statistic, t the one found, T_o the column totals, N their sum, and k columns:
 
 - Each column is hypergeometric, and P(X2 >= t) <= sum over o of P(c_o >= t (1 - T_o / N) / (k - 1)), since these
   shares of t add up to t. With two columns this is exact: each determines the other.
+  If a single column is so far from its mean that c_o >= t (1 - T_o / N), then X2 >= t, as the others have to make up
+  for it. So the largest of these chances is at most P(X2 >= t): if it exceeds what could be reported, nothing is dealt.
 - Otherwise deals are drawn from the law that gives large statistics exp(lambda X2) times the weight, and weighed by
   exp(-lambda X2) E[exp(lambda X2)]: importance sampling. The expectation is that of independent binomials given their
   sum, a convolution of k columns, and at the best lambda half of all such deals are as extreme as what was found. The
@@ -48,6 +50,9 @@ NEVER = 1e-30
 
 STEEPEST = 400.0
 """The most that a convolution's largest terms may exceed its central ones, as a logarithm: nothing underflows."""
+
+SURELY = 1.001
+"""More than the rounding of a sum of tails, as a factor."""
 
 TIE = 1 - 1e-12
 """Statistics that reach this share of the one found count as ties."""
@@ -148,7 +153,7 @@ def _p_value(first: Any, total: Any, dealt: Any, rng: Any, deals: int, enough: f
     first[:], total[:] = first[order], total[order]
     share = row / size
     found = _statistic(first, total, columns, share) * TIE
-    bound = _bound_by_columns(total, row, size, found)
+    bound = _tails(total, row, size, found, columns - 1)
     if bound <= enough:
         return bound
     if columns == 2:
@@ -158,6 +163,8 @@ def _p_value(first: Any, total: Any, dealt: Any, rng: Any, deals: int, enough: f
         work += min(total[o], row) * row
     deals = min(deals, FEW_DEALS if work <= MOST_WORK else MANY_DEALS)
     exceedances = 1 if largest * deals <= GIVEN_UP else EXCEEDANCES
+    if exceedances == 1 and _tails(total, row, size, found, 1) > SURELY * columns * largest:
+        return min(1.0, bound)
     extreme, done = 0, 0
     while done < deals and extreme < exceedances:
         _deal(total, row, size, rng, dealt)
@@ -174,11 +181,11 @@ def _p_value(first: Any, total: Any, dealt: Any, rng: Any, deals: int, enough: f
 
 
 @njit(nogil=True)
-def _bound_by_columns(total: Any, row: float, size: float, found: float) -> Any:
+def _tails(total: Any, row: float, size: float, found: float, shares: int) -> Any:
     """Return the sum over columns of the chance that one is so far from its mean as its share of the statistic asks."""
     columns, share, result = len(total), row / size, 0.0
     for o in range(columns):
-        part = found * (1 - total[o] / size) / (columns - 1)
+        part = found * (1 - total[o] / size) / shares
         expected = total[o] * share
         far = math.sqrt(part * expected * (1 - share))
         result += _tail(math.ceil(expected + far - 1e-9), total[o], size - total[o], row)

@@ -190,7 +190,7 @@ class Layer:
         self.free_value[which] = unproven[self.masses.state[which], self.masses.action[which]]
 
     def backup(self, following: FloatArray, q_values: FloatArray) -> None:
-        """Write the bound of one step for every cell; see `backup_state`."""
+        """Write the bound of one step for every cell; see `_backup`."""
         arguments = (self.masses, following, self.free_value, self.by_action, q_values)
         if len(self.parts) == 1:
             _backup(*self.parts[0], *arguments)
@@ -302,84 +302,100 @@ def _conflict(masses: Masses) -> FloatArray:
 
 @njit(nogil=True)
 def _backup(begin, end, masses, following, free_value, by_action, q_values):  # type: ignore[no-untyped-def]
-    """Write the bounds of cells begin .. end - 1 into `q_values` [states, actions]; see `backup_state`."""
+    """Write the bounds of cells begin .. end - 1 into `q_values` [states, actions].
+
+    Arrays as in `Masses`, but turned, so that the best is the largest: rewards and `following` are negated for a floor.
+    `following` comes discounted, and ends with the value after an end.
+    """
     # Unpacked once: each use of a tuple counts references to all of its arrays.
     rewards, _, state, action, first, rest, after, reward, lower, upper, deficit, total = masses
-    most = 0
-    for k in range(begin, end if len(upper) else begin):
-        most = max(most, first[k + 1] - first[k])
-    values, room = np.empty(most), np.empty(most)
+    limited, most_cells, most = len(upper) > 0, 0, 0
+    cell = begin
+    while limited and cell < end:
+        last = _last_cell(cell, end, state, by_action)
+        most_cells, most = max(most_cells, last - cell), max(most, first[last] - first[cell])
+        cell = last
+    # Of the outcomes of one state that can have more mass: values, how much more, and where those of each cell end.
+    values, room, ends = np.empty(most), np.empty(most), np.empty(most_cells, np.int64)
     cell = begin
     while cell < end:
-        s, last = state[cell], cell + 1
-        while not by_action and last < end and state[last] == s:
-            last += 1
-        seen = backup_state(s, cell, last, action, first, after, reward, lower, deficit, rewards, following, q_values)
+        s, last, seen = state[cell], _last_cell(cell, end, state, by_action), -np.inf
+        for k in range(cell, last):  # what proven mass earns, and the best outcome seen
+            earned, at = 0.0, first[k] - first[cell]
+            for o in range(first[k], first[k + 1]):
+                value = rewards[reward[o]] + following[after[o]]
+                if value > seen:
+                    seen = value
+                earned += lower[o] * value
+                if limited:
+                    values[at], room[at] = value, upper[o] - lower[o]
+                    at += room[at] > 0
+            if len(deficit):
+                for o in range(first[k], first[k + 1]):
+                    earned -= deficit[o]
+            if limited:
+                ends[k - cell] = at
+            q_values[s, action[k]] = earned
         for k in range(cell, last):
             x, w = action[k], seen if free_value[k] == -np.inf else free_value[k]
-            if len(upper) == 0 or total[k] >= 1:
-                q_values[s, x] = add_free_mass(q_values[s, x], total[k], w)
+            if total[k] >= 1:  # masses that add to more than 1, by sampling error, are scaled
+                q_values[s, x] /= total[k]
+            elif limited:
+                at = first[k] - first[cell]
+                q_values[s, x] += _fill(values, room, at, ends[k - cell], 1 - total[k], rest[k], w)
             else:
-                count = 0
-                for o in range(first[k], first[k + 1]):
-                    values[count], room[count] = rewards[reward[o]] + following[after[o]], upper[o] - lower[o]
-                    count += room[count] > 0
-                q_values[s, x] += _fill(values, room, count, 1 - total[k], rest[k], w)
+                q_values[s, x] += (1 - total[k]) * w
         cell = last
 
 
 @njit(nogil=True, inline="always")
-def backup_state(  # type: ignore[no-untyped-def]
-    s, begin, end, action, first, after, reward, lower, deficit, rewards, following, out
-):
-    """Write what proven mass earns, for cells begin .. end - 1 of one state, and return the best outcome seen in them.
-
-    Arrays as in `Masses`, but turned, so that the best is the largest: rewards and `following` are negated for a floor.
-    `following` comes discounted, and ends with the value after an end. What is earned goes to `out[s, action]`.
-    """
-    seen = -np.inf
-    for k in range(begin, end):
-        earned = 0.0
-        for o in range(first[k], first[k + 1]):
-            value = rewards[reward[o]] + following[after[o]]
-            if value > seen:
-                seen = value
-            earned += lower[o] * value
-        if len(deficit):
-            for o in range(first[k], first[k + 1]):
-                earned -= deficit[o]
-        out[s, action[k]] = earned
-    return seen
+def _last_cell(cell, end, state, by_action):  # type: ignore[no-untyped-def]
+    """Return where the cells end that are worked on together: those of a state, unless each has its own free mass."""
+    last = cell + 1
+    while not by_action and last < end and state[last] == state[cell]:
+        last += 1
+    return last
 
 
 @njit(nogil=True, inline="always")
-def add_free_mass(earned, total, w):  # type: ignore[no-untyped-def]
-    """Return what a cell earns if free mass earns w; masses that add to more than 1, by sampling error, are scaled."""
-    return earned / total if total >= 1 else earned + (1 - total) * w
-
-
-@njit(nogil=True, inline="always")
-def _fill(values, room, count, free, rest, w):  # type: ignore[no-untyped-def]
+def _fill(values, room, begin, end, free, rest, w):  # type: ignore[no-untyped-def]
     """Return the most that free mass earns: elsewhere first, as nothing is better, then the best outcomes down.
 
-    `count` outcomes, whose limits leave `room` for more mass; both arrays are used up.
+    The limits of outcomes begin .. end - 1 leave `room` for more mass; they are used up.
     """
     elsewhere = min(free, rest)
     earned = elsewhere * w
     free -= elsewhere
-    if count > FEW_OUTCOMES:
-        for o in np.argsort(-values[:count], kind="mergesort"):
-            more = min(free, room[o])
-            earned += more * values[o]
-            free -= more
-    else:  # a sort takes longer than to look for the best one a few times
-        while free > 0 and count > 0:
-            best = 0
-            for o in range(1, count):
-                best = o if values[o] > values[best] else best
-            more = min(free, room[best])
-            earned += more * values[best]
-            free -= more
-            count -= 1
-            values[best], room[best] = values[count], room[count]
+    many = end - begin > FEW_OUTCOMES
+    if many:
+        for o in range(begin + (end - begin) // 2 - 1, begin - 1, -1):
+            _sink(values, room, begin, o, end)
+    while free > 0 and end > begin:
+        best, highest = begin, values[begin]
+        if not many:
+            for o in range(begin + 1, end):  # without a branch, which could not be foreseen
+                higher = values[o] > highest
+                best, highest = o if higher else best, values[o] if higher else highest
+        more = min(free, room[best])
+        earned += more * highest
+        free -= more
+        end -= 1
+        values[best], room[best] = values[end], room[end]
+        if many:
+            _sink(values, room, begin, begin, end)
     return earned + free * w  # what is left beyond all limits, by sampling error alone
+
+
+@njit(nogil=True, inline="always")
+def _sink(values, room, begin, o, end):  # type: ignore[no-untyped-def]
+    """Let an outcome of a heap, which is best first, sink below those that are better."""
+    value, more = values[o], room[o]
+    below = 2 * o - begin + 1
+    while below < end:
+        if below + 1 < end and values[below + 1] > values[below]:
+            below += 1
+        if values[below] <= value:
+            break
+        values[o], room[o] = values[below], room[below]
+        o, below = below, 2 * below - begin + 1
+    values[o], room[o] = value, more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -65,8 +66,27 @@ def checksum_of(text: str, arrays: Iterable[npt.NDArray[Any]]) -> str:
 
 def groups(key: Sequence[npt.NDArray[Any]]) -> tuple[LongArray, LongArray]:
     """Return the order that sorts rows by a key of several columns, and where in it each distinct key begins."""
+    packed = _packed(key)
+    if packed is not None:  # several times faster: most tables are nearly in order
+        order = np.argsort(packed, kind="stable")
+        return order, np.flatnonzero(begins(packed[order]))
     order = np.lexsort(key[::-1])
     return order, np.flatnonzero(begins(*(column[order] for column in key)))
+
+
+def _packed(key: Sequence[npt.NDArray[Any]]) -> LongArray | None:
+    """Return columns of whole numbers as one, in the same order; None if that takes more than 64 bits."""
+    if not len(key[0]) or not all(np.can_cast(column.dtype, np.int64) for column in key):
+        return None
+    least = [int(column.min()) for column in key]
+    sizes = [int(column.max()) - low + 1 for column, low in zip(key, least, strict=True)]
+    if math.prod(sizes) >= 2**63:
+        return None
+    result = np.zeros(len(key[0]), dtype=np.int64)
+    for column, low, size in zip(key, least, sizes, strict=True):
+        result *= size
+        result += column.astype(np.int64) - low
+    return result
 
 
 def begins(*key: npt.NDArray[Any]) -> BoolArray:

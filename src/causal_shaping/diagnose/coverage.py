@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ import numpy as np
 
 from causal_shaping._checks import check_integer, check_probability
 from causal_shaping.bounds._compare import outcome_codes
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, groups
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, groups
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import ResultSequence, state_parts, text_table
 from causal_shaping.data.space import UNKNOWN, Label
@@ -164,14 +165,16 @@ def coverage(counts: Counts, *, few_visits: int = FEW_VISITS) -> Coverage:
         acted = visits > 0
         entered = np.zeros(len(acted), dtype=bool)
         entered[counts.next_state[(counts.source == i) & (counts.next_state != UNKNOWN)]] = True
-        untried = np.argwhere(acted[:, None] & (taken == 0) & counts.space.is_admissible).tolist()
+        untried = np.nonzero(acted[:, None] & (taken == 0) & counts.space.is_admissible)
         covered = SourceCoverage(
             source=source,
             steps=int(visits.sum()),
             states=int(acted.sum()),
             few_visits=_labels(counts, acted & (visits < limit)),
             unseen_states=_labels(counts, ~acted & ~entered),
-            untried_actions=tuple((counts.space.states[s], counts.space.actions[x]) for s, x in untried),
+            untried_actions=tuple(
+                zip(*map(_chosen, (counts.space.states, counts.space.actions), untried), strict=True)
+            ),
             action_share=float(taken.max(axis=1).sum() / visits.sum()),
         )
         items.append(covered)
@@ -179,7 +182,11 @@ def coverage(counts: Counts, *, few_visits: int = FEW_VISITS) -> Coverage:
 
 
 def _labels(counts: Counts, which: BoolArray) -> tuple[Label, ...]:
-    return tuple(counts.space.states[s] for s in np.flatnonzero(which))
+    return tuple(_chosen(counts.space.states, np.flatnonzero(which)))
+
+
+def _chosen(labels: Sequence[Label], places: LongArray) -> Iterator[Label]:
+    return map(labels.__getitem__, places.tolist())
 
 
 def unseen_mass(counts: Counts) -> FloatArray:
@@ -222,6 +229,7 @@ def unseen_limit(counts: Counts, *, confidence: float = 0.95) -> FloatArray:
         return result
     place = np.repeat(np.arange(len(begin)), np.diff(np.append(begin, len(n))))
     wanted = math.log(len(begin) / (1 - confidence))
+    visits = np.add.reduceat(n, begin)
     below, above = np.zeros(len(begin)), np.ones(len(begin))
     for _ in range(BISECTIONS):
         theta = (below + above) / 2
@@ -229,8 +237,8 @@ def unseen_limit(counts: Counts, *, confidence: float = 0.95) -> FloatArray:
         for rho, c in BETS:
             kept = rho / (1 - c * theta)
             whole = 1 - rho + kept
-            of_outcome = n * np.log(whole)[place] + np.log1p(-c * (kept / whole)[place] ** n)
-            parts.append(np.add.reduceat(of_outcome, begin))
+            of_outcome = np.log1p(-c * (kept / whole)[place] ** n)
+            parts.append(visits * np.log(whole) + np.add.reduceat(of_outcome, begin))
         reached = np.logaddexp.reduce(parts, axis=0) - math.log(len(BETS)) >= wanted
         below, above = np.where(reached, below, theta), np.where(reached, theta, above)
     result[state[begin]] = above

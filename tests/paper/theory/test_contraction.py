@@ -67,7 +67,7 @@ def norm(difference, weights, alive):
     return (np.abs(difference)[alive] / weights[alive]).max()
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.data(), MODELS)
 def test_it_shrinks_random_pairs_of_values_by_the_modulus(data, model):
     operator = operator_of(model, covering(data, model))
