@@ -43,7 +43,7 @@ def bound_claims(materials: Materials) -> list[dict[str, Any]]:
 
 
 def _facts(materials: Materials, bound: Bounds) -> dict[str, Any]:
-    """Return how many values lie on the wrong side of V*, how far at most, and how far from V* bounds are on average."""
+    """Return how many values are on the wrong side of V*, how far at most, and the mean distance from V*."""
     world = materials.world
     order, _ = bound.space.positions(world.space)
     alive = ~world.model.terminal

@@ -186,7 +186,7 @@ def _random_cases(worlds: int) -> list[Case]:
 
 
 def _problem_cases() -> list[Case]:
-    """Return four cases of each problem, two of the taxi, which is slow: every confounding, skills and lengths mixed."""
+    """Return four cases of each problem, of every confounding, with mixed skills and lengths; two of the slow taxi."""
     cases = []
     for place, kind in enumerate(PROBLEMS):
         for number, confounding in enumerate(CONFOUNDING):
@@ -317,9 +317,8 @@ class Plan:
             return family
         every = {"random": 10, "problems": 3, "sepsis": 4}.get(name, 1)
         cases = [case for case in family.cases[::every] if case.kind != "taxi"]
-        return replace(
-            family, cases=cases, steps=family.steps // 4, seeds=min(family.seeds, 3), draws=min(family.draws, 4)
-        )
+        fewer = {"steps": family.steps // 4, "seeds": min(family.seeds, 3), "draws": min(family.draws, 4)}
+        return replace(family, cases=cases, steps_of={}, **fewer)
 
     def settings(self) -> dict[str, Any]:
         """Return everything that results depend on, as plain values: a folder holds results of one."""

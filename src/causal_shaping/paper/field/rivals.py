@@ -38,7 +38,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 """The settings of each rival: those with the least mean regret, relative to no logs, in 18 tuning worlds of four of the
 five shapes (seeds from 3,000,000, confounding none to strong, 3 seeds each). Grids had 4 to 16 settings for each rival.
-The paper's method is its potential without the printed bonus, which costs it a third there. Ours have their defaults."""
+The paper's method is its potential without the printed bonus, which cost it a third there. Ours have their defaults."""
 
 
 class Pooled(NamedTuple):
