@@ -21,6 +21,7 @@ from causal_shaping.cli import (
     count,
     diagram,
     episode_ceilings,
+    field,
     fit,
     inspect,
     reproduce,
@@ -105,6 +106,7 @@ for _command in (
     train.train,
     theory.theory,
     reproduce.reproduce,
+    field.field,
     diagram.diagram,
 ):
     app.command(cls=Command)(_command)

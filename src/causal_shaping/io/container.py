@@ -54,6 +54,7 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "training run": (2, 4),
     "worth": (1, 2),
     "study": (1, 2),
+    "field": (2, 2),
 }
 """Kind to the oldest version of its format that is read, and the one that is written.
 

@@ -12,9 +12,10 @@ import pytest
 
 from causal_shaping.errors import CausalShapingError, FileError
 from causal_shaping.io.inputs import with_checksum
+from causal_shaping.paper._parts import PART_FILES
 from causal_shaping.paper.study import run as runs
 from causal_shaping.paper.study.plan import METHODS, Plan
-from causal_shaping.paper.study.run import PART_FILES, POTENTIALS, RESULTS, load_results, merge, run_study
+from causal_shaping.paper.study.run import POTENTIALS, RESULTS, load_results, merge, run_study
 
 TINY = {"world": ["lavacross-easy"], "method": ["zero", "causal-bound", "joint"]}
 

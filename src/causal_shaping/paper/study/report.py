@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 from causal_shaping import __version__
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.io.files import replacing
-from causal_shaping.paper.study._processes import processes
+from causal_shaping.paper._processes import processes
 from causal_shaping.paper.study.figures import Drawing, all_figures, save_figure, shown_policies, shown_values
 from causal_shaping.paper.study.findings import findings, headlines, standing_worlds
 from causal_shaping.paper.study.maps import arrow_angle, map_panel, policy_panels, value_panels

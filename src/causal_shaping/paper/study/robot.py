@@ -21,8 +21,8 @@ from causal_shaping.errors import AssumptionWarning
 from causal_shaping.learners.intervals import mean_interval
 from causal_shaping.logs import count
 from causal_shaping.models.cmdp import TabularCMDP
+from causal_shaping.paper._table import NOTHING, Table, interval_text
 from causal_shaping.paper.baselines import behaviour_values
-from causal_shaping.paper.study._table import NOTHING, Table, interval_text
 from causal_shaping.paper.study.plan import ROBOT, SEEDS
 from causal_shaping.worlds import World, load_world
 

@@ -10,22 +10,18 @@ under another name first. The first two depend on the settings and the seeds alo
 
 from __future__ import annotations
 
-import json
 import os
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pyarrow as pa
 
-from causal_shaping._checks import check_integer
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.beliefs import Posterior
 from causal_shaping.bounds import Ceilings
@@ -33,12 +29,12 @@ from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, AssumptionWarning, CausalShapingError, FileError, ShapingWarning
 from causal_shaping.io.container import load, save
-from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table, write_text
-from causal_shaping.io.inputs import read_json, with_checksum
+from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table
+from causal_shaping.io.inputs import read_json
 from causal_shaping.learners import train
 from causal_shaping.learners.seeds import curve_points
+from causal_shaping.paper._parts import HINT, PART_FILES, check_columns, is_kept, keep, read_parts, run_jobs, table_of
 from causal_shaping.paper.baselines.bcq import require_torch
-from causal_shaping.paper.study._processes import processes
 from causal_shaping.paper.study.materials import Materials
 from causal_shaping.paper.study.metrics import deployed_facts, potential_facts, run_facts
 from causal_shaping.paper.study.plan import (
@@ -56,12 +52,7 @@ from causal_shaping.paper.study.plan import (
 from causal_shaping.worlds import load_world
 from causal_shaping.worlds.world import COINS
 
-RESULTS, POTENTIALS, TIMINGS, PARTS = "results.parquet", "potentials.parquet", "timings.csv", "parts"
-PART_FILES = f"{PARTS}/*/*/[!.]*.json"
-
-MOST_WORKERS = 256
-"""The most processes at a time."""
-"""The complete parts: a kill can leave a temporary file, whose name begins with a dot."""
+RESULTS, POTENTIALS, TIMINGS = "results.parquet", "potentials.parquet", "timings.csv"
 
 ABOUT = [("world", pa.string()), ("coins", pa.string()), ("name", pa.string()), ("seed", pa.int64())]
 RUN_COLUMNS = pa.schema(
@@ -201,37 +192,17 @@ def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) ->
             require_torch()
         except CausalShapingError as error:
             raise CausalShapingError(f"{error} Or leave BCQ out: --no-bcq.") from error
-    done = total - sum(job.cost for job in left)
-    running: list[str] = []
-    progress(done, total, "Starting")
-
-    def dispatched() -> Iterator[Any]:
-        for job in left:
-            running.append(str(job))
-            progress(done, total, " | ".join(running))
-            yield joblib.delayed(run_job)(plan, job, path)
-
-    count = joblib.cpu_count() if workers is None else check_integer("workers", workers, least=1, most=MOST_WORKERS)
-    for label, cost in processes(count, pre_dispatch=count, batch_size=1)(dispatched()):
-        running.remove(label)
-        done += cost
-        progress(done, total, " | ".join(running) or "Merging")
+    run_jobs(left, partial(run_job, plan, folder=path), total=total, workers=workers, progress=progress)
     return merge(path)
 
 
-def run_job(plan: Plan, job: Job, folder: Path) -> tuple[str, float]:
-    """Run the units of a job, each kept as soon as it is done; return the job's label and cost."""
+def run_job(plan: Plan, job: Job, folder: Path) -> None:
+    """Run the units of a job, each kept as soon as it is done."""
     world = load_world(job.world, coins=job.coins)
     materials = Materials(world, plan.log_steps(), job.seed, plan.bcq_steps)
     for unit in job.units:
-        begin = time.perf_counter()
-        facts = potential_unit(materials, unit) if unit.kind == POTENTIAL else run_unit(materials, unit, plan)
-        about = asdict(unit)
-        target = folder / PARTS / unit.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = with_checksum({**about, **facts, "seconds": time.perf_counter() - begin})
-        write_text(target, json.dumps(part), [".json"])
-    return str(job), job.cost
+        find = partial(potential_unit, materials, unit)
+        keep(folder, unit, asdict(unit), find if unit.kind == POTENTIAL else partial(run_unit, materials, unit, plan))
 
 
 def potential_unit(materials: Materials, unit: Unit) -> dict[str, Any]:
@@ -271,7 +242,7 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
 def merge(folder: str | os.PathLike[str]) -> Results:
     """Merge all parts of a folder into its tables, in the order of the plan, and return them."""
     path = Path(folder)
-    parts = [_part(file) for file in sorted(path.glob(PART_FILES))]
+    parts = [_checked(file, part) for file, part in read_parts(path)]
     names = {name: place for place, name in enumerate(METHODS)}
     parts.sort(
         key=lambda part: (
@@ -285,8 +256,8 @@ def merge(folder: str | os.PathLike[str]) -> Results:
     settings = read_json(path / SETTINGS)
     for name, kind, schema in ((RESULTS, RUN, RUN_COLUMNS), (POTENTIALS, POTENTIAL, POTENTIAL_COLUMNS)):
         rows = [part for part in parts if part["kind"] == kind]
-        save(path / name, "study", _table(rows, schema), {"settings": settings})
-    write_table(path / TIMINGS, _table(parts, TIMING_COLUMNS))
+        save(path / name, "study", table_of(rows, schema), {"settings": settings})
+    write_table(path / TIMINGS, table_of(parts, TIMING_COLUMNS))
     return load_results(path)
 
 
@@ -306,24 +277,14 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
 
 def _missing(job: Job, folder: Path) -> Job:
     """Return what is left of a job."""
-    return replace(job, units=tuple(unit for unit in job.units if not (folder / PARTS / unit.path).exists()))
+    return replace(job, units=tuple(unit for unit in job.units if not is_kept(folder, unit)))
 
 
-def _part(file: Path) -> dict[str, Any]:
-    hint = "Remove it to run that part again."
-    part = read_json(file, hint)
+def _checked(file: Path, part: dict[str, Any]) -> dict[str, Any]:
     known = {"kind": (RUN, POTENTIAL), "world": WORLDS, "coins": COINS}
     sound = all(part.get(key) in values for key, values in known.items())
     sound &= type(part.get("seed")) is int and isinstance(part.get("name"), str)
     if not sound or not all(key in part for key in TIMING_COLUMNS.names):
-        raise FileError(f"{file} is not a part of the study (something is missing). {hint}")
-    try:
-        for schema in (RUN_COLUMNS if part["kind"] == RUN else POTENTIAL_COLUMNS, TIMING_COLUMNS):
-            _table([part], schema)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise FileError(f"{file} is not a part of the study ({error}). {hint}") from error
+        raise FileError(f"{file} is not a part of the study (something is missing). {HINT}")
+    check_columns(file, [part], RUN_COLUMNS if part["kind"] == RUN else POTENTIAL_COLUMNS, TIMING_COLUMNS)
     return part
-
-
-def _table(parts: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist([{column: part.get(column) for column in schema.names} for part in parts], schema)

@@ -25,7 +25,7 @@ from causal_shaping.learners.intervals import (
     probability_of_improvement,
     ratio_of_means,
 )
-from causal_shaping.paper.study._table import NOTHING, Table as Table, interval_text
+from causal_shaping.paper._table import NOTHING, Table as Table, interval_text
 from causal_shaping.paper.study.materials import Materials
 from causal_shaping.paper.study.metrics import NEARLY_OPTIMAL, bound_facts
 from causal_shaping.paper.study.plan import (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from causal_shaping.paper.study._table import NOTHING, Table
+from causal_shaping.paper._table import NOTHING, Table
 from causal_shaping.paper.study.plan import ROBOT
 from causal_shaping.paper.theory import CausalBellman, Examination, Optimism, contraction, corrections, examine
 from causal_shaping.paper.theory.events import INEQUALITIES

@@ -1,0 +1,159 @@
+"""The page of the field study: one HTML file without network, with the figures and tables beside it.
+
+- `study_field`: run what is missing, and write the page.
+- `write_page`: write it from results.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib.externals.loky import get_reusable_executor
+
+from causal_shaping import __version__
+from causal_shaping._progress import Progress, no_progress, part_of
+from causal_shaping.io.files import write_text
+from causal_shaping.paper._table import Table
+from causal_shaping.paper.field import figures, tables
+from causal_shaping.paper.field.metrics import worth_scores
+from causal_shaping.paper.field.plan import FAMILIES, METHODS, RECOMMENDED, Plan
+from causal_shaping.paper.field.run import Results, field_folder, run_held
+from causal_shaping.plot import FORMATS, write_figure
+from causal_shaping.plot._html import environment, svg_source
+
+RUNNING = 0.97
+"""How much of the work is running the study."""
+
+
+def study_field(
+    plan: Plan, folder: str | os.PathLike[str], *, workers: int | None = None, progress: Progress = no_progress
+) -> tuple[Results, Path, list[str]]:
+    """Run what a plan asks for and the folder does not hold yet, and write the page.
+
+    Args:
+        plan: see `run_field`.
+        folder: see `run_field`.
+        workers: see `run_field`.
+        progress: called with the share of all work that is done, 1, and what is being worked on.
+
+    Returns:
+        The results, the page, and for each family that was left out, why.
+    """
+    with field_folder(plan, folder) as path:
+        results, missing = run_held(plan, path, workers, part_of(progress, 0, RUNNING))
+        progress(RUNNING, 1, "Writing the page")
+        page = write_page(results, missing)
+    get_reusable_executor().shutdown(wait=True)  # joblib's workers would wait for more
+    return results, page, missing
+
+
+def write_page(results: Results, missing: list[str] | None = None) -> Path:
+    """Write the page of results, its tables and its figures, into their folder, and return its path.
+
+    Args:
+        results: what was run.
+        missing: for each family that was left out, why.
+    """
+    made = {table.name: table for table in _tables(results) if table.rows}
+    drawn = {}
+    for name in ("tables", "figures"):
+        (results.folder / name).mkdir(exist_ok=True)
+    for table in made.values():
+        write_text(results.folder / "tables" / f"{table.name}.csv", table.to_csv(), [".csv"])
+        write_text(results.folder / "tables" / f"{table.name}.tex", table.to_latex(), [".tex"])
+    if results.runs:
+        worth = worth_scores(results)
+        for name, draw in (
+            ("overview", partial(figures.draw_overview, results)),
+            ("cases", partial(figures.draw_cases, results)),
+            *([("worth", partial(figures.draw_worth, worth))] if len(worth.predicted) else []),
+        ):
+            figure = draw()
+            for ending in FORMATS:
+                write_figure(figure, results.folder / "figures" / f"{name}{ending}", salt=name, dpi=130)
+            drawn[name] = svg_source((results.folder / "figures" / f"{name}.svg").read_bytes())
+    page = results.folder / "index.html"
+    text = (
+        environment("causal_shaping.paper.field")
+        .get_template("field.html")
+        .render(
+            tables=made,
+            figures=drawn,
+            targets=tables.targets(results),
+            families={name: FAMILIES[name].title for name in tables.ran(results)},
+            decisions=list(decisions(results)),
+            missing=missing or [],
+            facts=_facts(results),
+            quick=results.settings["quick"],
+            command="causal-shaping field" + (" --quick" if results.settings["quick"] else ""),
+        )
+    )
+    write_text(page, text, [".html"])
+    return page
+
+
+def _tables(results: Results) -> Iterator[Table]:
+    for family in tables.ran(results):
+        yield tables.family_table(results, family)
+    if results.runs:
+        yield tables.confounding_table(results)
+        yield tables.losses_table(results)
+    yield tables.claims_table(results)
+    yield tables.lalonde_table(results)
+    yield tables.clinic_table(results)
+
+
+def _facts(results: Results) -> dict[str, Any]:
+    spent: dict[str, float] = {}
+    for row in results.timings:
+        spent[row["family"]] = spent.get(row["family"], 0.0) + row["cpu_seconds"]
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "runs": len(results.runs),
+        "steps": sum(row["steps"] for row in results.runs),
+        "cases": len({(row["family"], row["case"]) for row in results.worths}),
+        "minutes": {name: seconds / 60 for name, seconds in spent.items()},
+    }
+
+
+def decisions(results: Results) -> Iterator[tuple[str, str, str]]:
+    """Yield what to use when: the situation, the method with the least mean regret there, and the evidence."""
+    situations = (
+        ("Nothing can be hidden from the log: whoever acted saw no more than it holds.", ("none",), None),
+        ("Whoever acted may have seen more, and nobody set the logs against the truth.", ("mild", "strong"), None),
+        ("Logs may be set against the truth.", ("hostile",), None),
+        (
+            "An agent of another kind is to be helped by its reward alone.",
+            ("none", "mild", "strong", "hostile"),
+            ("paper", "behaviour", "ceilings", "guess"),
+        ),
+    )
+    for situation, levels, allowed in situations:
+        means = {}
+        for method in METHODS.values():
+            if method.uses_logs and (allowed is None or method.name in allowed):
+                some = [one for level in levels for one in tables.by_confounding(results, method.name, level)]
+                if some:
+                    ratios = np.concatenate([one.ratio for one in some])
+                    means[method.name] = float(ratios.mean()), float((ratios > 1.1).mean()), len(ratios)
+        if not means:
+            continue
+        first, *others = sorted(means, key=lambda name: means[name][0])
+        evidence = [_evidence(first, means[first])]
+        if others:
+            evidence.append(f"next is {_evidence(others[0], means[others[0]])}")
+        if RECOMMENDED in others[1:]:
+            evidence.append(_evidence(RECOMMENDED, means[RECOMMENDED]))
+        yield situation, METHODS[first].title, "; ".join(evidence) + f" ({means[first][2]} cases)"
+
+
+def _evidence(name: str, found: tuple[float, float, int]) -> str:
+    mean, harmed, _ = found
+    return f"{METHODS[name].title}: {mean:.2f} times the regret without logs, over 1.1 in {harmed:.0%}"
