@@ -72,7 +72,7 @@ METHODS: Mapping[str, Method] = {
         Method("behaviour", "Behaviour values as potential"),
         Method("naive-model", "Logs believed: PSRL from their counts"),
         Method("naive-q", "Logs believed: fitted Q, then Q-learning"),
-        Method("replay", "Logs in the replay buffer, half and half"),
+        Method("replay", "Logs believed: fitted Q, then replayed half and half"),
         Method("envelopes", "Value envelopes in UCBVI"),
         Method("ceilings", "Ceilings as potential", ours=True),
         Method("guess", "Best guess as potential", ours=True),
@@ -317,7 +317,7 @@ class Plan:
             return family
         every = {"random": 10, "problems": 3, "sepsis": 4}.get(name, 1)
         cases = [case for case in family.cases[::every] if case.kind != "taxi"]
-        fewer = {"steps": family.steps // 4, "seeds": min(family.seeds, 3), "draws": min(family.draws, 4)}
+        fewer: Any = {"steps": family.steps // 4, "seeds": min(family.seeds, 3), "draws": min(family.draws, 4)}
         return replace(family, cases=cases, steps_of={}, **fewer)
 
     def settings(self) -> dict[str, Any]:
