@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,7 @@ class Case:
             model, horizon, noises = PROBLEMS[self.kind]()
         else:
             model, horizon = sepsis(), HORIZON
+        vars(model).setdefault("optimum", cache(model.optimum))  # all methods and seeds ask for it
         watched = {}
         if self.skill and self.kind != "sepsis":
             watched = demonstrators(model, self.skill, self.confounding, rng)
