@@ -53,6 +53,7 @@ COMMANDS = {
     "worlds": "worlds walking-robot -o out/w.csv --png out/w.png",
     "diagram": "diagram -o out/d.svg",
     "reproduce": "reproduce --quick --seeds 1 --only world=lavacross-easy method=zero,joint --workers 2 -o out/report",
+    "field": "field --quick --families clinic --workers 1 -o out/field",
 }
 OLD = b"what was there before\n"
 UNSURE = ("timings.csv", ".unfinished")

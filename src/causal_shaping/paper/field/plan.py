@@ -40,6 +40,9 @@ All other seeds of the repository are smaller, so that nothing was tuned on any 
 WORLD_SEED, LOG_SEED, LEARNER_SEED, DRAW_SEED = (FIRST_SEED + 100_000 * i for i in range(4))
 TRIAL = "trial"
 
+LONG = 20.0
+"""Jobs of more seconds are started first, so that none is left alone at the end."""
+
 RUN, CLAIM, WORTH = "run", "claim", "worth"
 NO_LOGS = "no-logs"
 """The case of what needs no logs, once for each world."""
@@ -339,7 +342,7 @@ class Plan:
         }
 
     def jobs(self) -> list[Job]:
-        """Return the jobs, longest first; units that share logs are together."""
+        """Return the jobs: long ones first, then world after world of all kinds; units that share logs are together."""
         result = []
         for name in self.families:
             family, places = self.family(name), set()
@@ -358,4 +361,4 @@ class Plan:
                         ]
                         result.append(Job(free, tuple(own)))
                 result.append(Job(case, tuple(units)))
-        return sorted(result, key=lambda job: -job.cost)
+        return sorted(result, key=lambda job: (-job.cost if job.cost > LONG else 0.0, job.case.number))
