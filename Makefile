@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint suite format bench exploration validate attack mutants coverage field docs docs-check tables clean
+.PHONY: help setup reproduce test lint suite format bench exploration validate attack mutants coverage field field-continuous docs docs-check tables clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,7 +51,10 @@ coverage: $(VENV)/.test  ## run the suite and say which lines and branches no te
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-field: $(VENV)/.test  ## measure whether fitted ceilings help, against rivals and for DQN; resumes; ARGS='--help'
+field: $(VENV)/.field  ## measure what logs save outside of the paper's worlds; resumes; ARGS='--quick' for minutes of it
+	$(BIN)/causal-shaping field -o field $(ARGS)
+
+field-continuous: $(VENV)/.test  ## measure whether fitted ceilings help, against rivals and for DQN; resumes; ARGS='--help'
 	cd validation && ../$(BIN)/python -m field $(ARGS)
 
 docs: $(VENV)/.docs  ## build the documentation into site/, without a network
@@ -85,6 +88,11 @@ $(VENV)/.package: $(VENV)/.venv pyproject.toml constraints.txt
 $(VENV)/.paper: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[paper]'
 	@touch $@ $(VENV)/.package
+
+$(VENV)/.field: $(VENV)/.paper  # icu-sepsis asks for gym, which its files do not need
+	$(PIP) causaldata pandas
+	$(PIP) --no-deps icu-sepsis
+	@touch $@
 
 $(VENV)/.docs: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[test,docs]'

@@ -49,6 +49,7 @@ OUTPUTS = {
     "diagram": ["new.svg", "new.png", "new.pdf", "new"],
     "fit": ["new", "new.csv"],
     "reproduce": ["new"],
+    "field": ["new"],
     "train": ["new", "new.parquet"],
 }
 """Outputs of a command, where they are not tables."""
@@ -292,12 +293,13 @@ def peak() -> float:
 
 def attack(seed: int = 0, number: int = 300, minutes: float = math.inf) -> tuple[Counter[str], list[str]]:
     """Try random command lines, as many as fit the time; return how they ended, counted, and the defects in words."""
+    from causal_shaping.paper.field import page
     from causal_shaping.paper.study import report
 
     rng, group, ends, defects = random.Random(seed), main_group(), Counter[str](), list[str]()
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, resource.getrlimit(resource.RLIMIT_AS)[1]))
     signal.signal(signal.SIGALRM, _ring)
-    report.reproduce = _no_study  # the study itself takes minutes
+    report.reproduce = page.study_field = _no_study  # the studies themselves take minutes
     before, until = Path.cwd(), time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -311,7 +313,7 @@ def attack(seed: int = 0, number: int = 300, minutes: float = math.inf) -> tuple
                         (Path(work) / file.name).symlink_to(file)
                     os.chdir(work)
                     arguments = line(rng, group)
-                    apart = i % IN_A_PROCESS == IN_A_PROCESS - 1 and arguments[0] != "reproduce"
+                    apart = i % IN_A_PROCESS == IN_A_PROCESS - 1 and arguments[0] not in ("reproduce", "field")
                     code, wrong = tried(arguments, apart)
                     os.chdir(folder)
                 ends[f"{arguments[0]} {code}"] += 1

@@ -56,6 +56,7 @@ COMMANDS = {
     "count": "count random.parquet --part tuesday -o out/days.parquet",
     "reproduce": f"reproduce {STUDY} --workers 1 -o out/report",
     "reproduce-workers": f"reproduce {STUDY} --workers 2 -o out/report",
+    "field": "field --quick --families clinic --workers 1 -o out/field",
 }
 GROWING = {"count": "days.parquet"}
 """What a command adds to: that of `workshop` is there before."""

@@ -233,7 +233,7 @@ def kept(check):
 
 
 def field_table(study):
-    """What `make field` keeps of a study: tables in Markdown."""
+    """What `make field-continuous` keeps of a study: tables in Markdown."""
     import importlib
 
     sys.path.append(str(HERE.parent / "validation"))

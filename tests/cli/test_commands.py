@@ -535,6 +535,7 @@ COMMANDS = (
     "train",
     "theory",
     "reproduce",
+    "field",
     "diagram",
 )
 

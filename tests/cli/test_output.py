@@ -227,7 +227,8 @@ def test_a_missing_extra_is_named_before_anything_is_read(run, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    "arguments", [["theory", "lavacross-easy"], ["reproduce", "--quick"], ["diagram", "-o", "x.svg"]]
+    "arguments",
+    [["theory", "lavacross-easy"], ["reproduce", "--quick"], ["field", "--quick"], ["diagram", "-o", "x.svg"]],
 )
 def test_the_paper_s_commands_name_their_extra(tmp_path, arguments):
     code = (

@@ -1,12 +1,12 @@
 """Whether fitted ceilings help: parts are kept as they end, and an interrupted run resumes.
 
-    make field                                  # everything that is missing, then all tables
-    make field ARGS='bounds'                    # estimators and bounds against the optimum
-    make field ARGS='variants'                  # the default forest in windy fields that nothing was chosen on
-    make field ARGS='growth'                    # what a fit costs with rows, coordinates, atoms, sources
-    make field ARGS='agents --seeds 10'         # DQN with and without logs
-    make field ARGS='bounds --only maze'        # the parts whose names hold a text
-    make field ARGS='--tables'                  # only the tables, of what is there
+    make field-continuous                           # everything that is missing, then all tables
+    make field-continuous ARGS='bounds'             # estimators and bounds against the optimum
+    make field-continuous ARGS='variants'           # the default forest in windy fields that nothing was chosen on
+    make field-continuous ARGS='growth'             # what a fit costs with rows, coordinates, atoms, sources
+    make field-continuous ARGS='agents --seeds 10'  # DQN with and without logs
+    make field-continuous ARGS='bounds --only maze' # the parts whose names hold a text
+    make field-continuous ARGS='--tables'           # only the tables, of what is there
 
 Figures are kept in `validation/figures/field-*.json`, fits and peers' environments in `validation/work`.
 """

@@ -51,8 +51,7 @@ class Psrl(NamedTuple):
 class Replay(NamedTuple):
     """Q-learning with logs: how it learns, and the rows that it replays."""
 
-    discount: float
-    rate: float  # 0: (H + 1) / (H + t); otherwise constant
+    rate: float  # constant; 0: t^(-3/4) at the visit t
     explore: float  # the chance of an action at random
     replays: int  # updates a step from its own rows, and as many from the logs
     state: IntArray  # the logs' rows
@@ -207,48 +206,52 @@ def run_planning(streams, tables, exists, gaps, agent, optimistic, seen, regret)
 def run_replay(streams, tables, exists, gaps, agent, q_values, visits, regret):  # type: ignore[no-untyped-def]
     """Let Q-learning act, replaying its own rows and those of the logs half and half; fill in the regret.
 
-    `q_values` [states, actions] are where it begins, and `visits` how many it has already learned from.
+    `q_values` [horizon + 1, states, actions] are where it begins, 0 in the last, and `visits` [states, actions] how
+    many it has already learned from. What is seen is learned for all steps of the episode at once, since the world is
+    the same at each of them.
     """
     stream, own = streams
     next_state, reward, noise, terminal, start = tables
     horizon, steps = len(gaps), len(regret)
-    states, actions = np.zeros(steps, dtype=np.int32), np.zeros(steps, dtype=np.int32)
-    rewards, nexts, finals = np.zeros(steps), np.zeros(steps, dtype=np.int32), np.zeros(steps, dtype=np.bool_)
+    rows = np.zeros(steps, dtype=np.int32), np.zeros(steps, dtype=np.int32), np.zeros(steps)
+    nexts, finals = np.zeros(steps, dtype=np.int32), np.zeros(steps, dtype=np.bool_)
+    states, actions, rewards = rows
     h, s = horizon, 0
     for done in range(steps):
         if h == horizon:
             h, s = 0, pick(start, stream.random())
-        x = q_values[s].argmax()
+        x = q_values[h, s].argmax()
         if agent.explore > 0.0 and own.random() < agent.explore:
-            x = int(own.random() * exists[s].sum())
-            x = np.flatnonzero(exists[s])[x]
+            some = np.flatnonzero(exists[s])
+            x = some[int(own.random() * len(some))]
         regret[done] = gaps[h, s, x]
         u = pick(noise[s], stream.random())
         after = next_state[s, x, u]
         states[done], actions[done], rewards[done], nexts[done] = s, x, reward[s, x, u], after
         finals[done] = terminal[after]
-        _learn(q_values, visits, agent, horizon, s, x, rewards[done], after, finals[done])
+        _learn(q_values, visits, agent.rate, s, x, rewards[done], after, finals[done])
         for _ in range(agent.replays):
             i = int(own.random() * (done + 1))
-            _learn(q_values, visits, agent, horizon, states[i], actions[i], rewards[i], nexts[i], finals[i])
+            _learn(q_values, visits, agent.rate, states[i], actions[i], rewards[i], nexts[i], finals[i])
             i = int(own.random() * len(agent.state))
             _learn(
-                q_values,
-                visits,
-                agent,
-                horizon,
-                agent.state[i],
-                agent.action[i],
-                agent.reward[i],
-                agent.after[i],
-                agent.final[i],
+                *(q_values, visits, agent.rate, agent.state[i], agent.action[i]),
+                *(agent.reward[i], agent.after[i], agent.final[i]),
             )
         h, s = (horizon, 0) if terminal[after] else (h + 1, after)
 
 
 @njit(nogil=True)
-def _learn(q_values, visits, agent, horizon, s, x, reward, after, final):  # type: ignore[no-untyped-def]
+def _learn(q_values, visits, rate, s, x, reward, after, final):  # type: ignore[no-untyped-def]
+    horizon = len(q_values) - 1
     visits[s, x] += 1.0
-    rate = agent.rate if agent.rate > 0.0 else (horizon + 1.0) / (horizon + visits[s, x])
-    target = reward if final else reward + agent.discount * q_values[after].max()
-    q_values[s, x] += rate * (target - q_values[s, x])
+    if rate == 0.0:
+        rate = visits[s, x] ** -0.75
+    for h in range(horizon):
+        target = reward
+        if not final:
+            best = q_values[h + 1, after, 0]
+            for k in range(1, q_values.shape[2]):
+                best = max(best, q_values[h + 1, after, k])
+            target += best
+        q_values[h, s, x] += rate * (target - q_values[h, s, x])

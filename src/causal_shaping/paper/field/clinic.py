@@ -102,7 +102,7 @@ def _stays(doctor: int, lasts: bool, hint: float, stays: int) -> Logs:
     right = np.repeat(rng.integers(0, 2, (stays, 1)), DAYS, axis=1) if lasts else rng.integers(0, 2, (stays, DAYS))
     drug = (rng.random((stays, DAYS)) < _chance(doctor, right, hint)).astype(np.int32)
     paid = (rng.random((stays, DAYS)) < np.where(drug == right, HELPS[1], HELPS[0])).astype(float)
-    rows, day = stays * DAYS, np.tile(np.arange(DAYS), stays)
+    rows, day = stays * DAYS, np.tile(np.arange(DAYS, dtype=np.int32), stays)
     return Logs(
         Space(["ill"], ["red", "blue"]),
         ("Dr. Red", "Dr. Blue")[doctor],

@@ -116,7 +116,7 @@ def _suits(model: TabularCMDP, best: Values) -> FloatArray:
     worth = (model.reward + DISCOUNT * best.values[model.next_state]).transpose(0, 2, 1)
     away = worth - np.einsum("su,sux->sx", model.noise, worth)[:, None, :]
     spread = np.sqrt(np.einsum("su,sux->sx", model.noise, away**2))[:, None, :]
-    return np.divide(away, spread, out=np.zeros_like(away), where=spread > 1e-12)
+    return np.asarray(np.divide(away, spread, out=np.zeros_like(away), where=spread > 1e-12))
 
 
 def _stirred(log_odds: FloatArray, exists: BoolArray) -> FloatArray:

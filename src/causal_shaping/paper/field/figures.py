@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -78,7 +79,7 @@ def draw_worth(found: Foretold) -> Figure:
     axes = figure.add_subplot()
     for family in dict.fromkeys(found.families):
         here = np.array([one == family for one in found.families])
-        style = {"markersize": 4, "alpha": 0.7, "color": FAMILY_COLOURS.get(family, SOFT)}
+        style: Any = {"markersize": 4, "alpha": 0.7, "color": FAMILY_COLOURS.get(family, SOFT)}
         axes.plot(100 * found.predicted[here], 100 * found.realised[here], "o", label=family, **style)
     axes.plot([-100, 100], [-100, 100], color=SOFT, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.6)

@@ -133,7 +133,7 @@ class Harm(NamedTuple):
 def harm(some: Compared) -> Harm:
     """Count the cases whose regret is more than `MUCH` times that without logs: its mean, or its 95% interval, too."""
     surely = 0
-    for i in np.flatnonzero(some.ratio > MUCH):
+    for i in np.flatnonzero(some.ratio > MUCH).tolist():
         alone = Compared(
             [some.cases[i]], some.regret[:, [i]], some.baseline[:, [i]], some.random[[i]], some.until[:, [i]]
         )

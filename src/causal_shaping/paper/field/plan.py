@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,9 @@ All other seeds of the repository are smaller, so that nothing was tuned on any 
 
 WORLD_SEED, LOG_SEED, LEARNER_SEED, DRAW_SEED = (FIRST_SEED + 100_000 * i for i in range(4))
 TRIAL = "trial"
+
+LONG = 20.0
+"""Jobs of more seconds are started first, so that none is left alone at the end."""
 
 RUN, CLAIM, WORTH = "run", "claim", "worth"
 NO_LOGS = "no-logs"
@@ -72,7 +76,7 @@ METHODS: Mapping[str, Method] = {
         Method("behaviour", "Behaviour values as potential"),
         Method("naive-model", "Logs believed: PSRL from their counts"),
         Method("naive-q", "Logs believed: fitted Q, then Q-learning"),
-        Method("replay", "Logs in the replay buffer, half and half"),
+        Method("replay", "Logs believed: fitted Q, then replayed half and half"),
         Method("envelopes", "Value envelopes in UCBVI"),
         Method("ceilings", "Ceilings as potential", ours=True),
         Method("guess", "Best guess as potential", ours=True),
@@ -132,6 +136,7 @@ class Case:
             model, horizon, noises = PROBLEMS[self.kind]()
         else:
             model, horizon = sepsis(), HORIZON
+        vars(model).setdefault("optimum", cache(model.optimum))  # all methods and seeds ask for it
         watched = {}
         if self.skill and self.kind != "sepsis":
             watched = demonstrators(model, self.skill, self.confounding, rng)
@@ -317,7 +322,7 @@ class Plan:
             return family
         every = {"random": 10, "problems": 3, "sepsis": 4}.get(name, 1)
         cases = [case for case in family.cases[::every] if case.kind != "taxi"]
-        fewer = {"steps": family.steps // 4, "seeds": min(family.seeds, 3), "draws": min(family.draws, 4)}
+        fewer: Any = {"steps": family.steps // 4, "seeds": min(family.seeds, 3), "draws": min(family.draws, 4)}
         return replace(family, cases=cases, steps_of={}, **fewer)
 
     def settings(self) -> dict[str, Any]:
@@ -337,7 +342,7 @@ class Plan:
         }
 
     def jobs(self) -> list[Job]:
-        """Return the jobs, longest first; units that share logs are together."""
+        """Return the jobs: long ones first, then world after world of all kinds; units that share logs are together."""
         result = []
         for name in self.families:
             family, places = self.family(name), set()
@@ -356,4 +361,4 @@ class Plan:
                         ]
                         result.append(Job(free, tuple(own)))
                 result.append(Job(case, tuple(units)))
-        return sorted(result, key=lambda job: -job.cost)
+        return sorted(result, key=lambda job: (-job.cost if job.cost > LONG else 0.0, job.case.number))

@@ -67,8 +67,8 @@ def stages(rng: np.random.Generator) -> tuple[TabularCMDP, int]:
     noise = rng.dirichlet(np.full(noises, 2.0), states)
     start = np.where(np.arange(states) < width, 1 / width, 0.0)
     exists = np.ones((states, actions), dtype=bool)
-    for s in np.flatnonzero(rng.random(states - 1) < 0.4):
-        exists[s, rng.integers(actions)] = False
+    for lacking in np.flatnonzero(rng.random(states - 1) < 0.4):
+        exists[lacking, rng.integers(actions)] = False
     ends = np.arange(states) == states - 1
     return TabularCMDP(next_state, reward, noise, ends, start, admissible=exists), depth
 

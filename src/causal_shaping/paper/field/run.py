@@ -273,7 +273,8 @@ def merge(folder: str | os.PathLike[str]) -> Results:
     for kind, (name, schema) in TABLES.items():
         save(path / name, "field", table_of(rows[kind], schema), {"settings": settings})
     write_table(path / TIMINGS, table_of(timings, TIMING_COLUMNS))
-    return Results(path, settings, *(tuple(rows[kind]) for kind in TABLES), tuple(timings))
+    runs, claims, worths = (tuple(rows[kind]) for kind in (RUN, CLAIM, WORTH))
+    return Results(path, settings, runs, claims, worths, tuple(timings))
 
 
 def load_results(folder: str | os.PathLike[str]) -> Results:
@@ -281,13 +282,12 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     path = Path(folder)
     try:
         settings = read_json(path / SETTINGS)
-        tables = [
-            load(path / name, "field", lambda contents: tuple(contents.table.to_pylist()))
-            for name, _ in TABLES.values()
-        ]
+        runs, claims, worths = (
+            load(path / name, "field", lambda held: tuple(held.table.to_pylist())) for name in (RESULTS, CLAIMS, WORTHS)
+        )
     except FileError as error:
         raise FileError(f"{path} holds no results of the field study ({error}) Run causal-shaping field.") from error
-    return Results(path, settings, *tables, ())
+    return Results(path, settings, runs, claims, worths, ())
 
 
 def _checked(file: Path, part: Mapping[str, Any]) -> Unit:

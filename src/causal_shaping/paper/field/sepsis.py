@@ -22,8 +22,8 @@ from causal_shaping.paper.field._packages import package_folder
 from causal_shaping.paper.field.demonstrators import AT_RANDOM, merits, tilted
 
 PACKAGE, HORIZON = "icu-sepsis", 30
-ACTING = 713
-"""The states before death, survival and a state that is never reached."""
+ENDS = ("death", "survival", "nowhere")
+"""The last states; the third is never reached."""
 
 TREATMENTS = tuple(f"fluids {fluids}, vasopressors {drugs}" for fluids in range(5) for drugs in range(5))
 
@@ -48,9 +48,10 @@ def sepsis() -> TabularCMDP:
     """Return ICU-Sepsis with the quantile of the outcome as hidden noise; survival pays 1."""
     chances, start, _, exists = _published()
     states, actions, _ = chances.shape
+    acting = states - len(ENDS)
     order = np.argsort(_values(chances, exists), kind="stable")
     rank_of = chances[:, :, order].cumsum(axis=-1)
-    cuts = [_cuts(rank_of[s, exists[s]], chances[s, exists[s]][:, order]) for s in range(ACTING)]
+    cuts = [_cuts(rank_of[s, exists[s]], chances[s, exists[s]][:, order]) for s in range(acting)]
     noises = max(map(len, cuts)) - 1
     next_state = np.tile(np.arange(states)[:, None, None], (1, actions, noises))
     noise = np.eye(1, noises).repeat(states, axis=0)
@@ -63,10 +64,10 @@ def sepsis() -> TabularCMDP:
             last = chances[s, x, order].nonzero()[0][-1]
             places = np.minimum(np.searchsorted(rank_of[s, x], middle, side="right"), last)
             next_state[s, x, : len(middle)] = order[places]
-    ends = np.arange(states) >= ACTING
+    ends = np.arange(states) >= acting
     next_state[ends] = np.flatnonzero(ends)[:, None, None]
-    survives = np.where(ends[:, None, None], False, next_state == ACTING + 1)
-    labels = [*map(str, range(ACTING)), "death", "survival", "nowhere"]
+    survives = np.where(ends[:, None, None], False, next_state == acting + 1)
+    labels = [*map(str, range(acting)), *ENDS]
     start = np.where(ends, 0.0, start)
     return TabularCMDP(
         next_state, survives.astype(float), noise, ends, start / start.sum(), labels, TREATMENTS, admissible=exists
@@ -76,11 +77,12 @@ def sepsis() -> TabularCMDP:
 def _values(chances: FloatArray, exists: BoolArray) -> FloatArray:
     """Return the chance of survival under the best treatment: [states]."""
     values = np.zeros(len(chances))
-    pays = (np.arange(len(chances)) == ACTING + 1).astype(float)
+    acting = len(chances) - len(ENDS)
+    pays = (np.arange(len(chances)) == acting + 1).astype(float)
     for _ in range(HORIZON):
         q_values = np.where(exists, chances @ (values + pays), -np.inf)
-        values = np.where(np.arange(len(chances)) < ACTING, q_values.max(axis=1), 0.0)
-    return values + pays
+        values = np.where(np.arange(len(chances)) < acting, q_values.max(axis=1), 0.0)
+    return np.asarray(values + pays)
 
 
 def _cuts(running: FloatArray, chances: FloatArray) -> FloatArray:

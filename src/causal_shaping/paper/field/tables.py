@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def family_table(results: Results, family: str) -> Table:
         if some is None:
             continue
         hurt = harm(some)
-        found = {
+        found: dict[str, Any] = {
             "method": method.name,
             "cases": len(some.cases),
             "mean": some.interval(mean_ratio),
@@ -139,7 +140,7 @@ def by_confounding(results: Results, method: str, level: str) -> list[Compared]:
 
 def losses_table(results: Results, most: int = 12) -> Table:
     """The cases in which logs cost the recommended learner most, and who does better there."""
-    held = {}
+    held: dict[tuple[str, str], dict[str, float]] = {}
     for family in ran(results):
         for method in METHODS:
             some = compared(results, family, method)
@@ -151,10 +152,10 @@ def losses_table(results: Results, most: int = 12) -> Table:
         key=lambda one: -one[1][RECOMMENDED],
     )[:most]
     rows, records = [], []
-    for (family, case), ratios in worst:
+    for (family, name), ratios in worst:
         best = min(ratios, key=ratios.__getitem__)
-        rows.append([f"{family}\n{case}", f"{ratios[RECOMMENDED]:.2f}", METHODS[best].title, f"{ratios[best]:.2f}"])
-        records.append({"family": family, "case": case, "ours": ratios[RECOMMENDED], "best": best, "its": ratios[best]})
+        rows.append([f"{family}\n{name}", f"{ratios[RECOMMENDED]:.2f}", METHODS[best].title, f"{ratios[best]:.2f}"])
+        records.append({"family": family, "case": name, "ours": ratios[RECOMMENDED], "best": best, "its": ratios[best]})
     return Table(
         "losses",
         "Where we lose",

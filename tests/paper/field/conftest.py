@@ -1,0 +1,35 @@
+"""A small field study, run once for all that look at it."""
+
+from dataclasses import replace
+
+import pytest
+
+from causal_shaping.paper.field import plan as plans, run as runs
+from causal_shaping.paper.field.page import write_page
+from causal_shaping.paper.field.plan import FAMILIES, Plan
+
+
+def shrink(patched):
+    """Leave four cases of random worlds, two problems, and what claims without learners, of small budgets."""
+    few = {"steps": 300, "seeds": 2, "draws": 2}
+    cut = {
+        "random": replace(
+            FAMILIES["random"], cases=FAMILIES["random"].cases[:2] + FAMILIES["random"].cases[80:82], **few
+        ),
+        "problems": replace(FAMILIES["problems"], cases=FAMILIES["problems"].cases[-2:], steps_of={}, **few),
+        "clinic": FAMILIES["clinic"],
+    }
+    patched.setattr(plans, "FAMILIES", cut)
+    patched.setattr(runs, "FAMILIES", cut)
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory):
+    """Results of the small study, and their page."""
+    with pytest.MonkeyPatch.context() as patched:
+        shrink(patched)
+        results, _ = runs.run_field(
+            Plan(families=("random", "problems", "clinic")), tmp_path_factory.mktemp("field"), workers=1
+        )
+    write_page(results)
+    return results
