@@ -530,7 +530,9 @@ class Verdicts:
         return known is None or (verdict(known) == "survived" and known.get("budget", BUDGET) < budget)
 
     def keep(self, mutant: Mutant, result: dict[str, Any], seconds: float) -> None:
-        """Keep a verdict."""
+        """Keep a verdict; that other tests do not pass a mutant tells nothing new."""
+        if result["result"] == "no test" and mutant.name in self.known:
+            return
         self.known[mutant.name] = result
         KEPT.parent.mkdir(exist_ok=True)
         KEPT.with_suffix(".new").write_text(json.dumps(self.known, indent=1, ensure_ascii=False) + "\n")
