@@ -290,7 +290,8 @@ def note_lines(items: Sequence[Any]) -> dict[str, Any]:
         files.setdefault(item.path, []).append(item)
     noted: dict[str, Any] = {"seconds": {}, "lines": {}}
     for file, tests in files.items():
-        digest = hashlib.sha256(file.read_bytes() + sources).hexdigest()[:12]
+        chosen = "\n".join(test.nodeid for test in tests).encode()
+        digest = hashlib.sha256(chosen + file.read_bytes() + sources).hexdigest()[:12]
         path = kept / f"{file.stem}-{digest}.json"
         if not path.exists():
             print(f"Noting which lines {file.relative_to(ROOT)} passes, without compiled code", flush=True)
