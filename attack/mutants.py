@@ -497,6 +497,8 @@ def try_anew(mutant: Mutant, noted: dict[str, Any], budget: float) -> dict[str, 
     """Return whether a test notices a mutant, and which, in a process that imports the changed file."""
     text, line, _ = mutant.made()
     tests = chosen_tests(mutant, line, noted, budget)
+    if not tests:
+        return {"result": "no test"}
     told = WORK / "failed.txt"
     told.unlink(missing_ok=True)
     seconds = 4 * STARTING + PATIENCE * sum(noted["seconds"][test] for test in tests)
