@@ -65,6 +65,8 @@ UNSURE = ("timings.csv", ".unfinished")
 """Files that differ from run to run, and those of work that is not done: they are only to be gone, or complete."""
 STARTED_ANEW = ("ceilings", "train")
 """Commands that are also started in other surroundings, which takes seconds each."""
+KILLED_ONLY = ("reproduce-workers",)
+"""Commands that are only killed at random moments, to see what becomes of their workers: they take long."""
 MESSAGE = 2000
 """Bytes that a full disk still takes, for the message."""
 PATIENCE = 300
@@ -472,8 +474,9 @@ def attack(seed: int = 0, rounds: int = 3, only: Sequence[str] = (), renames: in
             begun, before = time.monotonic(), sum(found.tried.values())
             case = Case(name, folder, found)
             if case.whole:
-                kills(case, rounds, rng, renames)
-                faults(case, rng)
+                kills(case, rounds, rng, 0 if name in KILLED_ONLY else renames)
+                if name not in KILLED_ONLY:
+                    faults(case, rng)
                 if name in STARTED_ANEW:
                     surroundings(case)
             tried, seconds = sum(found.tried.values()) - before, time.monotonic() - begun

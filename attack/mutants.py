@@ -290,7 +290,8 @@ def note_lines(items: Sequence[Any]) -> dict[str, Any]:
         files.setdefault(item.path, []).append(item)
     noted: dict[str, Any] = {"seconds": {}, "lines": {}}
     for file, tests in files.items():
-        digest = hashlib.sha256(file.read_bytes() + sources).hexdigest()[:12]
+        chosen = "\n".join(test.nodeid for test in tests).encode()
+        digest = hashlib.sha256(chosen + file.read_bytes() + sources).hexdigest()[:12]
         path = kept / f"{file.stem}-{digest}.json"
         if not path.exists():
             print(f"Noting which lines {file.relative_to(ROOT)} passes, without compiled code", flush=True)
@@ -496,6 +497,8 @@ def try_anew(mutant: Mutant, noted: dict[str, Any], budget: float) -> dict[str, 
     """Return whether a test notices a mutant, and which, in a process that imports the changed file."""
     text, line, _ = mutant.made()
     tests = chosen_tests(mutant, line, noted, budget)
+    if not tests:
+        return {"result": "no test"}
     told = WORK / "failed.txt"
     told.unlink(missing_ok=True)
     seconds = 4 * STARTING + PATIENCE * sum(noted["seconds"][test] for test in tests)
@@ -530,7 +533,9 @@ class Verdicts:
         return known is None or (verdict(known) == "survived" and known.get("budget", BUDGET) < budget)
 
     def keep(self, mutant: Mutant, result: dict[str, Any], seconds: float) -> None:
-        """Keep a verdict."""
+        """Keep a verdict; that other tests do not pass a mutant tells nothing new."""
+        if result["result"] == "no test" and mutant.name in self.known:
+            return
         self.known[mutant.name] = result
         KEPT.parent.mkdir(exist_ok=True)
         KEPT.with_suffix(".new").write_text(json.dumps(self.known, indent=1, ensure_ascii=False) + "\n")

@@ -21,7 +21,7 @@ SHORT = {
     "files": ["--trials", "150"],
     "names": [],
     "commands": ["--number", "500"],
-    "kills": ["--rounds", "1"],
+    "kills": ["--rounds", "1", "--renames", "6"],
 }
 LONG = {
     "files": ["--trials", "8000"],

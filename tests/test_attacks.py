@@ -30,6 +30,27 @@ def test_random_command_lines_end_with_a_message():
     assert "seed 7: 25 command lines, 0 defects" in done.stdout
 
 
+FILES = """
+import dataclasses, sys
+import files
+if sys.argv.pop(1) == "planted":  # a map has no checksum: if it were ours, its changes would be defects
+    files.KINDS["map"] = dataclasses.replace(files.KINDS["map"], ours=True)
+if __name__ == "__main__":
+    files.main()
+"""
+
+
+@pytest.mark.parametrize(("how", "code"), [("as it is", 0), ("planted", 1)])
+def test_mutated_files_are_refused_and_one_that_is_accepted_is_a_defect(how, code):
+    kinds = ["csv", "logs", "counts", "potential", "map", "settings"] if how == "as it is" else ["map"]
+    command = [sys.executable, "-c", FILES, how, "--trials", "4", "--seed", "7", "--kinds", *kinds]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200, cwd=ATTACK)
+    assert done.returncode == code, done.stdout + done.stderr
+    tried = done.stdout.splitlines()[-1].split()
+    assert tried[0] == "all"
+    assert int(tried[1]) == (104 if how == "as it is" else 24)
+
+
 def test_command_lines_are_those_of_the_seed_and_reach_every_command():
     import commands
 

@@ -166,3 +166,14 @@ def test_after_logs_are_dropped_only_the_agents_own_visits_count():
     drawn = drawn_outcomes(model, 2_000, rewards=(0.0, 1.0), memory=memory)
     assert drawn.mean(axis=0)[1] == pytest.approx(visits / (visits + 1), abs=0.02)
     assert drawn.mean(axis=0)[0] < 0.02
+
+
+def test_a_run_of_the_sampler_holds_values_of_states_and_its_logs_tell_how_episodes_ended():
+    run = cs.train(EASY, belief_of(EASY), steps=400, record=True)
+    np.testing.assert_array_equal(run.values, np.where(EASY.model.terminal, run.values, run.q_values.max(axis=-1)))
+    assert run.values.shape == (len(EASY.states),)
+    logs = run.logs
+    last = np.append(logs.step[1:] == 0, True)
+    np.testing.assert_array_equal(logs.truncated, last & ~logs.terminated)
+    assert logs.truncated.any()
+    assert logs.terminated.any()

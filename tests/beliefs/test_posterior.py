@@ -10,6 +10,7 @@ from test_sampler import random_counts
 
 import causal_shaping as cs
 from causal_shaping.beliefs.draws import _end_label, each_draw
+from causal_shaping.beliefs.trust import _chance
 from causal_shaping.beliefs.wide import start_of
 from causal_shaping.errors import ArgumentError, ContradictionError, FileError
 
@@ -261,3 +262,17 @@ def test_states_that_end_every_episode_are_terminal_though_nobody_declared_them(
     found = cs.posterior(cs.Counts.combined(bare, counts.sources, columns), 20, -0.1)
     ended = {counts.space.states[i] for i in counts.next_state[counts.terminated]}
     assert {bare.states[i] for i in np.flatnonzero(found.model.terminal)} == ended
+
+
+def test_one_draw_is_enough_and_none_is_too_few(counts):
+    assert cs.posterior(counts, 20, -0.1, draws=1).mean.values.shape[0] == 20
+    with pytest.raises(ArgumentError, match="draws is 0; it must be at least 1"):
+        cs.posterior(counts, 20, -0.1, draws=0)
+
+
+def test_trust_speaks_of_the_mean_of_sources_where_there_are_several(belief):
+    assert _chance(0.5) == "0.50"
+    assert _chance(0.0049) == "less than 0.005"
+    assert f"Their mean is right, everywhere or in part: {_chance(belief.trust.together)}." in belief.trust.summary()
+    alone = cs.posterior(counts_of([[[30, 10], [4, 9]]]), 1, 3.0, draws=5).trust
+    assert "Their mean" not in alone.summary()

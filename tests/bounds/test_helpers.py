@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.special import gammaln
-from scipy.stats import hypergeom
+from scipy.stats import binom, hypergeom
 
 import causal_shaping as cs
 from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
-from causal_shaping.bounds._homogeneity import _log_factorial, _one_by_one, _tail
+from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
 from causal_shaping.bounds._joint import _conflict, _fill
 from causal_shaping.bounds._masses import Masses
 from causal_shaping.bounds.verdict import _variance
@@ -178,3 +178,8 @@ def test_sources_that_share_no_action_are_not_compared():
     counts = cs.Counts.combined(cs.Space(["s"], ["x", "y"]), ["a", "b"], rows)
     found = cs.contradictions(counts)
     assert (len(found), found.compared) == (0, 0)
+
+
+def test_binomial_chances_are_those_of_scipy():
+    for k, n, p in ((0.0, 5.0, 0.3), (3.0, 7.0, 0.9), (40.0, 200.0, 0.2), (900.0, 1e6, 1e-3)):
+        assert _log_binomial(k, n, p) == pytest.approx(binom.logpmf(k, n, p), rel=1e-9)

@@ -89,3 +89,22 @@ def test_masses_of_a_population_are_not_tested():
     counts = world.model.observe(next(iter(world.demonstrators.values())), source="a")
     with pytest.raises(cs.ArgumentError, match="The test is for samples"):
         excess_masses(counts)
+
+
+def test_each_cell_has_the_p_value_that_it_has_alone_corrected_for_the_number_of_cells():
+    rng = np.random.default_rng(2)
+    parts = []
+    for low, high in ((0.9, 0.95), (0.7, 0.9), (0.95, 0.8)):
+        parts.append(
+            [(rng.random(80) < low, 0.1 * rng.random(80)), (rng.random(90) < high, 0.9 + 0.1 * rng.random(90))]
+        )
+    alone = [counts_of(*part) for part in parts]
+    columns = {name: np.concatenate([getattr(one, name) for one in alone]) for name in ("source", "action", "n")}
+    columns |= {name: np.concatenate([getattr(one, name) for one in alone]) for name in ("next_state", "terminated")}
+    for name in ("reward_sum", "reward_min", "reward_max"):
+        columns[name] = np.concatenate([getattr(one, name) for one in alone])
+    columns |= {"step": None, "state": np.repeat(range(3), [len(one.n) for one in alone])}
+    space = cs.Space(["a", "b", "c"], ["x", "other"], reward_bins=cs.Bins(edges=EDGES))
+    together = excess_masses(cs.Counts.combined(space, alone[0].sources, columns))
+    by_state = together.p_value[np.argsort(together.state)]
+    np.testing.assert_allclose(by_state, [3 * excess_masses(one).p_value[0] for one in alone], rtol=1e-6)

@@ -339,3 +339,17 @@ def test_a_given_support_and_the_rarest_outcome_of_an_action_are_assumptions():
     rare = cs.value_ceilings(counts, 3, 0.1, support="observed-action", confidence=0.95, rarest=0.02)
     (sentence,) = [one for one in rare.assumptions if "at least a share of 0.02" in one]
     assert sentence.startswith("Whatever can follow an action in a state follows")
+
+
+@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
+def test_visits_are_counted_at_each_step_and_only_an_observed_support_tells_where_it_was_not_used():
+    """A thousand visits at the first step show what can follow it there; two at the second do not."""
+    often = [1_000, 1_000, 2, 2]
+    columns = {"source": [0] * 4, "step": [0, 0, 1, 1], "state": [0] * 4, "action": [0, 1, 0, 1], "n": often}
+    columns |= {"next_state": [0] * 4, "terminated": [False] * 4, "reward_sum": np.zeros(4)}
+    columns |= {"reward_min": np.zeros(4), "reward_max": np.zeros(4)}
+    counts = cs.Counts.combined(cs.Space(["s"], ["x", "y"]), ["a"], columns)
+    found = cs.value_ceilings(counts, 2, 1.0, confidence=0.95, rarest=0.02)
+    np.testing.assert_array_equal(found.unrestricted[:, 0], [False, True])
+    assert "In 1 of 2 states, counted at each step anything may follow" in found.summary()
+    assert "anything may follow, as" not in cs.value_ceilings(counts, 2, 1.0, support="any").summary()

@@ -1,7 +1,9 @@
 """Learners: the printed algorithms step by step, equal on every path, and what the paper and its traps say of them."""
 
 import math
+import warnings
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -16,6 +18,7 @@ from causal_shaping.errors import CausalShapingError
 from causal_shaping.io.container import seal
 from causal_shaping.learners._kernels import Constants, Learned, Step, first_best, update
 from causal_shaping.learners.rules import PRESETS
+from causal_shaping.learners.training import _warn_of_clip
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 
@@ -616,3 +619,18 @@ def test_worlds_whose_tables_change_from_step_to_step_are_refused():
     world = cs.World("mine", "Mine", model, 3, ("calm",), {})
     with pytest.raises(cs.ArgumentError, match="the same at each step"):
         cs.train(world, steps=10)
+
+
+@pytest.mark.parametrize(("earned", "warns"), [(0.3, False), (0.31, True)])
+def test_returns_just_above_the_clip_are_warned_of(earned, warns):
+    constants = SimpleNamespace(discount=1.0, clip=np.array([0.1, -0.2]), potential=np.array([0.2, 0.3, 0.0]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _warn_of_clip(SimpleNamespace(constants=constants), earned)
+    assert len(caught) == warns
+
+
+def test_a_run_shows_its_regret_at_the_end():
+    run = cs.train(cs.load_world("lavacross-easy"), steps=300)
+    run = replace(run, step_regret=np.arange(300.0))
+    assert f"regret {run.step_regret[-1]:.4g}" in repr(run)

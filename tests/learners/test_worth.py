@@ -329,3 +329,14 @@ def test_intervals_cover_nine_tenths_and_numbers_have_two_digits_that_count():
     assert _interval(np.arange(101.0)) == pytest.approx((5.0, 95.0))
     for number, shown in ((0.2, 0), (7, 7), (96, 96), (104, 104), (1_234, 1_230), (4_321, 4_300), (-1_994, -1_990)):
         assert _round(number) == shown
+
+
+def test_logs_may_be_wrong_about_one_action_of_a_state_that_does_not_look_best(belief):
+    rng, best = np.random.default_rng(1), WidePrior(belief.model).looks_best
+    leans = [draw_lean(rng, belief.model, best) for _ in range(200)]
+    one = [lean for lean in leans if GRAINS[lean.grain] == "one action"]
+    shares = np.array([lean.share.reshape(-1, belief.model.shape.actions) for lean in one])
+    assert (shares.sum(axis=2) <= 1).all()
+    assert (shares.sum(axis=2) == 1).any()
+    assert (np.take_along_axis(shares, np.broadcast_to(best[:, None], (len(one), len(best), 1)), 2) == 0).all()
+    assert (shares.sum(axis=0)[:, :].sum(axis=0) > 0).all(), "any action can be the one"

@@ -432,3 +432,13 @@ def test_a_summary_says_what_was_tested():
             == f"In 30 steps {nothing}. Evidence against them from {TESTED[tested]}: 1.5; the alarm is at {ALARM:g}."
         )
     assert CeilingEvidence(20.0, 30, "exclusions", "It cannot be.", 7).summary() == "It cannot be."
+
+
+def test_evidence_names_what_was_tested():
+    told = {None: "steps", 0: "exclusions", 5: "episodes"}
+    space = cs.Space(["a", "b"], ["x"])
+    for steps, words in told.items():
+        phi = cs.Potential([1.0, 2.0], space, kind="ceiling", reward_min=0.0, reward_max=1.0, episode_steps=steps)
+        found = Monitor(phi, by_action=True).report()
+        assert found.tested == words
+        assert repr(found) == "CeilingEvidence(1 of 20 after 0 steps, no alarm)"
