@@ -7,6 +7,7 @@ from scipy.optimize import linprog
 import causal_shaping as cs
 from causal_shaping.bounds._compare import compared_entries
 from causal_shaping.bounds._joint import _conflict, _fill
+from causal_shaping.bounds._sweeps import best_of
 from causal_shaping.bounds._masses import Masses
 from causal_shaping.bounds.verdict import _variance
 
@@ -96,3 +97,14 @@ def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(count):
     bounds = [(0, limit) for limit in (*room, rest)]
     best = linprog(-np.append(values, w), A_eq=np.ones((1, count + 1)), b_eq=[free], bounds=bounds)
     assert _fill(values.copy(), room.copy(), 0, count, free, rest, w) == pytest.approx(-best.fun)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 8, 9])  # up to 8 are compared action by action
+def test_the_best_action_is_one_that_exists(actions):
+    rng = np.random.default_rng(actions)
+    q_values = rng.normal(size=(3, 50, actions))
+    q_values[rng.random(q_values.shape) < 0.3] = np.nan
+    found = best_of(q_values)
+    for place in np.ndindex(found.shape):
+        there = [value for value in q_values[place] if not np.isnan(value)]
+        assert found[place] == max(there) if there else np.isnan(found[place])
