@@ -7,8 +7,8 @@ from scipy.optimize import linprog
 import causal_shaping as cs
 from causal_shaping.bounds._compare import compared_entries
 from causal_shaping.bounds._joint import _conflict, _fill
-from causal_shaping.bounds._sweeps import best_of
 from causal_shaping.bounds._masses import Masses
+from causal_shaping.bounds._sweeps import best_of
 from causal_shaping.bounds.verdict import _variance
 
 
