@@ -3,11 +3,13 @@
 - `Row`: a measurement beside its yardstick.
 - `alone`: rows that are measured in a process of its own, with its peak of memory.
 - `best_of`, `in_turns`: CPU seconds. Wall time would measure what else the machine does.
+- `middle_of`: several runs as one, with their spread.
 - `show`: print rows as one table; `main`: the same for one script.
 """
 
 import argparse
 import gc
+import itertools
 import json
 import math
 import multiprocessing
@@ -18,8 +20,8 @@ from pathlib import Path
 
 MILLION = 1_000_000
 SECONDS, SPEED = "CPU s", "million/s"
-WIDTHS = (58, 17, 34, 8, 9, 8, 8)
-HEADS = ("work", "ours", "yardstick", "ratio", "goal", "peak MB", "before")
+WIDTHS = (58, 17, 34, 8, 14, 9, 8, 8)
+HEADS = ("work", "ours", "yardstick", "ratio", "spread", "goal", "peak MB", "before")
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Row:
     """A measurement: `ours`, and `theirs` of a named yardstick in the same unit.
 
     `most` and `least` are the goal: of the ratio ours / theirs, without a yardstick of `ours`. `peak` is the most
-    memory that the process held, in MB.
+    memory that the process held, in MB. Of several runs it is the middle one, and `spread` their least and most.
     """
 
     work: str
@@ -38,6 +40,7 @@ class Row:
     most: float | None = None
     least: float | None = None
     peak: float | None = None
+    spread: tuple[float, float] | None = None
 
     @property
     def ratio(self):
@@ -65,6 +68,7 @@ class Row:
             f"{number(self.ours)} {self.unit}",
             "" if self.theirs is None else f"{number(self.theirs)} {self.yardstick}",
             "" if self.ratio is None else number(self.ratio),
+            "" if self.spread is None else " to ".join(map(number, self.spread)),
             self.goal,
             "" if self.peak is None else f"{self.peak:,.0f}",
             "" if before is None else number(before),
@@ -120,6 +124,17 @@ def alone(function, *arguments):
 def _with_peak(function, arguments):
     rows = list(function(*arguments))
     return [replace(row, peak=peak()) if row.peak is None else row for row in rows]
+
+
+def middle_of(runs):
+    """Return each row as the middle one of some runs by its result, with the least and the most of them."""
+    by_work = {}
+    for row in itertools.chain(*runs):
+        by_work.setdefault(row.work, []).append(row)
+    for found in by_work.values():
+        found.sort(key=lambda row: row.result)
+        spread = (found[0].result, found[-1].result) if len(found) > 1 else None
+        yield replace(found[len(found) // 2], spread=spread)
 
 
 # Printing and keeping ------------------------------------------------------------------------------------------------

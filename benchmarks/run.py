@@ -3,6 +3,7 @@
     python benchmarks/run.py                       # all: about half an hour, and 2 GB in the folder for temporary files
     python benchmarks/run.py --quick               # smaller sizes: a few minutes; nothing is kept
     python benchmarks/run.py --only count wrapper  # some of them
+    python benchmarks/run.py --runs 3              # each three times, with the spread of the results
 
 A goal that is missed has a "!". Figures are kept in `benchmarks/figures/bench.json`; those of earlier runs are in git.
 """
@@ -11,7 +12,7 @@ import argparse
 import importlib
 from pathlib import Path
 
-from _table import show
+from _table import middle_of, show
 
 NAMES = (
     *("startup", "collect", "count", "ceilings", "contradictions"),
@@ -24,10 +25,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="smaller sizes; kept only if --json says where")
+    parser.add_argument("--runs", type=int, default=1, help="run each so often: the middle result, and the spread")
     parser.add_argument("--json", type=Path, help=f"keep the figures here; by default in {FIGURES.name}")
     given = parser.parse_args()
     path = given.json or (None if given.quick else FIGURES)
-    rows = (row for name in given.only for row in importlib.import_module(name).rows(given.quick))
+    scripts = (importlib.import_module(name) for name in given.only)
+    rows = (row for script in scripts for row in middle_of(script.rows(given.quick) for _ in range(given.runs)))
     show(rows, path, some=given.only != NAMES)
 
 

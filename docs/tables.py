@@ -23,6 +23,8 @@ from causal_shaping.paper.theory import Shaped, regret_bound, usual_potentials
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "tests" / "bounds"))  # the linear programs that bounds are tested against
+sys.path.append(str(HERE.parent / "benchmarks"))
+from _table import Row  # noqa: E402
 from programs import response_type_program, shown  # noqa: E402
 
 KINDS = [("walking-robot", "standing")] + [
@@ -318,6 +320,20 @@ def exploration_table():
     return [*lines, ""]
 
 
+def speed_table():
+    """What `make bench` measured of everything that has a goal."""
+    lines = [
+        "| work | ours | yardstick | ratio | spread | goal | peak, MB |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for held in json.loads((HERE.parent / "benchmarks" / "figures" / "bench.json").read_text()):
+        row = Row(**held)
+        if row.goal:
+            _, *cells, _ = row.cells(None)
+            lines.append(f"| {row.work} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
 def potentials_table():
     """Potentials with three agents, from `benchmarks/potentials.py`."""
     figures = json.loads((HERE.parent / "benchmarks" / "figures" / "potentials.json").read_text())
@@ -516,6 +532,7 @@ TABLES = {
         "maze": maze_table,
         "robot": robot_table,
     },
+    "speed.md": {"speed": speed_table},
     "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")},
     "theory.md": {
         "corrections": partial(theory_table, "theory-corrections"),

@@ -33,7 +33,7 @@ def test_every_table_has_its_place_and_is_filled():
 
 @pytest.mark.parametrize(
     ("page", "name"),
-    [("../README.md", "posterior")]
+    [("../README.md", "posterior"), ("speed.md", "speed")]
     + [("learners.md", name) for name in ("posterior", "hard", "exploration", "potentials")],
 )
 def test_tables_of_kept_figures_are_those_of_the_page(page, name):

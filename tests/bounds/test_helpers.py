@@ -13,6 +13,7 @@ from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
 from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
 from causal_shaping.bounds._joint import _conflict, _fill
 from causal_shaping.bounds._masses import Masses
+from causal_shaping.bounds._sweeps import best_of
 from causal_shaping.bounds.verdict import _variance
 from causal_shaping.data.counts import MAX_REWARDS
 
@@ -183,3 +184,14 @@ def test_sources_that_share_no_action_are_not_compared():
 def test_binomial_chances_are_those_of_scipy():
     for k, n, p in ((0.0, 5.0, 0.3), (3.0, 7.0, 0.9), (40.0, 200.0, 0.2), (900.0, 1e6, 1e-3)):
         assert _log_binomial(k, n, p) == pytest.approx(binom.logpmf(k, n, p), rel=1e-9)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 8, 9])  # up to 8 are compared action by action
+def test_the_best_action_is_one_that_exists(actions):
+    rng = np.random.default_rng(actions)
+    q_values = rng.normal(size=(3, 50, actions))
+    q_values[rng.random(q_values.shape) < 0.3] = np.nan
+    found = best_of(q_values)
+    for place in np.ndindex(found.shape):
+        there = [value for value in q_values[place] if not np.isnan(value)]
+        assert found[place] == max(there) if there else np.isnan(found[place])

@@ -12,6 +12,7 @@ from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
 
 import causal_shaping as cs
+from causal_shaping.bounds import _compare
 from causal_shaping.bounds._compare import Tables, excess_masses, smallest_confounding
 from causal_shaping.bounds._homogeneity import Pairs, Samples, _hypergeometric, _tails, permutation_p_values
 from causal_shaping.bounds._limits import lower_limit
@@ -577,3 +578,12 @@ def test_many_contradictions_name_the_reasons_once_and_the_surest_ones():
         assert sum("did not watch the same world" in line for line in found) == 1
         assert found[1].endswith("in 0: it ends in 90% against 10%. A confounding of 3 reconciles them.")
     assert found[-1] == "And 5 more."
+
+
+def test_many_pairs_of_sources_are_told_beforehand(monkeypatch):
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count([world.collect("random", 200, seed=seed, source=f"s{seed}") for seed in range(4)])
+    found = cs.contradictions(counts)
+    monkeypatch.setattr(_compare, "MANY_PAIRS", found.shared - 1)
+    with pytest.warns(RuntimeWarning, match=f"^{found.shared:,} pairs of sources .* about 1 min:"):
+        assert cs.contradictions(counts).compared == found.compared

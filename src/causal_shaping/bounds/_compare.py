@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -36,6 +37,12 @@ SURE = 1e-3
 
 BATCH, FEW = 200_000, 500
 """How many pairs are compared, and how many permutation tests made, between two calls of `progress`."""
+
+MANY_PAIRS = 1_000_000_000
+"""With more pairs of sources than this, all (s, x) together, a warning says how long it takes."""
+
+PAIRS_A_MINUTE = 60_000_000
+"""About so many pairs are compared in a minute."""
 
 MOST_CONFOUNDING = 1e6
 """Confounding beyond this is called infinite."""
@@ -173,6 +180,14 @@ def _candidates(entries: Entries, level: float, progress: Progress) -> tuple[Sam
     first = np.append(np.flatnonzero(begins(entries.cell[begin])), len(begin))  # of each cell
     cumulative = np.cumsum(np.diff(first) * (np.diff(first) - 1) // 2)
     shared, compared = int(cumulative[-1]) if len(cumulative) else 0, 0
+    if shared > MANY_PAIRS:
+        warnings.warn(
+            f"{shared:,} pairs of sources are compared, state by state and action by action, which takes about "
+            f"{math.ceil(shared / PAIRS_A_MINUTE):,} min: with twice the sources it takes four times as long. Put "
+            "sources together that acted alike, or compare some of them.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
     ends = np.searchsorted(cumulative, np.arange(BATCH, shared, BATCH)) + 1
     parts = []
     for a, b in itertools.pairwise(np.unique([0, *ends.tolist(), len(cumulative)]).tolist()):
