@@ -1,6 +1,7 @@
 """Coverage and unseen mass: what the sources show of the space, and what was probably never seen."""
 
 import json
+import sys
 from collections import defaultdict
 
 import numpy as np
@@ -143,3 +144,12 @@ def test_actions_that_do_not_exist_are_not_called_untried():
     space = cs.Space(["s", "t"], ["go", "stay"], admissible={"s": ["go"]})
     logs = cs.Logs(space, "s", [0], [0], [0], [0], [0.0], [1], [False], [True])
     assert cs.coverage(cs.count(logs))[0].untried_actions == ()
+
+
+def test_limits_of_unseen_mass_do_not_depend_on_the_size_of_blocks(monkeypatch):
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count([world.collect(name, 300) for name in world.demonstrators])
+    whole = cs.unseen_limit(counts)
+    for block in (1, 7):
+        monkeypatch.setattr(sys.modules["causal_shaping.diagnose.coverage"], "BLOCK", block)
+        np.testing.assert_array_equal(cs.unseen_limit(counts), whole)

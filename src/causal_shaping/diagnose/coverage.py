@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -33,6 +34,9 @@ FEW_VISITS = 10
 
 BETS = ((0.9, 1.0), (0.6, 0.9), (0.5, 0.6), (0.8, 0.4))
 """The pairs of rho and c that the limit of unseen mass averages over: good for few and for many rare outcomes."""
+
+BLOCK = 20_000
+"""About so many outcomes are worked on at a time."""
 
 BISECTIONS = 30
 """How often an interval of limits is halved."""
@@ -225,10 +229,18 @@ def unseen_limit(counts: Counts, *, confidence: float = 0.95) -> FloatArray:
     n, state = _outcomes_of_states(counts)
     begin = np.flatnonzero(np.diff(state, prepend=-1))
     result = np.full(len(counts.space.states), np.nan)
-    if not len(begin):
-        return result
+    wanted = math.log(len(begin) / (1 - confidence)) if len(begin) else 0.0
+    edges = np.unique([*np.searchsorted(begin, np.arange(0, len(n), BLOCK)).tolist(), len(begin)])
+    for one, other in itertools.pairwise(edges.tolist()):  # blocks that fit into the processor's cache
+        first = begin[one:other]
+        last = begin[other] if other < len(begin) else len(n)
+        result[state[first]] = _unseen_limits(n[first[0] : last], first - first[0], wanted)
+    return result
+
+
+def _unseen_limits(n: FloatArray, begin: LongArray, wanted: float) -> FloatArray:
+    """Return the smallest theta of each state at which the mean of all bets reaches exp(wanted)."""
     place = np.repeat(np.arange(len(begin)), np.diff(np.append(begin, len(n))))
-    wanted = math.log(len(begin) / (1 - confidence))
     visits = np.add.reduceat(n, begin)
     below, above = np.zeros(len(begin)), np.ones(len(begin))
     for _ in range(BISECTIONS):
@@ -241,8 +253,7 @@ def unseen_limit(counts: Counts, *, confidence: float = 0.95) -> FloatArray:
             parts.append(visits * np.log(whole) + np.add.reduceat(of_outcome, begin))
         reached = np.logaddexp.reduce(parts, axis=0) - math.log(len(BETS)) >= wanted
         below, above = np.where(reached, below, theta), np.where(reached, theta, above)
-    result[state[begin]] = above
-    return result
+    return above
 
 
 def rarest_seen(counts: Counts, *, confidence: float = 0.95) -> FloatArray:
