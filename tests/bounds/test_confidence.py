@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import cmdps, demonstrators
 from programs import support_holds
 from scipy.special import betaln
@@ -153,7 +153,6 @@ def test_floors_and_finite_confounding_hold_at_once_too():
 
 
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 2), noises=(1, 2)), st.integers(1, 2), st.booleans(), st.booleans())
-@settings(max_examples=100)
 def test_more_confidence_and_more_confounding_never_tighten(data, model, sources, step_indexed, told_apart):
     betas = {f"d{i}": data.draw(demonstrators(model)) for i in range(sources)}
     world = cs.World("made-up", "Made up", model, 3, ("u",) * model.noise.shape[-1], betas)

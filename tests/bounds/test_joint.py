@@ -69,7 +69,6 @@ def successors(model, hide=()):
 
 
 @given(st.data(), small, several, discounts, st.booleans())
-@settings(max_examples=100)
 def test_the_optimum_lies_between_floor_and_ceiling(data, model, sources, discount, finite):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
     counts = observed(model, betas)
@@ -84,7 +83,6 @@ def test_the_optimum_lies_between_floor_and_ceiling(data, model, sources, discou
 
 
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 2), noises=(1, 2), steps=2), st.integers(1, 2), st.booleans())
-@settings(max_examples=100)
 def test_the_optimum_lies_between_the_bounds_of_a_world_that_changes(data, model, sources, reachable):
     """Counts by step, of all states or of those that an episode reaches."""
     betas = [data.draw(demonstrators(model, steps=2)) for _ in range(sources)]
@@ -98,7 +96,6 @@ def test_the_optimum_lies_between_the_bounds_of_a_world_that_changes(data, model
 
 
 @given(st.data(), cmdps(states=(1, 2), ending=True), several, st.booleans())
-@settings(max_examples=100)
 def test_the_fixed_point_bounds_the_optimum_without_a_horizon(data, model, sources, finite):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
     discount = data.draw(st.sampled_from([0.5, 0.9]))
@@ -114,7 +111,6 @@ def test_the_fixed_point_bounds_the_optimum_without_a_horizon(data, model, sourc
 
 
 @given(st.data(), cmdps(states=(1, 3), ending=True), several, st.booleans(), st.floats(0, 2))
-@settings(max_examples=100)
 def test_a_true_highest_value_keeps_ceilings_true_and_never_loosens_them(data, model, sources, stationary, slack):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
     counts = observed(model, betas)
@@ -164,7 +160,6 @@ def test_a_state_without_declared_end_is_no_end():
 
 @pytest.mark.parametrize("side", [1, -1])
 @given(st.data(), small, several, discounts, st.sampled_from([1.0, 1.5, 4.0, math.inf]))
-@settings(max_examples=100)
 def test_each_backup_is_the_linear_program_over_outcome_distributions(side, data, model, sources, discount, gamma):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
     needed = max(true_gamma(model, beta) for beta in betas)
@@ -190,7 +185,6 @@ def test_each_backup_is_the_linear_program_over_outcome_distributions(side, data
 
 
 @given(st.data(), tiny, several, discounts)
-@settings(max_examples=100)
 def test_no_backup_lies_below_the_linear_program_over_response_types(data, model, sources, discount):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
     ceilings, _ = bounds_of(model, observed(model, betas), horizon=2, discount=discount)
@@ -204,7 +198,6 @@ def test_no_backup_lies_below_the_linear_program_over_response_types(data, model
 
 
 @given(st.data(), small, several, discounts, st.sampled_from(["any", "observed"]))
-@settings(max_examples=100)
 def test_combining_sources_earlier_is_never_looser(data, model, sources, discount, support):
     """Per outcome, then per (s, x) inside the backup, then per source with the minimum at the end."""
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -219,7 +212,6 @@ def test_combining_sources_earlier_is_never_looser(data, model, sources, discoun
 
 
 @given(st.data(), small, st.integers(2, 3))
-@settings(max_examples=100)
 def test_a_backup_is_strictly_tighter_where_no_source_proves_the_most_of_every_outcome(data, model, sources):
     """One step under `any`, against the best single source per (s, x): a minimum at the end cannot have more."""
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -239,7 +231,6 @@ def test_a_backup_is_strictly_tighter_where_no_source_proves_the_most_of_every_o
 
 
 @given(st.data(), small, discounts, st.booleans())
-@settings(max_examples=100)
 def test_more_sources_and_less_confounding_never_loosen(data, model, discount, given_support):
     betas = [data.draw(demonstrators(model)) for _ in range(3)]
     options = {"support": successors(model) if given_support else "any", "discount": discount}
@@ -267,7 +258,6 @@ def test_the_order_of_sources_and_states_does_not_matter(data, model, order):
 
 
 @given(st.data(), small, discounts)
-@settings(max_examples=100)
 def test_unconfounded_sources_that_try_everything_give_the_optimum(data, model, discount):
     blind = data.draw(demonstrators(model)).mean(axis=1, keepdims=True) * np.ones((1, model.noise.shape[-1], 1))
     blind = 0.5 * blind + 0.5 / len(model.actions)
@@ -354,7 +344,6 @@ def steps_of(after, rewards, terminated, source="d0"):
 
 
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 3), ending=True), several)
-@settings(max_examples=100)
 @pytest.mark.filterwarnings("ignore:No episode of")
 def test_logs_that_never_tell_an_end_give_valid_bounds(data, model, sources):
     """Flags are missing: every step that ended an episode has an unknown outcome."""
@@ -375,7 +364,6 @@ def test_logs_that_never_tell_an_end_give_valid_bounds(data, model, sources):
 
 
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 3), ending=True), several)
-@settings(max_examples=100)
 def test_ends_that_are_told_only_in_part_give_valid_bounds_where_rewards_give_them_away(data, model, sources):
     """A state may end well or badly, and only the bad ends are flagged; good ends pay 2, which nothing else does."""
     reward = np.where(model.terminal[model.next_state], 2.0, model.reward) * ~model.terminal[:, None, None]

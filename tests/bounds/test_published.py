@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import cmdps, demonstrators
 
 import causal_shaping as cs
@@ -47,7 +47,6 @@ def paper(counts, horizon, b, **options):
 
 
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 3)), st.integers(1, 3), st.sampled_from([1.0, 0.9]))
-@settings(max_examples=100)
 def test_the_paper_s_method_is_what_the_paper_prints(data, model, sources, discount):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
     b = data.draw(st.sampled_from([-0.1, 0.0, 0.3, 1.0]))
@@ -86,7 +85,6 @@ def test_population_figures_with_the_paper_s_bound_of_the_reward(name):
 
 
 @given(st.data(), cmdps(states=(1, 3), ending=True), st.integers(1, 2), st.sampled_from([1.0, 0.8]))
-@settings(max_examples=100)
 def test_the_fixed_point_stays_and_does_not_depend_on_the_start(data, model, sources, discount):
     betas = [0.8 * data.draw(demonstrators(model)) + 0.2 / len(model.actions) for _ in range(sources)]
     b, horizon = 1.0, 6

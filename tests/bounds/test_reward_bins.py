@@ -30,7 +30,6 @@ def pair(model, counts, horizon=3, **options):
 
 
 @given(st.data(), small, several, edges, st.booleans())
-@settings(max_examples=100)
 def test_the_optimum_lies_between_bounds_of_rewards_in_bins(data, model, sources, cuts, finite):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
     gammas = {f"d{i}": true_gamma(model, beta) for i, beta in enumerate(betas)} if finite else math.inf
@@ -48,7 +47,6 @@ def test_the_optimum_lies_between_bounds_of_rewards_in_bins(data, model, sources
 
 
 @given(st.data(), small, several, edges)
-@settings(max_examples=100)
 def test_finer_bins_never_loosen(data, model, sources, cuts):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
     fine, coarse = (pair(model, binned(model, betas, some), support="any") for some in (cuts, cuts[:1]))
@@ -57,7 +55,6 @@ def test_finer_bins_never_loosen(data, model, sources, cuts):
 
 
 @given(st.data(), small, edges)
-@settings(max_examples=100)
 def test_an_unconfounded_source_that_tries_everything_gives_the_optimum(data, model, cuts):
     """The source's own mean in every bin, so that nothing is lost."""
     blind = data.draw(demonstrators(model)).mean(axis=1, keepdims=True) * np.ones((1, model.noise.shape[-1], 1))

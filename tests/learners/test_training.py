@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from walk import Walk
 
 import causal_shaping as cs
@@ -274,7 +274,6 @@ def test_a_file_that_is_no_complete_run_is_refused(tmp_path):
 
 
 @given(st.data(), st.sampled_from([("zero", "potential"), ("none", "none")]), st.sampled_from([1.0, 0.9]))
-@settings(max_examples=100)
 def test_shaping_is_initialising_with_the_potential(data, clips, discount):
     """One sequence of samples, equal bonuses: Q under shaping plus phi is Q learned from the initial value phi."""
     states, actions, layers = 3, 2, data.draw(st.sampled_from([1, 2]))

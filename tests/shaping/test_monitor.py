@@ -170,7 +170,6 @@ def test_an_episode_that_is_given_up_counts_with_the_least_that_may_have_followe
     end=st.sampled_from(["terminated", "truncated", "given up"]),
     environment=st.integers(0, 2),
 )
-@settings(max_examples=100)
 def test_evidence_after_an_episode_is_what_was_bet_on_its_return(
     rewards, discount, ceiling, reward_min, end, environment
 ):

@@ -46,7 +46,6 @@ def optimal_actions(values):
 
 
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 2)), st.sampled_from([1.0, 0.8]), st.booleans())
-@settings(max_examples=100)
 def test_shaping_changes_no_optimal_policy(data, model, discount, step_indexed):
     """With phi_{H+1} = 0: the time limit is an end for a policy that knows the step."""
     horizon, states = 3, len(model.states)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, strategies as st
 from models import cmdps, demonstrators
 
 import causal_shaping as cs
@@ -67,7 +67,6 @@ def norm(difference, weights, alive):
     return (np.abs(difference)[alive] / weights[alive]).max()
 
 
-@settings(max_examples=100)
 @given(st.data(), MODELS)
 def test_it_shrinks_random_pairs_of_values_by_the_modulus(data, model):
     operator = operator_of(model, covering(data, model))
