@@ -13,16 +13,18 @@ from causal_shaping.paper.field.metrics import (
     compared,
     harm,
     mean_ratio,
+    until_nearly_optimal,
     worst_decile,
     worth_scores,
 )
 
 
-def row(name, case, regrets, place="w-0", until=100, **more):
+def row(name, case, regrets, place="w-0", slow=0.0, **more):
     return [
         {
             "family": "random", "case": case, "place": place, "name": name, "seed": seed, "steps": 400,
-            "regret": regret, "at_random": 1000.0, "steps_until": until, "confounding": "none", **more,
+            "regret": regret, "at_random": 1000.0, "confounding": "none",
+            "curve": [regret + slow * i for i in range(10)], **more,
         }
         for seed, regret in enumerate(regrets)
     ]  # fmt: skip
@@ -33,7 +35,7 @@ def results():
     runs = [
         *row("no-logs", "w-0-no-logs", [100.0, 100.0]),
         *row("no-logs", "w-1-no-logs", [90.0, 110.0], place="w-1"),
-        *row("posterior", "w-0-a", [40.0, 60.0], until=None),
+        *row("posterior", "w-0-a", [40.0, 60.0], slow=1000.0),
         *row("posterior", "w-0-b", [150.0, 150.0]),
         *row("posterior", "w-1-a", [0.0, 300.0], place="w-1", confounding="hostile"),
     ]
@@ -47,11 +49,18 @@ def test_regret_is_compared_with_that_without_logs_in_the_same_world(results):
     assert some.ratio == pytest.approx([0.5, 1.5, 1.5])
     assert compared(results, "random", "no-logs").ratio == pytest.approx([1, 1])
     assert np.isnan(some.until[:, 0]).all()
-    assert some.until[0, 1] == 0.25
+    assert some.until[0, 1] == 0.0 + (150 > 0.1 * 400) * 0.1  # the first part costs too much, the others nothing
     assert some.improvement() == pytest.approx((1 + 0 + 0.5) / 3)
     assert [one["case"] for one in some.where(lambda case: case["confounding"] == "hostile").cases] == ["w-1-a"]
     assert compared(results, "random", "paper") is None
     assert compared(results, "sepsis", "posterior") is None
+
+
+def test_a_run_is_nearly_optimal_from_when_on_it_loses_little():
+    curve = [50.0, 80, 90, 91, 92, 93, 94, 95, 96, 97]  # of 1,000 at random: 4 parts may lose 40
+    assert until_nearly_optimal(curve, 1000.0) == 0.2
+    assert until_nearly_optimal([0.0] * 10, 1000.0) == 0.0
+    assert np.isnan(until_nearly_optimal(np.arange(1, 11) * 20.0, 1000.0))
 
 
 def test_harm_counts_means_and_intervals(results):

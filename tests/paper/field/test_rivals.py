@@ -118,18 +118,18 @@ def test_ucbvi_does_what_a_plain_loop_does(world):
 
 
 def test_next_states_are_drawn_from_a_dirichlet():
-    states, prior, rng = 12, 3.0, np.random.default_rng(2)
+    states, prior, rng = 12, 0.6, np.random.default_rng(2)
     seen = kernels.Seen(
-        np.array([[4, 7, 0]], dtype=np.int32), np.array([[5.0, 2.0, 0.0]]), np.array([2]), np.array([7.0]), np.zeros(1)
+        np.array([[4, 7, 0]], dtype=np.int32), np.array([[0.5, 0.2, 0.0]]), np.array([2]), np.array([0.7]), np.zeros(1)
     )
-    drawn = np.zeros((20_000, states))
+    drawn = np.zeros((40_000, states))
     after, chances = np.zeros(states, dtype=np.int32), np.zeros(states)
     for row in drawn:
         kinds = kernels.draw_next(rng, seen, 0, prior, states, after, chances)
         assert len(set(after[:kinds])) == kinds
         row[after[:kinds]] = chances[:kinds]
     assert drawn.sum(axis=1) == pytest.approx(np.ones(len(drawn)))
-    alpha = np.full(states, prior / states) + 5.0 * (np.arange(states) == 4) + 2.0 * (np.arange(states) == 7)
+    alpha = np.full(states, prior / states) + 0.5 * (np.arange(states) == 4) + 0.2 * (np.arange(states) == 7)
     exact = rng.dirichlet(alpha, len(drawn))
     assert drawn.mean(axis=0) == pytest.approx(alpha / alpha.sum(), abs=0.01)
     assert drawn.std(axis=0) == pytest.approx(exact.std(axis=0), abs=0.01)

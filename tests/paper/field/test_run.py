@@ -17,7 +17,7 @@ from causal_shaping.paper._parts import PART_FILES
 from causal_shaping.paper.field import run as runs
 from causal_shaping.paper.field._packages import MissingPackageError
 from causal_shaping.paper.field.plan import LEARNER_SEED, METHODS, Plan
-from causal_shaping.paper.field.run import CLAIMS, RESULTS, WORTHS, load_results, merge, run_field, steps_until
+from causal_shaping.paper.field.run import CLAIMS, RESULTS, WORTHS, load_results, merge, run_field
 
 MERGED = (RESULTS, CLAIMS, WORTHS)
 
@@ -107,10 +107,3 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
         merge(tmp_path)
     with pytest.raises(FileError, match="holds no results of the field study"):
         load_results(tmp_path / "nowhere")
-
-
-def test_the_time_until_nine_tenths_is_when_the_rest_costs_little():
-    ends = np.array([0, 10, 20, 30, 40])
-    assert steps_until(ends, np.array([0.0, 5, 8, 8.5, 9]), 0.1) == 20  # after 20 steps: 1 in 20 steps
-    assert steps_until(ends, np.array([0.0, 0, 0, 0, 0]), 0.1) == 0
-    assert steps_until(ends, np.array([0.0, 5, 8, 12, 15]), 0.1) is None

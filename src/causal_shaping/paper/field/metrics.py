@@ -22,6 +22,10 @@ from causal_shaping.paper.field.plan import BASELINE, METHODS, RECOMMENDED
 from causal_shaping.paper.field.run import Results, Row
 
 RESAMPLES = 2_000
+NEARLY, WINDOW = 0.1, 4
+"""An agent is at 90% of the optimum once it loses at most this share of what acting at random loses, over the next so
+many of the points at which regret is kept."""
+
 MUCH = 1.1
 """Logs do harm in a case if the regret is more than this times that without logs."""
 
@@ -114,12 +118,23 @@ def compared(results: Results, family: str, method: str) -> Compared | None:
     if not found:
         return None
     regret, baseline = ([[row["regret"] for row in pair[i]] for pair in found] for i in (0, 1))
-    until = [
-        [np.nan if row["steps_until"] is None else row["steps_until"] / row["steps"] for row in a] for a, _ in found
-    ]
+    until = [[until_nearly_optimal(row["curve"], row["at_random"]) for row in rows] for rows, _ in found]
     cases = [rows[0] for rows, _ in found]
     random = np.array([case["at_random"] for case in cases])
     return Compared(cases, np.array(regret).T, np.array(baseline).T, random, np.array(until, dtype=float).T)
+
+
+def until_nearly_optimal(curve: Sequence[float], at_random: float) -> float:
+    """Return when a run is at 90% of the optimum, as a share of the budget; NaN if never.
+
+    Args:
+        curve: the regret after each part of the budget, parts of equal length.
+        at_random: what acting at random loses in all of it.
+    """
+    course = np.append(0.0, curve)
+    lost = course[WINDOW:] - course[:-WINDOW]
+    reached = np.flatnonzero(lost <= NEARLY * at_random * WINDOW / len(curve))
+    return float(reached[0]) / len(curve) if len(reached) else float("nan")
 
 
 class Harm(NamedTuple):

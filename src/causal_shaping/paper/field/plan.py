@@ -231,7 +231,7 @@ FAMILIES: Mapping[str, Family] = {
             _random_cases(40),
             steps=5_000,
             seeds=5,
-            draws=8,
+            draws=32,
         ),
         Family(
             "problems",
@@ -240,7 +240,7 @@ FAMILIES: Mapping[str, Family] = {
             steps=5_000,
             steps_of={"taxi": 6_000, "blackjack": 3_000},
             seeds=4,
-            draws=4,
+            draws=12,
         ),
         Family(
             "sepsis",

@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.errors import FileError
 from causal_shaping.io.container import load, save
 from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table
@@ -53,9 +52,6 @@ RESULTS, CLAIMS, WORTHS, TIMINGS = "results.parquet", "claims.parquet", "worth.p
 POINTS = 40
 """Regret is kept after each fortieth of the budget."""
 
-NEARLY = 0.1
-"""An agent is at 90% of the optimum from when on it loses at most this share of what acting at random loses."""
-
 ABOUT = [
     ("family", pa.string()),
     ("case", pa.string()),
@@ -75,7 +71,6 @@ RUN_COLUMNS = pa.schema(
         ("steps", pa.int64()),
         ("regret", pa.float64()),
         ("at_random", pa.float64()),
-        ("steps_until", pa.int64()),
         ("curve", pa.list_(pa.float64())),
     ]
 )
@@ -209,7 +204,7 @@ def run_unit(family: Family, materials: Materials, unit: Unit) -> list[dict[str,
 
 
 def run_facts(materials: Materials, method: str, steps: int, seed: int) -> dict[str, Any]:
-    """Return the regret of one run, its course, and when it was at 90% of the optimum."""
+    """Return the regret of one run, and its course."""
     regret = RUNNERS[method](materials, steps, seed)
     ends = np.linspace(0, steps, POINTS + 1).round().astype(np.int64)
     course = np.append(0.0, np.cumsum(regret))[ends]
@@ -219,21 +214,8 @@ def run_facts(materials: Materials, method: str, steps: int, seed: int) -> dict[
         "steps": steps,
         "regret": float(course[-1]),
         "at_random": materials.at_random * steps,
-        "steps_until": steps_until(ends, course, NEARLY * materials.at_random),
         "curve": course[1:].tolist(),
     }
-
-
-def steps_until(ends: LongArray, course: FloatArray, rate: float) -> int | None:
-    """Return the first step after which no more than `rate` a step is lost on average over the rest; None if never.
-
-    Args:
-        ends: the steps of the course, from 0 to the budget.
-        course: the regret after them.
-        rate: the loss of a step that is allowed.
-    """
-    allowed = course[-1] - course[:-1] <= rate * (ends[-1] - ends[:-1])
-    return int(ends[:-1][allowed][0]) if allowed.any() else None
 
 
 def worth_facts(materials: Materials, family: Family) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def family_table(results: Results, family: str) -> Table:
             "harmed": hurt.on_average / hurt.cases,
             "surely_harmed": hurt.surely / hurt.cases,
             "reached": float((~np.isnan(some.until)).mean()),
-            "until": float(np.nanmedian(some.until)) if (~np.isnan(some.until)).any() else None,
+            "until": float(np.nanmean(some.until)) if (~np.isnan(some.until)).any() else None,
             "cpu": _seconds(results, family, method.name),
         }
         reached = NOTHING if found["until"] is None else f"{found['reached']:.0%}, after {found['until']:.0%}"
@@ -82,7 +82,8 @@ def family_table(results: Results, family: str) -> Table:
         "Regret over that of posterior sampling without logs, which is 1: mean and interquartile mean over cases and "
         "seeds with 95% bootstrap intervals over worlds and seeds; the worst decile of cases; the chance of less "
         "regret than without logs; cases whose regret is more than 1.1 times that without logs, on average, and with "
-        "its whole interval; runs that get to 90% of the optimum, and after which share of the budget (median); CPU "
+        "its whole interval; runs that get to 90% of the optimum (a tenth of the budget in which they lose at most a "
+        "tenth of what acting at random loses), and after which share of the budget on average; CPU "
         "seconds of a run, preparation included.",
         ["", "mean", "interquartile mean", "worst decile", "better", "harmed", "at 90%", "CPU s"],
         rows,
@@ -259,10 +260,11 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
     if not some:
         return []
     saved = {name: 1 - float(one.ratio.mean()) for name, one in some.items()}
+    unhostile = {name: one.where(lambda case: case["confounding"] != "hostile") for name, one in some.items()}
     average = float(np.mean(list(saved.values())))
-    peaceful = [one.where(lambda case: case["confounding"] != "hostile") for one in some.values()]
+    peaceful = [one for one in unhostile.values() if one.cases]
     hostile = [one.where(lambda case: case["confounding"] == "hostile") for one in some.values()]
-    hurt = [harm(one) for one in peaceful if one.cases]
+    hurt = [harm(one) for one in peaceful]
     cases, mean, surely = (sum(one[i] for one in hurt) for i in range(3))
     against = np.concatenate([one.ratio for one in hostile]) if any(one.cases for one in hostile) else np.array([])
     worth, held = worth_scores(results), claims_held(row for row in results.claims if row["family"] in LEARNED)
@@ -271,7 +273,8 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
     return [
         (
             "saves at least 40% of the regret without logs, averaged over families",
-            f"{average:.0%} ({', '.join(f'{name} {share:.0%}' for name, share in saved.items())})",
+            f"{average:.0%} ({', '.join(f'{name} {share:.0%}' for name, share in saved.items())}); "
+            f"without hostile logs {np.mean([1 - one.ratio.mean() for one in peaceful]):.0%}",
             average >= 0.4,
         ),
         (
