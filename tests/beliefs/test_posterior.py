@@ -302,12 +302,14 @@ def test_wide_draws_hold_what_is_proven_and_spread_what_nobody_tried():
     """The first action has proven masses; the last was never taken: its four outcomes share all as one visit does."""
     n = [[[9_000, 1_000, 0], [0, 5_000, 5_000], [0, 0, 0]]]
     found = cs.posterior(counts_of(n, (0.0, 1.0, 2.0)), 1, 2.0, draws=1)
-    prior, rng, squares = WidePrior(found.model), np.random.default_rng(0), []
+    prior, rng, squares, masses = WidePrior(found.model), np.random.default_rng(0), [], []
     for _ in range(300):
         world, _ = prior.draw(rng)
         first = world.first
         assert (world.chance[first[0] : first[0] + 2] > np.array([0.45, 0.05]) * 0.8).all()
+        masses.append(world.chance[first[0]])
         squares.append((world.chance[first[2] : first[3]] ** 2).sum())
+    assert min(masses) < found.model.guess.lower[0] - 0.002, "drawn, not their mean"
     q = 1 / 4  # a Dirichlet of four parts that add to 1: the mean of q^2 is q (q + 1) / 2
     assert np.mean(squares) == pytest.approx(4 * q * (q + 1) / 2, abs=0.06)
 

@@ -425,7 +425,7 @@ def test_proven_masses_have_the_propensity_of_the_counts_in_the_mean():
 
 @pytest.mark.parametrize("mass", [(0.0, 0.0), (0.3, 0.0), (0.2, 0.4)])
 def test_free_mass_goes_to_what_was_seen_in_the_free_part_and_a_flat_part(mass):
-    """Two outcomes, both seen in this cell; all pieces of the flat part go to the first, the last takes what is left."""
+    """Two outcomes, both seen in this cell; all pieces of the flat part go to the first, and nothing is left."""
     seen, share = np.array([4.0, 2.0]), np.array([0.25, 0.75])
     free = 1 - sum(mass)
     own = [s if m == 0 else s * free * q / (free * q + m) for s, m, q in zip(seen, mass, share, strict=True)]

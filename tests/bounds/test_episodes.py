@@ -136,6 +136,10 @@ def test_logs_that_stop_before_the_horizon_leave_the_rest_open():
     assert found.values[0, 0] == 2.5  # half of 0 + 2, half of 3
     assert found.open_ends.tolist() == [2]
     assert "2 of 2 episodes stop before the horizon without having ended" in found.summary()
+    whole = [([(0, x, 0.0)] * 3, "cut") for x in (0, 1)]
+    found = cs.episode_ceilings([short_logs(ended + whole + cut[:1]), replace(short_logs(ended), source="e")], 3, 1.0)
+    assert found.open_ends.tolist() == [1, 0]
+    assert "1 of 7 episodes stop before the horizon without having ended" in found.summary()
 
 
 def test_an_unknown_end_may_have_been_one_where_every_step_costs():
