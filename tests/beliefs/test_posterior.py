@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cells import counts_of
 from hypothesis import given, settings, strategies as st
-from test_sampler import random_counts
+from test_sampler import _rows, random_counts
 
 import causal_shaping as cs
 from causal_shaping.beliefs.draws import _end_label, each_draw
@@ -292,7 +292,8 @@ def test_a_summary_names_the_states_in_which_a_source_misleads():
 
 
 def test_a_summary_counts_the_states_in_which_an_action_is_likely_to_be_best(belief):
-    for found in (belief, *(cs.posterior(random_counts(seed), 2, 1.5, draws=20) for seed in (5, 7))):
+    one_of_two = _rows([(0, 0, 0, 0, False, 1.0), (0, 0, 1, 0, False, 0.0)], step_indexed=False)
+    for found in (belief, *(cs.posterior(held, 2, 1.5) for held in (random_counts(5), random_counts(7), one_of_two))):
         acted = [s for s in set(found.counts.state.tolist()) if not found.model.terminal[s]]
         sure = sum(max(found.probability_optimal[0, s]) >= 0.95 for s in acted)
         assert f"in {sure} of {len(acted)} states in which a source acted some action is best" in found.summary()
