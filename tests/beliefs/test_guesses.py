@@ -108,8 +108,17 @@ def test_what_components_say_is_what_loops_say(seed):
     rng = np.random.default_rng(seed)
     sources, actions = int(rng.integers(1, 4)), int(rng.integers(1, 4))
     n = random_counts(rng, sources, actions)
-    gammas = rng.choice([2.0, 5.0, math.inf], sources)
-    names = dict(zip("abc", gammas.tolist(), strict=False))
+    agree_with_loops(n, rng.choice([2.0, 5.0, math.inf], sources))
+
+
+def test_sources_that_disagree_and_one_visit_say_what_loops_say():
+    agree_with_loops(np.array([[[30, 6, 2], [3, 20, 9]], [[4, 25, 9], [22, 4, 3]]]), [math.inf, math.inf])
+    agree_with_loops(np.array([[[0, 1, 0], [0, 0, 0]]]), [2.0])
+
+
+def agree_with_loops(n, gammas):
+    sources, actions = n.shape[:2]
+    names = dict(zip("abc", map(float, gammas), strict=False))
     model = model_of(n, rewards=(0.0, 1.0, 2.0), confounding={name: names[name] for name in "abc"[:sources]})
     guess, components = model.guess, sources + (sources > 1)
     nodes = int((n.sum(axis=(0, 1)) > 0).sum())  # outcomes that were seen after any action

@@ -1,17 +1,18 @@
 """The posterior as an object: what it says, files, words, errors; scale and offset of rewards do not matter."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from cells import counts_of
 from hypothesis import given, settings, strategies as st
-from test_sampler import random_counts
+from test_sampler import _rows, random_counts
 
 import causal_shaping as cs
 from causal_shaping.beliefs.draws import _end_label, each_draw
-from causal_shaping.beliefs.trust import _chance
-from causal_shaping.beliefs.wide import start_of
+from causal_shaping.beliefs.trust import Trust, _chance
+from causal_shaping.beliefs.wide import WidePrior, start_of
 from causal_shaping.errors import ArgumentError, ContradictionError, FileError
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
@@ -220,6 +221,8 @@ def test_rewards_in_bins_are_believed_to_be_their_means():
     paid = cs.posterior(counts_of(both, (0.5, 3.0)), 1, 3.0, draws=50).mean  # 30 at 0, 10 at 2
     cut = cs.posterior(with_bins(counts_of([[[30, 10, 5]]], (0.0, 2.0, 3.0)), 2.5), 1, 3.0, draws=50).mean
     np.testing.assert_allclose(cut.q_values, paid.q_values, rtol=1e-12)
+    binned = cs.posterior(with_bins(counts_of([[[30, 10, 5]]], (0.0, 2.0, 3.0)), 2.5, 4.0), 1, 3.0, draws=1)
+    assert binned.model.level.tolist() == [0.5, 3.0]  # what an outcome that nobody has seen may pay, beside the most
 
 
 def test_words_tell_of_confidence_of_trials_and_of_what_speaks_against_them(belief, tmp_path):
@@ -262,6 +265,8 @@ def test_states_that_end_every_episode_are_terminal_though_nobody_declared_them(
     found = cs.posterior(cs.Counts.combined(bare, counts.sources, columns), 20, -0.1)
     ended = {counts.space.states[i] for i in counts.next_state[counts.terminated]}
     assert {bare.states[i] for i in np.flatnonzero(found.model.terminal)} == ended
+    told = f"A state that ended every episode that entered it always ends it ({len(ended)} states)."
+    assert any(sentence.startswith(told) for sentence in found.assumptions)
 
 
 def test_one_draw_is_enough_and_none_is_too_few(counts):
@@ -276,3 +281,42 @@ def test_trust_speaks_of_the_mean_of_sources_where_there_are_several(belief):
     assert f"Their mean is right, everywhere or in part: {_chance(belief.trust.together)}." in belief.trust.summary()
     alone = cs.posterior(counts_of([[[30, 10], [4, 9]]]), 1, 3.0, draws=5).trust
     assert "Their mean" not in alone.summary()
+
+
+def test_a_summary_names_the_states_in_which_a_source_misleads():
+    space = cs.Space(["a", "b", "c"], ["x"])
+    sure = Trust(space, ("d",), np.array([0.2]), np.array([0.3]), 0.0, 0.5, np.array([[0.5, 0.5, np.nan]]), np.zeros(1))
+    assert "misleads" not in sure.summary()
+    unsure = replace(sure, by_state=np.array([[0.5, 0.01, np.nan]]))
+    assert "right in part only 0.30. It misleads most in 'b' (0.01)." in unsure.summary()
+
+
+def test_a_summary_counts_the_states_in_which_an_action_is_likely_to_be_best(belief):
+    one_of_two = _rows([(0, 0, 0, 0, False, 1.0), (0, 0, 1, 0, False, 0.0)], step_indexed=False)
+    for found in (belief, *(cs.posterior(held, 2, 1.5) for held in (random_counts(5), random_counts(7), one_of_two))):
+        acted = [s for s in set(found.counts.state.tolist()) if not found.model.terminal[s]]
+        sure = sum(max(found.probability_optimal[0, s]) >= 0.95 for s in acted)
+        assert f"in {sure} of {len(acted)} states in which a source acted some action is best" in found.summary()
+
+
+def test_wide_draws_hold_what_is_proven_and_spread_what_nobody_tried():
+    """The first action has proven masses; the last was never taken: its four outcomes share all as one visit does."""
+    n = [[[9_000, 1_000, 0], [0, 5_000, 5_000], [0, 0, 0]]]
+    found = cs.posterior(counts_of(n, (0.0, 1.0, 2.0)), 1, 2.0, draws=1)
+    prior, rng, squares, masses = WidePrior(found.model), np.random.default_rng(0), [], []
+    for _ in range(300):
+        world, _ = prior.draw(rng)
+        first = world.first
+        assert (world.chance[first[0] : first[0] + 2] > np.array([0.45, 0.05]) * 0.8).all()
+        masses.append(world.chance[first[0]])
+        squares.append((world.chance[first[2] : first[3]] ** 2).sum())
+    assert min(masses) < found.model.guess.lower[0] - 0.002, "drawn, not their mean"
+    q = 1 / 4  # a Dirichlet of four parts that add to 1: the mean of q^2 is q (q + 1) / 2
+    assert np.mean(squares) == pytest.approx(4 * q * (q + 1) / 2, abs=0.06)
+
+
+def test_wide_draws_need_no_confounded_source():
+    found = cs.posterior(counts_of([[[30, 10], [4, 9]]]), 1, 3.0, draws=1, confounding=1.0)
+    world, lean = WidePrior(found.model).draw(np.random.default_rng(0))
+    assert (lean.source == -1).all()
+    np.testing.assert_allclose(np.add.reduceat(world.chance[: world.first[-1]], world.first[:-1]), 1)

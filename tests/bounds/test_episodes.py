@@ -97,6 +97,15 @@ def test_the_recursion_is_the_best_of_all_policies(drawn, horizon, discount, rea
             assert found.values[0, state] == found.vacuous_values[-1]
 
 
+def test_the_state_that_followed_is_part_of_a_history():
+    """In the second step the action that is the number of the state pays; which state it is, is a coin."""
+    then = [[(0, 0, 0.0), (state, x, float(x == state))] for state in range(2) for x in range(2)]
+    episodes = [(steps, "ended") for steps in then] + [([(0, 1, 0.0)], "ended")]
+    found = cs.episode_ceilings(short_logs(episodes), 2, 1.0)
+    assert found.values[0, 0] == pytest.approx(best_policy(episodes, 0, 2, 1.0, 1.0, True))
+    assert [level.histories for level in _tree(short_logs(episodes), 2).levels] == [1, 2]
+
+
 def test_later_steps_and_states_in_which_no_episode_began_are_vacuous():
     logs = short_logs([([(0, 0, 1.0)], "ended"), ([(0, 1, 0.0)], "ended")])
     found = cs.episode_ceilings(logs, 3, 1.0, discount=0.5)
@@ -136,6 +145,10 @@ def test_logs_that_stop_before_the_horizon_leave_the_rest_open():
     assert found.values[0, 0] == 2.5  # half of 0 + 2, half of 3
     assert found.open_ends.tolist() == [2]
     assert "2 of 2 episodes stop before the horizon without having ended" in found.summary()
+    whole = [([(0, x, 0.0)] * 3, "cut") for x in (0, 1)]
+    found = cs.episode_ceilings([short_logs(ended + whole + cut[:1]), replace(short_logs(ended), source="e")], 3, 1.0)
+    assert found.open_ends.tolist() == [1, 0]
+    assert "1 of 7 episodes stop before the horizon without having ended" in found.summary()
 
 
 def test_an_unknown_end_may_have_been_one_where_every_step_costs():

@@ -12,8 +12,10 @@ import causal_shaping as cs
 from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
 from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
 from causal_shaping.bounds._joint import _conflict, _fill
-from causal_shaping.bounds._masses import Masses
+from causal_shaping.bounds._masses import Evidence, Masses, _unseen
+from causal_shaping.bounds._published import Estimates
 from causal_shaping.bounds._sweeps import best_of
+from causal_shaping.bounds.settings import CEILING, Settings
 from causal_shaping.bounds.verdict import _variance
 from causal_shaping.data.counts import MAX_REWARDS
 
@@ -195,3 +197,53 @@ def test_the_best_action_is_one_that_exists(actions):
     for place in np.ndindex(found.shape):
         there = [value for value in q_values[place] if not np.isnan(value)]
         assert found[place] == max(there) if there else np.isnan(found[place])
+
+
+def counts_by_step():
+    """One source, two steps; in the first only a is visited, in the second a and b, and b's outcome is not known."""
+    columns = {"source": [0] * 4, "step": [0, 0, 1, 1], "state": [0, 0, 0, 1], "action": [0, 1, 0, 0]}
+    columns |= {"next_state": [0, 1, 1, -1], "terminated": [False] * 4, "n": [3.0, 2.0, 4.0, 1.0]}
+    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), [0.0] * 4)
+    return cs.Counts.combined(cs.Space(["a", "b"], ["x", "y"]), ["d"], columns)
+
+
+def test_masses_of_a_step_tell_the_visits_of_that_step():
+    counts = counts_by_step()
+    evidence = Evidence(counts, Settings(horizon=2, reward_bound=1.0).checked(counts), CEILING)
+    assert [evidence.masses(step).visits.tolist() for step in (0, 1)] == [[5, 0], [4, 1]]
+
+
+def test_lower_limits_leave_the_rest_of_their_pair_to_what_was_not_seen():
+    state, action = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
+    found = _unseen(state, action, np.array([0.5, 0.25, 0.125, 1.5]))
+    assert found.tolist() == [0.25, 0.25, 0.875, 0.0]
+
+
+def test_the_paper_s_transitions_are_shares_of_known_outcomes():
+    columns = {"source": [0] * 3, "step": None, "state": [0] * 3, "action": [0] * 3, "next_state": [-1, 0, 1]}
+    columns |= {"terminated": [False] * 3, "n": [6.0, 3.0, 1.0]}
+    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), [0.0] * 3)
+    counts = cs.Counts.combined(cs.Space(["a", "b"], ["x"]), ["d"], columns)
+    assert Estimates(counts, 0).follows.toarray().tolist() == [[0.75, 0.25], [0.0, 0.0]]
+
+
+@pytest.mark.filterwarnings("ignore:Only 'd'")
+def test_narrow_bins_of_rewards_miss_their_edge_as_wide_ones_do():
+    """Rewards in tenths: all that is proven with confidence is a tenth, too."""
+    found = []
+    for unit in (1.0, 0.1):
+        paid = unit * np.array([0.2, 4.0])
+        n = np.array([600.0, 400.0])
+        columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [0, 0]}
+        columns |= {
+            "terminated": [False, False],
+            "n": n,
+            "reward_sum": n * paid,
+            "reward_min": paid,
+            "reward_max": paid,
+        }
+        bins = cs.Bins(edges=(0.0, 2 * unit, 5 * unit))
+        counts = cs.Counts.combined(cs.Space(["a"], ["x"], reward_bins=bins), ["d"], columns)
+        found.append(cs.value_ceilings(counts, 1, 5 * unit, confidence=0.9, support="any").values[0, 0])
+    assert found[1] == pytest.approx(0.1 * found[0])
+    assert found[0] < 0.6 * 2 + 0.4 * 5  # the means of bins tell more than their edges

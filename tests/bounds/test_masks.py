@@ -35,9 +35,12 @@ def test_plug_in_bounds_mask_no_action():
         cs.provably_suboptimal(*bounds(counts))
     with pytest.raises(cs.ArgumentError, match=r"Pass confidence=0\.95"):
         cs.sensitivity(counts, 1, 1.0, 0.0)
-    with pytest.warns(cs.AssumptionWarning, match="a masked action may be best"):
-        mask = cs.provably_suboptimal(*bounds(counts), plug_in=True)
+    ceilings, floors = bounds(counts)
+    with pytest.warns(cs.AssumptionWarning, match="a masked action may be best") as told:
+        mask = cs.provably_suboptimal(ceilings, floors, plug_in=True)
+    assert told[0].filename == __file__
     assert mask[0, 0].sum() >= 9
+    assert not mask[0, 1].any()  # the end
     with pytest.raises(cs.ArgumentError, match="prove no action suboptimal"):  # one of the two is enough
         cs.provably_suboptimal(bounds(counts)[0], bounds(counts, confidence=0.95)[1])
 

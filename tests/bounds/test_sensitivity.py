@@ -64,6 +64,10 @@ def test_bounds_that_tighten_as_confounding_grows_are_told():
     assert "sampling error" not in " ".join(found.findings())
     odd = replace(found, floors=found.floors[::-1])
     assert "Some bounds tighten as confounding grows, which only sampling error can do" in odd.findings()[0]
+    falling = found.ceilings.copy()
+    falling[-1] = falling[0] - 0.1  # at the last confounding only
+    odd = replace(found, ceilings=falling)
+    assert "Some bounds tighten as confounding grows, which only sampling error can do" in odd.findings()[0]
 
 
 def test_bounds_widen_and_less_is_excluded_as_confounding_grows():

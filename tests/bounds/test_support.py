@@ -353,3 +353,12 @@ def test_visits_are_counted_at_each_step_and_only_an_observed_support_tells_wher
     np.testing.assert_array_equal(found.unrestricted[:, 0], [False, True])
     assert "In 1 of 2 states, counted at each step anything may follow" in found.summary()
     assert "anything may follow, as" not in cs.value_ceilings(counts, 2, 1.0, support="any").summary()
+
+
+def test_ceilings_tell_which_support_they_have():
+    counts = population(cs.load_world("lavacross-easy"))
+    space = counts[0].space
+    anywhere = dict.fromkeys(space.states, space.states)
+    for support in ("any", "observed", "observed-action"):
+        assert cs.value_ceilings(counts, 1, -0.1, support=support).support == support
+    assert cs.value_ceilings(counts, 1, -0.1, support=anywhere).support == "given"

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import causal_shaping as cs
+from causal_shaping.bounds.settings import Settings
+from causal_shaping.bounds.verdict import _suggested
 from causal_shaping.data.counts import Counts
 
 STATES, ACTIONS, HORIZON = 8, 3, 6
@@ -262,3 +264,19 @@ def test_the_verdict_of_what_was_not_examined_bounds_nothing_or_hardly_differs()
     hardly = bounded(model, sampled(model, 40), confidence=0.95)
     far = replace(hardly, outlook=replace(hardly.outlook, left=0.99, error=0.9, rows=1e30))
     assert "states differ so little in value that a randomised source would need more rows than can be" in far.verdict
+
+
+def test_what_nobody_did_has_no_sampling_error_of_its_own():
+    rows = [(0, 0, 1, 1.0), (0, 0, 1, 3.0), (0, 1, 1, 2.0), (0, 1, 0, 0.0)]  # nobody acted in the second state
+    state, action, after, reward = map(np.array, zip(*rows, strict=True))
+    times = np.arange(4)
+    logs = cs.Logs(
+        cs.Space(range(2), range(2)), "d", times, 0 * times, state, action, reward, after, after > 9, after >= 0
+    )
+    ceilings, bounded = np.array([[6.0, 6.0], [3.0, 3.0]]), np.array([[True, False]] * 2)
+    counts = cs.count(logs)
+    settings = Settings(horizon=2, reward_bound=3.0).checked(counts)
+    _, error, one_row = _suggested(counts, settings, np.zeros(2, dtype=bool), ceilings, bounded)
+    assert (error[:, 0] > 0).all()
+    assert not error[:, 1].any()
+    assert not one_row[:, 1].any()

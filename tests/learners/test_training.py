@@ -14,9 +14,12 @@ from walk import Walk
 
 import causal_shaping as cs
 from causal_shaping._registration import ENVIRONMENTS
+from causal_shaping.beliefs.model import Model
+from causal_shaping.bounds.settings import Settings
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.io.container import seal
 from causal_shaping.learners._kernels import Constants, Learned, Step, first_best, update
+from causal_shaping.learners._posterior import plan_if_needed, sampler_of
 from causal_shaping.learners.rules import PRESETS
 from causal_shaping.learners.training import _warn_of_clip
 
@@ -633,3 +636,14 @@ def test_a_run_shows_its_regret_at_the_end():
     run = cs.train(cs.load_world("lavacross-easy"), steps=300)
     run = replace(run, step_regret=np.arange(300.0))
     assert f"regret {run.step_regret[-1]:.4g}" in repr(run)
+
+
+def test_the_sampler_plans_before_each_episode_and_in_one_when_visits_have_doubled():
+    model = Model(cs.Space(range(2), range(1)), None, Settings(horizon=2, reward_bound=1.0))
+    sampler = sampler_of(model, 10, 0, np.ones((2, 1), dtype=bool), False)
+    plans = []
+    for h, total in ((0, 0.0), (0, 0.0), (1, 0.0), (1, 1.0), (1, 1.0), (1, 2.0), (0, 2.0)):
+        sampler.memory.total[:] = total
+        plan_if_needed(sampler, h, 0, 0)
+        plans.append(int(sampler.plans[0]))
+    assert plans == [1, 2, 2, 3, 3, 4, 5]

@@ -166,7 +166,7 @@ def test_an_episode_that_is_given_up_counts_with_the_least_that_may_have_followe
     rewards=st.lists(st.floats(-1, 1), min_size=1, max_size=4),
     discount=st.floats(0.5, 1),
     ceiling=st.floats(0.5, 4),
-    reward_min=st.sampled_from([-1.0, -2.5]),
+    reward_min=st.sampled_from([-1.0, -2.5, 0.25]),
     end=st.sampled_from(["terminated", "truncated", "given up"]),
     environment=st.integers(0, 2),
 )
@@ -179,14 +179,17 @@ def test_evidence_after_an_episode_is_what_was_bet_on_its_return(
     monitor = Monitor(
         cs.Potential([ceiling, 0.0], cs.Space(["a", "b"], ["x"]), kind="ceiling", **bounds), environments=3
     )
+    rewards = [max(reward, reward_min) for reward in rewards]
     for h, reward in enumerate(rewards):
         last = h + 1 == len(rewards)
         flags = (last and end == "terminated", last and end == "truncated")
         monitor.step(h, 0, 0, reward, 0, *flags, environment=environment)
     if end == "given up" and len(rewards) < most:  # the last step that counts is an end
-        monitor.step(0, 0, 0, 0.0, 0, False, False, environment=environment)
-    paid = rewards + ([] if end == "terminated" else [reward_min] * (most - len(rewards)))
-    earned, least = (sum(discount**h * r for h, r in enumerate(each)) for each in (paid, [reward_min] * most))
+        monitor.step(0, 0, 0, max(reward_min, 0.0), 0, False, False, environment=environment)
+    # Where every step pays, ending is the least: after one step, or before any that was not seen.
+    paid = rewards + ([] if end == "terminated" else [min(reward_min, 0.0)] * (most - len(rewards)))
+    lowest = [reward_min] * (1 if reward_min > 0 else most)
+    earned, least = (sum(discount**h * r for h, r in enumerate(each)) for each in (paid, lowest))
     mean = np.mean([1 + fraction * (earned - ceiling) / (ceiling - least) for fraction in FRACTIONS])
     weights = monitor.packed.reals[kernel.WEIGHT : kernel.WEIGHT + 2]
     assert monitor.evidence == pytest.approx((mean + np.mean(1 - weights + weights * mean)) / 2, rel=1e-6)
@@ -441,3 +444,24 @@ def test_evidence_names_what_was_tested():
         found = Monitor(phi, by_action=True).report()
         assert found.tested == words
         assert repr(found) == "CeilingEvidence(1 of 20 after 0 steps, no alarm)"
+
+
+def test_a_terminal_state_ends_an_episode_whatever_its_number():
+    """The return of one step, 1, is all that is tested: had the episode gone on, it might have cost 2 more."""
+    for states in (["end", "a"], ["a", "end"]):
+        space = cs.Space(states, ["x"], terminal=["end"])
+        end, a = states.index("end"), states.index("a")
+        values = [1.0 if state == "a" else 0.0 for state in states]
+        bounds = {"reward_min": -1.0, "reward_max": 2.0, "episode_steps": 3}
+        monitor = Monitor(cs.Potential(values, space, kind="ceiling", **bounds))
+        assert monitor.step(0, a, 0, 1.0, end, False, True) == pytest.approx(1.0)
+
+
+def test_rewards_of_a_small_unit_win_their_bets_too():
+    evidence = []
+    for unit in (1.0, 1e-6):
+        bounds = {"reward_min": -unit, "reward_max": unit, "episode_steps": 2}
+        monitor = Monitor(cs.Potential([unit, 0.0], cs.Space(["a", "b"], ["x"]), kind="ceiling", **bounds))
+        evidence.append([monitor.step(h, 0, 0, unit, 0, h == 1, False) for h in (0, 1)])
+    assert evidence[0][1] > 1
+    np.testing.assert_allclose(evidence[1], evidence[0])

@@ -13,6 +13,7 @@ from walk import Walk
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, CausalShapingError, ShapingWarning
 from causal_shaping.shaping import _states
+from causal_shaping.shaping._kernels import shape_rewards
 
 EASY = cs.load_world("lavacross-easy")
 ID = "causal_shaping/LavaCrossEasy-v0"
@@ -232,8 +233,9 @@ def test_whole_numbers_that_come_as_real_ones_are_labels_and_others_name_their_c
 def test_the_first_state_that_the_potential_does_not_know_is_told_once():
     env = cs.ShapeReward(gym.make("FrozenLake-v1", is_slippery=False), cs.Potential([1.0], cs.Space([0], range(4))))
     env.reset(seed=0)
-    with pytest.warns(cs.ShapingWarning, match="does not know the state of observation 1"):
+    with pytest.warns(cs.ShapingWarning, match="does not know the state of observation 1") as told:
         env.step(2)
+    assert told[0].filename == __file__
     env.step(2)  # a second warning would be an error here
 
 
@@ -556,3 +558,35 @@ def test_numbers_that_are_labels_are_found_beforehand_or_one_by_one(most, monkey
         before = after
         if terminated or truncated:
             break
+
+
+class Doses(Walk):
+    """Its actions are the numbers from `start` on; or those of two parts."""
+
+    def __init__(self, actions):
+        super().__init__()
+        self.action_space = actions
+
+    def step(self, action):
+        return super().step(0)
+
+
+def test_actions_of_a_vector_may_start_anywhere_or_have_parts():
+    claims = {"kind": "ceiling", "reward_min": -1.0, "reward_max": 1.0, "episode_steps": 9}
+    for actions, taken, known in (
+        (gym.spaces.Discrete(3, start=4), np.array([5, 4]), range(4, 7)),
+        (gym.spaces.MultiDiscrete([2, 3]), np.array([[0, 1], [0, 0]]), range(6)),
+    ):
+        phi = cs.Potential(np.ones(6), cs.Space(range(6), known), **claims)
+        vector = cs.VectorShapeReward(SyncVectorEnv([lambda actions=actions: Doses(actions)] * 2), phi)
+        shaper = vector._shaper
+        assert shaper.all_taken(taken, vector.env.action_space).tolist() == [1, 0]
+
+
+def test_a_step_tells_whether_any_episode_ended():
+    for over in ([False, False], [False, True]):
+        sums, h = np.zeros((3, 2)), np.ones(2, dtype=np.int64)
+        flags = np.array(over), np.zeros(2, dtype=bool), np.array(over)
+        ended, known = shape_rewards(np.empty((3, 2)), np.ones(2), np.ones(2), *flags, h, sums, 1.0, True)
+        assert (bool(ended), bool(known)) == (any(over), True)
+        assert h.tolist() == [0 if end else 2 for end in over]
