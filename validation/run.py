@@ -545,7 +545,7 @@ CHECKS = {
         ),
     ),
     "properties": Check(
-        "The suite's properties hold with 50 times as many examples, which differ from run to run; slow ones with their own number.",
+        "The suite's properties hold with 50 times as many examples, other ones each time; slow ones with fewer.",
         1,
         property_files,
         run_properties,
