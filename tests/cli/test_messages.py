@@ -16,7 +16,6 @@ PYTHON = re.compile(r"(?<![\w/.'-])[a-z_]\w*=|\b[a-z]\w*_\w+|\w\((?!s\))|\w\[['\
 
 ONLY_PYTHON = [
     "bonus",
-    "compiled",
     "discrete_rewards",
     "edges",
     "floors",

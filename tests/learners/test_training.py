@@ -577,7 +577,7 @@ def test_a_world_of_ones_own_has_no_environment_to_step_through():
     tables = (np.ones((2, 2, 1), dtype=int), np.zeros((2, 2, 1)), [[1.0], [1.0]], [False, True], [1.0, 0.0])
     world = cs.World("mine", "Mine", cs.TabularCMDP(*tables), 1, ("calm",), {})
     assert cs.train(world, steps=10).step_regret[-1] == 0
-    with pytest.raises(cs.ArgumentError, match="mine has tables, but no environment: leave out compiled=False"):
+    with pytest.raises(cs.ArgumentError, match="mine has tables, but no environment: only the compiled learner"):
         cs.train(world, steps=10, compiled=False)
 
 

@@ -418,5 +418,5 @@ def _arrow(tile: Any, dx: int, dy: int) -> None:
 def environment_of(world: World) -> WorldEnv:
     """Return the environment of a world that was loaded, with all its options."""
     if world.grid is None and world.name != "walking-robot":
-        raise ArgumentError(f"{world.name} has tables, but no environment: leave out compiled=False.")
+        raise ArgumentError(f"{world.name} has tables, but no environment: only the compiled learner can play it.")
     return WindyGridEnv(world) if world.grid is not None else WalkingRobotEnv(world)
