@@ -103,7 +103,7 @@ def test_the_state_that_followed_is_part_of_a_history():
     episodes = [(steps, "ended") for steps in then] + [([(0, 1, 0.0)], "ended")]
     found = cs.episode_ceilings(short_logs(episodes), 2, 1.0)
     assert found.values[0, 0] == pytest.approx(best_policy(episodes, 0, 2, 1.0, 1.0, True))
-    assert [level.histories for level in _tree(short_logs(episodes), 2).levels] == [1, 2]
+    assert _tree(short_logs(episodes), 2).levels[0].after.tolist() == [0, 0, 1, 1, -1]
 
 
 def test_later_steps_and_states_in_which_no_episode_began_are_vacuous():
