@@ -1,11 +1,13 @@
 """One-state worlds in which every episode ends after a step, and independent computations of what is believed there."""
 
 import math
+from unittest.mock import patch
 
 import numpy as np
 from scipy.special import roots_jacobi
 
 import causal_shaping as cs
+from causal_shaping.beliefs import model as beliefs_model
 from causal_shaping.beliefs._kernels import draw, observe
 from causal_shaping.beliefs.model import Model, room_for
 
@@ -24,10 +26,14 @@ def counts_of(n, rewards=REWARDS, names="abcdefgh"):
 
 
 def model_of(n, only=None, **options):
-    """The arrays of the sampler; `only` is the one hypothesis that is believed."""
+    """The arrays of the sampler; `only` is the one hypothesis that is believed.
+
+    Few rows are taken to have shown all outcomes that there are.
+    """
     rewards = options.pop("rewards", REWARDS)
     belief = cs.posterior(counts_of(n, rewards), 1, max(rewards), **options)
-    model = Model(belief.space, belief.counts, belief.settings)
+    with patch.object(beliefs_model, "ENOUGH_VISITS", 0.0):
+        model = Model(belief.space, belief.counts, belief.settings)
     if only is not None:
         held = model.guess.hypotheses
         prior = np.full(len(held.prior), -np.inf)

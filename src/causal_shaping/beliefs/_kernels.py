@@ -56,6 +56,7 @@ class Hypotheses(NamedTuple):
     prior: FloatArray  # [hypotheses], logarithms
     component: IntArray  # [hypotheses], the component that is trusted, -1 for none
     doubt: FloatArray  # [hypotheses], how likely it is to mislead in a cell
+    aside: IntArray  # [hypotheses], an action about which it says nothing anywhere, -1 for none
     blunt: BoolArray  # [hypotheses], whether it is worth at most `BLUNT` visits even where it is trusted
 
 
@@ -284,7 +285,8 @@ def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped
     # A new outcome was one of those that were possible, or none of them: it gets one more share of the flat part.
     k = possible(memory, cell, group)
     proven, free = guess.lower[entry] if logged else 0.0, guess.free[cell]
-    prior, component, doubts, _ = guess.hypotheses
+    prior, component, doubts, aside, _ = guess.hypotheses
+    action = cell % shape.actions
     for c in range(components):
         if guess.strength[cell, c] == 0.0 or memory.ratio[cell, c] == -np.inf:
             continue
@@ -301,7 +303,7 @@ def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped
         before = memory.ratio[cell, c]
         memory.ratio[cell, c] = before + gain
         for h in range(1, len(prior)):
-            if component[h] == c:
+            if component[h] == c and aside[h] != action:
                 memory.evidence[h] += log_mix(before + gain, doubts[h]) - log_mix(before, doubts[h])
 
 
@@ -326,8 +328,9 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     while hypothesis < len(chance) - 1 and left >= chance[hypothesis]:
         left -= chance[hypothesis]
         hypothesis += 1
-    _, component, doubts, blunts = guess.hypotheses
-    c, doubt, blunt, at = component[hypothesis], doubts[hypothesis], blunts[hypothesis], 0
+    _, component, doubts, asides, blunts = guess.hypotheses
+    c, doubt, aside = component[hypothesis], doubts[hypothesis], asides[hypothesis]
+    blunt, at = blunts[hypothesis], 0
     proposal, shares = np.empty(guess.most), np.empty(guess.most)
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
     actions, by_action, fixed, gamma = shape.actions, shape.by_action, guess.fixed, guess.gamma
@@ -345,7 +348,7 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
         place = cell // actions
         group = cell if by_action else place
         sure = c >= 0 and rng.random() < chance_of_trust(ratio[cell, c], doubt)
-        trusted = c if sure and strength[cell, c] > 0.0 else -1
+        trusted = c if sure and strength[cell, c] > 0.0 and cell % actions != aside else -1
         trusts[cell], first[cell] = trusted, at
         known = group_size[group]
         if known == 0:  # nothing is known of the state
@@ -631,7 +634,7 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
         np.zeros(cells, dtype=np.int32),
     )
     components, chance = guess.strength.shape[1], belief(guess, memory)
-    _, component, doubts, blunts = guess.hypotheses
+    _, component, doubts, aside, blunts = guess.hypotheses
     dropped, at = memory.against[1] > 0.0, 0
     usual = (shape.reward_max + memory.level[: memory.sizes[2]].sum()) / (memory.sizes[2] + 1)
     logs = 0 if dropped else len(guess.lower)
@@ -643,7 +646,7 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
         trust[:] = 0.0
         for h in range(1, len(chance)):
             c = component[h]
-            if guess.strength[cell, c] > 0.0:
+            if guess.strength[cell, c] > 0.0 and aside[h] != cell % shape.actions:
                 trust[c, 1 if blunts[h] else 0] += chance[h] * chance_of_trust(memory.ratio[cell, c], doubts[h])
         trust[components, 0] = max(0.0, 1.0 - trust.sum())
         drawn.first[cell], drawn.trusted[cell] = at, -1
