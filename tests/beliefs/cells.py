@@ -57,7 +57,7 @@ def drawn_outcomes(model, draws, cell=0, seed=0, skip=200, rewards=REWARDS, memo
     memory = model.memory(0) if memory is None else memory
     room, rng, result = room_for(model, memory), np.random.default_rng(seed), np.zeros((draws, len(rewards)))
     for i in range(-skip, draws):
-        draw(rng, model.shape, model.guess, memory, room)
+        draw(rng, model.shape, model.guess, memory, model.space.is_admissible, room)
         if i >= 0:
             here = slice(room.first[cell], room.first[cell + 1])
             np.add.at(result[i], np.searchsorted(rewards, room.paid[here]), room.chance[here])

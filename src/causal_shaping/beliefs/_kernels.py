@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from causal_shaping._compile import njit
+from causal_shaping._compile import INLINED, njit
 from causal_shaping.bounds._masses import SAME_REWARD
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 
@@ -322,8 +322,11 @@ def belief(guess, memory):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
-    """Draw a world: a hypothesis, whom it trusts where, then proven masses, labels and free mass of every cell."""
+def draw(rng, shape, guess, memory, admissible, drawn):  # type: ignore[no-untyped-def]
+    """Draw a world: a hypothesis, whom it trusts where, then proven masses, labels and free mass of every cell.
+
+    Cells of actions that are not admissible are left empty: nothing is drawn for them.
+    """
     chance, left, hypothesis = belief(guess, memory), rng.random(), 0
     while hypothesis < len(chance) - 1 and left >= chance[hypothesis]:
         left -= chance[hypothesis]
@@ -333,7 +336,7 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     blunt, at = blunts[hypothesis], 0
     proposal, shares = np.empty(guess.most), np.empty(guess.most)
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
-    actions, by_action, fixed, gamma = shape.actions, shape.by_action, guess.fixed, guess.gamma
+    states, actions, by_action, fixed, gamma = shape.states, shape.actions, shape.by_action, guess.fixed, guess.gamma
     n, taken, visits, lower = guess.n, guess.taken, guess.visits, guess.lower
     weight, flat, strength = guess.weight, guess.flat, guess.strength
     limited, upper, rest = guess.limited, guess.upper, guess.rest
@@ -347,6 +350,9 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     for cell in range(len(head)):
         place = cell // actions
         group = cell if by_action else place
+        if not admissible[place % states, cell - place * actions]:
+            trusts[cell], first[cell], reward[cell], unseen[cell] = -1, at, 0.0, 0.0
+            continue
         sure = c >= 0 and rng.random() < chance_of_trust(ratio[cell, c], doubt)
         trusted = c if sure and strength[cell, c] > 0.0 and cell % actions != aside else -1
         trusts[cell], first[cell] = trusted, at
@@ -565,6 +571,41 @@ def _write(memory, drawn, at, node, chance):  # type: ignore[no-untyped-def]
     return at + 1
 
 
+@njit(**INLINED)
+def _earned(first, after, chance, reward, unknown, discount, values, elsewhere, cell):  # type: ignore[no-untyped-def]
+    """Return the Q-value of a cell from values of the next step; an unknown outcome is worth `elsewhere`."""
+    earned = 0.0
+    for i in range(first[cell], first[cell + 1]):
+        earned += chance[i] * values[after[i]]
+    return reward[cell] + discount * (earned + unknown[cell] * elsewhere)
+
+
+@njit(nogil=True)
+def _slack(shape, memory, horizon):  # type: ignore[no-untyped-def]
+    """Return the difference below which two values are equal but for rounding."""
+    lowest = shape.reward_max
+    if len(memory.edges):
+        lowest = min(lowest, memory.edges[0])
+    elif memory.sizes[2]:
+        lowest = min(lowest, memory.level[: memory.sizes[2]].min())
+    return SAME_VALUE * horizon * max(abs(shape.reward_max), abs(lowest))
+
+
+@njit(**INLINED)
+def _fill_row(first, after, chance, reward, unknown, discount, values, elsewhere, cell, slack, admissible, row):  # type: ignore[no-untyped-def]
+    """Write the Q-values of a state whose cells begin at `cell`, and return the largest."""
+    value = -np.inf
+    for x in range(len(row)):
+        row[x] = -np.inf
+        if admissible[x]:
+            row[x] = _earned(first, after, chance, reward, unknown, discount, values, elsewhere, cell + x)
+            value = max(value, row[x])
+    for x in range(len(row)):
+        if row[x] >= value - slack:
+            row[x] = value
+    return value
+
+
 @njit(nogil=True)
 def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[no-untyped-def]
     """Write optimal Q-values of a drawn world for each step: float64 [steps, states, actions].
@@ -573,12 +614,7 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
     it is worth the mean of these. Of actions that are equally good but for rounding, all get the same value.
     """
     horizon, states, actions = q_values.shape
-    lowest = shape.reward_max
-    if len(memory.edges):
-        lowest = min(lowest, memory.edges[0])
-    elif memory.sizes[2]:
-        lowest = min(lowest, memory.level[: memory.sizes[2]].min())
-    slack = SAME_VALUE * horizon * max(abs(shape.reward_max), abs(lowest))
+    slack = _slack(shape, memory, horizon)
     first, after, _, chance, reward, unknown, _ = drawn
     met, can_end, any_met = memory.met, memory.sizes[3] > 0, memory.met.any()
     values, elsewhere = np.zeros(states + 1), 0.0  # of the next step; an end is worth 0
@@ -588,25 +624,50 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
         for s in range(states):
             if terminal[s]:
                 continue
-            value = -np.inf
-            for x in range(actions):
-                if not admissible[s, x]:
-                    q_values[h, s, x] = -np.inf
-                    continue
-                cell = (layer * states + s) * actions + x
-                earned = 0.0
-                for i in range(first[cell], first[cell + 1]):
-                    earned += chance[i] * values[after[i]]
-                earned = reward[cell] + shape.discount * (earned + unknown[cell] * elsewhere)
-                q_values[h, s, x] = earned
-                value = max(value, earned)
-            for x in range(actions):
-                if q_values[h, s, x] >= value - slack:
-                    q_values[h, s, x] = value
-            now[s] = value
+            now[s] = _fill_row(
+                first, after, chance, reward, unknown, shape.discount, values, elsewhere,
+                (layer * states + s) * actions, slack, admissible[s], q_values[h, s],
+            )  # fmt: skip
             if met[s] or not any_met:
-                total, places = total + value, places + 1
+                total, places = total + now[s], places + 1
         values[:states], elsewhere = now, total / places
+
+
+@njit(nogil=True)
+def plan_values(shape, memory, drawn, admissible, terminal, values, elsewhere):  # type: ignore[no-untyped-def]
+    """Write optimal values of a drawn world for each step, from which `plan_row` tells Q-values; see `plan`.
+
+    An agent looks at the Q-values of few states between two plans. And it needs the values of those states only that
+    outcomes lead to, which are the ones that were met: `values` are float64 [horizon + 1, states + 1], 0 where the
+    episode is over, and `elsewhere`, what an unknown outcome is worth, is float64 [horizon + 1].
+    """
+    horizon, states, actions = len(values) - 1, shape.states, shape.actions
+    first, after, _, chance, reward, unknown, _ = drawn
+    met, can_end, any_met, discount = memory.met, memory.sizes[3] > 0, memory.met.any(), shape.discount
+    for h in range(horizon - 1, -1, -1):
+        layer, total, places = h if shape.steps > 1 else 0, 0.0, 1 if can_end else 0
+        following, worth = values[h + 1], elsewhere[h + 1]
+        for s in range(states):
+            if terminal[s] or (any_met and not met[s]):
+                continue
+            cell, value = (layer * states + s) * actions, -np.inf
+            for x in range(actions):
+                if admissible[s, x]:
+                    earned = _earned(first, after, chance, reward, unknown, discount, following, worth, cell + x)
+                    value = max(value, earned)
+            values[h, s], total, places = value, total + value, places + 1
+        elsewhere[h] = total / places
+
+
+@njit(nogil=True)
+def plan_row(shape, memory, drawn, admissible, values, elsewhere, h, s, row):  # type: ignore[no-untyped-def]
+    """Write the Q-values of one state at one step, as `plan` does, from what `plan_values` wrote: float64 [actions]."""
+    first, after, _, chance, reward, unknown, _ = drawn
+    cell = ((h if shape.steps > 1 else 0) * shape.states + s) * shape.actions
+    _fill_row(
+        first, after, chance, reward, unknown, shape.discount, values[h + 1], elsewhere[h + 1], cell,
+        _slack(shape, memory, len(values) - 1), admissible[s], row,
+    )  # fmt: skip
 
 
 @njit(nogil=True)
