@@ -54,7 +54,7 @@ def test_a_source_that_is_right_about_all_actions_but_one_says_nothing_about_tha
     room, memory, rng = room_for(model, model.memory(0)), model.memory(0), np.random.default_rng(0)
     trusted = set()
     for _ in range(50):
-        draw(rng, model.shape, model.guess, memory, room)
+        draw(rng, model.shape, model.guess, memory, model.space.is_admissible.copy(), room)
         trusted.add(tuple(room.trusted))
     assert trusted == {(0, -1)}
     before = memory.evidence.copy()

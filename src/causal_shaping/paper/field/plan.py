@@ -29,7 +29,7 @@ from causal_shaping.paper.field.rivals import SETTINGS
 from causal_shaping.paper.field.sepsis import HORIZON, PACKAGE as SEPSIS_PACKAGE, clinicians, sepsis
 from causal_shaping.worlds import World
 
-FIELD_VERSION = 1
+FIELD_VERSION = 2
 """To be increased when the same plan gives different results."""
 
 FIRST_SEED = 2_000_000
