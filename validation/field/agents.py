@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,7 @@ import causal_shaping as cs
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.fitted._forest import Surface
+from causal_shaping.fitted._forest import Surface, flat
 from causal_shaping.learners.intervals import bootstrap_interval, interquartile_mean
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import pick_rows
@@ -29,7 +30,7 @@ from field.cases import CASES, Study, available, logged, optimum_of
 from field.measure import cpu_seconds
 from field.parts import WORK, Figures
 
-VERSION = 2
+VERSION = 3
 STEPS, EVERY, EPISODES, EVALUATION_SEED = 30_000, 1_500, 20, 12_345
 MEMBERS = 4
 """Of a fit, where a case names no number."""
@@ -61,13 +62,14 @@ ARMS = (*POTENTIALS, FILLED)
 def parts(seeds: int) -> list[str]:
     """Return all runs, so ordered that whatever has run is nearly a complete table."""
     begun = [range(0, min(3, seeds)), *(range(i, min(i + 2, seeds)) for i in range(3, seeds, 2))]
+    cases = available(images=True)
     runs = [
         (case, logs, arm)
-        for case in available()
+        for case in cases
         for logs, arm in [("none", WITHOUT), *((logs, arm) for logs in CASES[case].sets for arm in ARMS)]
     ]
-    scales = [f"{case}; {SCALE}" for case in available()]
-    fits = [f"{case}; {logs}; {FIT}" for case in available() for logs in CASES[case].sets]
+    scales = [f"{case}; {SCALE}" for case in cases]
+    fits = [f"{case}; {logs}; {FIT}" for case in cases for logs in CASES[case].sets]
     return [
         *scales,
         *fits,
@@ -86,16 +88,17 @@ class Kept(ObservationPotential):
 
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations."""
-        return self.surface.at(observations, 0)
+        return self.surface.at(flat(observations), 0)
 
 
 def kept(study: Study, values: Callable[[npt.NDArray[np.float32]], FloatArray]) -> Kept:
     """Return a potential of what a method gives at some of the logged observations."""
-    distinct = np.unique(np.asarray(study.rows.observations), axis=0)
+    distinct = np.unique(flat(study.rows.observations), axis=0)
     rng = np.random.default_rng(0)
     some = distinct[rng.choice(len(distinct), min(KEPT_AT, len(distinct)), replace=False)]
     surface = Surface.fit(some, values(some)[:, None], 5, 0)
-    return Kept(shape=study.rows.shape, discount=study.discount, origin="another method", surface=surface)
+    about = {"shape": CASES[study.name].load().low.shape, "dtype": str(CASES[study.name].load().low.dtype)}
+    return Kept(**about, discount=study.discount, origin="another method", surface=surface)
 
 
 @cache
@@ -107,9 +110,19 @@ def logs_of(case: str, logs: str) -> tuple[ContinuousWorld, Transitions]:
 
 def _study(case: str, logs: str) -> Study:
     world, rows = logs_of(case, logs)
-    nowhere = np.zeros((0, len(world.columns)), dtype=np.float32)
+    nowhere = np.zeros((0, *rows.shape), dtype=np.float32)
     limits = (world.horizon, world.reward_max, world.reward_min)
     return Study(case, rows, *limits, nowhere, np.zeros(0), CASES[case].discount, CASES[case].members or MEMBERS, world)
+
+
+def as_vectors(study: Study) -> Study:
+    """Return a study whose images are vectors, as forests take them."""
+    rows = study.rows
+    if len(rows.shape) == 1:
+        return study
+    seen = flat(rows.observations)
+    names = tuple(f"pixel {k}" for k in range(seen.shape[1]))
+    return replace(study, rows=replace(rows, observations=seen, shape=seen.shape[1:], columns=names))
 
 
 @cache
@@ -129,7 +142,7 @@ def potential_of(case: str, logs: str, arm: str) -> ObservationPotential:
     if arm in ("ceiling", "best guess"):
         kind = "ceiling" if arm == "ceiling" else "mean"
         return fitted_to(case, logs)[0].potential(kind=kind, step_indexed=False)
-    study = _study(case, logs)
+    study = as_vectors(_study(case, logs))
     if arm == "naive fitted Q":
         return kept(study, lambda points: rivals.swept(study, rivals.NAIVE, points))
     return kept(study, lambda points: rivals.behaviour_values(study, points))
@@ -184,7 +197,8 @@ def train(case: str, logs: str, arm: str, seed: int, steps: int = STEPS, every: 
         agent = DQN("MlpPolicy", env, gamma=CASES[case].discount, seed=seed, device="cpu", **SETTINGS, **more)
         watching = Evaluation()
         _, seconds = cpu_seconds(lambda: agent.learn(steps, callback=watching))
-    return {"returns": [round(one, 4) for one in watching.returns], "seconds": round(seconds, 1)}
+    returns = [round(one, 4) for one in watching.returns]
+    return {"returns": returns, "seconds": round(seconds, 1), "date": date.today().isoformat()}
 
 
 def greedy_return(agent: Any, env: Any, world: ContinuousWorld) -> float:

@@ -101,6 +101,8 @@ def write_page(results: Results, missing: list[str] | None = None) -> Path:
 def _tables(results: Results) -> Iterator[Table]:
     for family in tables.ran(results):
         yield tables.family_table(results, family)
+        if tables.network_cases(results, family):
+            yield tables.network_table(results, family)
     if results.runs:
         yield tables.confounding_table(results)
         yield tables.losses_table(results)
@@ -138,7 +140,7 @@ def decisions(results: Results) -> Iterator[tuple[str, str, str]]:
     for situation, levels, allowed in situations:
         means = {}
         for method in METHODS.values():
-            if method.uses_logs and (allowed is None or method.name in allowed):
+            if method.uses_logs and not method.separate and (allowed is None or method.name in allowed):
                 some = [one for level in levels for one in tables.by_confounding(results, method.name, level)]
                 if some:
                     ratios = np.concatenate([one.ratio for one in some])

@@ -57,12 +57,16 @@ class Method:
         title: its title in tables and figures.
         ours: whether it is ours, or a rival.
         uses_logs: whether it uses logs.
+        separate: whether it only runs if `Plan.networks` asks for it, in `NETWORK_CASES`.
+        package: the package that holds it.
     """
 
     name: str
     title: str
     ours: bool = False
     uses_logs: bool = True
+    separate: bool = False
+    package: str | None = None
 
 
 METHODS: Mapping[str, Method] = {
@@ -81,9 +85,12 @@ METHODS: Mapping[str, Method] = {
         Method("ceilings", "Ceilings as potential", ours=True),
         Method("guess", "Best guess as potential", ours=True),
         Method("posterior", "Posterior sampling with logs", ours=True),
+        Method("bcq", "Logs believed: BCQ, then fine-tuned", separate=True),
+        Method("cql", "Logs believed: CQL, then fine-tuned", separate=True),
+        Method("dovi", "causalrl's DOVI", separate=True, package="causalrl"),
     )
 }
-"""The methods. Those with networks (BCQ, CQL, causalrl) take hours, and are to have a plan of their own."""
+"""The methods."""
 
 BASELINE, RECOMMENDED = "no-logs", "posterior"
 """What all others are compared with: the same learner with logs and without."""
@@ -259,6 +266,15 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
+NETWORK_CASES: Mapping[str, frozenset[str]] = {
+    "random": frozenset(case.name for case in FAMILIES["random"].cases[3::10]),
+    "problems": frozenset({case.kind: case.name for case in FAMILIES["problems"].cases}.values()),
+}
+"""The cases of separate methods: 20 random worlds, four of each shape, and one case of each problem."""
+
+NETWORK_SEEDS = 3
+
+
 @dataclass(frozen=True, order=True)
 class Unit:
     """One unit of the results.
@@ -305,10 +321,13 @@ class Plan:
     Attributes:
         quick: whether to use small budgets and few cases, to see that everything works.
         families: the names of the families.
+        networks: whether to run separate methods, those with networks among them, and all others in the same cases;
+            nothing else is run then. The results of both kinds of plans share a folder.
     """
 
     quick: bool = False
     families: tuple[str, ...] = tuple(FAMILIES)
+    networks: bool = False
 
     def __post_init__(self) -> None:
         for name in self.families:
@@ -347,9 +366,15 @@ class Plan:
         for name in self.families:
             family, places = self.family(name), set()
             for case in family.cases:
+                if self.networks and case.name not in NETWORK_CASES.get(name, ()):
+                    continue
                 units = [Unit(name, case.name, CLAIM, "all")]
                 if family.steps:
-                    units += [Unit(name, case.name, RUN, method) for method, one in METHODS.items() if one.uses_logs]
+                    units += [
+                        Unit(name, case.name, RUN, method)
+                        for method, one in METHODS.items()
+                        if one.uses_logs and (self.networks or not one.separate)
+                    ]
                     units.append(Unit(name, case.name, WORTH, "posterior"))
                     if case.place not in places:
                         places.add(case.place)

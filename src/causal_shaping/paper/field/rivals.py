@@ -35,6 +35,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "replay": {"replays": 64, "rate": 0.005},
     "paper": {"bonus": 0.0, "clip": "potential"},
     "behaviour": {"combine": "max", "bonus": 0.0, "clip": "none"},
+    "bcq": {"threshold": (0.1, 0.0)},
+    "cql": {"conservative": (0.3, 0.0)},
+    "dovi": {"bonus": 0.1},
 }
 """The settings of each rival: those with the least mean regret, relative to no logs, in 18 tuning worlds of four of the
 five shapes (seeds from 3,000,000, confounding none to strong, 3 seeds each); grids had 4 to 29 settings for each rival.
@@ -126,7 +129,8 @@ def fitted_q(world: World, logs: Pooled, unlogged: str) -> FloatArray:
     return q_values
 
 
-def _streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+def own_streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """Return the world's stream of random numbers, which is the same for all learners, and the learner's own."""
     return np.random.default_rng(seed), np.random.default_rng([seed, 5])
 
 
@@ -189,7 +193,7 @@ def run_psrl(
 def _planning(world: World, steps: int, seed: int, agent: Any, optimistic: bool, seen: kernels.Seen) -> FloatArray:
     regret, gaps = np.zeros(steps), world.model.gaps(world.horizon)
     exists = world.space.is_admissible.copy()
-    kernels.run_planning(_streams(seed), tables_of(world.model), exists, gaps, agent, optimistic, seen, regret)
+    kernels.run_planning(own_streams(seed), tables_of(world.model), exists, gaps, agent, optimistic, seen, regret)
     return regret
 
 
@@ -227,5 +231,5 @@ def run_q(
     agent = kernels.Replay(rate, explore, replays, state, action, reward, np.where(after < 0, 0, after), final)
     regret, visits = np.zeros(steps), np.minimum(pool.visits, most)
     gaps, exists = world.model.gaps(world.horizon), world.space.is_admissible.copy()
-    kernels.run_replay(_streams(seed), tables_of(world.model), exists, gaps, agent, q_values, visits, regret)
+    kernels.run_replay(own_streams(seed), tables_of(world.model), exists, gaps, agent, q_values, visits, regret)
     return regret
