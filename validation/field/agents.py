@@ -22,7 +22,7 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.fitted._forest import Surface, flat
-from causal_shaping.learners.intervals import bootstrap_interval, interquartile_mean
+from causal_shaping.paper.field.continuous import MEASURES, SCALE, dates_of, rows_of, score_text, scores, seeds_text
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import pick_rows
 from field import rivals
@@ -49,11 +49,10 @@ SETTINGS: dict[str, Any] = {
     "exploration_final_eps": 0.05,
     "policy_kwargs": {"net_arch": [64, 64], "optimizer_kwargs": {"fused": True}},
 }
-EARLY = 6_000 // EVERY
 KEPT_AT = 20_000
 """Observations at which a potential that is not the library's is kept."""
 
-SCALE, FIT, WITHOUT = "scale", "fit", "no logs"
+FIT, WITHOUT = "fit", "no logs"
 POTENTIALS = ("ceiling", "best guess", "naive fitted Q", "behaviour values")
 FILLED = "logs in the buffer"
 ARMS = (*POTENTIALS, FILLED)
@@ -235,46 +234,20 @@ def scale(case: str) -> Figures:
 # Tables ------------------------------------------------------------------------------------------------------------
 
 
-def curves(done: dict[str, Figures]) -> dict[tuple[str, str, str], FloatArray]:
-    """Return the returns of all runs by case, logs and arm: float64 [seeds, evaluations]."""
-    found: dict[tuple[str, str, str], list[list[float]]] = {}
-    for part, figures in done.items():
-        if "returns" in figures:
-            case, logs, arm, _ = part.split("; ")
-            found.setdefault((case, logs, arm), []).append(figures["returns"])
-    return {key: np.array(runs) for key, runs in found.items()}
-
-
 def tables(done: dict[str, Figures]) -> list[str]:
     """Return the scores of early, all and late evaluations, by world and over all worlds."""
-    found = curves(done)
-    cases = [case for case in CASES if f"{case}; {SCALE}" in done and any(case == one for one, _, _ in found)]
+    cases = [case for case in CASES if f"{case}; {SCALE}" in done]
     lines: list[str] = []
-    measures = {
-        "The mean over the evaluations of the first 6,000 steps": lambda runs: runs[:, 1 : 1 + EARLY].mean(axis=1),
-        "The mean over all evaluations": lambda runs: runs[:, 1:].mean(axis=1),
-        "The mean of the last three evaluations": lambda runs: runs[:, -3:].mean(axis=1),
-    }
-    for title, measure in measures.items():
-        scores = {key: _score(done, key[0], measure(runs)) for key, runs in found.items() if key[0] in cases}
-        fewest, most = min(map(len, scores.values()), default=0), max(map(len, scores.values()), default=0)
-        seeds = f"{fewest} seeds" if fewest == most else f"{fewest} to {most} seeds"
-        how = "one seed, without intervals: an anecdote" if most == 1 else f"{seeds}; interquartile mean (95%)"
-        lines += [
-            f"{title}, as a score: 0 is acting at random, 1 the optimum; {how}.",
-            "",
-        ]
-        lines += ["| | logs | " + " | ".join([*cases, "all worlds"]) + " |", "|---|---|" + "---|" * (len(cases) + 1)]
-        for logs, arm in [("none", WITHOUT), *((logs, arm) for logs in ("good", "bad") for arm in ARMS)]:
-            own = [scores.get((case, logs, arm)) for case in cases]
-            cells = ["" if one is None else _interval(one[:, None]) for one in own]
-            complete = [one for one in own if one is not None]
-            least = min(map(len, complete), default=0)
-            both = np.stack([one[:least] for one in complete], axis=1) if 0 < len(complete) == len(cases) else None
-            cells.append("" if both is None else _interval(both))
+    for title, measure in MEASURES.items():
+        found = scores(done, measure)
+        shown = [case for case in cases if any(case == one for one, _, _ in found)]
+        lines += [f"{title}, as a score: 0 is acting at random, 1 the optimum; {seeds_text(found)}.", ""]
+        lines += ["| | logs | " + " | ".join([*shown, "all worlds"]) + " |", "|---|---|" + "---|" * (len(shown) + 1)]
+        for arm, logs, own in rows_of(found):
+            cells = ["" if one is None else score_text(one) for one in own]
             lines.append(f"| {arm} | {logs} | " + " | ".join(cells) + " |")
         lines.append("")
-    return lines + _seconds(done, cases)
+    return [*lines, f"Run on {dates_of(done)}.", "", *_seconds(done, cases)]
 
 
 def _seconds(done: dict[str, Figures], cases: list[str]) -> list[str]:
@@ -292,15 +265,3 @@ def _seconds(done: dict[str, Figures], cases: list[str]) -> list[str]:
         ]
         lines.append(f"| {arm} | " + " | ".join(f"{np.mean(one):.0f}" if one else "" for one in own) + " |")
     return [*lines, ""]
-
-
-def _score(done: dict[str, Figures], case: str, returns: FloatArray) -> FloatArray:
-    low, high = (done[f"{case}; {SCALE}"][name] for name in ("random", "best"))
-    return (returns - low) / (high - low)
-
-
-def _interval(scores: FloatArray) -> str:
-    middle, low, high = bootstrap_interval(interquartile_mean, scores)
-    if len(scores) == 1:
-        return f"{middle:.2f}"
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"

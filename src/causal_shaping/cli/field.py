@@ -16,8 +16,11 @@ def field(
         str | None, option("Run only these: random, problems, sepsis, lalonde, clinic.", "NAME,...")
     ] = None,
     networks: Annotated[
-        bool, flag("--networks", "Run rivals with networks, and all others in the same 26 cases, and nothing else.")
+        bool, flag("--networks", "Run rivals with networks, and all others in the same 25 cases, and nothing else.")
     ] = False,
+    continuous: Annotated[
+        Path | None, option("Show these figures of make field-continuous on the page, too.", "FILE")
+    ] = None,
     quick: Annotated[bool, flag("--quick", "Few worlds, a quarter of every budget: a few minutes.")] = False,
     workers: Annotated[int | None, option("Processes to use.  (default: one per core)", "N")] = None,
 ) -> None:
@@ -38,7 +41,7 @@ def field(
     with progress_bar() as progress:
         try:
             results, page, missing = study_field(
-                Plan(quick, chosen, networks), output, workers=workers, progress=progress
+                Plan(quick, chosen, networks), output, continuous=continuous, workers=workers, progress=progress
             )
         except KeyboardInterrupt:
             tell(f"Stopped. What is done is kept in {output}; call again to resume.")

@@ -33,7 +33,7 @@ def run_network(
     discount: float = 1.0,
     rate: float = 1e-3,
     updates: int = 2_000,
-    every: int = 4,
+    every: int = 1,
     batch: int = 64,
     width: int = 32,
     target_every: int = 50,

@@ -266,11 +266,19 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-NETWORK_CASES: Mapping[str, frozenset[str]] = {
-    "random": frozenset(case.name for case in FAMILIES["random"].cases[3::10]),
-    "problems": frozenset({case.kind: case.name for case in FAMILIES["problems"].cases}.values()),
-}
-"""The cases of separate methods: 20 random worlds, four of each shape, and one case of each problem."""
+def _network_cases() -> dict[str, frozenset[str]]:
+    """Return a random world of each shape for each confounding, and a case of each problem but the slow taxi."""
+    each = {(case.kind, case.confounding): case.name for case in FAMILIES["random"].cases}
+    problems: dict[str, list[str]] = {}
+    for case in FAMILIES["problems"].cases:
+        if case.kind != "taxi":
+            problems.setdefault(case.kind, []).append(case.name)
+    some = (names[place % len(names)] for place, names in enumerate(problems.values()))
+    return {"random": frozenset(each.values()), "problems": frozenset(some)}
+
+
+NETWORK_CASES: Mapping[str, frozenset[str]] = _network_cases()
+"""The cases of separate methods: 20 random worlds, and one case of each of five problems."""
 
 NETWORK_SEEDS = 3
 
@@ -321,8 +329,8 @@ class Plan:
     Attributes:
         quick: whether to use small budgets and few cases, to see that everything works.
         families: the names of the families.
-        networks: whether to run separate methods, those with networks among them, and all others in the same cases;
-            nothing else is run then. The results of both kinds of plans share a folder.
+        networks: whether to run separate methods, those with networks among them, and all others in the same cases,
+            and nothing else. The results of both kinds of plans share a folder.
     """
 
     quick: bool = False
@@ -368,14 +376,14 @@ class Plan:
             for case in family.cases:
                 if self.networks and case.name not in NETWORK_CASES.get(name, ()):
                     continue
-                units = [Unit(name, case.name, CLAIM, "all")]
+                units = [] if self.networks else [Unit(name, case.name, CLAIM, "all")]
                 if family.steps:
                     units += [
                         Unit(name, case.name, RUN, method)
                         for method, one in METHODS.items()
                         if one.uses_logs and (self.networks or not one.separate)
                     ]
-                    units.append(Unit(name, case.name, WORTH, "posterior"))
+                    units += [] if self.networks else [Unit(name, case.name, WORTH, "posterior")]
                     if case.place not in places:
                         places.add(case.place)
                         free = replace(case, skill="", confounding="", rows=0, gamma=math.inf, trial=0)

@@ -45,18 +45,23 @@ def network_cases(results: Results, family: str) -> set[str]:
     return {row[key] for row in rows for key in ("case", "place")}
 
 
+def network_dates(results: Results) -> str:
+    """Return the day, or the days from and to, on which separate methods ran; nothing if it is not known."""
+    separate = {method.name for method in METHODS.values() if method.separate}
+    dates = sorted({row["date"] for row in results.timings if row["name"] in separate and row["date"]})
+    return " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else ""
+
+
 def network_table(results: Results, family: str) -> Table:
     """All methods in the cases of a family that separate methods ran in."""
-    dates = sorted(
-        {row["date"] for row in results.timings if METHODS.get(row["name"], METHODS[BASELINE]).separate and row["date"]}
-    )
+    dates = network_dates(results)
     table = family_table(results, family, network_cases(results, family))
     return replace(
         table,
         name=f"networks-{family}",
         title=f"{table.title}: rivals with networks",
         caption=f"As above, in the {max((row['cases'] for row in table.records), default=0)} cases in which rivals "
-        f"with networks ran{', on ' + ' to '.join(dict.fromkeys((dates[0], dates[-1]))) if dates else ''}.",
+        f"with networks ran{f', on {dates}' if dates else ''}.",
     )
 
 
