@@ -52,7 +52,7 @@ coverage: $(VENV)/.test  ## run the suite and say which lines and branches no te
 	$(BIN)/coverage report
 
 field: $(VENV)/.field  ## measure what logs save outside of the paper's worlds; resumes; ARGS='--quick' for minutes of it
-	$(BIN)/causal-shaping field -o field $(ARGS)
+	$(BIN)/causal-shaping field -o field --continuous validation/figures/field-agents.json $(ARGS)
 
 field-continuous: $(VENV)/.test  ## measure whether fitted ceilings help, against rivals and for DQN; resumes; ARGS='--help'
 	cd validation && ../$(BIN)/python -m field $(ARGS)
@@ -90,7 +90,7 @@ $(VENV)/.paper: $(VENV)/.venv pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.package
 
 $(VENV)/.field: $(VENV)/.paper  # icu-sepsis asks for gym, which its files do not need
-	$(PIP) causaldata pandas
+	$(PIP) causaldata pandas causalrl==3.0.0
 	$(PIP) --no-deps icu-sepsis
 	@touch $@
 

@@ -2,6 +2,7 @@
 
     python benchmarks/tuning_field.py                 # all rivals: about three minutes
     python benchmarks/tuning_field.py replay psrl
+    python benchmarks/tuning_field.py bcq cql dovi    # separate ones: about half an hour; DOVI needs causalrl
 
 Prints the mean regret of each setting over that of posterior sampling without logs, in 18 worlds of four shapes with
 logs of confounding none to strong. The best ones are `causal_shaping.paper.field.rivals.SETTINGS`.
@@ -40,6 +41,27 @@ GRIDS = {
     "paper": [{}, *({"bonus": 0.0, "clip": clip} for clip in ("zero", "none", "potential"))],
     "behaviour": [{"combine": combine, "bonus": 0.0, "clip": "none"} for combine in ("min", "avg", "max")],
 }
+STATIONARY = {"timed": False, "discount": 0.95, "updates": 5_000}
+"""The best of what a network sees, its discount and its training, by BCQ with an exploration of 0.05."""
+
+SEPARATE = {
+    "bcq": [
+        {"threshold": (0.1, 0.0)} | change
+        for change in (
+            *({"every": every} for every in (4, 1)),
+            *({"rate": rate} for rate in (3e-3, 3e-4)),
+            *({"explore": explore} for explore in (0.2, 0.0)),
+            *({"updates": 5_000}, {"batch": 128}, {"timed": False, "discount": 0.95}),
+            *({"threshold": threshold} for threshold in ((0.0, 0.0), (0.03, 0.0), (0.3, 0.0), (0.1, 0.1), (0.1, 0.03))),
+            *(STATIONARY | {"discount": discount} for discount in (0.9, 0.95, 0.99)),
+            STATIONARY | {"explore": 0.02},
+        )
+    ],
+    "cql": [{"conservative": (0.1, 0.0)}]
+    + [STATIONARY | {"conservative": (weight, 0.0)} for weight in (0.03, 0.1, 0.3)]
+    + [STATIONARY | {"conservative": (0.03, 0.0), "explore": 0.02}],
+    "dovi": [{"bonus": bonus} for bonus in (0.03, 0.1, 0.3, 1.0)],
+}
 
 
 def cases():
@@ -62,7 +84,7 @@ def main():
     without = regret("no-logs")
     print(f"posterior: {np.mean(regret('posterior') / without):.2f}", flush=True)
     for name in sys.argv[1:] or GRIDS:
-        for setting in GRIDS[name]:
+        for setting in (GRIDS | SEPARATE)[name]:
             methods.SETTINGS[name] = setting
             print(f"{name} {setting}: {np.mean(regret(name) / without):.2f}", flush=True)
 

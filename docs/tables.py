@@ -18,6 +18,7 @@ from causal_shaping.io.files import replacing
 from causal_shaping.learners.intervals import bootstrap_interval, mean_interval, ratio_of_means
 from causal_shaping.learners.seeds import NEARLY, optimal_ratios
 from causal_shaping.paper.baselines import behaviour_potential
+from causal_shaping.paper.field.continuous import continuous_table as agents_table, read_agents
 from causal_shaping.paper.study.theory import theory_tables
 from causal_shaping.paper.theory import Shaped, regret_bound, usual_potentials
 
@@ -240,6 +241,13 @@ def field_table(study):
 
     sys.path.append(str(HERE.parent / "validation"))
     return importlib.import_module(f"field.{study}").tables(kept(f"field-{study}"))
+
+
+def continuous_table():
+    """Agents in worlds whose states cannot be listed, as the page of the field study shows them."""
+    table = agents_table(read_agents(HERE.parent / "validation" / "figures" / "field-agents.json"))
+    rows = [table.columns, ["---"] * len(table.columns), *table.rows]
+    return [table.caption, "", *("| " + " | ".join(row).replace("\n", "<br>") + " |" for row in rows), ""]
 
 
 def posterior_table():
@@ -533,6 +541,7 @@ TABLES = {
         "robot": robot_table,
     },
     "speed.md": {"speed": speed_table},
+    "field.md": {"networks": partial(field_table, "networks"), "continuous": continuous_table},
     "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")},
     "theory.md": {
         "corrections": partial(theory_table, "theory-corrections"),

@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -56,7 +57,7 @@ def test_all_runs_of_the_first_seeds_come_before_any_later_one():
     seeds = [int(part.split("; ")[-1]) for part in runs]
     rounds = [0 if seed < 3 else 1 if seed < 5 else 2 for seed in seeds]
     assert rounds == sorted(rounds)
-    assert len(set(runs)) == len(seeds) == 6 * len(cases.available()) * (1 + 2 * len(agents.ARMS))
+    assert len(set(runs)) == len(seeds) == 6 * len(cases.available(images=True)) * (1 + 2 * len(agents.ARMS))
 
 
 # Rivals ----------------------------------------------------------------------------------------------------------
@@ -170,6 +171,42 @@ def test_a_vector_of_one_goes_where_the_environment_goes():
         np.testing.assert_array_equal(info["final_obs"][0] if over else all_seen[0], seen)
         if over:
             np.testing.assert_array_equal(all_seen[0], one.reset()[0])
+
+
+def test_a_world_of_images_goes_where_its_environment_goes():
+    case = cases.CASES["lavacross-hard, images"]
+    world = case.load()
+    env = gym.make("causal_shaping/LavaCrossHard-v0", observation="image", coins="once").unwrapped
+    vector = WorldVector(world, 1)
+    np.testing.assert_array_equal(world.numbers(world.images), np.arange(len(world.images)))
+    env.reset(seed=1)
+    vector.reset(seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        state, noise, action = env.state, env.noise, int(rng.integers(len(world.actions)))
+        shown = env.image()[None]
+        seen, reward, terminated, truncated, _ = env.step(action)
+        moved = world.step(shown, np.array([action]), np.array([noise]), np.zeros((1, 0)))
+        assert (world.numbers(shown)[0], moved.reward[0], moved.terminated[0]) == (state, reward, terminated)
+        np.testing.assert_array_equal(moved.states[0], seen)
+        if terminated or truncated:
+            env.reset()
+    rows = cases.logged(world, ("good",), 300)
+    assert rows.observations.dtype == np.uint8
+    assert rows.shape == world.low.shape
+    assert tuple(rows.actions) == tuple(range(len(world.actions)))
+
+
+@pytest.mark.parametrize("arm", [agents.WITHOUT, "ceiling", "naive fitted Q", "behaviour values", agents.FILLED])
+def test_every_kind_of_arm_trains_on_images(monkeypatch, tmp_path, arm):
+    brief = {"first_gradient_steps": 5, "gradient_steps": 2, "batch": 32, "hidden": 8}
+    case = replace(cases.CASES["lavacross-hard, images"], name="seen", rows=500, fit=brief)
+    monkeypatch.setitem(cases.CASES, "seen", replace(case, options={"coins": "once", "horizon": 3}))
+    monkeypatch.setattr(agents, "WORK", tmp_path)
+    agents.logs_of.cache_clear()
+    found = agents.train("seen", "good", arm, seed=0, steps=640, every=320)
+    assert len(found["returns"]) == 3
+    assert all(3 * -1.1 <= one <= 0.3 for one in found["returns"])
 
 
 def test_half_of_a_batch_comes_from_the_logs(table):

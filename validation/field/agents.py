@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -20,8 +21,8 @@ import causal_shaping as cs
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.fitted._forest import Surface
-from causal_shaping.learners.intervals import bootstrap_interval, interquartile_mean
+from causal_shaping.fitted._forest import Surface, flat
+from causal_shaping.paper.field.continuous import MEASURES, SCALE, dates_of, rows_of, score_text, scores, seeds_text
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import pick_rows
 from field import rivals
@@ -29,7 +30,7 @@ from field.cases import CASES, Study, available, logged, optimum_of
 from field.measure import cpu_seconds
 from field.parts import WORK, Figures
 
-VERSION = 2
+VERSION = 3
 STEPS, EVERY, EPISODES, EVALUATION_SEED = 30_000, 1_500, 20, 12_345
 MEMBERS = 4
 """Of a fit, where a case names no number."""
@@ -48,11 +49,10 @@ SETTINGS: dict[str, Any] = {
     "exploration_final_eps": 0.05,
     "policy_kwargs": {"net_arch": [64, 64], "optimizer_kwargs": {"fused": True}},
 }
-EARLY = 6_000 // EVERY
 KEPT_AT = 20_000
 """Observations at which a potential that is not the library's is kept."""
 
-SCALE, FIT, WITHOUT = "scale", "fit", "no logs"
+FIT, WITHOUT = "fit", "no logs"
 POTENTIALS = ("ceiling", "best guess", "naive fitted Q", "behaviour values")
 FILLED = "logs in the buffer"
 ARMS = (*POTENTIALS, FILLED)
@@ -61,13 +61,14 @@ ARMS = (*POTENTIALS, FILLED)
 def parts(seeds: int) -> list[str]:
     """Return all runs, so ordered that whatever has run is nearly a complete table."""
     begun = [range(0, min(3, seeds)), *(range(i, min(i + 2, seeds)) for i in range(3, seeds, 2))]
+    cases = available(images=True)
     runs = [
         (case, logs, arm)
-        for case in available()
+        for case in cases
         for logs, arm in [("none", WITHOUT), *((logs, arm) for logs in CASES[case].sets for arm in ARMS)]
     ]
-    scales = [f"{case}; {SCALE}" for case in available()]
-    fits = [f"{case}; {logs}; {FIT}" for case in available() for logs in CASES[case].sets]
+    scales = [f"{case}; {SCALE}" for case in cases]
+    fits = [f"{case}; {logs}; {FIT}" for case in cases for logs in CASES[case].sets]
     return [
         *scales,
         *fits,
@@ -86,16 +87,17 @@ class Kept(ObservationPotential):
 
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations."""
-        return self.surface.at(observations, 0)
+        return self.surface.at(flat(observations), 0)
 
 
 def kept(study: Study, values: Callable[[npt.NDArray[np.float32]], FloatArray]) -> Kept:
     """Return a potential of what a method gives at some of the logged observations."""
-    distinct = np.unique(np.asarray(study.rows.observations), axis=0)
+    distinct = np.unique(flat(study.rows.observations), axis=0)
     rng = np.random.default_rng(0)
     some = distinct[rng.choice(len(distinct), min(KEPT_AT, len(distinct)), replace=False)]
     surface = Surface.fit(some, values(some)[:, None], 5, 0)
-    return Kept(shape=study.rows.shape, discount=study.discount, origin="another method", surface=surface)
+    about = {"shape": CASES[study.name].load().low.shape, "dtype": str(CASES[study.name].load().low.dtype)}
+    return Kept(**about, discount=study.discount, origin="another method", surface=surface)
 
 
 @cache
@@ -107,9 +109,19 @@ def logs_of(case: str, logs: str) -> tuple[ContinuousWorld, Transitions]:
 
 def _study(case: str, logs: str) -> Study:
     world, rows = logs_of(case, logs)
-    nowhere = np.zeros((0, len(world.columns)), dtype=np.float32)
+    nowhere = np.zeros((0, *rows.shape), dtype=np.float32)
     limits = (world.horizon, world.reward_max, world.reward_min)
     return Study(case, rows, *limits, nowhere, np.zeros(0), CASES[case].discount, CASES[case].members or MEMBERS, world)
+
+
+def as_vectors(study: Study) -> Study:
+    """Return a study whose images are vectors, as forests take them."""
+    rows = study.rows
+    if len(rows.shape) == 1:
+        return study
+    seen = flat(rows.observations)
+    names = tuple(f"pixel {k}" for k in range(seen.shape[1]))
+    return replace(study, rows=replace(rows, observations=seen, shape=seen.shape[1:], columns=names))
 
 
 @cache
@@ -129,7 +141,7 @@ def potential_of(case: str, logs: str, arm: str) -> ObservationPotential:
     if arm in ("ceiling", "best guess"):
         kind = "ceiling" if arm == "ceiling" else "mean"
         return fitted_to(case, logs)[0].potential(kind=kind, step_indexed=False)
-    study = _study(case, logs)
+    study = as_vectors(_study(case, logs))
     if arm == "naive fitted Q":
         return kept(study, lambda points: rivals.swept(study, rivals.NAIVE, points))
     return kept(study, lambda points: rivals.behaviour_values(study, points))
@@ -184,7 +196,8 @@ def train(case: str, logs: str, arm: str, seed: int, steps: int = STEPS, every: 
         agent = DQN("MlpPolicy", env, gamma=CASES[case].discount, seed=seed, device="cpu", **SETTINGS, **more)
         watching = Evaluation()
         _, seconds = cpu_seconds(lambda: agent.learn(steps, callback=watching))
-    return {"returns": [round(one, 4) for one in watching.returns], "seconds": round(seconds, 1)}
+    returns = [round(one, 4) for one in watching.returns]
+    return {"returns": returns, "seconds": round(seconds, 1), "date": date.today().isoformat()}
 
 
 def greedy_return(agent: Any, env: Any, world: ContinuousWorld) -> float:
@@ -221,46 +234,20 @@ def scale(case: str) -> Figures:
 # Tables ------------------------------------------------------------------------------------------------------------
 
 
-def curves(done: dict[str, Figures]) -> dict[tuple[str, str, str], FloatArray]:
-    """Return the returns of all runs by case, logs and arm: float64 [seeds, evaluations]."""
-    found: dict[tuple[str, str, str], list[list[float]]] = {}
-    for part, figures in done.items():
-        if "returns" in figures:
-            case, logs, arm, _ = part.split("; ")
-            found.setdefault((case, logs, arm), []).append(figures["returns"])
-    return {key: np.array(runs) for key, runs in found.items()}
-
-
 def tables(done: dict[str, Figures]) -> list[str]:
     """Return the scores of early, all and late evaluations, by world and over all worlds."""
-    found = curves(done)
-    cases = [case for case in CASES if f"{case}; {SCALE}" in done and any(case == one for one, _, _ in found)]
+    cases = [case for case in CASES if f"{case}; {SCALE}" in done]
     lines: list[str] = []
-    measures = {
-        "The mean over the evaluations of the first 6,000 steps": lambda runs: runs[:, 1 : 1 + EARLY].mean(axis=1),
-        "The mean over all evaluations": lambda runs: runs[:, 1:].mean(axis=1),
-        "The mean of the last three evaluations": lambda runs: runs[:, -3:].mean(axis=1),
-    }
-    for title, measure in measures.items():
-        scores = {key: _score(done, key[0], measure(runs)) for key, runs in found.items() if key[0] in cases}
-        fewest, most = min(map(len, scores.values()), default=0), max(map(len, scores.values()), default=0)
-        seeds = f"{fewest} seeds" if fewest == most else f"{fewest} to {most} seeds"
-        how = "one seed, without intervals: an anecdote" if most == 1 else f"{seeds}; interquartile mean (95%)"
-        lines += [
-            f"{title}, as a score: 0 is acting at random, 1 the optimum; {how}.",
-            "",
-        ]
-        lines += ["| | logs | " + " | ".join([*cases, "all worlds"]) + " |", "|---|---|" + "---|" * (len(cases) + 1)]
-        for logs, arm in [("none", WITHOUT), *((logs, arm) for logs in ("good", "bad") for arm in ARMS)]:
-            own = [scores.get((case, logs, arm)) for case in cases]
-            cells = ["" if one is None else _interval(one[:, None]) for one in own]
-            complete = [one for one in own if one is not None]
-            least = min(map(len, complete), default=0)
-            both = np.stack([one[:least] for one in complete], axis=1) if 0 < len(complete) == len(cases) else None
-            cells.append("" if both is None else _interval(both))
+    for title, measure in MEASURES.items():
+        found = scores(done, measure)
+        shown = [case for case in cases if any(case == one for one, _, _ in found)]
+        lines += [f"{title}, as a score: 0 is acting at random, 1 the optimum; {seeds_text(found)}.", ""]
+        lines += ["| | logs | " + " | ".join([*shown, "all worlds"]) + " |", "|---|---|" + "---|" * (len(shown) + 1)]
+        for arm, logs, own in rows_of(found):
+            cells = ["" if one is None else score_text(one) for one in own]
             lines.append(f"| {arm} | {logs} | " + " | ".join(cells) + " |")
         lines.append("")
-    return lines + _seconds(done, cases)
+    return [*lines, f"Run on {dates_of(done)}.", "", *_seconds(done, cases)]
 
 
 def _seconds(done: dict[str, Figures], cases: list[str]) -> list[str]:
@@ -278,15 +265,3 @@ def _seconds(done: dict[str, Figures], cases: list[str]) -> list[str]:
         ]
         lines.append(f"| {arm} | " + " | ".join(f"{np.mean(one):.0f}" if one else "" for one in own) + " |")
     return [*lines, ""]
-
-
-def _score(done: dict[str, Figures], case: str, returns: FloatArray) -> FloatArray:
-    low, high = (done[f"{case}; {SCALE}"][name] for name in ("random", "best"))
-    return (returns - low) / (high - low)
-
-
-def _interval(scores: FloatArray) -> str:
-    middle, low, high = bootstrap_interval(interquartile_mean, scores)
-    if len(scores) == 1:
-        return f"{middle:.2f}"
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"

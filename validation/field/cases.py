@@ -38,6 +38,8 @@ class Case:
         rows: logged steps a source.
         members: of the agents' fits; None for several.
         discount: the agents'.
+        images: whether the world is one of tables, and is seen as images; only agents are compared there.
+        fit: the other arguments of the agents' fits.
     """
 
     name: str
@@ -49,9 +51,15 @@ class Case:
     rows: int = 100_000
     members: int | None = None
     discount: float = 0.99
+    images: bool = False
+    fit: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> ContinuousWorld:
-        """Return the world."""
+        """Return the world; one of images has all that is asked of it."""
+        if self.images:
+            from field.images import ImageWorld
+
+            return ImageWorld(self.world, **self.options)  # type: ignore[return-value]
         world = cs.load_world(self.world, **self.options)
         assert isinstance(world, ContinuousWorld)
         return world
@@ -72,15 +80,21 @@ CASES = {
         ),
         Case("cart-pole", "cart-pole", grid=24, rows=20_000, members=1),
         Case("mountain-car", "mountain-car", grid=151, rows=20_000, members=1),
+        Case(
+            "lavacross-hard, images",
+            "lavacross-hard",
+            {"coins": "once"},
+            rows=20_000,
+            images=True,
+            fit={"first_gradient_steps": 500, "gradient_steps": 100, "batch": 256},
+        ),
     )
 }
 
 
-def available() -> list[str]:
-    """Return the cases whose worlds exist."""
-    from causal_shaping.worlds.continuous import WORLDS
-
-    return [name for name, case in CASES.items() if case.world in WORLDS]
+def available(*, images: bool = False) -> list[str]:
+    """Return the cases whose states are vectors, or all."""
+    return [name for name, case in CASES.items() if images or not case.images]
 
 
 @dataclass(frozen=True)
@@ -121,7 +135,8 @@ class Study:
         """Ceilings with the defaults, and the CPU seconds that they took."""
         from field.measure import cpu_seconds
 
-        return cpu_seconds(lambda: cs.fit_ceilings(self.rows, members=self.members, **self.basics))
+        fit = CASES[self.name].fit if self.name in CASES else {}
+        return cpu_seconds(lambda: cs.fit_ceilings(self.rows, members=self.members, **self.basics, **fit))
 
 
 def logged(world: ContinuousWorld, sources: tuple[str, ...], rows: int, seed: int = 0) -> Transitions:

@@ -24,7 +24,7 @@ class WorldVector(VectorEnv[Any, Any, Any]):
 
     def __init__(self, world: ContinuousWorld, count: int) -> None:
         self.world, self.num_envs, self.metadata = world, count, {"autoreset_mode": AutoresetMode.SAME_STEP}
-        self.single_observation_space = gym.spaces.Box(world.low, world.high, dtype=np.float32)
+        self.single_observation_space = gym.spaces.Box(world.low, world.high, dtype=world.low.dtype.type)
         self.single_action_space = gym.spaces.Discrete(len(world.actions))
         self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, count)
         self.action_space = gym.vector.utils.batch_space(self.single_action_space, count)

@@ -15,13 +15,20 @@ def field(
     families: Annotated[
         str | None, option("Run only these: random, problems, sepsis, lalonde, clinic.", "NAME,...")
     ] = None,
+    networks: Annotated[
+        bool, flag("--networks", "Run rivals with networks, and all others in the same 25 cases, and nothing else.")
+    ] = False,
+    continuous: Annotated[
+        Path | None, option("Show these figures of make field-continuous on the page, too.", "FILE")
+    ] = None,
     quick: Annotated[bool, flag("--quick", "Few worlds, a quarter of every budget: a few minutes.")] = False,
     workers: Annotated[int | None, option("Processes to use.  (default: one per core)", "N")] = None,
 ) -> None:
     """Measure what confounded logs save, and where they do harm, in worlds that nothing was tuned on.
 
     Interrupted runs resume when it is called again. Nothing is fetched from a network. A family whose data are not
-    installed is left out, with a note on what to install.
+    installed is left out, with a note on what to install. Rivals with networks are a part of their own: --networks runs
+    them, and the page shows them beside whatever else the folder holds.
 
     Example: causal-shaping field --quick --families random,clinic -o field
     """
@@ -33,7 +40,9 @@ def field(
     chosen = tuple(FAMILIES) if families is None else tuple(dict.fromkeys(families.split(",")))
     with progress_bar() as progress:
         try:
-            results, page, missing = study_field(Plan(quick, chosen), output, workers=workers, progress=progress)
+            results, page, missing = study_field(
+                Plan(quick, chosen, networks), output, continuous=continuous, workers=workers, progress=progress
+            )
         except KeyboardInterrupt:
             tell(f"Stopped. What is done is kept in {output}; call again to resume.")
             raise

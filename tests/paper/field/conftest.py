@@ -6,7 +6,7 @@ import pytest
 
 from causal_shaping.paper.field import plan as plans, run as runs
 from causal_shaping.paper.field.page import write_page
-from causal_shaping.paper.field.plan import FAMILIES, Plan
+from causal_shaping.paper.field.plan import FAMILIES, METHODS, Plan
 
 
 def shrink(patched):
@@ -21,6 +21,10 @@ def shrink(patched):
     }
     patched.setattr(plans, "FAMILIES", cut)
     patched.setattr(runs, "FAMILIES", cut)
+
+
+USUAL = {name for name, method in METHODS.items() if not method.separate}
+"""The methods that run in all cases."""
 
 
 @pytest.fixture(scope="session")

@@ -9,14 +9,14 @@ import time
 
 import numpy as np
 import pytest
-from conftest import shrink
+from conftest import USUAL, shrink
 
 from causal_shaping.errors import FileError
 from causal_shaping.io.inputs import with_checksum
 from causal_shaping.paper._parts import PART_FILES
 from causal_shaping.paper.field import run as runs
 from causal_shaping.paper.field._packages import MissingPackageError
-from causal_shaping.paper.field.plan import LEARNER_SEED, METHODS, Plan
+from causal_shaping.paper.field.plan import LEARNER_SEED, Plan
 from causal_shaping.paper.field.run import CLAIMS, RESULTS, WORTHS, load_results, merge, run_field
 
 MERGED = (RESULTS, CLAIMS, WORTHS)
@@ -58,7 +58,7 @@ def test_a_quick_run_that_is_killed_five_times_ends_in_the_same_results(tmp_path
 
 
 def test_a_run_holds_every_method_with_its_seeds_and_nothing_is_run_twice(small, tmp_path, monkeypatch):
-    assert {row["name"] for row in small.runs} == set(METHODS)
+    assert {row["name"] for row in small.runs} == USUAL
     assert {row["seed"] for row in small.runs} == {LEARNER_SEED, LEARNER_SEED + 1}
     assert all(row["regret"] == pytest.approx(row["curve"][-1]) for row in small.runs)
     shrink(monkeypatch)

@@ -1,4 +1,4 @@
-"""Packages that hold data: their files are read, they are not imported."""
+"""Packages that a family or a method needs; of those that hold data, files are read, and nothing is imported."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from causal_shaping.errors import CausalShapingError
 INSTALL: Mapping[str, str] = {
     "icu-sepsis": "pip install --no-deps icu-sepsis==2.0.1",  # it asks for gym, which nothing here needs
     "causaldata": "pip install causaldata pandas",
+    "causalrl": "pip install causalrl==3.0.0",
 }
 """What installs each package."""
 
 
 class MissingPackageError(CausalShapingError, ImportError):
-    """A package that holds the data of a family, and is not installed; the message says how to."""
+    """A package that holds the data of a family, or a method, and is not installed; the message says how to."""
 
 
 def package_folder(name: str) -> Path:
@@ -24,6 +25,6 @@ def package_folder(name: str) -> Path:
     try:
         held = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError as error:
-        raise MissingPackageError(f"This family needs the data of {name}. Install it: {INSTALL[name]}") from error
+        raise MissingPackageError(f"{name} is not installed. Install it: {INSTALL[name]}") from error
     # Not by import: a script of the same name, which is run, would be found in place of the package.
     return Path(str(held.locate_file(name.replace("-", "_"))))

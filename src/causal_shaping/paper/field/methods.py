@@ -18,6 +18,8 @@ from causal_shaping.learners import train
 from causal_shaping.learners.rules import POSTERIOR
 from causal_shaping.paper.baselines import behaviour_potential
 from causal_shaping.paper.field.materials import Materials
+from causal_shaping.paper.field.networks import run_network
+from causal_shaping.paper.field.peers import run_dovi
 from causal_shaping.paper.field.rivals import SETTINGS, run_psrl, run_q, run_ucbvi, vacuous
 
 Runner = Callable[[Materials, int, int], FloatArray]
@@ -116,6 +118,18 @@ def _replay(materials: Materials, steps: int, seed: int) -> FloatArray:
     return run_q(materials.world, steps, seed, materials.logs, materials.pooled, **SETTINGS["replay"])
 
 
+def _bcq(materials: Materials, steps: int, seed: int) -> FloatArray:
+    return run_network(materials.world, steps, seed, materials.logs, **SETTINGS["bcq"])
+
+
+def _cql(materials: Materials, steps: int, seed: int) -> FloatArray:
+    return run_network(materials.world, steps, seed, materials.logs, **SETTINGS["cql"])
+
+
+def _dovi(materials: Materials, steps: int, seed: int) -> FloatArray:
+    return run_dovi(materials.world, steps, seed, materials.logs, **SETTINGS["dovi"])
+
+
 RUNNERS: Mapping[str, Runner] = {
     "no-logs": _no_logs,
     "psrl": _psrl,
@@ -130,4 +144,7 @@ RUNNERS: Mapping[str, Runner] = {
     "ceilings": _ceilings,
     "guess": _guess,
     "posterior": _posterior,
+    "bcq": _bcq,
+    "cql": _cql,
+    "dovi": _dovi,
 }

@@ -32,7 +32,7 @@ MUCH = 1.1
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """The runs of a method and those without logs, over cases of as many seeds each.
+    """The runs of a method and those without logs, over cases of as many seeds each (a separate method has fewer).
 
     Attributes:
         cases: a row of results for each case.
@@ -70,10 +70,12 @@ class Compared:
         Cases are drawn again, and in each of them the seeds, with logs and without; or the seeds only.
         """
         estimate = float(statistic(self.ratios))
-        rng, (seeds, cases) = np.random.default_rng(0), self.regret.shape
-        shape = (RESAMPLES, seeds, cases)
+        rng, cases = np.random.default_rng(0), self.regret.shape[1]
         which = rng.integers(cases, size=(RESAMPLES, 1, cases)) if worlds else np.arange(cases)[None, None]
-        regret, baseline = (table[rng.integers(seeds, size=shape), which] for table in (self.regret, self.baseline))
+        regret, baseline = (
+            table[rng.integers(len(table), size=(RESAMPLES, *table.shape)), which]
+            for table in (self.regret, self.baseline)
+        )
         low, high = np.quantile(statistic(_ratios(regret, baseline)), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
         return estimate, float(low), float(high)
 

@@ -21,6 +21,7 @@ from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.io.files import write_text
 from causal_shaping.paper._table import Table
 from causal_shaping.paper.field import figures, tables
+from causal_shaping.paper.field.continuous import Parts, continuous_table, read_agents
 from causal_shaping.paper.field.metrics import worth_scores
 from causal_shaping.paper.field.plan import FAMILIES, METHODS, RECOMMENDED, Plan
 from causal_shaping.paper.field.run import Results, field_folder, run_held
@@ -32,35 +33,44 @@ RUNNING = 0.97
 
 
 def study_field(
-    plan: Plan, folder: str | os.PathLike[str], *, workers: int | None = None, progress: Progress = no_progress
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    continuous: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: Progress = no_progress,
 ) -> tuple[Results, Path, list[str]]:
     """Run what a plan asks for and the folder does not hold yet, and write the page.
 
     Args:
         plan: see `run_field`.
         folder: see `run_field`.
+        continuous: a file of `make field-continuous` to show on the page: `validation/figures/field-agents.json`.
         workers: see `run_field`.
         progress: called with the share of all work that is done, 1, and what is being worked on.
 
     Returns:
         The results, the page, and for each family that was left out, why.
     """
+    agents = None if continuous is None else read_agents(continuous)
     with field_folder(plan, folder) as path:
         results, missing = run_held(plan, path, workers, part_of(progress, 0, RUNNING))
         progress(RUNNING, 1, "Writing the page")
-        page = write_page(results, missing)
+        page = write_page(results, missing, agents)
     get_reusable_executor().shutdown(wait=True)  # joblib's workers would wait for more
     return results, page, missing
 
 
-def write_page(results: Results, missing: list[str] | None = None) -> Path:
+def write_page(results: Results, missing: list[str] | None = None, agents: Parts | None = None) -> Path:
     """Write the page of results, its tables and its figures, into their folder, and return its path.
 
     Args:
         results: what was run.
         missing: for each family that was left out, why.
+        agents: what `read_agents` returned of worlds whose states cannot be listed; without it the page has none.
     """
-    made = {table.name: table for table in _tables(results) if table.rows}
+    given = list(_tables(results)) + ([] if agents is None else [continuous_table(agents)])
+    made = {table.name: table for table in given if table.rows}
     drawn = {}
     for name in ("tables", "figures"):
         (results.folder / name).mkdir(exist_ok=True)
@@ -101,6 +111,8 @@ def write_page(results: Results, missing: list[str] | None = None) -> Path:
 def _tables(results: Results) -> Iterator[Table]:
     for family in tables.ran(results):
         yield tables.family_table(results, family)
+        if tables.network_cases(results, family):
+            yield tables.network_table(results, family)
     if results.runs:
         yield tables.confounding_table(results)
         yield tables.losses_table(results)
@@ -138,7 +150,7 @@ def decisions(results: Results) -> Iterator[tuple[str, str, str]]:
     for situation, levels, allowed in situations:
         means = {}
         for method in METHODS.values():
-            if method.uses_logs and (allowed is None or method.name in allowed):
+            if method.uses_logs and not method.separate and (allowed is None or method.name in allowed):
                 some = [one for level in levels for one in tables.by_confounding(results, method.name, level)]
                 if some:
                     ratios = np.concatenate([one.ratio for one in some])

@@ -6,8 +6,8 @@
 - `run_q`: Q-learning from naive fitted Q-values, also with the logs in its replay buffer, half and half.
 - `envelopes`, `fitted_q`: what these take from the logs.
 
-Settings are chosen on other worlds of the same kinds, see `SETTINGS`. Rivals with networks are not here: they are to
-have a plan of their own, beside `causal_shaping.paper.field.plan.METHODS`.
+Settings are chosen on other worlds of the same kinds, see `SETTINGS`. Rivals with networks are in `networks`, those of
+other packages in `peers`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from causal_shaping.paper.field import _kernels as kernels
 from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import tables_of
 
+NETWORKS: Mapping[str, Any] = {"timed": False, "discount": 0.95, "updates": 5_000, "explore": 0.02}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "ucbvi": {"bonus": 0.03, "lower_order": 0.01},
     "envelopes": {"bonus": 0.03, "lower_order": 0.01, "width": 3.0},
@@ -35,11 +36,17 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "replay": {"replays": 64, "rate": 0.005},
     "paper": {"bonus": 0.0, "clip": "potential"},
     "behaviour": {"combine": "max", "bonus": 0.0, "clip": "none"},
+    "bcq": {"threshold": (0.1, 0.0), **NETWORKS},
+    "cql": {"conservative": (0.03, 0.0), **NETWORKS},
+    "dovi": {"bonus": 1.0},
 }
 """The settings of each rival: those with the least mean regret, relative to no logs, in 18 tuning worlds of four of the
 five shapes (seeds from 3,000,000, confounding none to strong, 3 seeds each); grids had 4 to 29 settings for each rival.
 The mean ratios there: UCBVI 1.03, envelopes 1.12, PSRL 1.26, naive model .64, naive Q .54, replay .48, the paper's
-method 5.8 (9.2 with the printed bonus), behaviour values 2.9. Ours have their defaults, and .54 with logs."""
+method 5.8 (9.2 with the printed bonus), behaviour values 2.9. Ours have their defaults, and .54 with logs.
+
+The last three are separate: one seed in each of these worlds, 18 settings of BCQ (1.96 to .88), four of CQL (1.33 to
+1.09, and then BCQ's exploration), four of DOVI (4.8 to 3.0)."""
 
 
 COLUMNS = ("state", "action", "reward", "next_state", "terminated")
@@ -126,7 +133,8 @@ def fitted_q(world: World, logs: Pooled, unlogged: str) -> FloatArray:
     return q_values
 
 
-def _streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+def own_streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """Return the world's stream of random numbers, which is the same for all learners, and the learner's own."""
     return np.random.default_rng(seed), np.random.default_rng([seed, 5])
 
 
@@ -189,7 +197,7 @@ def run_psrl(
 def _planning(world: World, steps: int, seed: int, agent: Any, optimistic: bool, seen: kernels.Seen) -> FloatArray:
     regret, gaps = np.zeros(steps), world.model.gaps(world.horizon)
     exists = world.space.is_admissible.copy()
-    kernels.run_planning(_streams(seed), tables_of(world.model), exists, gaps, agent, optimistic, seen, regret)
+    kernels.run_planning(own_streams(seed), tables_of(world.model), exists, gaps, agent, optimistic, seen, regret)
     return regret
 
 
@@ -227,5 +235,5 @@ def run_q(
     agent = kernels.Replay(rate, explore, replays, state, action, reward, np.where(after < 0, 0, after), final)
     regret, visits = np.zeros(steps), np.minimum(pool.visits, most)
     gaps, exists = world.model.gaps(world.horizon), world.space.is_admissible.copy()
-    kernels.run_replay(_streams(seed), tables_of(world.model), exists, gaps, agent, q_values, visits, regret)
+    kernels.run_replay(own_streams(seed), tables_of(world.model), exists, gaps, agent, q_values, visits, regret)
     return regret

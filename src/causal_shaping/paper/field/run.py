@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from causal_shaping.paper.field.plan import (
     FAMILIES,
     LEARNER_SEED,
     METHODS,
+    NETWORK_SEEDS,
     RUN,
     WORTH,
     Case,
@@ -101,7 +103,14 @@ WORTH_COLUMNS = pa.schema(
     ]
 )
 TIMING_COLUMNS = pa.schema(
-    [*ABOUT[:2], ("kind", pa.string()), ("name", pa.string()), ("seconds", pa.float64()), ("cpu_seconds", pa.float64())]
+    [
+        *ABOUT[:2],
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("seconds", pa.float64()),
+        ("cpu_seconds", pa.float64()),
+        ("date", pa.string()),
+    ]
 )
 TABLES = {RUN: (RESULTS, RUN_COLUMNS), CLAIM: (CLAIMS, CLAIM_COLUMNS), WORTH: (WORTHS, WORTH_COLUMNS)}
 
@@ -141,7 +150,8 @@ def run_field(
         progress: called with the work that is done, all of it, and what runs now.
 
     Returns:
-        What the folder holds, and for each family that was left out, why: the package that holds its data is missing.
+        What the folder holds, and for each family or method that was left out, why: the package that holds it is
+        missing.
     """
     with field_folder(plan, folder) as path:
         return run_held(plan, path, workers, progress)
@@ -167,7 +177,16 @@ def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) ->
     if len(missing) == len(plan.families):
         raise MissingPackageError(" ".join(missing.values()))
     jobs = replace(plan, families=tuple(name for name in plan.families if name not in missing)).jobs()
-    left = [replace(job, units=tuple(unit for unit in job.units if not is_kept(path, unit))) for job in jobs]
+    for method in METHODS.values() if plan.networks else ():
+        try:
+            if method.package is not None:
+                package_folder(method.package)
+        except MissingPackageError as error:
+            missing[method.name] = f"{method.title}: {error}"
+    left = [
+        replace(job, units=tuple(one for one in job.units if not is_kept(path, one) and one.name not in missing))
+        for job in jobs
+    ]
     total = sum(job.cost for job in jobs)
     waiting = [job for job in left if job.units]
     run_jobs(waiting, partial(run_job, plan, folder=path), total=total, workers=workers, progress=progress)
@@ -179,7 +198,7 @@ def run_job(plan: Plan, job: Job, folder: Path) -> None:
     numba.set_num_threads(1)  # jobs run side by side
     family, materials = plan.family(job.case.family), Materials(job.case)
     for unit in job.units:
-        about = {"unit": asdict(unit)} | _about(unit, job.case)
+        about = {"unit": asdict(unit), "date": date.today().isoformat()} | _about(unit, job.case)
         keep(folder, unit, about, lambda unit=unit: {"found": run_unit(family, materials, unit)})  # type: ignore[misc]
 
 
@@ -195,7 +214,8 @@ def run_unit(family: Family, materials: Materials, unit: Unit) -> list[dict[str,
     """Return the rows of a unit."""
     if unit.kind == RUN:
         steps = family.budget(materials.case.kind)
-        return [run_facts(materials, unit.name, steps, LEARNER_SEED + seed) for seed in range(family.seeds)]
+        seeds = min(family.seeds, NETWORK_SEEDS) if METHODS[unit.name].separate else family.seeds
+        return [run_facts(materials, unit.name, steps, LEARNER_SEED + seed) for seed in range(seeds)]
     if unit.kind == WORTH:
         return [worth_facts(materials, family)]
     if family.name == "lalonde":
@@ -250,7 +270,7 @@ def merge(folder: str | os.PathLike[str]) -> Results:
     for unit, part in parts:
         about = {column: part.get(column) for column, _ in ABOUT}
         rows[unit.kind] += [about | found for found in part["found"]]
-        timings.append(asdict(unit) | {key: part[key] for key in ("seconds", "cpu_seconds")})
+        timings.append(asdict(unit) | {key: part.get(key) for key in ("seconds", "cpu_seconds", "date")})
     settings = read_json(path / SETTINGS)
     for kind, (name, schema) in TABLES.items():
         save(path / name, "field", table_of(rows[kind], schema), {"settings": settings})
