@@ -572,8 +572,9 @@ def _write(memory, drawn, at, node, chance):  # type: ignore[no-untyped-def]
 def _earned(first, after, chance, reward, unknown, discount, values, elsewhere, cell):  # type: ignore[no-untyped-def]
     """Return the Q-value of a cell from values of the next step; an unknown outcome is worth `elsewhere`."""
     earned = 0.0
-    for i in range(first[cell], first[cell + 1]):
-        earned += chance[i] * values[after[i]]
+    # Unsigned: of a signed position each look would first ask whether it counts from the end.
+    for i in range(np.uint64(first[cell]), np.uint64(first[cell + 1])):
+        earned += chance[i] * values[np.uint32(after[i])]
     return reward[cell] + discount * (earned + unknown[cell] * elsewhere)
 
 
