@@ -18,6 +18,7 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
     (ROOT / "docs").rglob("*.md")
 )
 TUTORIALS = {
+    "icu-sepsis": "icu_sepsis.py",
     "own-logs": "own_logs.py",
     "learn-online": "learn_online.py",
     "is-my-data-confounded": "is_my_data_confounded.py",

@@ -166,7 +166,7 @@ def test_evidence_is_the_product_of_dirichlet_multinomials_in_any_order(seed):
 def test_the_mean_world_is_the_mean_of_the_draws():
     model = model_of(ONE)
     memory = model.memory(0)
-    world = mean_world(model.shape, model.guess, memory)
+    world = mean_world(model.shape, model.guess, memory, model.space.is_admissible.copy())
     for cell in range(2):
         here, mean = slice(world.first[cell], world.first[cell + 1]), np.zeros(4)
         np.add.at(mean, np.searchsorted(REWARDS, world.paid[here]), world.chance[here])
@@ -178,7 +178,7 @@ def test_the_mean_world_is_near_the_mean_of_the_draws_after_online_steps():
     logs = [[[60, 30], [20, 50]], [[40, 15], [30, 80]]]
     model = model_of(logs, rewards=REWARDS[:2])
     memory = told(model, [[12, 8]])
-    world = mean_world(model.shape, model.guess, memory)
+    world = mean_world(model.shape, model.guess, memory, model.space.is_admissible.copy())
     mean = np.zeros(2)
     np.add.at(mean, world.paid[: world.first[1]].astype(int), world.chance[: world.first[1]])
     found = drawn_outcomes(model, 20_000, rewards=REWARDS[:2], memory=memory)
@@ -317,7 +317,10 @@ def test_trials_count_as_the_agents_own_steps():
     other = both.memory(0)
     np.testing.assert_allclose(other.evidence, memory.evidence, atol=1e-9)
     np.testing.assert_array_equal(other.total, memory.total)
-    worlds = [mean_world(model.shape, model.guess, held) for model, held in ((alone, memory), (both, other))]
+    worlds = [
+        mean_world(model.shape, model.guess, held, model.space.is_admissible.copy())
+        for model, held in ((alone, memory), (both, other))
+    ]
     np.testing.assert_allclose(worlds[0].reward, worlds[1].reward, atol=1e-9)
 
 
@@ -326,7 +329,7 @@ def mean_plan(belief):
     model = Model(belief.space, belief.counts, belief.settings)
     memory, space = model.memory(0), model.space
     q_values = np.zeros((model.settings.horizon, len(space.states), len(space.actions)))
-    world = mean_world(model.shape, model.guess, memory)
+    world = mean_world(model.shape, model.guess, memory, model.space.is_admissible.copy())
     plan(model.shape, memory, world, space.is_admissible, model.terminal, q_values)
     return q_values
 
@@ -358,7 +361,7 @@ def test_what_no_log_holds_is_never_impossible():
     observe(model.shape, model.guess, memory, 0, 1, 3.0, 1.0)
     assert not np.isnan(memory.evidence).any()
     assert np.isfinite(memory.against).all()
-    found = mean_world(model.shape, model.guess, memory)
+    found = mean_world(model.shape, model.guess, memory, model.space.is_admissible.copy())
     np.testing.assert_allclose(found.chance.sum() + found.unknown, 1)
     assert (drawn_outcomes(model, 20, memory=memory)[:, 3] > 0).all()
 
@@ -387,7 +390,7 @@ def test_a_step_of_which_no_outcome_is_known_may_lead_anywhere():
         [(0, 0, 0, 1, False, 1.0), (0, 0, 1, -1, True, 0.0), (0, 1, 0, 0, False, 1.0), (1, 1, 0, -1, False, 1.0)]
     )
     model = cs.posterior(counts, 2, 1.0).model
-    found = mean_world(model.shape, model.guess, model.memory(0))
+    found = mean_world(model.shape, model.guess, model.memory(0), model.space.is_admissible.copy())
     sums = np.bincount(np.repeat(np.arange(8), np.diff(found.first)), found.chance, minlength=8)
     np.testing.assert_allclose(sums + found.unknown, 1)
 
@@ -417,7 +420,7 @@ def test_a_reward_that_comes_after_many_others_is_learned_as_it_is():
         observe(model.shape, model.guess, memory, 0, 1, i / 100, 1.0)
     for _ in range(50):
         observe(model.shape, model.guess, memory, 1, 0, 100.0, 1.0)
-    found = mean_world(model.shape, model.guess, memory)
+    found = mean_world(model.shape, model.guess, memory, model.space.is_admissible.copy())
     assert found.reward[1] > 90
     np.testing.assert_allclose(found.reward[0], 0.495, atol=1.5)
 

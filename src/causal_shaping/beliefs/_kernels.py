@@ -575,8 +575,9 @@ def _write(memory, drawn, at, node, chance):  # type: ignore[no-untyped-def]
 def _earned(first, after, chance, reward, unknown, discount, values, elsewhere, cell):  # type: ignore[no-untyped-def]
     """Return the Q-value of a cell from values of the next step; an unknown outcome is worth `elsewhere`."""
     earned = 0.0
-    for i in range(first[cell], first[cell + 1]):
-        earned += chance[i] * values[after[i]]
+    # Unsigned: of a signed position each look would first ask whether it counts from the end.
+    for i in range(np.uint64(first[cell]), np.uint64(first[cell + 1])):
+        earned += chance[i] * values[np.uint32(after[i])]
     return reward[cell] + discount * (earned + unknown[cell] * elsewhere)
 
 
@@ -679,8 +680,8 @@ def _concentration(guess, cell, c, blunt, dropped):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True)
-def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
-    """Return the mean of the posterior: what each component predicts, weighed by how far it is trusted."""
+def mean_world(shape, guess, memory, admissible):  # type: ignore[no-untyped-def]
+    """Return the mean of the posterior as a world; see `write_mean`."""
     cells = len(memory.head)
     room = memory.sizes[1]
     for cell in range(cells):
@@ -694,6 +695,17 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
         np.zeros(cells),
         np.zeros(cells, dtype=np.int32),
     )
+    write_mean(shape, guess, memory, admissible, drawn)
+    return drawn
+
+
+@njit(nogil=True)
+def write_mean(shape, guess, memory, admissible, drawn):  # type: ignore[no-untyped-def]
+    """Write the mean of the posterior: what each component predicts, weighed by how far it is trusted.
+
+    Cells of actions that are not admissible are left empty.
+    """
+    cells = len(memory.head)
     components, chance = guess.strength.shape[1], belief(guess, memory)
     _, component, doubts, aside, blunts = guess.hypotheses
     dropped, at = memory.against[1] > 0.0, 0
@@ -701,7 +713,11 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
     logs = 0 if dropped else len(guess.lower)
     trust = np.zeros((components + 1, 2))  # sharp, blunt; flat comes last
     for cell in range(cells):
-        group = cell if shape.by_action else cell // shape.actions
+        place = cell // shape.actions
+        group = cell if shape.by_action else place
+        drawn.first[cell], drawn.trusted[cell], drawn.reward[cell], drawn.unknown[cell] = at, -1, 0.0, 0.0
+        if not admissible[place % shape.states, cell - place * shape.actions]:
+            continue
         nodes, known = memory.group_first[group], memory.group_size[group]
         k = possible(memory, cell, group)
         trust[:] = 0.0
@@ -710,7 +726,6 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
             if guess.strength[cell, c] > 0.0 and aside[h] != cell % shape.actions:
                 trust[c, 1 if blunts[h] else 0] += chance[h] * chance_of_trust(memory.ratio[cell, c], doubts[h])
         trust[components, 0] = max(0.0, 1.0 - trust.sum())
-        drawn.first[cell], drawn.trusted[cell] = at, -1
         total, free = memory.total[cell], 1.0 if dropped else guess.free[cell]
         reward, spread = 0.0, 0.0  # `spread`: what each possible outcome gets beside what is written for entries
         for c in range(components + 1):
@@ -738,4 +753,3 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
         drawn.unknown[cell] = spread * (k - known)
         drawn.reward[cell] = reward + drawn.unknown[cell] * usual
     drawn.first[cells] = at
-    return drawn

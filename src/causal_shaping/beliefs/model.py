@@ -375,9 +375,12 @@ class Model:
         return result
 
 
-def room_for(model: Model, memory: Memory) -> Drawn:
-    """Return arrays that a world can be drawn into."""
+def room_for(model: Model, memory: Memory, *, mean: bool = False) -> Drawn:
+    """Return arrays that a world can be drawn into, or the mean of all worlds, which holds all that is possible."""
     cells, most = model.cells, len(memory.link) + model.cells * STICKS
+    if mean:  # a new outcome is possible after all actions of its state
+        groups_of = 1 if model.shape.by_action else model.shape.actions
+        most = len(memory.link) + groups_of * int(memory.group_size.sum() + len(memory.link) - memory.sizes[1])
     first, after = np.zeros(cells + 1, dtype=np.int64), np.zeros(most, dtype=np.int32)
     paid, chance, reward, unknown = np.zeros(most), np.zeros(most), np.zeros(cells), np.zeros(cells)
     return Drawn(first, after, paid, chance, reward, unknown, np.zeros(cells, dtype=np.int32))

@@ -97,7 +97,7 @@ class WidePrior:
         self.model, shape = model, model.shape
         memory = model.memory(1)
         plan = np.zeros((model.settings.horizon, shape.states, shape.actions))
-        mean = kernels.mean_world(shape, model.guess, memory)
+        mean = kernels.mean_world(shape, model.guess, memory, model.space.is_admissible.copy())
         kernels.plan(shape, memory, mean, model.space.is_admissible.copy(), model.terminal, plan)
         values = np.append(plan.max(axis=-1), np.zeros((len(plan), 1)), axis=1)  # the end is worth 0
         values[:, :-1][:, model.terminal] = 0.0
