@@ -85,9 +85,8 @@ def main():
 
     phi = belief.potential(step_indexed=False)
     phi.save(folder / "phi.parquet")
-    print(
-        f"Correlation of the best guess with the true values: {np.corrcoef(phi.values[acting], best[acting])[0, 1]:.2f}"
-    )
+    likeness = np.corrcoef(phi.values[acting], best[acting])[0, 1]
+    print(f"Correlation of the best guess with the true values: {likeness:.2f}")
     for name, potential in (("phi = 0", None), ("best guess", phi)):
         run = cs.train(world, potential, learner="q-ucb-shaping", steps=20_000, clip="none")
         print(f"Q-learning with {name}: regret {run.step_regret[-1]:.1f}")
