@@ -97,14 +97,18 @@ def test_nothing_is_to_be_had_after_an_end(method):
     assert (found.q_values[:, found.terminal] == 0).all()
 
 
+@pytest.mark.parametrize("begin", [0, 3])  # other outcomes of the same state stand before them
 @pytest.mark.parametrize("count", [1, 5, 16, 17, 40])  # up to 16 outcomes are not sorted
-def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(count):
+def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(count, begin):
     rng = np.random.default_rng(count)
     values, room, rest = rng.normal(size=count), rng.random(count), 0.1
     w, free = values.max() + 0.5, 0.6 * (rest + room.sum())
     bounds = [(0, limit) for limit in (*room, rest)]
     best = linprog(-np.append(values, w), A_eq=np.ones((1, count + 1)), b_eq=[free], bounds=bounds)
-    assert _fill(values.copy(), room.copy(), 0, count, free, rest, w) == pytest.approx(-best.fun)
+    others = np.full(begin, w + 1)
+    values, room = (np.concatenate([others, own]) for own in (values, room))
+    assert _fill(values, room, begin, begin + count, free, rest, w) == pytest.approx(-best.fun)
+    assert (values[:begin] == others).all()
 
 
 @pytest.mark.parametrize(("good", "bad", "drawn"), [(5, 7, 4), (30, 10, 25), (3, 200, 50), (400, 900, 300), (8, 2, 9)])

@@ -258,6 +258,14 @@ def test_p_values_of_interest_are_the_same_if_the_others_are_given_up():
     assert ((short > 1e-9) & (short != full)).sum() > 20  # some were given up
 
 
+def test_p_values_of_interest_are_estimated_and_the_others_get_their_bound_of_at_most_1():
+    """The bound by single columns is 4e-5 in the first table, whose p-value is 1e-9, and 1.3 in the second."""
+    apart, alike = (np.array(table, dtype=float) for table in ([[20, 1, 0], [3, 4, 19]], [[4, 3, 5], [6, 7, 4]]))
+    exact = exact_p_value(apart)
+    assert exact <= p_value(apart, deals=10**9, largest=1e-6) <= 2 * exact
+    assert p_value(alike, deals=10**9, largest=1e-6) == 1
+
+
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=40)
 def test_hypergeometric_draws_have_the_right_mean_and_spread(seed):
