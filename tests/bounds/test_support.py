@@ -253,6 +253,13 @@ def test_a_support_of_ones_own_allows_for_unknown_states_where_it_is_silent():
     assert found.values[0, 1] == 5.0
 
 
+@pytest.mark.filterwarnings("ignore:Many steps do not tell")
+@pytest.mark.parametrize(("support", "assumed"), [({"a": ["a"]}, True), ({"a": ["a"], "b": ["b"]}, False)])
+def test_a_support_of_ones_own_assumes_no_other_states_where_it_is_silent_alone(support, assumed):
+    logs = cs.Logs(cs.Space(["a", "b"], ["go"]), "d0", [0], [0], [0], [0], [0.0], [-1], [False], [True])
+    assert cs.value_ceilings(cs.count(logs), 5, 1.0, support=support).no_other_states == assumed
+
+
 def test_the_paper_says_that_states_were_read_off():
     _, logs = kept_from(1.0)
     with pytest.warns(cs.AssumptionWarning, match="The states were read off the logs"):
