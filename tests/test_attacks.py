@@ -1,6 +1,7 @@
 """The attacks find what they look for; a short run of them finds nothing."""
 
 import ast
+import os
 import random
 import signal
 import subprocess
@@ -165,3 +166,38 @@ def test_a_mutant_that_survived_is_open_until_it_is_explained():
     assert mutants.verdict({"result": "noticed", "by": "a test"}) not in mutants.UNEXPLAINED
     assert mutants.verdict({"result": "survived", "tests": 3}) in mutants.UNEXPLAINED
     assert mutants.verdict({"result": "survived", "explanation": "last digits"}) not in mutants.UNEXPLAINED
+
+
+NOISY = """
+import warnings, pytest
+
+@pytest.mark.filterwarnings("ignore:noise")
+def test_one():
+    warnings.warn("noise")
+
+def test_two():
+    warnings.warn("noise")
+"""
+
+
+FAILURES = """
+import mutants, pytest
+
+def tell(items):
+    print([mutants.failure(item, None, 9.0) for item in items])
+
+pytest.main(["-s", "-W", "error::UserWarning:test_noise", "test_noise.py"], plugins=[mutants.Collected(tell)])
+"""
+
+
+def test_a_test_that_runs_for_a_mutant_ignores_the_warnings_that_it_is_marked_with(tmp_path):
+    (tmp_path / "test_noise.py").write_text(NOISY)
+    ran = subprocess.run(
+        [sys.executable, "-c", FAILURES],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ATTACK)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "[False, True]" in ran.stdout
