@@ -415,6 +415,21 @@ def test_a_difference_in_continuous_rewards_is_a_contradiction():
     assert "or they did not watch the same world, or a hidden cause lasts over the episode" in str(found)
 
 
+def test_a_small_difference_between_large_sources_is_found_by_as_many_deals_as_that_takes():
+    """Eight outcomes: the p-value is 7e-4, but a bound by single outcomes 0.5, and a convolution too much work."""
+    rows = [
+        (name, 0, 0, o, 0.0, 2000 + sign * (-1) ** o * 56) for name, sign in (("p", 1), ("q", -1)) for o in range(8)
+    ]
+    assert len(cs.contradictions(made_up(rows, states=range(8), actions=["x"]))) == 1
+
+
+def test_sources_without_rows_do_not_contradict_each_other():
+    counts = made_up([("p", 0, 0, 1, 0.0, 3), ("q", 0, 0, 2, 0.0, 3)])
+    empty = replace(counts, **{name: getattr(counts, name)[:0] for name in counts.COLUMNS if name != "step"})
+    found = cs.contradictions(empty)
+    assert (len(found), found.compared, found.shared) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("scale", [-3.0, 1e6])
 def test_the_scale_of_rewards_changes_nothing(scale):
     rows = [("p", 0, 0, 1, 0.1, 90), ("p", 0, 0, 1, 0.3, 10), ("q", 0, 0, 1, 0.1, 20), ("q", 0, 0, 1, 0.3, 80)]
