@@ -12,7 +12,7 @@ import causal_shaping as cs
 from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
 from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
 from causal_shaping.bounds._joint import _conflict, _fill
-from causal_shaping.bounds._masses import Evidence, Masses, _unseen
+from causal_shaping.bounds._masses import Evidence, Masses, _Entries, _totals, _unseen
 from causal_shaping.bounds._published import Estimates
 from causal_shaping.bounds._sweeps import best_of
 from causal_shaping.bounds.settings import CEILING, Settings
@@ -215,6 +215,23 @@ def test_masses_of_a_step_tell_the_visits_of_that_step():
     counts = counts_by_step()
     evidence = Evidence(counts, Settings(horizon=2, reward_bound=1.0).checked(counts), CEILING)
     assert [evidence.masses(step).visits.tolist() for step in (0, 1)] == [[5, 0], [4, 1]]
+
+
+def test_totals_of_entries_are_those_of_their_state_action_and_known_outcomes():
+    rng, columns = np.random.default_rng(1), {"state": 4, "action": 3, "next_state": 4}
+    drawn = {name: rng.integers(-(name == "next_state"), most, 60) for name, most in columns.items()}
+    entries = _Entries(**drawn, terminated=rng.random(60) < 0.2, n=rng.integers(1, 9, 60) * 1.0, reward_sum=0, reward=0)
+    order = np.lexsort((entries.action, entries.state))
+    entries = _Entries(*(column[order] if np.ndim(column) else column for column in entries))
+    begin, end = 10, 50
+    visits, taken, known = _totals(entries, begin, end)
+    for k in range(begin, end):
+        alike = [j for j in range(begin, end) if entries.state[j] == entries.state[k]]
+        same = [j for j in alike if entries.action[j] == entries.action[k]]
+        sure = [j for j in same if entries.next_state[j] >= 0 or entries.terminated[j]]
+        assert visits[k - begin] == entries.n[alike].sum()
+        assert taken[k - begin] == entries.n[same].sum()
+        assert known[k - begin] == entries.n[sure].sum()
 
 
 def test_lower_limits_leave_the_rest_of_their_pair_to_what_was_not_seen():
