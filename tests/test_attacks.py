@@ -1,6 +1,7 @@
 """The attacks find what they look for; a short run of them finds nothing."""
 
 import ast
+import json
 import os
 import random
 import signal
@@ -201,3 +202,18 @@ def test_a_test_that_runs_for_a_mutant_ignores_the_warnings_that_it_is_marked_wi
         check=True,
     )
     assert "[False, True]" in ran.stdout
+
+
+def test_parts_of_a_study_are_compared_without_the_time_that_they_took(tmp_path):
+    import kills
+
+    from causal_shaping.io.inputs import with_checksum
+
+    def held(found, seconds):
+        part = with_checksum({"found": found, "seconds": seconds, "cpu_seconds": seconds / 2})
+        (tmp_path / "parts").mkdir(exist_ok=True)
+        (tmp_path / "parts" / "a.json").write_text(json.dumps(part))
+        return kills.contents(tmp_path)
+
+    assert held([1], 3.0) == held([1], 4.0)
+    assert held([1], 3.0) != held([2], 3.0)
