@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+ICU_SEPSIS := --no-deps icu-sepsis  # it asks for gym, which its files do not need
 
 .DEFAULT_GOAL := help
 .PHONY: help setup reproduce test lint suite format bench exploration validate attack mutants coverage field field-continuous docs docs-check tables clean
@@ -89,18 +90,20 @@ $(VENV)/.paper: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[paper]'
 	@touch $@ $(VENV)/.package
 
-$(VENV)/.field: $(VENV)/.paper  # icu-sepsis asks for gym, which its files do not need
+$(VENV)/.field: $(VENV)/.paper
 	$(PIP) causaldata pandas causalrl==3.0.0
-	$(PIP) --no-deps icu-sepsis
+	$(PIP) $(ICU_SEPSIS)
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[test,docs]'
-	@touch $@ $(VENV)/.package $(VENV)/.paper $(VENV)/.format $(VENV)/.test
+	$(PIP) $(ICU_SEPSIS)
+	@touch $@ $(VENV)/.package $(VENV)/.paper $(VENV)/.format $(VENV)/.test $(VENV)/.field
 
 $(VENV)/.test: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'
-	@touch $@ $(VENV)/.package $(VENV)/.paper $(VENV)/.format
+	$(PIP) $(ICU_SEPSIS)
+	@touch $@ $(VENV)/.package $(VENV)/.paper $(VENV)/.format $(VENV)/.field
 
 $(VENV)/.format: $(VENV)/.venv constraints.txt
 	$(PIP) ruff

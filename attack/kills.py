@@ -63,6 +63,8 @@ GROWING = {"count": "days.parquet"}
 OLD = b"what was there before\n"
 UNSURE = ("timings.csv", ".unfinished")
 """Files that differ from run to run, and those of work that is not done: they are only to be gone, or complete."""
+TIMES = ("seconds", "cpu_seconds")
+"""What a part of a study says of the time that it took."""
 STARTED_ANEW = ("ceilings", "train")
 """Commands that are also started in other surroundings, which takes seconds each."""
 KILLED_ONLY = ("reproduce-workers",)
@@ -174,12 +176,12 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def _part(path: Path) -> bytes:
-    """Return what a part of the study holds beside the seconds that it took; nothing if its checksum does not fit."""
+    """Return what a part of a study holds beside the time that it took; nothing if its checksum does not fit."""
     from causal_shaping.errors import FileError
     from causal_shaping.io.inputs import read_json
 
     try:
-        return json.dumps(read_json(path) | {"seconds": 0}).encode()
+        return json.dumps(read_json(path) | dict.fromkeys(TIMES, 0)).encode()
     except FileError:
         return b""
 

@@ -52,7 +52,7 @@ PACKAGES = ("bounds", "beliefs", "shaping", "learners")
 TESTS = [f"tests/{name}" for name in (*PACKAGES, "diagnose")]
 SLOWEST = 2.0
 """Seconds after which a test is left out: without compiled code some take very long."""
-ENOUGH, BUDGET = 60, 20.0
+ENOUGH, BUDGET = 300, 20.0
 """So many tests are tried, which take at most so many seconds together without the change."""
 ALONE = 10
 """So many of the quickest come first; the others file by file, since what the tests of a file share is made once."""
@@ -246,9 +246,11 @@ def note(items: Sequence[Any], path: Path) -> int:
 def failure(item: Any, following: Any, seconds: float) -> bool:
     """Run a collected test; return whether it, or what it needs, fails or takes longer. A skipped one has failed."""
     from _pytest.runner import runtestprotocol
+    from _pytest.warnings import catch_warnings_for_item
 
+    marked = catch_warnings_for_item(config=item.config, ihook=item.ihook, when="runtest", item=item)
     try:
-        with _in_time(seconds):
+        with _in_time(seconds), marked:  # which warnings a test ignores
             reports = runtestprotocol(item, nextitem=following, log=False)
     except TimeoutError:
         return True

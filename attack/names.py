@@ -7,6 +7,7 @@ the figure. By hand: `python attack/names.py`.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import html.parser
 import json
@@ -216,7 +217,9 @@ def attack(names: dict[str, str] = NAMES, places: tuple[str, ...] = PLACES) -> t
 
 
 if __name__ == "__main__":
-    given = tuple(sys.argv[1:]) or PLACES
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("places", nargs="*", choices=[*PLACES, []], metavar="PLACE", help=", ".join(PLACES))
+    given = tuple(parser.parse_args().places) or PLACES
     ended, found_defects = attack(places=given)
     print(dict(sorted(ended.items())))
     print(f"{len(NAMES)} names, {len(given)} places: {ended.total():,} tried, {len(found_defects)} defects")

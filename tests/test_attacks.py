@@ -1,6 +1,8 @@
 """The attacks find what they look for; a short run of them finds nothing."""
 
 import ast
+import json
+import os
 import random
 import signal
 import subprocess
@@ -165,3 +167,53 @@ def test_a_mutant_that_survived_is_open_until_it_is_explained():
     assert mutants.verdict({"result": "noticed", "by": "a test"}) not in mutants.UNEXPLAINED
     assert mutants.verdict({"result": "survived", "tests": 3}) in mutants.UNEXPLAINED
     assert mutants.verdict({"result": "survived", "explanation": "last digits"}) not in mutants.UNEXPLAINED
+
+
+NOISY = """
+import warnings, pytest
+
+@pytest.mark.filterwarnings("ignore:noise")
+def test_one():
+    warnings.warn("noise")
+
+def test_two():
+    warnings.warn("noise")
+"""
+
+
+FAILURES = """
+import mutants, pytest
+
+def tell(items):
+    print([mutants.failure(item, None, 9.0) for item in items])
+
+pytest.main(["-s", "-W", "error::UserWarning:test_noise", "test_noise.py"], plugins=[mutants.Collected(tell)])
+"""
+
+
+def test_a_test_that_runs_for_a_mutant_ignores_the_warnings_that_it_is_marked_with(tmp_path):
+    (tmp_path / "test_noise.py").write_text(NOISY)
+    ran = subprocess.run(
+        [sys.executable, "-c", FAILURES],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ATTACK)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "[False, True]" in ran.stdout
+
+
+def test_parts_of_a_study_are_compared_without_the_time_that_they_took(tmp_path):
+    import kills
+
+    from causal_shaping.io.inputs import with_checksum
+
+    def held(found, seconds):
+        part = with_checksum({"found": found, "seconds": seconds, "cpu_seconds": seconds / 2})
+        (tmp_path / "parts").mkdir(exist_ok=True)
+        (tmp_path / "parts" / "a.json").write_text(json.dumps(part))
+        return kills.contents(tmp_path)
+
+    assert held([1], 3.0) == held([1], 4.0)
+    assert held([1], 3.0) != held([2], 3.0)

@@ -302,6 +302,13 @@ def test_what_makes_no_sense_is_refused(counts, options, message):
         cs.value_ceilings(counts, **{"horizon": 20, "reward_max": -0.1, **options})
 
 
+def test_a_table_of_steps_that_memory_cannot_hold_is_refused(monkeypatch):
+    monkeypatch.setattr("causal_shaping._checks.machine_memory", lambda: 1e6)
+    with pytest.raises(CausalShapingError, match="horizon=20000 with 49 states needs about"):
+        cs.value_ceilings(COUNTS, 20_000, -0.1)
+    assert cs.value_ceilings(COUNTS, 20_000, -0.1, stationary=True).values.shape == (49,)
+
+
 def test_a_floor_needs_a_true_lower_bound():
     with pytest.raises(CausalShapingError, match=r"reward_min is -1.0, but source 'good' holds a reward of -1.1"):
         cs.value_floors(COUNTS, 20, -1.0)

@@ -12,7 +12,7 @@ import causal_shaping as cs
 from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
 from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
 from causal_shaping.bounds._joint import _conflict, _fill
-from causal_shaping.bounds._masses import Evidence, Masses, _unseen
+from causal_shaping.bounds._masses import Evidence, Masses, _Entries, _totals, _unseen
 from causal_shaping.bounds._published import Estimates
 from causal_shaping.bounds._sweeps import best_of
 from causal_shaping.bounds.settings import CEILING, Settings
@@ -97,14 +97,18 @@ def test_nothing_is_to_be_had_after_an_end(method):
     assert (found.q_values[:, found.terminal] == 0).all()
 
 
+@pytest.mark.parametrize("begin", [0, 3])  # other outcomes of the same state stand before them
 @pytest.mark.parametrize("count", [1, 5, 16, 17, 40])  # up to 16 outcomes are not sorted
-def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(count):
+def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(count, begin):
     rng = np.random.default_rng(count)
     values, room, rest = rng.normal(size=count), rng.random(count), 0.1
     w, free = values.max() + 0.5, 0.6 * (rest + room.sum())
     bounds = [(0, limit) for limit in (*room, rest)]
     best = linprog(-np.append(values, w), A_eq=np.ones((1, count + 1)), b_eq=[free], bounds=bounds)
-    assert _fill(values.copy(), room.copy(), 0, count, free, rest, w) == pytest.approx(-best.fun)
+    others = np.full(begin, w + 1)
+    values, room = (np.concatenate([others, own]) for own in (values, room))
+    assert _fill(values, room, begin, begin + count, free, rest, w) == pytest.approx(-best.fun)
+    assert (values[:begin] == others).all()
 
 
 @pytest.mark.parametrize(("good", "bad", "drawn"), [(5, 7, 4), (30, 10, 25), (3, 200, 50), (400, 900, 300), (8, 2, 9)])
@@ -211,6 +215,23 @@ def test_masses_of_a_step_tell_the_visits_of_that_step():
     counts = counts_by_step()
     evidence = Evidence(counts, Settings(horizon=2, reward_bound=1.0).checked(counts), CEILING)
     assert [evidence.masses(step).visits.tolist() for step in (0, 1)] == [[5, 0], [4, 1]]
+
+
+def test_totals_of_entries_are_those_of_their_state_action_and_known_outcomes():
+    rng, columns = np.random.default_rng(1), {"state": 4, "action": 3, "next_state": 4}
+    drawn = {name: rng.integers(-(name == "next_state"), most, 60) for name, most in columns.items()}
+    entries = _Entries(**drawn, terminated=rng.random(60) < 0.2, n=rng.integers(1, 9, 60) * 1.0, reward_sum=0, reward=0)
+    order = np.lexsort((entries.action, entries.state))
+    entries = _Entries(*(column[order] if np.ndim(column) else column for column in entries))
+    begin, end = 10, 50
+    visits, taken, known = _totals(entries, begin, end)
+    for k in range(begin, end):
+        alike = [j for j in range(begin, end) if entries.state[j] == entries.state[k]]
+        same = [j for j in alike if entries.action[j] == entries.action[k]]
+        sure = [j for j in same if entries.next_state[j] >= 0 or entries.terminated[j]]
+        assert visits[k - begin] == entries.n[alike].sum()
+        assert taken[k - begin] == entries.n[same].sum()
+        assert known[k - begin] == entries.n[sure].sum()
 
 
 def test_lower_limits_leave_the_rest_of_their_pair_to_what_was_not_seen():

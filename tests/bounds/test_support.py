@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.bounds.support import RAREST, SUPPORT_SHARE, visits_needed
+from causal_shaping.bounds.support import RAREST, SUPPORT_SHARE, terminal_states, visits_needed
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Only 'd0' is there"),
@@ -251,6 +251,39 @@ def test_a_support_of_ones_own_allows_for_unknown_states_where_it_is_silent():
     halves = cs.Logs(space, "d1", [0], [0], [0], [0], [0.0], [-1], [False], [True])
     found = cs.value_ceilings(cs.count(halves), 5, 1.0, support={"a": ["a"]})
     assert found.values[0, 1] == 5.0
+
+
+@pytest.mark.parametrize(("support", "assumed"), [({"a": ["a"]}, True), ({"a": ["a"], "b": ["b"]}, False)])
+def test_a_support_of_ones_own_assumes_no_other_states_where_it_is_silent_alone(support, assumed):
+    logs = cs.Logs(cs.Space(["a", "b"], ["go"]), "d0", [0], [0], [0], [0], [0.0], [-1], [False], [True])
+    assert cs.value_ceilings(cs.count(logs), 5, 1.0, support=support).no_other_states == assumed
+
+
+@pytest.mark.parametrize(("untried_at", "assumed"), [(0, True), (1, True), (2, False)])
+def test_no_other_states_are_assumed_if_something_unknown_may_follow_before_the_last_step(untried_at, assumed):
+    """Two episodes of three steps in one state, in which both actions were tried at all steps but one."""
+    episode, step = np.repeat([0, 1], 3), np.tile(np.arange(3), 2)
+    action = np.where(step == untried_at, 0, episode)
+    logs = cs.Logs(
+        *(cs.Space(["a"], ["go", "stay"]), "d0", episode, step, 0 * step, action, 0.0 * step, 0 * step),
+        *(step < 0, step == 2),
+    )
+    assert cs.value_ceilings(cs.count(logs, step_indexed=True), 3, 1.0).no_other_states == assumed
+
+
+@pytest.mark.parametrize("step_indexed", [False, True])
+def test_nothing_is_assumed_of_what_follows_the_only_step(step_indexed):
+    logs = cs.Logs(cs.Space(["a"], ["go", "stay"]), "d0", [0], [0], [0], [0], [0.0], [0], [False], [True])
+    assert not cs.value_ceilings(cs.count(logs, step_indexed=step_indexed), 1, 1.0).no_other_states
+
+
+def test_a_state_is_terminal_if_episodes_only_ended_there():
+    """Episodes of one step from `a`: to `b` they ended, to `c` they ended or were cut, of the last nothing is known."""
+    space = cs.Space(["a", "b", "c", "d", "e"], ["go"])
+    after, ended = [1, 2, 2, 4, -1], np.array([True, True, False, True, False])
+    zeros = np.zeros(5, dtype=int)
+    logs = cs.Logs(space, "d0", np.arange(5), zeros, zeros, zeros, 0.0 * zeros, after, ended, ~ended)
+    assert terminal_states(cs.count(logs)).tolist() == [False, True, False, False, True]
 
 
 def test_the_paper_says_that_states_were_read_off():

@@ -236,6 +236,27 @@ def test_infinite_horizon_ceilings_have_a_verdict():
     assert found.informative is True
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e8])
+def test_without_a_horizon_the_suggested_values_are_those_of_a_long_one(unit):
+    """A corridor of eight states with a coin at its end that pays at times: sampling error is most of a value."""
+    rng, steps = np.random.default_rng(0), np.arange(4_000)
+    state = steps % 8
+    paid = np.where(state == 7, unit * (rng.random(len(steps)) < 0.3), 0.0)
+    logs = cs.Logs(
+        *(cs.Space(range(8), ["on"]), "d", steps, 0 * steps, state, 0 * steps, paid),
+        *(np.minimum(state + 1, 7), steps < 0, steps >= 0),
+    )
+    counts, terminal, bounded = cs.count(logs), np.zeros(8, dtype=bool), np.ones((1, 8), dtype=bool)
+    settings = Settings(horizon=400, reward_bound=unit, discount=0.9, stationary=True).checked(counts)
+    values, error, _ = _suggested(counts, settings, terminal, np.full((1, 8), 10 * unit), bounded)
+    long = replace(settings, stationary=False)
+    expected, expected_error, _ = _suggested(
+        counts, long, terminal, np.full((400, 8), 10 * unit), bounded.repeat(400, axis=0)
+    )
+    assert values[0] == pytest.approx(expected[0], rel=1e-5)
+    assert error[0] == pytest.approx(expected_error[0], rel=1e-3)
+
+
 # Notes ------------------------------------------------------------------------------------------------------------
 
 

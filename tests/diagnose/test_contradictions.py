@@ -258,6 +258,14 @@ def test_p_values_of_interest_are_the_same_if_the_others_are_given_up():
     assert ((short > 1e-9) & (short != full)).sum() > 20  # some were given up
 
 
+def test_p_values_of_interest_are_estimated_and_the_others_get_their_bound_of_at_most_1():
+    """The bound by single columns is 4e-5 in the first table, whose p-value is 1e-9, and 1.3 in the second."""
+    apart, alike = (np.array(table, dtype=float) for table in ([[20, 1, 0], [3, 4, 19]], [[4, 3, 5], [6, 7, 4]]))
+    exact = exact_p_value(apart)
+    assert exact <= p_value(apart, deals=10**9, largest=1e-6) <= 2 * exact
+    assert p_value(alike, deals=10**9, largest=1e-6) == 1
+
+
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=40)
 def test_hypergeometric_draws_have_the_right_mean_and_spread(seed):
@@ -405,6 +413,21 @@ def test_a_difference_in_continuous_rewards_is_a_contradiction():
     assert found.p_value < 1e-4
     assert found.confounding > 100  # the action is always taken
     assert "or they did not watch the same world, or a hidden cause lasts over the episode" in str(found)
+
+
+def test_a_small_difference_between_large_sources_is_found_by_as_many_deals_as_that_takes():
+    """Eight outcomes: the p-value is 7e-4, but a bound by single outcomes 0.5, and a convolution too much work."""
+    rows = [
+        (name, 0, 0, o, 0.0, 2000 + sign * (-1) ** o * 56) for name, sign in (("p", 1), ("q", -1)) for o in range(8)
+    ]
+    assert len(cs.contradictions(made_up(rows, states=range(8), actions=["x"]))) == 1
+
+
+def test_sources_without_rows_do_not_contradict_each_other():
+    counts = made_up([("p", 0, 0, 1, 0.0, 3), ("q", 0, 0, 2, 0.0, 3)])
+    empty = replace(counts, **{name: getattr(counts, name)[:0] for name in counts.COLUMNS if name != "step"})
+    found = cs.contradictions(empty)
+    assert (len(found), found.compared, found.shared) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("scale", [-3.0, 1e6])
