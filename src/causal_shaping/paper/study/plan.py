@@ -63,7 +63,7 @@ PAPER_BOUND = 0.0
 VALUE_MAX = 0.0
 """A known upper bound on values in the grid worlds over an infinite horizon; a zero potential assumes it implicitly."""
 
-STUDY_VERSION = 2
+STUDY_VERSION = 3
 """To be increased when the same plan gives different results."""
 
 RUN, POTENTIAL = "run", "potential"
@@ -272,7 +272,7 @@ class Plan:
         seeds: the number of seeds, from 0; each is that of the logs and of the learner. Some methods run fewer.
         quick: whether to use small budgets, to see that everything works.
         counted_in: the unit of budgets, "steps" or "episodes".
-        deep: whether to run BCQ, which needs torch.
+        deep: whether to run BCQ.
         only: what to run now: the selected values of "world", "method", "coins" and "seed"; everything if empty.
     """
 
