@@ -1,7 +1,6 @@
 """The network of BCQ and its training, compiled: two hidden layers over one-hot states, and two heads.
 
-It is so small that a library for networks spends most of its time between the layers. Sums are added in the order of
-the loops, and do not depend on the number of threads.
+It is so small that a library for networks spends most of its time between the layers.
 
 - `Network`: the weights, and what is kept from step to step.
 - `outputs`: Q-values and logits of some states.
@@ -174,18 +173,18 @@ def outputs(layers: Any, states: Any) -> Any:
     The output holds Q-values first, then the logits of imitation.
     """
     first, second, bias, heads, head_bias = layers
-    width = len(bias)
-    below, above = np.empty((len(states), width), np.float32), np.empty((len(states), width), np.float32)
-    output = np.empty((len(states), len(head_bias)), np.float32)
+    below = np.empty((len(states), len(bias)), np.float32)
     for i, s in enumerate(states):  # loops instead of slices, which take longer than these short rows
-        for j in range(width):
+        for j in range(len(bias)):
             below[i, j] = max(first[s, j], ZERO)
-            above[i, j] = bias[j]
-        for j in range(output.shape[1]):
-            output[i, j] = head_bias[j]
-    add_product(below, second, above)
-    switch_off(above, above)
-    add_product(above, heads, output)
+    above = np.dot(below, second)
+    for i in range(len(states)):
+        for j in range(len(bias)):
+            above[i, j] = max(above[i, j] + bias[j], ZERO)
+    output = np.dot(above, heads)
+    for i in range(len(states)):
+        for j in range(len(head_bias)):
+            output[i, j] += head_bias[j]
     return below, above, output
 
 
@@ -222,17 +221,19 @@ def add_imitation(output: Any, log_shares: Any, visits: Any, pull: Any, slope: A
 
 @njit(nogil=True)
 def pass_back(layers: Any, states: Any, below: Any, above: Any, slope: Any, slopes: Any) -> None:
-    """Pass the slope of the loss by outputs, [states, 2 * actions], back to all layers; see `outputs`."""
+    """Pass the slope of the loss by outputs, [states, 2 * actions], back to all layers; see `outputs`.
+
+    The slopes by biases and by rows of the first layer are 0 before.
+    """
     first, second, bias, heads, head_bias = slopes
-    by_above, by_below = np.zeros_like(above), np.zeros_like(below)
-    add_product(slope, layers.heads.T.copy(), by_above)
+    by_above = np.dot(slope, layers.heads.T)
     switch_off(by_above, above)
-    add_product(by_above, layers.second.T.copy(), by_below)
+    by_below = np.dot(by_above, layers.second.T)
     switch_off(by_below, below)
-    add_transposed_product(above, slope, heads)
-    add_transposed_product(below, by_above, second)
+    np.dot(above.T, slope, heads)
+    np.dot(below.T, by_above, second)
     for i, s in enumerate(states):
-        for j in range(slope.shape[1]):
+        for j in range(len(head_bias)):
             head_bias[j] += slope[i, j]
         for j in range(len(bias)):
             bias[j] += by_above[i, j]
@@ -240,33 +241,11 @@ def pass_back(layers: Any, states: Any, below: Any, above: Any, slope: Any, slop
 
 
 @njit(nogil=True)
-def switch_off(layer: Any, active: Any) -> None:
-    """Set what is not active to 0: units, or the slope by them."""
-    for i in range(layer.shape[0]):
-        for j in range(layer.shape[1]):
-            layer[i, j] = layer[i, j] if active[i, j] > ZERO else ZERO
-
-
-@njit(nogil=True)
-def add_product(left: Any, right: Any, total: Any) -> None:
-    """Add left @ right to total; units that are off, about half of them, cost nothing."""
-    for i in range(left.shape[0]):
-        for k in range(left.shape[1]):
-            factor = left[i, k]
-            if factor != ZERO:
-                for j in range(right.shape[1]):
-                    total[i, j] += factor * right[k, j]
-
-
-@njit(nogil=True)
-def add_transposed_product(left: Any, right: Any, total: Any) -> None:
-    """Add left.T @ right to total; see `add_product`."""
-    for i in range(left.shape[0]):
-        for k in range(left.shape[1]):
-            factor = left[i, k]
-            if factor != ZERO:
-                for j in range(right.shape[1]):
-                    total[k, j] += factor * right[i, j]
+def switch_off(slope: Any, units: Any) -> None:
+    """Set the slope by units that are off to 0."""
+    for i in range(slope.shape[0]):
+        for j in range(slope.shape[1]):
+            slope[i, j] = slope[i, j] if units[i, j] > ZERO else ZERO
 
 
 @njit(nogil=True, error_model="numpy")
