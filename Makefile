@@ -31,7 +31,7 @@ format: $(VENV)/.format  ## format the code, fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.paper  ## measure speed and memory beside yardsticks, in one table; ARGS='--quick' for minutes of it
+bench: $(VENV)/.test  ## measure speed and memory beside yardsticks, in one table; ARGS='--quick' for minutes of it
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
 exploration: $(VENV)/.paper  ## measure regret in exploration problems beside rlberry's agents; resumes

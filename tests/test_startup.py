@@ -52,6 +52,13 @@ def test_nothing_that_only_some_need_is_loaded(code):
     assert out.splitlines()[-1] == "loaded:"
 
 
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_a_command_that_computes_nothing_loads_nothing_to_compute_with(argument):
+    end = "\nprint('loaded:', *(name for name in ('causal_shaping.data', 'numba', 'pyarrow') if name in sys.modules))"
+    out, _ = run(COMMAND.format(argument) + end)
+    assert out.splitlines()[-1] == "loaded:"
+
+
 @pytest.mark.parametrize("given", [True, False], ids=["a folder is given", "none is given"])
 def test_without_a_folder_that_can_be_written_to_all_starts_with_one_warning(tmp_path, given):
     copy = tmp_path / "causal_shaping"

@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from causal_shaping.cli._terminal import complain
-from causal_shaping.data.space import Label, Space
 from causal_shaping.errors import ArgumentError
+
+if TYPE_CHECKING:  # or every command, --version among them, would load all of the data's modules
+    from causal_shaping.data.space import Label, Space
 
 
 @dataclass(frozen=True)

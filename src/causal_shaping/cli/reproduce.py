@@ -31,7 +31,7 @@ def reproduce(
     counted_in: Annotated[
         str, option("Whether budgets count environment steps, as in the paper, or episodes.", "steps|episodes")
     ] = "steps",
-    no_bcq: Annotated[bool, flag("--no-bcq", "Leave out BCQ, the slowest part.")] = False,
+    no_bcq: Annotated[bool, flag("--no-bcq", "Leave out BCQ.")] = False,
     workers: Annotated[int | None, option("Processes to use.  (default: one per core)", "N")] = None,
 ) -> None:
     """Run the paper's study again, with what is missing there, and write one HTML report.

@@ -1,16 +1,13 @@
 """BCQ: the fixed point of the pooled logs among the actions that were taken often enough."""
 
-import sys
-
 import numpy as np
 import pytest
 
 import causal_shaping as cs
 from causal_shaping.data.space import UNKNOWN
-from causal_shaping.errors import ArgumentError, DataError, MissingExtraError
+from causal_shaping.errors import ArgumentError, DataError
+from causal_shaping.paper.baselines._network import Network, Rows, Settings
 from causal_shaping.paper.baselines.bcq import CURVE_POINTS, train_bcq
-
-torch = pytest.importorskip("torch")
 
 
 def steps_of(space, rows, source="hand"):
@@ -132,23 +129,59 @@ def test_equal_seeds_give_equal_results_and_other_seeds_others():
         assert not np.array_equal(getattr(one, name), getattr(other, name))
 
 
-def test_the_callers_torch_is_left_as_it_was():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    state = torch.random.get_rng_state()
-    try:
-        train_bcq(random_logs(), steps=5)
-        assert torch.get_num_threads() == 2
-        with pytest.raises(KeyboardInterrupt):
-            train_bcq(random_logs(), steps=5, progress=interrupt)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(threads)
-    assert torch.equal(torch.random.get_rng_state(), state)
+@pytest.mark.parametrize("batch", [3, 64], ids=["some states", "all states"])
+def test_every_step_is_that_of_the_documented_loss_by_automatic_differentiation(batch):
+    """Torch differentiates the loss, written as it is documented, and takes the same steps with its own Adam."""
+    torch = pytest.importorskip("torch")
+    states, actions, width, number = 9, 3, 8, 200
+    rng = np.random.default_rng(5)
+    rows = Rows(
+        rng.integers(states, size=number, dtype=np.int32),
+        rng.integers(actions, size=number, dtype=np.int32),
+        rng.normal(scale=2, size=number).astype(np.float32),  # beyond 1 the Huber loss is linear
+        rng.integers(states, size=number, dtype=np.int32),
+        rng.random(number) < 0.2,
+    )
+    steps = Settings(steps=40, discount=0.9, threshold=0.9, learning_rate=0.02, target_every=7, logit_penalty=0.3)
+    drawn = rng.integers(number, size=(steps.steps, batch), dtype=np.int32)
+    network = Network(states, actions, width, rng)
+    layers = [torch.tensor(layer, requires_grad=True) for layer in network.layers]
+    first, second, bias, heads, head_bias = layers
+    optimiser = torch.optim.Adam(layers)
+    columns = [torch.as_tensor(column) for column in rows]
+    losses = np.zeros(2)
 
+    def heads_of(seen):
+        hidden = ((first[seen].relu() @ second) + bias).relu()
+        return (hidden @ heads + head_bias).split(actions, dim=1)
 
-def interrupt(done, total, what):
-    raise KeyboardInterrupt
+    for done in range(steps.steps):
+        if done % steps.target_every == 0:
+            target = heads_of(torch.arange(states))[0].detach()
+        optimiser.param_groups[0]["lr"] = steps.learning_rate * (1 - done / steps.steps)
+        state, action, reward, after, ended = (column[drawn[done]] for column in columns)
+        q_values, logits = heads_of(state)
+        with torch.no_grad():
+            later, later_logits = heads_of(after)
+            shares = later_logits.softmax(dim=1)
+            forbidden = shares <= steps.threshold * shares.amax(dim=1, keepdim=True)
+            best = later.masked_fill(forbidden, -torch.inf).argmax(dim=1)
+            goal = reward + steps.discount * ~ended * target[after, best]
+        error = torch.nn.functional.smooth_l1_loss(q_values.gather(1, action[:, None].long())[:, 0], goal)
+        imitation = torch.nn.functional.cross_entropy(logits, action.long())
+        optimiser.zero_grad()
+        (error + imitation + steps.logit_penalty * logits.square().mean()).backward()
+        optimiser.step()
+        losses += [error.item(), imitation.item()]
+
+    half = steps.steps // 2
+    parts = [network.train(rows, drawn[:half], 0, steps), network.train(rows, drawn[half:], half, steps)]
+    np.testing.assert_allclose(np.sum(parts, axis=0), losses, rtol=1e-4)
+    for ours, theirs in zip(network.layers, layers, strict=True):
+        np.testing.assert_allclose(ours, theirs.detach().numpy(), atol=1e-4)
+    q_values, logits = heads_of(torch.arange(states))
+    for ours, theirs in zip(network.tables(), (q_values, logits.softmax(dim=1)), strict=True):
+        np.testing.assert_allclose(ours, theirs.detach().numpy(), atol=1e-4)
 
 
 def test_the_training_curve_is_kept_and_progress_told():
@@ -185,9 +218,3 @@ def test_arguments_that_make_no_sense_are_refused(change, message):
 def test_no_logs_are_refused():
     with pytest.raises(ArgumentError, match="no logs"):
         train_bcq([])
-
-
-def test_without_torch_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"causal-shaping\[deep\]"):
-        train_bcq(random_logs(rows=20))

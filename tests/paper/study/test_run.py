@@ -13,7 +13,6 @@ import pytest
 from causal_shaping.errors import CausalShapingError, FileError
 from causal_shaping.io.inputs import with_checksum
 from causal_shaping.paper._parts import PART_FILES
-from causal_shaping.paper.study import run as runs
 from causal_shaping.paper.study.plan import METHODS, Plan
 from causal_shaping.paper.study.run import POTENTIALS, RESULTS, load_results, merge, run_study
 
@@ -150,13 +149,3 @@ def test_timings_are_kept_apart(tmp_path):
     lines = (tmp_path / "timings.csv").read_text().splitlines()
     assert len(lines) == 1 + len(parts_of(tmp_path))
     assert "seconds" in json.loads(parts_of(tmp_path)[0].read_text())
-
-
-def test_without_torch_the_study_says_how_to_go_on(tmp_path, monkeypatch):
-    def missing():
-        raise CausalShapingError("BCQ needs torch")
-
-    monkeypatch.setattr(runs, "require_torch", missing)
-    with pytest.raises(CausalShapingError, match=r"BCQ needs torch.*--no-bcq"):
-        run_study(Plan(seeds=1, quick=True), tmp_path, workers=1)
-    assert not parts_of(tmp_path)

@@ -1,7 +1,7 @@
 """Baselines that learn from logs and ignore hidden causes.
 
 - `behaviour_values`, `behaviour_potential`: the mean return of the demonstrators, per state.
-- `train_bcq`, `BCQ`: discrete batch-constrained Q-learning (extra `deep`).
+- `train_bcq`, `BCQ`: discrete batch-constrained Q-learning.
 """
 
 from causal_shaping.paper.baselines.bcq import BCQ, train_bcq

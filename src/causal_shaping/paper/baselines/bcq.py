@@ -1,4 +1,4 @@
-"""Discrete batch-constrained Q-learning: the deep baseline that learns from the mixed logs alone (extra `deep`).
+"""Discrete batch-constrained Q-learning: the deep baseline that learns from the mixed logs alone.
 
 It imitates the demonstrators and learns Q-values among the actions that they took often enough. It ignores hidden
 causes: with ever more rows it converges to the solution of the pooled logs, confounding included.
@@ -14,13 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from causal_shaping._checks import check_discount, check_integer
-from causal_shaping._extras import needs_extra
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
 from causal_shaping.data.logs import Logs
@@ -28,6 +26,7 @@ from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
 from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import ArgumentError, DataError
+from causal_shaping.paper.baselines._network import Network, Rows, Settings
 from causal_shaping.paper.baselines._sources import merge_spaces
 
 if TYPE_CHECKING:
@@ -146,8 +145,7 @@ def train_bcq(
 
     with Q' a copy of the network, renewed every `target_every` steps. Rows that terminated do not bootstrap, truncated
     ones do, and rows whose next state is unknown are left out. The learning rate falls linearly to 0, so that the last
-    steps average out the noise. Equal seeds give equal results; torch's global random state and its number of threads
-    stay as they were.
+    steps average out the noise. Equal seeds give equal results.
 
     Args:
         logs: one or several sources; their spaces are merged.
@@ -166,11 +164,7 @@ def train_bcq(
 
     `steps`, `discount`, `width`, `batch`, `learning_rate` and `target_every` were tuned on logs that no report uses,
     one setting for all grid worlds: `benchmarks/tuning_bcq.py`.
-
-    Raises:
-        MissingExtraError: torch is not installed.
     """
-    torch = require_torch()
     steps, seed, width = check_integer("steps", steps, 1), check_integer("seed", seed), check_integer("width", width, 1)
     batch, target_every = check_integer("batch", batch, 1), check_integer("target_every", target_every, 1)
     check_discount(discount)
@@ -182,16 +176,18 @@ def train_bcq(
         raise ArgumentError(f"logit_penalty is {logit_penalty}; it must be finite and at least 0.")
     logs, space = merge_spaces(logs)
     rows = _rows(logs, space)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # more are slower on a small network, and sum in another order
-    try:
-        network = _Network(torch, len(space.states), len(space.actions), width, seed)
-        curve = network.fit(
-            rows, steps, batch, discount, threshold, learning_rate, target_every, logit_penalty, progress
-        )
-        q_values, imitation = network.tables()
-    finally:
-        torch.set_num_threads(threads)
+    settings = Settings(steps, discount, threshold, learning_rate, target_every, logit_penalty)
+    random = np.random.default_rng(seed)
+    network = Network(len(space.states), len(space.actions), width, random)
+    curve, done = [], 0
+    points = set(np.linspace(0, steps, CURVE_POINTS + 1).astype(int).tolist())
+    for point in sorted(points - {0}):
+        drawn = random.integers(len(rows.state), size=(point - done, batch), dtype=np.int32)
+        losses = network.train(rows, drawn, done, settings)
+        curve.append([point, *(loss / (point - done) for loss in losses)])
+        done = point
+        progress(done, steps, "Training BCQ")
+    q_values, imitation = network.tables()
     visited = np.bincount(rows.state, minlength=len(space.states)) > 0
     return BCQ(
         space,
@@ -206,122 +202,16 @@ def train_bcq(
     )
 
 
-def require_torch() -> Any:
-    """Return torch, or raise an error that names its extra."""
-    with needs_extra("BCQ and all that uses torch", "deep"):
-        import torch
-    return torch
-
-
-class _Rows(NamedTuple):
-    """The usable rows of all logs: `continues` is 0 where the episode terminated, so that nothing follows."""
-
-    state: npt.NDArray[Any]
-    action: npt.NDArray[Any]
-    reward: npt.NDArray[Any]
-    next_state: npt.NDArray[Any]
-    continues: npt.NDArray[Any]
-
-
-def _rows(logs: Sequence[Logs], space: Space) -> _Rows:
+def _rows(logs: Sequence[Logs], space: Space) -> Rows:
     """Return the rows of all logs whose outcome is known, in the merged space."""
     columns = []
     for one in logs:
         states, actions = space.positions(one.space)
         known = (one.next_state != UNKNOWN) | one.terminated
         after = states[one.next_state]  # where it is UNKNOWN, any state: it is not used
-        parts = (states[one.state], actions[one.action], one.reward, after, ~one.terminated)
+        parts = (states[one.state], actions[one.action], one.reward, after, one.terminated)
         columns.append([part[known] for part in parts])
-    rows = _Rows(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-    if not len(rows.state):
+    state, action, reward, after, ended = (np.concatenate(column) for column in zip(*columns, strict=True))
+    if not len(state):
         raise DataError("No row of the logs has a known outcome: there is nothing to learn from.")
-    return rows
-
-
-class _Network:
-    """Two hidden layers over one-hot states, which are looked up rather than multiplied, and two heads in one layer."""
-
-    def __init__(self, torch: Any, states: int, actions: int, width: int, seed: int) -> None:
-        self.torch, self.actions = torch, actions
-        self.random = torch.Generator().manual_seed(seed)
-
-        def weights(rows: int, columns: int, scale: float) -> Any:
-            drawn = torch.randn(rows, columns, generator=self.random, dtype=torch.float32)
-            return drawn.mul_(scale).requires_grad_()
-
-        def zeros(size: int) -> Any:
-            return torch.zeros(size, dtype=torch.float32, requires_grad=True)
-
-        # A state is one row of the first layer, so that its scale does not depend on how many states there are.
-        self.weights = [
-            weights(states, width, 1.0),
-            weights(width, width, math.sqrt(2 / width)),
-            zeros(width),
-            weights(width, 2 * actions, 0.1 / math.sqrt(width)),
-            zeros(2 * actions),
-        ]
-
-    def __call__(self, states: Any) -> tuple[Any, Any]:
-        """Return Q and the logits of imitation: [batch, actions] each."""
-        first, second, bias, heads, head_bias = self.weights
-        hidden = self.torch.addmm(bias, first[states].relu(), second).relu()
-        return self.torch.addmm(head_bias, hidden, heads).split(self.actions, dim=1)  # type: ignore[no-any-return]
-
-    def fit(
-        self,
-        rows: _Rows,
-        steps: int,
-        batch: int,
-        discount: float,
-        threshold: float,
-        learning_rate: float,
-        target_every: int,
-        logit_penalty: float,
-        progress: Progress,
-    ) -> list[list[float]]:
-        """Train on rows and return the curve; arguments as in `train_bcq`."""
-        torch = self.torch
-        kinds = (torch.int64, torch.int64, torch.float32, torch.int64, torch.float32)
-        columns = [torch.tensor(column, dtype=kind) for column, kind in zip(rows, kinds, strict=True)]
-        optimiser = torch.optim.Adam(self.weights, lr=learning_rate, fused=True)
-        points = set(np.linspace(0, steps, CURVE_POINTS + 1)[1:].astype(int).tolist())
-        least = math.log(threshold) if threshold else -math.inf
-        all_states = torch.arange(len(self.weights[0]))
-        curve: list[list[float]] = []
-        losses, since = torch.zeros(2), 0
-        for step in range(steps):
-            if step % target_every == 0:
-                with torch.no_grad():
-                    target = self(all_states)[0]
-            optimiser.param_groups[0]["lr"] = learning_rate * (1 - step / steps)
-            drawn = torch.randint(len(rows.state), (batch,), generator=self.random)
-            state, action, reward, after, continues = (column.index_select(0, drawn) for column in columns)
-            # Each state passes through the network once, however many rows hold it.
-            states, at = all_states, torch.cat([state, after])
-            if len(states) > len(at):
-                states, at = at.unique(return_inverse=True)
-            q_values, logits = self(states)
-            with torch.no_grad():
-                share = logits - logits.amax(dim=1, keepdim=True)  # log of p / max p
-                best = q_values.masked_fill(share <= least, -math.inf).argmax(dim=1)
-                goal = reward + discount * continues * target[states, best].index_select(0, at[batch:])
-            at = at[:batch]
-            taken = at * self.actions + action
-            error = torch.nn.functional.smooth_l1_loss(q_values.flatten().index_select(0, taken), goal)
-            imitation = -logits.log_softmax(dim=1).flatten().index_select(0, taken).mean()
-            penalty = logits.square().mean(dim=1).index_select(0, at).mean()
-            optimiser.zero_grad()
-            (error + imitation + logit_penalty * penalty).backward()
-            optimiser.step()
-            losses += torch.stack([error.detach(), imitation.detach()])
-            if step + 1 in points:
-                curve.append([step + 1, *(losses / (step + 1 - since)).tolist()])
-                losses, since = torch.zeros(2), step + 1
-                progress(step + 1, steps, "Training BCQ")
-        return curve
-
-    def tables(self) -> tuple[FloatArray, FloatArray]:
-        """Return Q and the imitation probabilities of all states."""
-        with self.torch.no_grad():
-            q_values, logits = self(slice(None))
-            return q_values.double().numpy(), logits.double().softmax(dim=1).numpy()
+    return Rows(state, action, reward.astype(np.float32), after, ended)

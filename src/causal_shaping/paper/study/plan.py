@@ -33,8 +33,8 @@ BUDGETS: Mapping[str, int] = {name: 100_000 if name == "windy-empty" else 20_000
 
 LOG_STEPS = 100_000
 SEEDS, FEWER_SEEDS = 20, 10
-"""The number of seeds, from 0; BCQ and posterior sampling, which are slow, and the ablation, which is large, run only
-the first ones."""
+"""The number of seeds, from 0; BCQ, posterior sampling, which is slow, and the ablation, which is large, run only the
+first ones."""
 
 MOST_SEEDS = 1_000
 """The most seeds of a study."""
@@ -63,7 +63,7 @@ PAPER_BOUND = 0.0
 VALUE_MAX = 0.0
 """A known upper bound on values in the grid worlds over an infinite horizon; a zero potential assumes it implicitly."""
 
-STUDY_VERSION = 2
+STUDY_VERSION = 3
 """To be increased when the same plan gives different results."""
 
 RUN, POTENTIAL = "run", "potential"
@@ -261,7 +261,7 @@ class Job:
         """Its approximate duration, in seconds on one core."""
         learners = [METHODS[unit.name].learner for unit in self.units if unit.kind == RUN]
         sampled = (3.0 if self.world == "windy-empty" else 1.5) * learners.count(POSTERIOR)
-        return 1.0 + len(self.units) * 0.02 + 6.0 * learners.count(None) + sampled  # no learner: BCQ is trained
+        return 1.0 + len(self.units) * 0.02 + 0.5 * learners.count(None) + sampled  # no learner: BCQ is trained
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class Plan:
         seeds: the number of seeds, from 0; each is that of the logs and of the learner. Some methods run fewer.
         quick: whether to use small budgets, to see that everything works.
         counted_in: the unit of budgets, "steps" or "episodes".
-        deep: whether to run BCQ, which needs torch.
+        deep: whether to run BCQ.
         only: what to run now: the selected values of "world", "method", "coins" and "seed"; everything if empty.
     """
 
@@ -378,8 +378,8 @@ def is_deep(method: Method) -> bool:
 
 def _seeds_of(method: Method) -> int | float:
     """Return the largest number of seeds that a method runs."""
-    slow = is_deep(method) or method.learner == POSTERIOR
-    return FEWER_SEEDS if slow or method.group == "ablation" else math.inf
+    few = is_deep(method) or method.learner == POSTERIOR or method.group == "ablation"
+    return FEWER_SEEDS if few else math.inf
 
 
 def _has_coins(world: World) -> bool:

@@ -27,14 +27,13 @@ from causal_shaping.beliefs import Posterior
 from causal_shaping.bounds import Ceilings
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import ArgumentError, AssumptionWarning, CausalShapingError, FileError, ShapingWarning
+from causal_shaping.errors import ArgumentError, AssumptionWarning, FileError, ShapingWarning
 from causal_shaping.io.container import load, save
 from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table
 from causal_shaping.io.inputs import read_json
 from causal_shaping.learners import train
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.paper._parts import HINT, PART_FILES, check_columns, is_kept, keep, read_parts, run_jobs, table_of
-from causal_shaping.paper.baselines.bcq import require_torch
 from causal_shaping.paper.study.materials import Materials
 from causal_shaping.paper.study.metrics import deployed_facts, potential_facts, run_facts
 from causal_shaping.paper.study.plan import (
@@ -187,11 +186,6 @@ def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) ->
     jobs = plan.jobs()
     total = sum(job.cost for job in jobs)
     left = [job for job in (_missing(job, path) for job in jobs) if job.units]
-    if any(job.deep for job in left):
-        try:
-            require_torch()
-        except CausalShapingError as error:
-            raise CausalShapingError(f"{error} Or leave BCQ out: --no-bcq.") from error
     run_jobs(left, partial(run_job, plan, folder=path), total=total, workers=workers, progress=progress)
     return merge(path)
 
