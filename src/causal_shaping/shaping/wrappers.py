@@ -21,12 +21,13 @@ from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
 from causal_shaping.shaping._kernels import shape_rewards
+from causal_shaping.shaping._monitor import ALARM
 from causal_shaping.shaping._observations import ObservationShaper, Observe
 from causal_shaping.shaping._recording import Recording
 from causal_shaping.shaping._shaper import Shaper, wrappers_of
 from causal_shaping.shaping._states import Label, StateShaper
 from causal_shaping.shaping.formula import is_final, shaped_reward
-from causal_shaping.shaping.monitor import ALARM, CeilingEvidence, Monitor
+from causal_shaping.shaping.monitor import CeilingEvidence, Monitor
 from causal_shaping.shaping.potentials import GivenPotential, as_potential, for_spec
 
 if TYPE_CHECKING:
