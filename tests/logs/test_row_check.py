@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 import causal_shaping as cs
 from causal_shaping.errors import DataError
 from causal_shaping.logs import check, check_logs
+from causal_shaping.logs.table import fetch
 
 
 def episodes(rng, flagged=True):
@@ -100,3 +101,47 @@ def test_numbers_are_compared_without_order(lists, wrong):
     if wrong:
         with pytest.raises(DataError, match="not the next state of the row before"):
             check_logs(logs)
+
+
+def first_rows(numbers, kind, sources):
+    """Episodes of one step each."""
+    size = len(numbers)
+    rows = {"source": sources, "episode": pa.array(numbers, kind), "step": [0] * size, "state": [0] * size}
+    rows |= {"action": [0] * size, "reward": [0.0] * size, "next_state": [1] * size}
+    return cs.open_logs(pa.table(rows | {"terminated": [True] * size, "truncated": [False] * size}))
+
+
+LARGEST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind", "sources", "once", "gaps"),
+    [
+        ([2, 1, 3], pa.int64(), "aaa", True, False),
+        ([126, 127], pa.int8(), "aa", True, False),
+        ([0, 1, 1, 0], pa.int64(), "abab", True, False),
+        ([-LARGEST - 1, -LARGEST], pa.int64(), "aa", True, False),
+        ([1, 0, 3], pa.int64(), "aaa", True, True),
+        ([-LARGEST - 1, LARGEST], pa.int64(), "aa", True, True),
+        ([LARGEST - 1, LARGEST], pa.int64(), "aa", True, True),  # not certain: nothing follows the largest number
+        ([0, LARGEST + 1], pa.uint64(), "aa", True, True),
+        (["0", "1"], pa.string(), "aa", True, True),
+        ([0, 0, 2], pa.int64(), "aaa", False, True),
+        ([0, 0, 1, 1], pa.int64(), "aaaa", False, True),
+        ([0, 1, 1, 3, 0, 2, 2, 3], pa.int64(), "aaaabbbb", False, True),  # together each number stands twice
+        ([LARGEST - 1, LARGEST, LARGEST], pa.int64(), "aaa", False, True),
+    ],
+)
+def test_an_episode_begins_once_whether_numbers_have_gaps_or_not(numbers, kind, sources, once, gaps):
+    logs = first_rows(numbers, kind, list(sources))
+    assert check._numbered_without_gaps(logs.rows, ["episode", "source"], "") != gaps
+    assert check._fits_without_order(logs, ["episode", "source"], ["n0"]) == once
+
+
+def test_episodes_without_gaps_are_never_grouped(monkeypatch):
+    asked = []
+    monkeypatch.setattr(check, "fetch", lambda query, origin: asked.append(query) or fetch(query, origin))
+    assert check_logs(first_rows([0, 1, 3], pa.int64(), list("aab"))).sound
+    assert len(asked) == 2
+    assert check_logs(first_rows([0, 1, 3], pa.int64(), list("aaa"))).sound
+    assert len(asked) == 2 + 3

@@ -328,6 +328,18 @@ def test_files_and_specs_keep_the_claims(tmp_path):
 # Wrappers ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("vector", [False, True])
+def test_a_wrapper_warns_of_a_reward_below_reward_min_at_once(vector):
+    space = cs.Space(range(16), range(4))
+    phi = cs.Potential(np.ones(16), space, kind="ceiling", reward_min=0.5, reward_max=1.0)
+    env = gym.make_vec("FrozenLake-v1", num_envs=2) if vector else gym.make("FrozenLake-v1")  # pays 0 on the way
+    shaped = (cs.VectorShapeReward if vector else cs.ShapeReward)(env, phi)
+    shaped.reset(seed=0)
+    with pytest.warns(AssumptionWarning, match=r"paid 0, less than reward_min, 0\.5"):
+        shaped.step(np.zeros(2, dtype=int) if vector else 0)
+    assert shaped.monitor.evidence == 1.0
+
+
 def stepped(env, steps, seed=0):
     """The last info after so many steps at random."""
     rng = np.random.default_rng(seed)

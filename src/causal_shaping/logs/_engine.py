@@ -1,7 +1,8 @@
 """The embedded engine that reads files: DuckDB, locked in with the files that the user named.
 
 It can open no other file, no address on a network, no extension. Names of files are literal: nothing in them is a
-pattern, and folders called `column=value` are folders.
+pattern, and folders called `column=value` are folders. What does not fit into memory goes to a temporary folder, not to
+the user's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
+from itertools import count
 from typing import Any
 
 import ibis
@@ -18,6 +21,7 @@ from ibis.backends.sql.datatypes import DuckDBType
 
 from causal_shaping.data.space import shortened
 from causal_shaping.errors import ArgumentError, DataError, FileError
+from causal_shaping.io.files import Scratch
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.logs.table import watch
 
@@ -58,6 +62,7 @@ class Engine:
                 raise ArgumentError(
                     f"memory_limit is {memory_limit!r}; write it as '2GB' or '500MB'. ({error})"
                 ) from error
+        self._run(f"SET temp_directory = {_text(_spill_folder())}")
         names = [name for file in files for name in {os.path.abspath(file.path), _literal(file)}]
         for setting in (f"allowed_paths = [{', '.join(map(_text, names))}]", *SETTINGS):
             self._run(f"SET {setting}")
@@ -145,6 +150,22 @@ class Engine:
         found = self._duckdb.raw_sql(query)
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+_numbers, _scratch = count(), cache(Scratch)  # one folder for all engines, which can be a thousand
+
+
+def _spill_folder() -> str:
+    """Return where an engine puts what does not fit into memory, a folder that it makes when it needs it.
+
+    It is empty, so that nothing is spilled, where no temporary folder can be written to.
+    """
+    try:
+        return str(
+            _scratch().path / f"{os.getpid()}-{next(_numbers)}"
+        )  # a process that was forked has the same numbers
+    except OSError:
+        return ""
 
 
 def check_distinct(names: Sequence[str], origin: str) -> None:

@@ -4,7 +4,8 @@ To compare a row with the one before it takes rows in order, which costs more th
 is asked without order: no row is bad by itself, each episode has one first row, and a hash of (episode, step, state),
 summed over all rows but the first, is that of (episode, step + 1, next state), summed over all rows but the last. If
 rows fit, that holds; if not, by a chance of 1 in 2^64 (2^32 on Spark). Where it does not hold, or an episode ends
-without a flag that says so, rows are put in order.
+without a flag that says so, rows are put in order. That no episode has two first rows is told in the same way where
+episodes are numbered without gaps; otherwise they are grouped, which takes memory, or disk, for each of them.
 """
 
 from __future__ import annotations
@@ -99,6 +100,9 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
 HASHED = ("duckdb", "pyspark")
 """Engines that hash fast. DuckDB sums its hashes of 64 bits in numbers of 128; Spark's have 32."""
 
+LARGEST = 2**63 - 1
+"""The largest number that an episode can have."""
+
 
 def _fits_without_order(logs: LogTable, episode: Sequence[str], followers: Sequence[str]) -> bool:
     """Return whether it is certain that all rows are sound without putting them in order."""
@@ -113,8 +117,39 @@ def _fits_without_order(logs: LogTable, episode: Sequence[str], followers: Seque
     with looking_at_rows(rows):  # one pass: most of its time goes into reading
         if not fetch(rows.aggregate(sound=fits & ~bad), logs.origin)["sound"][0].as_py():  # nor if there are no rows
             return False
-    begun = rows.filter(first).group_by(episode).aggregate(n=lambda t: t.count())
+    begun = rows.filter(first)
+    if _numbered_without_gaps(begun, episode, logs.origin):
+        return True
+    begun = begun.group_by(episode).aggregate(n=lambda t: t.count())
     return not fetch(begun.filter(begun.n > 1).limit(1), logs.origin).num_rows
+
+
+def _numbered_without_gaps(begun: ibis.Table, episode: Sequence[str], origin: str) -> bool:
+    """Return whether it is certain that first rows are of episodes low, low + 1, ..., high of each source, once each.
+
+    It is if these numbers and high + 1 are, as often, the numbers that follow them and low: then low stands there once,
+    and every other number as often as the one before it.
+    """
+    if begun.get_backend().name != "duckdb" or not begun.episode.type().is_signed_integer():
+        return False
+    sources = [name for name in episode if name != "episode"]
+    number = begun.episode.cast("int64")
+    begun = begun.select(*sources, number=number, following=_next_number(number))
+    found = begun.aggregate(
+        by=sources,
+        low=begun.number.min(),
+        high=begun.number.max(),
+        here=_duckdb_hash(begun.number).sum(),
+        there=_duckdb_hash(begun.following).sum(),
+    )
+    once = found.here + _duckdb_hash(_next_number(found.high)) == found.there + _duckdb_hash(found.low)
+    once = once & (found.high < LARGEST)
+    return bool(fetch(found.aggregate(once=once.all()), origin)["once"][0].as_py())
+
+
+def _next_number(number: ibis.Column) -> ibis.Column:
+    """Return the number after each; the largest stays as it is, where an engine would overflow."""
+    return ibis.ifelse(number < LARGEST, number + 1, number)
 
 
 def _hash(rows: ibis.Table, episode: Sequence[str], step: ibis.Column, state: Sequence[ibis.Column]) -> ibis.Column:

@@ -107,7 +107,8 @@ def open_logs(
             next state.
         partitions: columns that the folders of files name, as in `day=3/logs.parquet`; unless they are listed here,
             such names of folders mean nothing.
-        memory_limit: the most memory that the embedded engine may use, such as "2GB"; it spills to disk beyond.
+        memory_limit: the most memory that the embedded engine may use, such as "2GB"; beyond, it spills to a folder
+            where Python makes temporary files, which TMPDIR chooses.
     """
     first_step = check_integer("first_step", first_step, least=-(10**9), most=10**9)
     if numbers and (states, bins, missing) != (None,) * 3:

@@ -97,11 +97,12 @@ def monitor_step(reals, integers, i, h, s, x, reward, after, terminated, truncat
 
 
 @njit(nogil=True)
-def monitor_steps(reals, integers, which, h, s, x, reward, after, terminated, truncated):  # type: ignore[no-untyped-def]
-    """Test a step of each environment; arrays [environments]."""
-    for i in range(len(which)):
-        if which[i]:
-            monitor_step(reals, integers, i, h[i], s[i], x[i], reward[i], after[i], terminated[i], truncated[i])
+def monitor_steps(reals, integers, done, s, x, reward, after, terminated, truncated):  # type: ignore[no-untyped-def]
+    """Test a step of each environment; arrays [environments], `done` the steps of its episode so far, 0 at a reset."""
+    for i in range(len(done)):
+        if done[i] > 0:
+            h = done[i] - 1
+            monitor_step(reals, integers, i, h, s[i], x[i], reward[i], after[i], terminated[i], truncated[i])
 
 
 @njit(**INLINED)

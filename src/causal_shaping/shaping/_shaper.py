@@ -152,7 +152,7 @@ class Shaper(ABC):
         """Return the positions of the actions of several environments."""
         if not self._discrete:
             return np.array([self.taken(action) for action in iterate(space, actions)], dtype=np.int64)
-        return np.take(self._takes, np.asarray(actions) - self.numbers.all.start)
+        return self._takes[np.asarray(actions) - self.numbers.all.start]  # type: ignore[no-any-return]
 
     @cached_property
     def _takes(self) -> LongArray:

@@ -124,7 +124,11 @@ class StateShaper(Shaper):
         place = UNSEEN if self._number_list is None else self._number_list[observation - self._start]
         if place == UNSEEN:
             place = self.met(observation)
-        return place, self.phi(place, h)
+        rows = self._rows
+        value = rows[h if h < len(rows) else -1][place]
+        if value != value:
+            self.refuse_unknown(place)
+        return place, value
 
     def all_met(self, observations: Any, space: gym.Space[Any], final: BoolArray) -> LongArray:
         """Return the positions of several observations; `final` ones, whose potential does not count, do not warn."""

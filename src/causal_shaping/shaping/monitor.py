@@ -114,12 +114,15 @@ class Monitor:
 
     Attributes:
         packed: what the ceilings claim and what was seen so far, for `monitor_step`, which changes it.
+        lowest_reward: `reward_min` of the ceilings, -inf without one. There is nothing to tell before a reward below
+            it, or evidence of `ALARM`.
     """
 
     def __init__(self, potential: Potential, *, by_action: bool = True, environments: int = 1) -> None:
         """Args: a ceiling; whether actions are known by their position in its space; the number of environments."""
         self.potential, self.by_action, self._told = potential, by_action, kernel.NOTHING
         self.packed = _packed(potential, by_action, environments)
+        self.lowest_reward = -math.inf if potential.reward_min is None else potential.reward_min
         self._step, self._integers = functools.partial(monitor_step, *self.packed), self.packed.integers
 
     def step(
@@ -138,8 +141,7 @@ class Monitor:
 
     def steps(
         self,
-        which: BoolArray,
-        h: LongArray,
+        done: LongArray,
         states: LongArray,
         actions: LongArray,
         rewards: FloatArray,
@@ -147,8 +149,11 @@ class Monitor:
         terminated: BoolArray,
         truncated: BoolArray,
     ) -> None:
-        """Test a step of each environment, one after the other, but for those that are not in `which`."""
-        kernel.monitor_steps(*self.packed, which, h, states, actions, rewards, after, terminated, truncated)
+        """Test a step of each environment, one after the other.
+
+        `done` is how many steps its episode has with this one; 0 where it was a reset, which is not tested.
+        """
+        kernel.monitor_steps(*self.packed, done, states, actions, rewards, after, terminated, truncated)
 
     @property
     def code(self) -> int:

@@ -21,6 +21,7 @@ from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
 from causal_shaping.shaping._kernels import shape_rewards
+from causal_shaping.shaping._monitor import ALARM
 from causal_shaping.shaping._observations import ObservationShaper, Observe
 from causal_shaping.shaping._recording import Recording
 from causal_shaping.shaping._shaper import Shaper, wrappers_of
@@ -199,6 +200,7 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         spaces = (env.action_space, env.observation_space)
         self._set_up(env, *spaces, potential, 1, bool(record), bool(monitor), **options)
         gym.Wrapper.__init__(self, env)
+        self._guarded = self._recording is not None or self._shaper.restricted
         self._before: float | None = None
         self._place: Any = UNSEEN
         self._h = 0
@@ -218,37 +220,50 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act, and get the shaped reward."""
-        shaper = self._shaper
-        if self._recording is not None:
-            self._recording.refuse_inadmissible(action)
-        elif shaper.restricted:
-            shaper.refuse_inadmissible(self._place, action)
+        if self._guarded:
+            self._refuse_inadmissible(action)
         observation, reward, terminated, truncated, info = self.env.step(action)
-        if self._before is None:
+        before, shaper = self._before, self._shaper
+        if before is None:
             raise ArgumentError("The episode has not begun: call reset() before the first step.")
-        h = self._h = self._h + 1
-        paid, after, place = float(reward), 0.0, UNSEEN
+        self._h = h = self._h + 1
+        paid, place, after = float(reward), UNSEEN, 0.0
         if not is_final(terminated, truncated, shaper.bootstrap):
             place, after = shaper.meet(observation, h)
-            if shaper.restricted and not truncated:
-                shaper.compare(place, info)
-        shaping = shaped_reward(0.0, shaper.discount, self._before, after)
+        shaping = shaped_reward(0.0, shaper.discount, before, after)
         shaped = paid + shaping
         started, self._before, self._place = self._place, after, place
         self._unshaped += paid
         self._shaped += shaped
         info = {**info, "unshaped_reward": paid, "shaping": shaping}
-        if self._recording is not None:
-            self._recording.add(action, paid, observation, (terminated, truncated), place=place)
+        if self._guarded:
+            self._look_at(action, paid, observation, terminated, truncated, info)
         if self._monitor is not None:
             if truncated and not terminated and not shaper.bootstrap:  # its potential was not needed, but it followed
                 place = shaper.place(observation)
             x, over = shaper.taken(action), (bool(terminated), bool(truncated))
-            info["ceiling_evidence"] = self._monitor.step(h - 1, started, x, paid, place, *over)
-            self._monitor.tell(stacklevel=2)
+            info["ceiling_evidence"] = evidence = self._monitor.step(h - 1, started, x, paid, place, *over)
+            if evidence >= ALARM or paid < self._monitor.lowest_reward:
+                self._monitor.tell(stacklevel=2)
         if terminated or truncated:
             info["unshaped_return"], info["shaped_return"] = self._unshaped, self._shaped
         return observation, shaped, terminated, truncated, info
+
+    def _refuse_inadmissible(self, action: Any) -> None:
+        """Refuse an action that the space excludes in the present state."""
+        if self._recording is not None:
+            self._recording.refuse_inadmissible(action)
+        else:
+            self._shaper.refuse_inadmissible(self._place, action)
+
+    def _look_at(
+        self, action: Any, paid: float, observation: Any, terminated: bool, truncated: bool, info: Mapping[str, Any]
+    ) -> None:
+        """Compare the actions that the environment admits now with those of the space, and record the step."""
+        if self._shaper.restricted and not (terminated or truncated):
+            self._shaper.compare(self._place, info)
+        if self._recording is not None:
+            self._recording.add(action, paid, observation, (terminated, truncated), place=self._place)
 
 
 class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
@@ -380,7 +395,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         if not known:
             self._refuse_unknown(~final & np.isnan(after), places)
         if watched:
-            self._watch(h, actions, paid, observations, terminated, truncated, info, places, final, replaced)
+            self._watch(h, actions, paid, observations, terminated, truncated, info, places, replaced)
         info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._monitor is not None:
             info["ceiling_evidence"] = np.full(self.num_envs, self._monitor.evidence)
@@ -406,12 +421,11 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         truncated: BoolArray,
         info: Mapping[str, Any],
         places: npt.NDArray[Any],
-        final: BoolArray,
         replaced: BoolArray,
     ) -> None:
         """Record a step, and test it against the ceilings; a reset is none."""
-        fresh = h == 0
         if self._recording is not None:
+            fresh = h == 0
             seen = list(iterate(self.observation_space, observations))
             for j, action in enumerate(iterate(self.action_space, actions)):
                 if not fresh[j]:
@@ -420,10 +434,10 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             self._record_beginnings(fresh, observations)
         if self._monitor is not None:
             assert self._places is not None
-            cut = np.flatnonzero(final & ~terminated)  # their potential was not needed, but they followed
-            if len(cut):
+            if not self._shaper.bootstrap and np.count_nonzero(truncated):
+                cut = np.flatnonzero(truncated & ~terminated)  # their potential was not needed, but they followed
                 places, met = places.copy(), list(iterate(self.observation_space, observations))
                 for i in cut:
                     places[i] = self._shaper.place(info["final_obs"][i] if replaced[i] else met[i])
             taken = self._shaper.all_taken(actions, self.action_space)
-            self._monitor.steps(~fresh, h - 1, self._places, taken, rewards, places, terminated, truncated)
+            self._monitor.steps(h, self._places, taken, rewards, places, terminated, truncated)
