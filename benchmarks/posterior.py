@@ -27,7 +27,7 @@ def plans(states):
     drawn, admissible = room_for(model, memory), counts.space.is_admissible
     q_values = np.zeros((HORIZON, *admissible.shape))
     works = {
-        "draw": lambda: draw(rng, model.shape, model.guess, memory, drawn),
+        "draw": lambda: draw(rng, model.shape, model.guess, memory, admissible, drawn),
         "plan": lambda: plan(model.shape, memory, drawn, admissible, model.terminal, q_values),
     }
     for work in works.values():

@@ -250,6 +250,33 @@ def continuous_table():
     return [table.caption, "", *("| " + " | ".join(row).replace("\n", "<br>") + " |" for row in rows), ""]
 
 
+def study_table(*names):
+    """Tables of the field study, from what its page says: a copy of the `summary.json` of `make field`."""
+    held = json.loads((HERE / "field-study.json").read_text())
+    lines = [f"Version {held['version']}, {' to '.join(dict.fromkeys(held['dates']))}.", ""]
+    for name in names:
+        table = held["tables"][name]
+        rows = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
+        lines += [f"**{table['title']}.** {table['caption']}", ""]
+        lines += ["| " + " | ".join(row).replace("\n", "<br>") + " |" for row in rows] + [""]
+    return lines
+
+
+def study_targets():
+    """What was asked of the field study, and what came of it."""
+    held = json.loads((HERE / "field-study.json").read_text())
+    words = {True: "met", False: "**missed**", None: "not measured"}
+    rows = [f"| {asked} | {found} | {words[met]} |" for asked, found, met in held["targets"]]
+    return ["| asked | found | |", "| --- | --- | --- |", *rows, ""]
+
+
+def study_decisions():
+    """What to use when, with the evidence of the field study."""
+    held = json.loads((HERE / "field-study.json").read_text())
+    rows = [f"| {situation} | {method} | {evidence} |" for situation, method, evidence in held["decisions"]]
+    return ["| situation | least regret | evidence |", "| --- | --- | --- |", *rows, ""]
+
+
 def posterior_table():
     """Regret of the learner posterior as a share of a zero potential's, from `make validate ARGS=posterior`."""
     parts = kept("posterior")
@@ -524,6 +551,8 @@ def instrument_table(models=200):
     return [*rows, ""]
 
 
+STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "losses", "claims", "lalonde", "clinic")
+
 TABLES = {
     "../README.md": {"posterior": posterior_words},
     "learners.md": {
@@ -541,7 +570,13 @@ TABLES = {
         "robot": robot_table,
     },
     "speed.md": {"speed": speed_table},
-    "field.md": {"networks": partial(field_table, "networks"), "continuous": continuous_table},
+    "field.md": {
+        "targets": study_targets,
+        "decisions": study_decisions,
+        "study": partial(study_table, *STUDIED),
+        "networks": partial(field_table, "networks"),
+        "continuous": continuous_table,
+    },
     "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")},
     "theory.md": {
         "corrections": partial(theory_table, "theory-corrections"),

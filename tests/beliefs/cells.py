@@ -1,11 +1,13 @@
 """One-state worlds in which every episode ends after a step, and independent computations of what is believed there."""
 
 import math
+from unittest.mock import patch
 
 import numpy as np
 from scipy.special import roots_jacobi
 
 import causal_shaping as cs
+from causal_shaping.beliefs import model as beliefs_model
 from causal_shaping.beliefs._kernels import draw, observe
 from causal_shaping.beliefs.model import Model, room_for
 
@@ -24,10 +26,14 @@ def counts_of(n, rewards=REWARDS, names="abcdefgh"):
 
 
 def model_of(n, only=None, **options):
-    """The arrays of the sampler; `only` is the one hypothesis that is believed."""
+    """The arrays of the sampler; `only` is the one hypothesis that is believed.
+
+    Few rows are taken to have shown all outcomes that there are.
+    """
     rewards = options.pop("rewards", REWARDS)
     belief = cs.posterior(counts_of(n, rewards), 1, max(rewards), **options)
-    model = Model(belief.space, belief.counts, belief.settings)
+    with patch.object(beliefs_model, "ENOUGH_VISITS", 0.0):
+        model = Model(belief.space, belief.counts, belief.settings)
     if only is not None:
         held = model.guess.hypotheses
         prior = np.full(len(held.prior), -np.inf)
@@ -51,7 +57,7 @@ def drawn_outcomes(model, draws, cell=0, seed=0, skip=200, rewards=REWARDS, memo
     memory = model.memory(0) if memory is None else memory
     room, rng, result = room_for(model, memory), np.random.default_rng(seed), np.zeros((draws, len(rewards)))
     for i in range(-skip, draws):
-        draw(rng, model.shape, model.guess, memory, room)
+        draw(rng, model.shape, model.guess, memory, model.space.is_admissible, room)
         if i >= 0:
             here = slice(room.first[cell], room.first[cell + 1])
             np.add.at(result[i], np.searchsorted(rewards, room.paid[here]), room.chance[here])

@@ -5,28 +5,33 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from cells import model_of
+from cells import counts_of, model_of
 
-from causal_shaping.beliefs._kernels import chance_of_trust
-from causal_shaping.beliefs.model import hypotheses
+import causal_shaping as cs
+from causal_shaping.beliefs._kernels import chance_of_trust, draw, observe
+from causal_shaping.beliefs.model import hypotheses, room_for
 
 
 @pytest.mark.parametrize("components", [1, 3])
-def test_half_of_the_prior_says_nobody_and_components_share_the_rest(components):
-    held = hypotheses(components, components)
+@pytest.mark.parametrize("actions", [1, 4])
+def test_half_of_the_prior_says_nobody_and_components_share_the_rest(components, actions):
+    held = hypotheses(components, actions)
     chance = np.exp(held.prior)
     assert chance.sum() == pytest.approx(1)
     assert held.component[0] == -1
     assert chance[0] == pytest.approx(0.5)
     for c in range(components):
-        its = held.component == c
-        assert chance[its].sum() == pytest.approx(0.5 / components)
-        assert held.doubt[its].min() < 1e-3 < 0.05 < np.sort(held.doubt[its])[1], "everywhere, or in some cells"
+        its, everywhere = held.component == c, held.doubt < 1e-3
+        third = pytest.approx(0.5 / components / 3)
+        assert chance[its & everywhere & (held.aside < 0)].sum() == third, "right everywhere"
+        assert chance[its & (held.aside >= 0)].sum() == third, "right about all actions but one"
+        assert chance[its & ~everywhere].sum() == third, "right in some cells"
+        np.testing.assert_array_equal(np.sort(held.aside[its & (held.aside >= 0)]), np.arange(actions))
     np.testing.assert_array_equal(held.blunt[1:], held.doubt[1:] > 1e-3)
 
 
 def test_nobody_is_trusted_without_logs():
-    held = hypotheses(0, 0)
+    held = hypotheses(0, 3)
     np.testing.assert_array_equal(held.component, [-1])
     np.testing.assert_allclose(held.prior, [0.0])
 
@@ -39,6 +44,35 @@ def test_a_cell_loses_trust_by_what_it_shows_and_gains_none(doubt):
         trust = (1 - doubt) * np.exp(ratio)
         assert chance_of_trust(ratio, doubt) == pytest.approx(trust / (trust + doubt))
     assert chance_of_trust(-np.inf, doubt) == 0
+
+
+def test_a_source_that_is_right_about_all_actions_but_one_says_nothing_about_that_one():
+    n = [[[300, 0], [0, 300]]]
+    held = model_of(n).guess.hypotheses
+    aside = int(np.flatnonzero(held.aside == 1)[0])
+    model = model_of(n, only=aside)
+    room, memory, rng = room_for(model, model.memory(0)), model.memory(0), np.random.default_rng(0)
+    trusted = set()
+    for _ in range(50):
+        draw(rng, model.shape, model.guess, memory, model.space.is_admissible.copy(), room)
+        trusted.add(tuple(room.trusted))
+    assert trusted == {(0, -1)}
+    before = memory.evidence.copy()
+    observe(model.shape, model.guess, memory, 1, 1, 0.0, 1.0)  # an outcome that the logs never saw after the action
+    assert memory.evidence[aside] == before[aside]
+    assert memory.evidence[1] < before[1], "it is evidence against being right everywhere"
+
+
+def test_an_unseen_outcome_is_possible_where_visits_are_few():
+    def unknown(visits, **options):
+        belief = cs.posterior(counts_of([[[visits - 1, 0], [0, 1]]]), 1, 3.0, **options)
+        return belief.model.unknown.tolist()
+
+    assert unknown(297) == [True, True]
+    assert unknown(300) == [False, False]
+    assert unknown(300, support="observed-action") == [False, True], "of an action in a state"
+    assert unknown(300, support="any") == [True, True]
+    assert 0.99**299 < 0.05 < 0.99**298
 
 
 def pool_is_refuted(n):

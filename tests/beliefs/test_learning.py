@@ -8,6 +8,7 @@ import pytest
 from cells import drawn_outcomes, model_of
 
 import causal_shaping as cs
+from causal_shaping.beliefs import model as beliefs_model
 from causal_shaping.beliefs._kernels import observe
 from causal_shaping.worlds import World
 
@@ -130,6 +131,43 @@ def test_sparse_logs_are_not_taken_for_wrong_ones():
         counts = cs.count(logs, states=world.states, actions=world.actions)
         belief = cs.posterior(counts, 10, 1.0, support="any")
         assert cs.train(world, belief, steps=1_000, seed=seed).alarm is None
+
+
+def chain(length, moves=1.0):
+    """States in a row; only the end pays, but staying at the start pays a little. Logs hardly leave the start."""
+    states = np.arange(length)
+    next_state = np.empty((length, 2, 2), dtype=int)
+    next_state[:, 0], next_state[:, 1] = np.maximum(states - 1, 0)[:, None], states[:, None]
+    next_state[:, 1, 0] = np.minimum(states + 1, length - 1)
+    reward = np.zeros((length, 2, 2))
+    reward[0, 0], reward[-1, 1] = 0.01, 1.0
+    noise = np.tile([moves, 1 - moves], (length, 1))
+    model = cs.TabularCMDP(next_state, reward, noise, np.zeros(length, bool), np.eye(length)[0])
+    log = np.broadcast_to([0.9, 0.1], (length, 2, 2))
+    return World("chain", "Chain", model, 3 * length, ("current", "calm"), {"log": log})
+
+
+def test_states_that_no_log_holds_are_no_reason_to_drop_the_logs():
+    world = chain(7)
+    logs = world.collect("log", 2_000, seed=1)
+    assert logs.state.max() < 5
+    belief = cs.posterior(cs.count(logs, states=world.states, actions=world.actions), world.horizon, 1.0)
+    run = cs.train(world, belief, steps=2_000, seed=2)
+    assert run.alarm is None
+    assert run.visits[-1].sum() > 100
+
+
+def test_an_agent_looks_beyond_what_a_few_visits_have_shown(monkeypatch):
+    world = chain(4, moves=0.3)
+    for seed in range(1_000):
+        logs = world.collect("log", 500, seed)
+        here = logs.state == 1
+        if logs.state.max() == 1 and {0, 1} == set(logs.action[here]) and here.sum() < 50:
+            break
+    belief = cs.posterior(cs.count(logs, states=world.states, actions=world.actions), world.horizon, 1.0)
+    assert cs.train(world, belief, steps=2_000, seed=2).visits[-1].sum() > 100
+    monkeypatch.setattr(beliefs_model, "ENOUGH_VISITS", 0.0)
+    assert cs.train(world, belief, steps=2_000, seed=2).visits[2:].sum() == 0, "what nobody saw is taken for impossible"
 
 
 def first_or_second(pays):

@@ -12,7 +12,7 @@ import causal_shaping as cs
 from causal_shaping.beliefs import _kernels as kernels
 from causal_shaping.beliefs._kernels import BLUNT, log_mix, mean_world, observe, plan
 from causal_shaping.beliefs.draws import _places, each_draw
-from causal_shaping.beliefs.model import Model
+from causal_shaping.beliefs.model import Model, room_for
 from causal_shaping.bounds._masses import Evidence
 from causal_shaping.bounds.settings import CEILING, Settings
 
@@ -54,6 +54,20 @@ def test_draws_have_the_mean_and_the_variance_of_the_hypothesis(hypothesis, cell
     found = drawn_outcomes(model, 20_000, cell)
     error = np.sqrt(variance / len(found))
     assert (abs(found.mean(axis=0) - mean) < 4.5 * error + 1e-4).all()
+    np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.08, atol=1e-4)
+
+
+def test_nothing_is_drawn_for_actions_that_are_not_admissible_and_the_others_are_drawn_as_before():
+    model = model_of(ONE, only=NOBODY)
+    memory, rng, found = model.memory(0), np.random.default_rng(0), np.zeros((20_000, 4))
+    room, only = room_for(model, memory), np.array([[False, True]])
+    for row in found:
+        room.reward[0], room.unknown[0] = np.nan, np.nan  # what a draw before may have left
+        kernels.draw(rng, model.shape, model.guess, memory, only, room)
+        assert (room.first[1], room.reward[0], room.unknown[0]) == (0, 0.0, 0.0)
+        np.add.at(row, np.searchsorted(REWARDS, room.paid[: room.first[2]]), room.chance[: room.first[2]])
+    mean, variance = exact_moments(ONE[0], 1, np.full(4, 0.25))
+    assert (abs(found.mean(axis=0) - mean) < 4.5 * np.sqrt(variance / len(found)) + 1e-4).all()
     np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.08, atol=1e-4)
 
 
@@ -143,7 +157,8 @@ def test_evidence_is_the_product_of_dirichlet_multinomials_in_any_order(seed):
     held = guess.hypotheses
     for h in range(1, len(held.prior)):
         c, doubt = held.component[h], held.doubt[h]
-        expected = sum(np.log((1 - doubt) * np.exp(part) + doubt) for part in ratio[:, c])
+        judged = np.delete(ratio[:, c], held.aside[h]) if held.aside[h] >= 0 else ratio[:, c]
+        expected = sum(np.log((1 - doubt) * np.exp(part) + doubt) for part in judged)
         assert memory.evidence[h] == pytest.approx(expected, abs=1e-9)
     assert log_mix(800.0, 0.5) == pytest.approx(800 + np.log(0.5))
 
@@ -264,6 +279,25 @@ def test_tables_have_the_values_of_the_plan():
             continue
         for sample, world in zip(each_draw(belief.model, 3, 7), belief.sample(3, 7), strict=True):
             np.testing.assert_allclose(world.optimum(4, 0.9).q_values[:, :3], sample.q_values, atol=1e-9)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.sampled_from(["any", "observed", "observed-action"]), st.booleans())
+def test_rows_of_a_plan_by_values_are_those_of_the_whole_plan(seed, support, restricted):
+    belief = cs.posterior(random_counts(seed, states=5, outcomes=2), 4, 1.5, support=support, discount=0.9)
+    model, rng = belief.model, np.random.default_rng(seed)
+    memory, admissible = model.memory(0), np.ones((5, 2), dtype=bool)
+    memory.met[:] = np.isin(range(5), model.node_after)  # where episodes start and nothing leads to, nobody has been
+    admissible[:, 1] = not restricted or rng.random(5) < 0.5
+    room, whole = room_for(model, memory), np.zeros((4, 5, 2))
+    kernels.draw(rng, model.shape, model.guess, memory, admissible, room)
+    plan(model.shape, memory, room, admissible, model.terminal, whole)
+    values, elsewhere, row = np.zeros((5, 6)), np.zeros(5), np.zeros(2)
+    kernels.plan_values(model.shape, memory, room, admissible, model.terminal, values, elsewhere)
+    for h, s in itertools.product(range(4), np.flatnonzero(~model.terminal)):
+        kernels.plan_row(model.shape, memory, room, admissible, values, elsewhere, h, s, row)
+        np.testing.assert_array_equal(row, whole[h, s])
+        assert values[h, s] == (whole[h, s].max() if memory.met[s] else 0.0)
 
 
 def test_tables_and_plans_agree_on_outcomes_that_nobody_has_seen():

@@ -59,6 +59,24 @@ def test_the_optimum_is_that_of_a_model_whose_other_actions_are_ruinous(given_mo
         np.testing.assert_allclose(known.evaluate(best, horizon, discount).values, found.values, atol=1e-6)
 
 
+@given(masked(states=(1, 3), actions=(2, 3)))
+@settings(max_examples=30)
+def test_tables_by_step_have_the_optimum_of_the_tables_that_they_repeat(given_model):
+    model, mask = given_model
+    one = restricted(model, mask)
+    repeated = [np.repeat(table[None], 3, axis=0) for table in (model.next_state, model.reward, model.noise)]
+    repeated[1] = repeated[1] * np.array([1.0, 2.0, 4.0])[:, None, None, None]
+    by_step = cs.TabularCMDP(*repeated, model.terminal, model.start, admissible=mask)
+    np.testing.assert_array_equal(by_step.optimum(3).q_values[2], 4.0 * one.optimum(1).q_values[0])
+
+
+def test_an_optimum_without_a_horizon_is_solved_once_for_each_discount():
+    model = cs.load_world("lavacross-easy").model
+    assert model.optimum() is model.optimum()
+    assert model.optimum(discount=0.9) is model.optimum(discount=0.9)
+    assert model.optimum(discount=0.9).values.min() > model.optimum().values.min()
+
+
 @given(masked(states=(1, 3), actions=(2, 3)), st.data())
 @settings(max_examples=40)
 def test_demonstrators_of_admissible_actions_earn_and_show_what_they_did_before(given_model, data):

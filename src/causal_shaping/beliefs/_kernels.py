@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from causal_shaping._compile import njit
+from causal_shaping._compile import INLINED, njit
 from causal_shaping.bounds._masses import SAME_REWARD
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 
@@ -56,6 +56,7 @@ class Hypotheses(NamedTuple):
     prior: FloatArray  # [hypotheses], logarithms
     component: IntArray  # [hypotheses], the component that is trusted, -1 for none
     doubt: FloatArray  # [hypotheses], how likely it is to mislead in a cell
+    aside: IntArray  # [hypotheses], an action about which it says nothing anywhere, -1 for none
     blunt: BoolArray  # [hypotheses], whether it is worth at most `BLUNT` visits even where it is trusted
 
 
@@ -284,7 +285,8 @@ def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped
     # A new outcome was one of those that were possible, or none of them: it gets one more share of the flat part.
     k = possible(memory, cell, group)
     proven, free = guess.lower[entry] if logged else 0.0, guess.free[cell]
-    prior, component, doubts, _ = guess.hypotheses
+    prior, component, doubts, aside, _ = guess.hypotheses
+    action = cell % shape.actions
     for c in range(components):
         if guess.strength[cell, c] == 0.0 or memory.ratio[cell, c] == -np.inf:
             continue
@@ -301,7 +303,7 @@ def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped
         before = memory.ratio[cell, c]
         memory.ratio[cell, c] = before + gain
         for h in range(1, len(prior)):
-            if component[h] == c:
+            if component[h] == c and aside[h] != action:
                 memory.evidence[h] += log_mix(before + gain, doubts[h]) - log_mix(before, doubts[h])
 
 
@@ -320,17 +322,21 @@ def belief(guess, memory):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
-    """Draw a world: a hypothesis, whom it trusts where, then proven masses, labels and free mass of every cell."""
+def draw(rng, shape, guess, memory, admissible, drawn):  # type: ignore[no-untyped-def]
+    """Draw a world: a hypothesis, whom it trusts where, then proven masses, labels and free mass of every cell.
+
+    Cells of actions that are not admissible are left empty: nothing is drawn for them.
+    """
     chance, left, hypothesis = belief(guess, memory), rng.random(), 0
     while hypothesis < len(chance) - 1 and left >= chance[hypothesis]:
         left -= chance[hypothesis]
         hypothesis += 1
-    _, component, doubts, blunts = guess.hypotheses
-    c, doubt, blunt, at = component[hypothesis], doubts[hypothesis], blunts[hypothesis], 0
+    _, component, doubts, asides, blunts = guess.hypotheses
+    c, doubt, aside = component[hypothesis], doubts[hypothesis], asides[hypothesis]
+    blunt, at = blunts[hypothesis], 0
     proposal, shares = np.empty(guess.most), np.empty(guess.most)
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
-    actions, by_action, fixed, gamma = shape.actions, shape.by_action, guess.fixed, guess.gamma
+    states, actions, by_action, fixed, gamma = shape.states, shape.actions, shape.by_action, guess.fixed, guess.gamma
     n, taken, visits, lower = guess.n, guess.taken, guess.visits, guess.lower
     weight, flat, strength = guess.weight, guess.flat, guess.strength
     limited, upper, rest = guess.limited, guess.upper, guess.rest
@@ -344,8 +350,11 @@ def draw(rng, shape, guess, memory, drawn):  # type: ignore[no-untyped-def]
     for cell in range(len(head)):
         place = cell // actions
         group = cell if by_action else place
+        if not admissible[place % states, cell - place * actions]:
+            trusts[cell], first[cell], reward[cell], unseen[cell] = -1, at, 0.0, 0.0
+            continue
         sure = c >= 0 and rng.random() < chance_of_trust(ratio[cell, c], doubt)
-        trusted = c if sure and strength[cell, c] > 0.0 else -1
+        trusted = c if sure and strength[cell, c] > 0.0 and cell % actions != aside else -1
         trusts[cell], first[cell] = trusted, at
         known = group_size[group]
         if known == 0:  # nothing is known of the state
@@ -562,6 +571,41 @@ def _write(memory, drawn, at, node, chance):  # type: ignore[no-untyped-def]
     return at + 1
 
 
+@njit(**INLINED)
+def _earned(first, after, chance, reward, unknown, discount, values, elsewhere, cell):  # type: ignore[no-untyped-def]
+    """Return the Q-value of a cell from values of the next step; an unknown outcome is worth `elsewhere`."""
+    earned = 0.0
+    for i in range(first[cell], first[cell + 1]):
+        earned += chance[i] * values[after[i]]
+    return reward[cell] + discount * (earned + unknown[cell] * elsewhere)
+
+
+@njit(nogil=True)
+def _slack(shape, memory, horizon):  # type: ignore[no-untyped-def]
+    """Return the difference below which two values are equal but for rounding."""
+    lowest = shape.reward_max
+    if len(memory.edges):
+        lowest = min(lowest, memory.edges[0])
+    elif memory.sizes[2]:
+        lowest = min(lowest, memory.level[: memory.sizes[2]].min())
+    return SAME_VALUE * horizon * max(abs(shape.reward_max), abs(lowest))
+
+
+@njit(**INLINED)
+def _fill_row(first, after, chance, reward, unknown, discount, values, elsewhere, cell, slack, admissible, row):  # type: ignore[no-untyped-def]
+    """Write the Q-values of a state whose cells begin at `cell`, and return the largest."""
+    value = -np.inf
+    for x in range(len(row)):
+        row[x] = -np.inf
+        if admissible[x]:
+            row[x] = _earned(first, after, chance, reward, unknown, discount, values, elsewhere, cell + x)
+            value = max(value, row[x])
+    for x in range(len(row)):
+        if row[x] >= value - slack:
+            row[x] = value
+    return value
+
+
 @njit(nogil=True)
 def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[no-untyped-def]
     """Write optimal Q-values of a drawn world for each step: float64 [steps, states, actions].
@@ -570,12 +614,7 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
     it is worth the mean of these. Of actions that are equally good but for rounding, all get the same value.
     """
     horizon, states, actions = q_values.shape
-    lowest = shape.reward_max
-    if len(memory.edges):
-        lowest = min(lowest, memory.edges[0])
-    elif memory.sizes[2]:
-        lowest = min(lowest, memory.level[: memory.sizes[2]].min())
-    slack = SAME_VALUE * horizon * max(abs(shape.reward_max), abs(lowest))
+    slack = _slack(shape, memory, horizon)
     first, after, _, chance, reward, unknown, _ = drawn
     met, can_end, any_met = memory.met, memory.sizes[3] > 0, memory.met.any()
     values, elsewhere = np.zeros(states + 1), 0.0  # of the next step; an end is worth 0
@@ -585,25 +624,50 @@ def plan(shape, memory, drawn, admissible, terminal, q_values):  # type: ignore[
         for s in range(states):
             if terminal[s]:
                 continue
-            value = -np.inf
-            for x in range(actions):
-                if not admissible[s, x]:
-                    q_values[h, s, x] = -np.inf
-                    continue
-                cell = (layer * states + s) * actions + x
-                earned = 0.0
-                for i in range(first[cell], first[cell + 1]):
-                    earned += chance[i] * values[after[i]]
-                earned = reward[cell] + shape.discount * (earned + unknown[cell] * elsewhere)
-                q_values[h, s, x] = earned
-                value = max(value, earned)
-            for x in range(actions):
-                if q_values[h, s, x] >= value - slack:
-                    q_values[h, s, x] = value
-            now[s] = value
+            now[s] = _fill_row(
+                first, after, chance, reward, unknown, shape.discount, values, elsewhere,
+                (layer * states + s) * actions, slack, admissible[s], q_values[h, s],
+            )  # fmt: skip
             if met[s] or not any_met:
-                total, places = total + value, places + 1
+                total, places = total + now[s], places + 1
         values[:states], elsewhere = now, total / places
+
+
+@njit(nogil=True)
+def plan_values(shape, memory, drawn, admissible, terminal, values, elsewhere):  # type: ignore[no-untyped-def]
+    """Write optimal values of a drawn world for each step, from which `plan_row` tells Q-values; see `plan`.
+
+    An agent looks at the Q-values of few states between two plans. And it needs the values of those states only that
+    outcomes lead to, which are the ones that were met: `values` are float64 [horizon + 1, states + 1], 0 where the
+    episode is over, and `elsewhere`, what an unknown outcome is worth, is float64 [horizon + 1].
+    """
+    horizon, states, actions = len(values) - 1, shape.states, shape.actions
+    first, after, _, chance, reward, unknown, _ = drawn
+    met, can_end, any_met, discount = memory.met, memory.sizes[3] > 0, memory.met.any(), shape.discount
+    for h in range(horizon - 1, -1, -1):
+        layer, total, places = h if shape.steps > 1 else 0, 0.0, 1 if can_end else 0
+        following, worth = values[h + 1], elsewhere[h + 1]
+        for s in range(states):
+            if terminal[s] or (any_met and not met[s]):
+                continue
+            cell, value = (layer * states + s) * actions, -np.inf
+            for x in range(actions):
+                if admissible[s, x]:
+                    earned = _earned(first, after, chance, reward, unknown, discount, following, worth, cell + x)
+                    value = max(value, earned)
+            values[h, s], total, places = value, total + value, places + 1
+        elsewhere[h] = total / places
+
+
+@njit(nogil=True)
+def plan_row(shape, memory, drawn, admissible, values, elsewhere, h, s, row):  # type: ignore[no-untyped-def]
+    """Write the Q-values of one state at one step, as `plan` does, from what `plan_values` wrote: float64 [actions]."""
+    first, after, _, chance, reward, unknown, _ = drawn
+    cell = ((h if shape.steps > 1 else 0) * shape.states + s) * shape.actions
+    _fill_row(
+        first, after, chance, reward, unknown, shape.discount, values[h + 1], elsewhere[h + 1], cell,
+        _slack(shape, memory, len(values) - 1), admissible[s], row,
+    )  # fmt: skip
 
 
 @njit(nogil=True)
@@ -631,7 +695,7 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
         np.zeros(cells, dtype=np.int32),
     )
     components, chance = guess.strength.shape[1], belief(guess, memory)
-    _, component, doubts, blunts = guess.hypotheses
+    _, component, doubts, aside, blunts = guess.hypotheses
     dropped, at = memory.against[1] > 0.0, 0
     usual = (shape.reward_max + memory.level[: memory.sizes[2]].sum()) / (memory.sizes[2] + 1)
     logs = 0 if dropped else len(guess.lower)
@@ -643,7 +707,7 @@ def mean_world(shape, guess, memory):  # type: ignore[no-untyped-def]
         trust[:] = 0.0
         for h in range(1, len(chance)):
             c = component[h]
-            if guess.strength[cell, c] > 0.0:
+            if guess.strength[cell, c] > 0.0 and aside[h] != cell % shape.actions:
                 trust[c, 1 if blunts[h] else 0] += chance[h] * chance_of_trust(memory.ratio[cell, c], doubts[h])
         trust[components, 0] = max(0.0, 1.0 - trust.sum())
         drawn.first[cell], drawn.trusted[cell] = at, -1

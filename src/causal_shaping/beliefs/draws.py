@@ -32,7 +32,7 @@ def each_draw(model: Model, n: int, seed: int) -> Iterator[Sample]:
     q_values = np.zeros((model.settings.horizon, *admissible.shape))
     skipped = BURN_IN if model.trials else 0
     for i in range(skipped + n):
-        draw(rng, model.shape, model.guess, memory, drawn)
+        draw(rng, model.shape, model.guess, memory, admissible, drawn)
         if i >= skipped:
             plan(model.shape, memory, drawn, admissible, model.terminal, q_values)
             yield Sample(drawn, memory, q_values)

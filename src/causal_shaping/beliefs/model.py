@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from causal_shaping.beliefs._kernels import BLUNT, STICKS, TINY, Drawn, Guess, Hypotheses, Memory, Shape, observe
 from causal_shaping.bounds._masses import Evidence
 from causal_shaping.bounds.settings import CEILING, Settings
-from causal_shaping.bounds.support import reward_keys, terminal_states, unrestricted_cells
+from causal_shaping.bounds.support import OBSERVED, RAREST, reward_keys, terminal_states, unrestricted_cells
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, groups
 from causal_shaping.data.counts import MAX_REWARDS, Counts
 from causal_shaping.data.space import Space
@@ -33,6 +33,11 @@ POOL_FLAT, MOST_FLAT = 0.1, 4.0
 
 REFUTED = 1e-4
 """A component is refuted in a cell if its share lies below what others prove, at this level over all outcomes."""
+
+ENOUGH_VISITS = math.log(0.05) / math.log1p(-RAREST)
+"""Visits of a state that have shown, with a probability of 95%, an outcome that follows in `RAREST` of them: 298.
+
+After fewer, an outcome that nobody has seen is possible, too: otherwise an agent would never look beyond a few logs."""
 
 UPPER_ERRORS = 4.0
 """Masses of sources of finite Gamma are at most what their shares say, plus so many standard errors."""
@@ -63,7 +68,7 @@ def empty_guess(cells: int, places: int) -> Guess:
         strength=np.zeros((cells, 0)),
         sharpness=np.ones((cells, 1)),
         blunt=np.zeros((cells, 0)),
-        hypotheses=hypotheses(0, 0),
+        hypotheses=hypotheses(0, 1),
         most=0,
     )
 
@@ -102,6 +107,8 @@ class Model:
         self.refuted = np.zeros((self.cells, 0), dtype=np.bool_)
         self.trials: list[tuple[int, int, float, float]] = []
         self.sources: tuple[str, ...] = ()
+        self.agreement = math.inf
+        """How much sources agree on what follows an action, as a concentration; inf if there is only one."""
         if counts is not None:
             self._read(counts)
 
@@ -183,6 +190,9 @@ class Model:
             self.unknown[part] = anything.ravel()
         group = np.arange(self.cells) // (1 if shape.by_action else shape.actions)
         self.unknown |= (tried == 0) | (np.diff(self.node_first)[group] == 0)  # or no outcome is known
+        if settings.confidence is None and settings.support in OBSERVED:  # with confidence, the support asks for more
+            visits = tried if shape.by_action else tried.reshape(-1, shape.actions).sum(axis=1).repeat(shape.actions)
+            self.unknown |= visits < ENOUGH_VISITS
 
     def _limits(self, evidence: Evidence, entry_cell: LongArray) -> Limits:
         """Return confidence limits of the masses of the entries."""
@@ -223,7 +233,8 @@ class Model:
         shape, cells, sources = self.shape, self.cells, n.shape[1]
         place = entry_cell // shape.actions
         group = np.arange(cells) if shape.by_action else np.arange(cells) // shape.actions
-        k = np.maximum(np.diff(self.node_first)[group] + self.unknown, 1)
+        # Where one outcome is all that is known, another may still turn up: nothing is predicted with certainty.
+        k = np.maximum(np.diff(self.node_first)[group] + self.unknown, 2)
         known = np.zeros((cells, sources))
         np.add.at(known, entry_cell, n)
         # The mean of L under the posterior of each source's table, given its visits and one more that proves nothing.
@@ -254,6 +265,7 @@ class Model:
         ]
         if sources > 1:
             pooled, kappa, some = _pool(n, known, entry_cell)
+            self.agreement = kappa
             shares.append(pooled)
             strengths.append(np.where(some, kappa, 0.0))
             flats.append(np.full(cells, min(max(POOL_FLAT * kappa, 1e-3), MOST_FLAT)))
@@ -302,7 +314,7 @@ class Model:
             strength=strength,
             sharpness=sharpness,
             blunt=blunt,
-            hypotheses=hypotheses(sources, components),
+            hypotheses=hypotheses(components, shape.actions),
             most=int(np.diff(self.first_entry).max(initial=0)),
         )
 
@@ -324,7 +336,8 @@ class Model:
         held = guess.hypotheses
         evidence = np.zeros(len(held.prior))
         for h in range(1, len(evidence)):
-            evidence[h] = math.log(held.doubt[h]) * np.isinf(ratio[:, held.component[h]]).sum()
+            concerned = np.isinf(ratio[:, held.component[h]]) & (np.arange(self.cells) % shape.actions != held.aside[h])
+            evidence[h] = math.log(held.doubt[h]) * concerned.sum()
         level = np.zeros(max(len(self.level), MAX_REWARDS))
         level[: len(self.level)] = self.level
         sizes = np.array([known, entries, len(self.level), int(self.can_end)])
@@ -377,28 +390,34 @@ def _padded(values: Any, size: int) -> Any:
 
 
 FULL_DOUBT = 1e-6
-"""How likely a component is to mislead in a cell, if it is right everywhere; one half of its prior."""
+"""How likely a component is to mislead in a cell, if it is right everywhere, or about all actions but one.
+
+Each of these, and being right in some cells only, has a third of the component's prior. A component that is right about
+all actions but one took that one for reasons that it saw, such as a drug for the sickest alone. No evidence about the
+other actions speaks against this, so that the agent does not cease to try an action that looks bad."""
 
 CELL_DOUBTS = (0.1, 0.3)
-"""The same if it is right in some cells only; the other half, all equally likely.
+"""The same if it is right in some cells only, all equally likely.
 
 A smaller doubt would be refuted late, and make the agent try everything in the meantime; with a larger one alone it
 would give up trying before it has found the one action that logs make look bad.
 """
 
 
-def hypotheses(sources: int, components: int) -> Hypotheses:
+def hypotheses(components: int, actions: int) -> Hypotheses:
     """Return the hypotheses and what is believed of each before anything is seen: one half that nobody is right."""
-    rows = [(0.5 if components else 1.0, -1, 0.5, False)]
+    rows = [(0.5 if components else 1.0, -1, 0.5, -1, False)]
     for c in range(components):
-        each = 0.5 / components
-        rows.append((each / 2, c, FULL_DOUBT, False))
-        rows += [(each / 2 / len(CELL_DOUBTS), c, doubt, True) for doubt in CELL_DOUBTS]
-    prior, component, doubt, blunt = zip(*rows, strict=True)
+        third = 0.5 / components / 3.0
+        rows.append((third, c, FULL_DOUBT, -1, False))
+        rows += [(third / actions, c, FULL_DOUBT, x, False) for x in range(actions)]
+        rows += [(third / len(CELL_DOUBTS), c, doubt, -1, True) for doubt in CELL_DOUBTS]
+    prior, component, doubt, aside, blunt = zip(*rows, strict=True)
     return Hypotheses(
         np.log(prior),
         np.array(component, dtype=np.int32),
         np.array(doubt),
+        np.array(aside, dtype=np.int32),
         np.array(blunt),
     )
 

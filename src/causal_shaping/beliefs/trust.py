@@ -37,7 +37,7 @@ class Trust(Result):
         sources: the names of the confounded sources.
         everywhere: float64 [sources], the probability that a source is right in all states.
         in_part: float64 [sources], the probability that it is right about some actions in some states and misleads
-            elsewhere, and that no other source is the one to follow.
+            elsewhere, or about all actions but one, and that no other source is the one to follow.
         together: the probability that not one of them, but their mean is right, everywhere or in part.
         nobody: the probability that none of this holds: what they suggest beyond what they prove is ignored.
         by_state: float64 [sources, states], or [sources, steps, states] for counts by step: the probability that a
@@ -140,13 +140,18 @@ def trust_of(model: Model, memory: Memory) -> Trust:
     everywhere, in_part, together = np.zeros(sources), np.zeros(sources), 0.0
     has: BoolArray = np.greater(guess.strength, 0.0).reshape(model.places, shape.actions, -1)
     by_state = np.zeros((sources, model.places))
+    sure: dict[tuple[int, float], FloatArray] = {}  # many hypotheses share a doubt
     for h in range(1, len(chance)):
         c = int(held.component[h])
         if c >= sources:  # the pool
             together += float(chance[h])
             continue
-        (in_part if held.blunt[h] else everywhere)[c] += chance[h]
-        right = np.array([chance_of_trust(one, float(held.doubt[h])) for one in memory.ratio[:, c]])
+        (everywhere if held.aside[h] < 0 and not held.blunt[h] else in_part)[c] += chance[h]
+        key = c, float(held.doubt[h])
+        if key not in sure:
+            sure[key] = np.array([chance_of_trust(one, key[1]) for one in memory.ratio[:, c]])
+        right = sure[key].copy()
+        right[np.arange(len(right)) % shape.actions == held.aside[h]] = 0.0
         tried = has[..., c]  # the mean over the actions of which it has data
         right = (right.reshape(-1, shape.actions) * tried).sum(axis=1) / np.maximum(tried.sum(axis=1), 1)
         by_state[c] += chance[h] * right

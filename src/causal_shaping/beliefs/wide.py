@@ -25,6 +25,12 @@ GRAINS = ("everywhere", "by state", "by action", "one action")
 """Where a source misleads: by the same share everywhere, in some states, in some (state, action), or in many states
 about one action that does not look best."""
 
+RIGHT = 0.5
+"""How likely logs are to mislead nowhere, beyond how far their sources disagree."""
+
+AGREED = 20.0
+"""Sources that agree like samples of so many rows are as likely to be right together, as their mean, as one by one."""
+
 TRIAL_SWEEPS = 10
 """How often masses and shares are drawn in turn where rows of randomised sources bind both."""
 
@@ -43,6 +49,7 @@ class Lean(NamedTuple):
     against: bool  # where it is wrong, the order of its outcomes is reversed; otherwise q is flat
     source: IntArray  # [cells], who is right if anybody is, -1 for nobody
     share: FloatArray  # [cells], how far it is wrong: the share of q that does not lean on it
+    agreement: float  # how many visits a source is worth at most: as far as sources agree
 
 
 class Outcomes(NamedTuple):
@@ -65,6 +72,8 @@ def draw_lean(rng: np.random.Generator, model: Model, looks_best: LongArray) -> 
     """
     cells, actions, sources = model.cells, model.shape.actions, len(model.sources)
     grain, doubt, against = int(rng.integers(len(GRAINS))), float(rng.beta(0.5, 0.5)), bool(rng.random() < 0.5)
+    if rng.random() < RIGHT:
+        doubt = 0.0
     place = np.arange(cells) // actions
     wrong = rng.random(cells) < doubt
     other = (looks_best + 1 + rng.integers(max(actions - 1, 1), size=model.places)) % actions
@@ -72,10 +81,13 @@ def draw_lean(rng: np.random.Generator, model: Model, looks_best: LongArray) -> 
     shares = (np.full(cells, doubt), there, wrong, there & (np.arange(cells) % actions == other[place]))
     share = shares[grain].astype(np.float64)
     if sources == 0:
-        return Lean(grain, 1.0, False, np.full(cells, -1, dtype=np.int32), np.ones(cells))
+        return Lean(grain, 1.0, False, np.full(cells, -1, dtype=np.int32), np.ones(cells), np.inf)
     each = rng.integers(sources, size=model.places)
     chosen = each[place] if rng.random() < 0.5 else np.full(cells, each[0])
-    return Lean(grain, doubt, against or GRAINS[grain] == "one action", chosen.astype(np.int32), share)
+    if sources > 1 and rng.random() < model.agreement / (model.agreement + AGREED):
+        chosen = np.full(cells, sources)  # the pool
+    against = against or GRAINS[grain] == "one action"
+    return Lean(grain, doubt, against, chosen.astype(np.int32), share, model.agreement)
 
 
 class WidePrior:
@@ -176,16 +188,19 @@ def _draw_outcomes(rng, shape, guess, memory, lean, value, all_nodes, world):  #
                 own[node] = float(rng.binomial(int(seen), mine / (mine + proven[node])))
             entry = memory.link[entry]
         share = lean.share[cell] if trusted else 1.0
+        strength = 1.0
+        if trusted:
+            strength = min(guess.strength[cell, c], lean.agreement, guess.taken[cell].sum() + 1.0)
         q = np.zeros(options)
         if share < 1.0:
-            q += (1.0 - share) * _dirichlet(rng, guess.strength[cell, c] * said + own)
+            q += (1.0 - share) * _dirichlet(rng, strength * said + own)
         if share > 0.0:
             if trusted and lean.against:
                 order = np.argsort(value[nodes : nodes + known], kind="mergesort")
                 turned = said.copy()
                 for i in range(known):
                     turned[order[i]] = said[order[known - 1 - i]]
-                q += share * _dirichlet(rng, guess.strength[cell, c] * turned + own)
+                q += share * _dirichlet(rng, strength * turned + own)
             else:
                 q += share * _dirichlet(rng, np.full(options, 1.0 / options) + own)
         entry = memory.head[cell]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causal_shaping.beliefs.model import Model
+from causal_shaping.beliefs.model import ENOUGH_VISITS, Model
 from causal_shaping.bounds import explanation
 from causal_shaping.bounds.settings import CEILING, Settings
+from causal_shaping.bounds.support import OBSERVED
 from causal_shaping.data.counts import Counts
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ def assumptions(counts: Counts, settings: Settings, model: Model) -> list[str]:
         )
     else:
         result.append("Believed, and proven by nothing: before any visit, all outcomes that are possible are alike.")
+    if settings.confidence is None and settings.support in OBSERVED:
+        result.append(
+            f"A state with fewer than {math.ceil(ENOUGH_VISITS)} visits may not have shown all that can follow it: "
+            "there, anything may follow."
+        )
     possible = counts.space.is_admissible & ~model.terminal[:, None]
     if (model.unknown.reshape(-1, *possible.shape) & possible).any():
         result.append(

@@ -32,7 +32,7 @@ def run_drawn(rng, shape, world, terminal, start, gaps, sampler):  # type: ignor
     """Let a learner act in a drawn world for as many steps as `gaps` are asked for, see `run_in`."""
     regret, costs = gaps
     first, after_of, paid, _, sums = world
-    horizon, steps = sampler.plan.shape[0], len(regret)
+    horizon, steps = len(sampler.values) - 1, len(regret)
     ends, episodes, h, total = np.empty(steps, dtype=np.int64), 0, 0, 0.0
     s = pick(start, rng.random())
     for done in range(steps):

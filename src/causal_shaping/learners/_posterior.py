@@ -36,8 +36,9 @@ class Sampler(NamedTuple):
     terminal: BoolArray  # [states]
     planned: FloatArray  # [cells], visits at the last plan
     plans: LongArray  # [1], how many plans there were
-    plan: FloatArray  # [horizon, states, actions], the Q-values of the drawn world
-    q_values: FloatArray  # [steps, states, actions], those that the agent acts on
+    values: FloatArray  # [horizon + 1, states + 1], those of the drawn world
+    elsewhere: FloatArray  # [horizon + 1], what an unknown outcome is worth in it
+    q_values: FloatArray  # [steps, states, actions], those that the agent acts on: written where it acts
     visits: LongArray  # like `q_values`
 
 
@@ -76,7 +77,8 @@ def sampler_of(model: Model, steps: int, seed: int, admissible: BoolArray, step_
         terminal=model.terminal,
         planned=np.zeros(model.cells),
         plans=np.zeros(1, dtype=np.int64),
-        plan=np.zeros((horizon, states, actions)),
+        values=np.zeros((horizon + 1, states + 1)),
+        elsewhere=np.zeros(horizon + 1),
         q_values=np.zeros(shape),
         visits=np.zeros(shape, dtype=np.int64),
     )
@@ -102,20 +104,21 @@ def alarm_of(sampler: Sampler) -> int | None:
 def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
     """Draw a world and plan in it, if that can matter: before an episode, or before an action is repeated.
 
+    The Q-values of the state in which the agent is are those of the last plan.
+
     In an episode, an action is not repeated on a plan that knew less than half of its visits: what was hoped of it may
     be refuted by now.
     """
-    shape = sampler.shape
+    shape, memory, drawn, row = sampler.shape, sampler.memory, sampler.drawn, sampler.q_values[layer, s]
     if h > 0:
-        cell = ((layer if shape.steps > 1 else 0) * shape.states + s) * shape.actions
-        cell += sampler.q_values[layer, s].argmax()
-        planned = sampler.planned[cell]
-        if sampler.memory.total[cell] < max(1.0, 2.0 * planned):
+        beliefs.plan_row(shape, memory, drawn, sampler.admissible, sampler.values, sampler.elsewhere, layer, s, row)
+        cell = ((layer if shape.steps > 1 else 0) * shape.states + s) * shape.actions + row.argmax()
+        if memory.total[cell] < max(1.0, 2.0 * sampler.planned[cell]):
             return
-    beliefs.draw(sampler.rng, shape, sampler.guess, sampler.memory, sampler.drawn)
-    beliefs.plan(shape, sampler.memory, sampler.drawn, sampler.admissible, sampler.terminal, sampler.plan)
-    sampler.q_values[:] = sampler.plan[: len(sampler.q_values)]
-    sampler.planned[:] = sampler.memory.total
+    beliefs.draw(sampler.rng, shape, sampler.guess, memory, sampler.admissible, drawn)
+    beliefs.plan_values(shape, memory, drawn, sampler.admissible, sampler.terminal, sampler.values, sampler.elsewhere)
+    beliefs.plan_row(shape, memory, drawn, sampler.admissible, sampler.values, sampler.elsewhere, layer, s, row)
+    sampler.planned[:] = memory.total
     sampler.plans[0] += 1
 
 
@@ -134,6 +137,6 @@ def learn_sampled(sampler: Any, step: Any) -> None:
 def recommend_sampled(sampler: Any) -> Any:
     """Return the Q-values of the plan in the mean of the posterior: float64 [steps, states, actions]."""
     world = beliefs.mean_world(sampler.shape, sampler.guess, sampler.memory)
-    plan = np.zeros_like(sampler.plan)
+    plan = np.zeros((len(sampler.values) - 1, sampler.shape.states, sampler.shape.actions))
     beliefs.plan(sampler.shape, sampler.memory, world, sampler.admissible, sampler.terminal, plan)
     return plan[: len(sampler.q_values)].copy()

@@ -131,7 +131,7 @@ def train(
         _warn_of_clip(setting, float(track.returns[-max(1, len(track.returns) // 10) :].mean()))
     found = kernels.recommend(agent)
     known = np.where(problem.admissible, found, np.nan)
-    values = found.max(axis=-1) if rule is None else learned.values[:layers]  # type: ignore[union-attr]
+    values = found.max(axis=-1) if rule is None else learned.values[:layers]
     reached = course.checkpoints[course.checkpoints <= len(track.regret)]
     first: Any = slice(None) if step_indexed else 0
     return Run(

@@ -257,6 +257,16 @@ class TabularCMDP:
         if horizon is not None:
             return self._backward(horizon, discount, lambda q, _: self._known(q).max(axis=-1))
         self._need_stationary("optimum")
+        if discount not in self._endless_optima:  # each run of a learner asks for it, and the tables never change
+            self._endless_optima[discount] = self._endless_optimum(discount)
+        return self._endless_optima[discount]
+
+    @cached_property
+    def _endless_optima(self) -> dict[float, Values]:
+        """The optima without a horizon that were asked for, by discount."""
+        return {}
+
+    def _endless_optimum(self, discount: float) -> Values:
         if discount < 1:
             return self._improve(self._backup(np.zeros(len(self.terminal)), 0, discount), discount)
 
@@ -345,8 +355,26 @@ class TabularCMDP:
         return Values(frozen(values, np.float64), frozen(self._known(q_values, np.nan), np.float64))
 
     def _backup(self, values: FloatArray, h: int, discount: float) -> FloatArray:
-        next_state, reward, noise = self._tables(h)
-        return np.asarray(np.einsum("su,sxu->sx", noise, reward + discount * values[next_state]))
+        """Return action values from values of the next step; 0 for actions that are not admissible."""
+        if not self.space.admissible:
+            next_state, reward, noise = self._tables(h)
+            return np.asarray(np.einsum("su,sxu->sx", noise, reward + discount * values[next_state]))
+        next_state, reward, noise = (
+            self._admissible_tables if self.steps is None else (table[h] for table in self._admissible_tables)
+        )
+        q_values = np.zeros(self.space.is_admissible.shape)
+        q_values[self.space.is_admissible] = np.einsum("cu,cu->c", noise, reward + discount * values[next_state])
+        return q_values
+
+    @cached_property
+    def _admissible_tables(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Next state, reward and noise of the actions that exist: [(steps,) admissible (state, action), noises]."""
+        exists = self.space.is_admissible
+        return (
+            self.next_state[..., exists, :],
+            self.reward[..., exists, :],
+            self.noise[..., exists.nonzero()[0], :],
+        )
 
     def _backward(self, horizon: int, discount: float, choose: Any) -> Values:
         horizon = self._check_horizon(horizon)

@@ -1,6 +1,7 @@
 """The page of the field study."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -26,6 +27,9 @@ def test_the_page_has_a_figure_a_table_for_each_family_and_what_was_asked(small)
     assert text.count("data:image/svg+xml") == 3
     assert "http" not in text.replace("http://www.w3.org", "")
     assert len(tables.targets(small)) == text.count('class="met"') + text.count('class="missed"')
+    said = json.loads((small.folder / "summary.json").read_text())
+    assert [asked for asked, _, _ in said["targets"]] == [asked for asked, _, _ in tables.targets(small)]
+    assert said["tables"]["family-random"]["rows"] == tables.family_table(small, "random").rows
 
 
 def test_equal_results_give_an_equal_page(small):

@@ -169,10 +169,21 @@ def test_clinicians_have_the_gamma_that_they_are_said_to_have(small_ward, kind):
     assert gamma_of(model, beta) == pytest.approx(3.0)
 
 
-def test_a_package_that_is_not_installed_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+def test_a_package_that_is_not_installed_says_how_to_install_it(monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
     with pytest.raises(MissingPackageError, match="pip install --no-deps icu-sepsis"):
         package_folder("icu-sepsis")
+
+
+def test_a_script_of_the_same_name_does_not_hide_a_package(monkeypatch, tmp_path):
+    """As examples/icu_sepsis.py would, which Python puts first on the path when it runs."""
+    package, metadata = tmp_path / "packages" / "icu_sepsis", tmp_path / "packages" / "icu_sepsis-2.0.1.dist-info"
+    package.mkdir(parents=True)
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: icu-sepsis\nVersion: 2.0.1\n")
+    (tmp_path / "icu_sepsis.py").write_text("")
+    monkeypatch.setattr("sys.path", [str(tmp_path), str(tmp_path / "packages")])
+    assert package_folder("icu-sepsis") == package
 
 
 def test_a_case_makes_the_same_world_again_with_its_trial():

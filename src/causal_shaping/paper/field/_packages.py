@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,7 +22,9 @@ class MissingPackageError(CausalShapingError, ImportError):
 
 def package_folder(name: str) -> Path:
     """Return the folder of a package, or say how to install it."""
-    found = importlib.util.find_spec(name.replace("-", "_"))
-    if found is None or not found.submodule_search_locations:
-        raise MissingPackageError(f"{name} is not installed. Install it: {INSTALL[name]}")
-    return Path(found.submodule_search_locations[0])
+    try:
+        held = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise MissingPackageError(f"{name} is not installed. Install it: {INSTALL[name]}") from error
+    # Not by import: a script of the same name, which is run, would be found in place of the package.
+    return Path(str(held.locate_file(name.replace("-", "_"))))

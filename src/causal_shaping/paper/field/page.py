@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from joblib.externals.loky import get_reusable_executor
 
 from causal_shaping import __version__
 from causal_shaping._progress import Progress, no_progress, part_of
+from causal_shaping.data.result import json_text
 from causal_shaping.io.files import write_text
 from causal_shaping.paper._table import Table
 from causal_shaping.paper.field import figures, tables
@@ -28,6 +29,7 @@ from causal_shaping.paper.field.run import Results, field_folder, run_held
 from causal_shaping.plot import FORMATS, write_figure
 from causal_shaping.plot._html import environment, svg_source
 
+SUMMARY = "summary.json"
 RUNNING = 0.97
 """How much of the work is running the study."""
 
@@ -105,7 +107,25 @@ def write_page(results: Results, missing: list[str] | None = None, agents: Parts
         )
     )
     write_text(page, text, [".html"])
+    write_text(results.folder / SUMMARY, json_text(_summary(results, made)), [".json"])
     return page
+
+
+def _summary(results: Results, made: Mapping[str, Table]) -> dict[str, Any]:
+    """Return what the page says, for other pages: tables as texts, what was asked, what to use when."""
+    dates = sorted({row["date"] for row in results.timings if row["date"]})
+    return {
+        "version": __version__,
+        "quick": results.settings["quick"],
+        "dates": [dates[0], dates[-1]] if dates else [],
+        "minutes": _facts(results)["minutes"],
+        "targets": tables.targets(results),
+        "decisions": list(decisions(results)),
+        "tables": {
+            name: {"title": one.title, "caption": one.caption, "columns": one.columns, "rows": one.rows}
+            for name, one in made.items()
+        },
+    }
 
 
 def _tables(results: Results) -> Iterator[Table]:

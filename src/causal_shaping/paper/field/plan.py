@@ -29,7 +29,7 @@ from causal_shaping.paper.field.rivals import SETTINGS
 from causal_shaping.paper.field.sepsis import HORIZON, PACKAGE as SEPSIS_PACKAGE, clinicians, sepsis
 from causal_shaping.worlds import World
 
-FIELD_VERSION = 1
+FIELD_VERSION = 2
 """To be increased when the same plan gives different results."""
 
 FIRST_SEED = 2_000_000
@@ -353,12 +353,15 @@ class Plan:
         return replace(family, cases=cases, steps_of={}, **fewer)
 
     def settings(self) -> dict[str, Any]:
-        """Return everything that results depend on, as plain values: a folder holds results of one."""
+        """Return everything that results depend on, as plain values: a folder holds results of one.
+
+        Separate methods take hours and are kept with their date: their settings are not among these.
+        """
         constants = [
             [asdict(self.family(name)) | {"title": ""} for name in FAMILIES],
             dict(SKILLS),
             dict(CONFOUNDING),
-            {name: dict(setting) for name, setting in SETTINGS.items()},
+            {name: dict(setting) for name, setting in SETTINGS.items() if not METHODS[name].separate},
             FIRST_SEED,
         ]
         return {
