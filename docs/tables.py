@@ -598,7 +598,6 @@ TABLES = {
         "targets": study_targets,
         "decisions": study_decisions,
         "study": partial(study_table, *STUDIED),
-        "networks": partial(field_table, "networks"),
         "continuous": continuous_table,
     },
     "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")},

@@ -30,7 +30,7 @@ from field.cases import CASES, Study, available, logged, optimum_of
 from field.measure import cpu_seconds
 from field.parts import WORK, Figures
 
-VERSION = 3
+VERSION = 2
 STEPS, EVERY, EPISODES, EVALUATION_SEED = 30_000, 1_500, 20, 12_345
 MEMBERS = 4
 """Of a fit, where a case names no number."""
