@@ -281,7 +281,8 @@ def study_words():
     held = json.loads((HERE / "field-study.json").read_text())
     (_, saved, _), (_, harmed, _), (_, hostile, _), *_ = held["targets"]
     return [
-        f"Posterior sampling with logs saves {saved} of the regret of the same learner without logs. It is harmed in {harmed} of the cases that are not hostile; hostile logs have {hostile} the regret.",
+        f"Posterior sampling with logs saves {saved} of the regret of the same learner without logs. It does harm in "
+        f"{harmed} of the cases whose logs are not hostile; hostile logs have {hostile} the regret without.",
         "",
     ]
 
