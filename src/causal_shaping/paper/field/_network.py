@@ -1,6 +1,6 @@
 """A small Q-network that learns from a replay buffer, compiled.
 
-Its batches are so small that the calls of a framework cost ten times the arithmetic. Two hidden layers of rectified
+Its batches are small, so that the calls of a framework would cost much of the time. Two hidden layers of rectified
 units over one-hot states and steps, which are looked up rather than multiplied, and two heads: Q-values and the logits
 of imitation. Letters: s, x, u, h are state, action, hidden noise and step.
 """
