@@ -5,7 +5,6 @@
     make field-continuous ARGS='variants'           # the default forest in windy fields that nothing was chosen on
     make field-continuous ARGS='growth'             # what a fit costs with rows, coordinates, atoms, sources
     make field-continuous ARGS='agents --seeds 10'  # DQN with and without logs
-    make field-continuous ARGS='networks'           # rivals with networks, in worlds of tables
     make field-continuous ARGS='bounds --only maze' # the parts whose names hold a text
     make field-continuous ARGS='--tables'           # only the tables, of what is there
 
@@ -18,14 +17,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from field import agents, bounds, growth, networks, parts, variants
+from field import agents, bounds, growth, parts, variants
 
 STUDIES = {
     "bounds": (bounds.VERSION, lambda seeds: bounds.parts(), bounds.run_part, bounds.tables),
     "variants": (variants.VERSION, lambda seeds: variants.parts(), variants.run_part, variants.tables),
     "growth": (growth.VERSION, lambda seeds: growth.parts(), growth.run_part, growth.tables),
     "agents": (agents.VERSION, agents.parts, agents.run_part, agents.tables),
-    "networks": (networks.VERSION, lambda seeds: networks.parts(), networks.run_part, networks.tables),
 }
 
 
