@@ -281,8 +281,9 @@ def study_words():
     held = json.loads((HERE / "field-study.json").read_text())
     (_, saved, _), (_, harmed, _), (_, hostile, _), *_ = held["targets"]
     return [
-        f"Posterior sampling with logs saves {saved} of the regret of the same learner without logs. It does harm in "
-        f"{harmed} of the cases whose logs are not hostile; hostile logs have {hostile} the regret without.",
+        f"- Regret that logs save posterior sampling, the learner of this package: {saved}.",
+        f"- Cases whose logs are not hostile, but do harm (more than 1.1 times the regret without, surely): {harmed}.",
+        f"- Regret with hostile logs, set against the truth: {hostile.replace(' over', ' that without logs, over')}.",
         "",
     ]
 
