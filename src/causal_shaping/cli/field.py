@@ -24,7 +24,7 @@ def field(
     quick: Annotated[bool, flag("--quick", "Few worlds, a quarter of every budget: a few minutes.")] = False,
     workers: Annotated[int | None, option("Processes to use.  (default: one per core)", "N")] = None,
 ) -> None:
-    """Measure what confounded logs save, and where they do harm, in worlds that nothing was tuned on.
+    """Measure what confounded logs save, and where they do harm, outside of the paper's worlds.
 
     Interrupted runs resume when it is called again. Nothing is fetched from a network. A family whose data are not
     installed is left out, with a note on what to install. Rivals with networks are a part of their own: --networks runs

@@ -1,4 +1,4 @@
-"""The field study: worlds that nothing was tuned on, real data, and what people would use instead (extra `paper`).
+"""The field study: random worlds, standard problems, real data, and what people would use instead (extra `paper`).
 
 It stands beside `paper.study` and shares its machinery (`paper._parts`), since it is run, resumed and reported in the
 same way, and only researchers need it.
