@@ -133,11 +133,15 @@ def _overall(records: Sequence[Row]) -> Figure:
     methods = list(dict.fromkeys(row["method"] for row in records))
     figure, (axes,) = _grid(1, len(methods))
     figure.set_size_inches(8, figure.get_figheight())
+    names = ("iqm", "iqm_low", "iqm_high")
+    # A regret of 0 has no place on a logarithmic axis: it stands at its left end.
+    least = min((row[name] for row in records for name in names if row[name] > 0), default=1.0) / 2
     for row in records:
         place = methods.index(row["method"]) + (0.25 if row["coins"] == "once" else 0.0)
-        _dot(axes, place, row, COINS[row["coins"]], ("iqm", "iqm_low", "iqm_high"))
+        _dot(axes, place, {**row, **{name: max(row[name], least) for name in names}}, COINS[row["coins"]], names)
     axes.axvline(1, color=SOFT, linewidth=0.8)
-    axes.set(xscale="log", xlabel="regret over that of a zero potential, log scale")
+    none = any(row[name] == 0 for row in records for name in names)
+    axes.set(xscale="log", xlabel=f"regret over that of a zero potential, log scale{' (left end: 0)' if none else ''}")
     _named(axes, [METHODS[name].title for name in methods])
     return _with_legend(figure, axes, {row["coins"] for row in records})
 
