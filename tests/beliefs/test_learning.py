@@ -10,6 +10,7 @@ from cells import drawn_outcomes, model_of
 import causal_shaping as cs
 from causal_shaping.beliefs import model as beliefs_model
 from causal_shaping.beliefs._kernels import observe
+from causal_shaping.learners._posterior import plan_if_needed, sampler_of
 from causal_shaping.worlds import World
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
@@ -168,6 +169,18 @@ def test_an_agent_looks_beyond_what_a_few_visits_have_shown(monkeypatch):
     assert cs.train(world, belief, steps=2_000, seed=2).visits[-1].sum() > 100
     monkeypatch.setattr(beliefs_model, "ENOUGH_VISITS", 0.0)
     assert cs.train(world, belief, steps=2_000, seed=2).visits[2:].sum() == 0, "what nobody saw is taken for impossible"
+
+
+def test_a_budget_too_short_to_try_all_actions_is_spent_on_the_mean():
+    """Plans in the mean draw nothing, so that the learner's own stream stays where it was."""
+    model, exists = belief_of(EASY).model, EASY.space.is_admissible.copy()
+    enough = 50 * int(exists[~model.terminal].sum())
+    for steps, samples in ((enough - 1, False), (enough, True)):
+        sampler = sampler_of(model, steps, 0, exists, False)
+        before = sampler.rng.bit_generator.state
+        plan_if_needed(sampler, 0, 0, int(np.flatnonzero(~model.terminal)[0]))
+        assert (sampler.rng.bit_generator.state != before) == samples
+        assert sampler.plans[0] == 1
 
 
 def first_or_second(pays):
