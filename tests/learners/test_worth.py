@@ -239,9 +239,11 @@ def test_where_episodes_start_is_read_off_the_logs():
 
 
 def test_where_episodes_start_can_be_given(belief):
-    state = belief.space.states[0]
-    assert "as given" in belief.worth(steps=50, seeds=1, start=state).summary()
-    assert "as given" in belief.worth(steps=50, seeds=1, start={state: 2.0}).summary()
+    state, other = belief.space.states[:2]
+    assert f"start in {state}." in belief.worth(steps=50, seeds=1, start=state).summary()
+    assert f"start in {state}." in belief.worth(steps=50, seeds=1, start={state: 2.0}).summary()
+    two = belief.worth(steps=50, seeds=1, start={state: 1.0, other: 3.0}).summary()
+    assert f"start in one of 2 states, most often {other} (75%)." in two
     with pytest.raises(cs.ArgumentError, match="not one of the states"):
         belief.worth(steps=50, seeds=1, start="nowhere")
     with pytest.raises(cs.ArgumentError, match="any weight"):

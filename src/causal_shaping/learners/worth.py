@@ -378,7 +378,7 @@ def simulate_worth(
     chosen = check_seeds(range(given) if isinstance(given, int) else given)
     check_memory(f"steps={steps}", BYTES_A_STEP * steps * numba.get_num_threads())
     model, space = belief.model, belief.space
-    where, words = start_of(model, belief.counts) if start is None else (_start(belief, start), "as given")
+    where, words = start_of(model, belief.counts) if start is None else _start(belief, start)
     acting = int((space.is_admissible & ~model.terminal[:, None]).sum()) * model.shape.steps
     settings = {
         "sources": list(belief.counts.sources),
@@ -430,8 +430,8 @@ def _read(path: Path) -> WorthWorld | None:
         raise FileError(f"{path} cannot be read ({error}). {hint}") from error
 
 
-def _start(belief: Posterior, start: Any) -> FloatArray:
-    """Return where episodes start: of a state, or of states with weights."""
+def _start(belief: Posterior, start: Any) -> tuple[FloatArray, str]:
+    """Return where episodes start, of a state or of states with weights, and the same in words: float64 [states]."""
     space, known = belief.space, np.zeros(len(belief.space.states))
     for state, weight in (start if isinstance(start, Mapping) else {start: 1.0}).items():
         at = space.find(state)
@@ -444,7 +444,10 @@ def _start(belief: Posterior, start: Any) -> FloatArray:
         known[at] += weight
     if not known.sum() > 0:
         raise ArgumentError("start gives no state any weight. Pass a state, or states with weights.")
-    return np.asarray(known / known.sum())
+    known /= known.sum()
+    most = int(known.argmax())
+    states, often = int((known > 0).sum()), "" if known[most] == 1 else f" ({known[most]:.0%})"
+    return known, f"in {f'one of {states} states, most often ' if states > 1 else ''}{state_text(space, most)}{often}"
 
 
 def _refuted(model: Model) -> dict[str, tuple[str, ...]]:
