@@ -10,6 +10,7 @@ from cells import drawn_outcomes, model_of
 import causal_shaping as cs
 from causal_shaping.beliefs import model as beliefs_model
 from causal_shaping.beliefs._kernels import observe
+from causal_shaping.learners import _posterior
 from causal_shaping.learners._posterior import plan_if_needed, sampler_of
 from causal_shaping.worlds import World
 
@@ -50,8 +51,10 @@ WAYS = {
 }
 
 
+@pytest.mark.parametrize("enough", [0, 10**9], ids=["in drawn worlds", "in the mean"])
 @pytest.mark.parametrize("way", WAYS)
-def test_the_compiled_and_the_plain_path_learn_the_same_bit_for_bit(way):
+def test_the_compiled_and_the_plain_path_learn_the_same_bit_for_bit(monkeypatch, way, enough):
+    monkeypatch.setattr(_posterior, "ENOUGH_STEPS", enough)
     world, logs, more = WAYS[way]
     belief = None if logs is None else belief_of(world, **logs)
     options = {"learner": "posterior", "steps": 500, "seed": 3, "checkpoints": [200], **more}
