@@ -186,6 +186,29 @@ def test_a_budget_too_short_to_try_all_actions_is_spent_on_the_mean():
         assert sampler.plans[0] == 1
 
 
+def test_in_an_episode_it_plans_anew_only_before_an_action_whose_visits_have_doubled():
+    model = belief_of(EASY).model
+    sampler = sampler_of(model, 10, 0, model.space.is_admissible.copy(), False)
+    plan_if_needed(sampler, 0, 0, 0)
+    met = np.flatnonzero(model.met & ~model.terminal)
+    best = set()
+    for s in met:
+        sampler.planned[:], plans = 4.0, sampler.plans[0]
+        sampler.memory.total[:] = 4.0
+        plan_if_needed(sampler, 1, 0, s)
+        x = sampler.q_values[0, s].argmax()
+        sampler.memory.total[:] = 8.0
+        sampler.memory.total[s * model.shape.actions + x] = 7.0
+        plan_if_needed(sampler, 1, 0, s)
+        assert sampler.plans[0] == plans
+        sampler.memory.total[:] = 4.0
+        sampler.memory.total[s * model.shape.actions + x] = 8.0
+        plan_if_needed(sampler, 1, 0, s)
+        assert sampler.plans[0] == plans + 1
+        best.add(int(x))
+    assert len(best) > 1  # which actions come next differs
+
+
 def first_or_second(pays):
     """One state, in which an action ends the episode and pays what it is given; logs mostly hold the first."""
     model = cs.TabularCMDP(
