@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from cells import model_of
+from cells import counts_of, model_of
 
+import causal_shaping as cs
 from causal_shaping.beliefs._kernels import BLUNT
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
@@ -149,3 +150,10 @@ def agree_with_loops(n, gammas):
             assert guess.blunt[x, c] == pytest.approx(blunt)
         nobody = concentration(possible, masses, spreads, free, [0.0] * possible, 1.0, 1.0)
         assert guess.sharpness[x, -1] == pytest.approx(nobody)
+
+
+@pytest.mark.parametrize("support", ["observed", "observed-action"])
+def test_what_nobody_tried_may_do_what_nobody_saw(support):
+    n = [[[500, 3, 0, 0], [0, 0, 0, 0]]]
+    belief = cs.posterior(counts_of(n), 1, 3.0, support=support)
+    np.testing.assert_array_equal(belief.model.unknown, [False, True])
