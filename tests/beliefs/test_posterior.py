@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from cells import counts_of
 from hypothesis import given, settings, strategies as st
@@ -320,3 +321,14 @@ def test_wide_draws_need_no_confounded_source():
     world, lean = WidePrior(found.model).draw(np.random.default_rng(0))
     assert (lean.source == -1).all()
     np.testing.assert_allclose(np.add.reduceat(world.chance[: world.first[-1]], world.first[:-1]), 1)
+
+
+def test_the_summary_tells_in_how_many_states_the_first_action_is_sure():
+    # In the first step `a` leads to a fortune; in the last, both actions of that state pay alike.
+    rows = [("s", "a", i % 2, "t", False) for i in range(400)] + [("s", "b", i % 2, None, True) for i in range(400)]
+    rows += [("t", "a", 100, None, True)] * 400 + [("t", "b", 0, None, True)] * 400
+    frame = pd.DataFrame(rows, columns=["state", "action", "reward", "next_state", "terminated"])
+    frame = frame.assign(episode=range(len(rows)), step=0, truncated=~frame.terminated)
+    belief = cs.posterior(cs.count(cs.open_logs(frame, source="trial")), 2, 100.0, confounding=1.0, draws=50)
+    assert belief.probability_optimal[1].max(axis=-1)[0] < 0.95
+    assert "in 2 of 2 states in which a source acted some action is best" in belief.summary()
