@@ -230,6 +230,7 @@ def test_logs_of_another_world_are_dropped_and_the_learner_goes_on_alone():
     assert f"contradicted after {run.alarm:,} steps" in run.summary()
     assert run.recommended[0] == 1
     np.testing.assert_array_equal(run.logs.action[-200:], 1)
+    np.testing.assert_array_equal(run.values, np.nanmax(run.q_values, axis=-1))
     assert run.logs.terminated.all()
     assert not run.logs.truncated.any()
 
