@@ -176,12 +176,12 @@ def test_an_agent_looks_beyond_what_a_few_visits_have_shown(monkeypatch):
 
 def test_a_budget_too_short_to_try_all_actions_is_spent_on_the_mean():
     """Plans in the mean draw nothing, so that the learner's own stream stays where it was."""
-    model, exists = belief_of(EASY).model, EASY.space.is_admissible.copy()
-    enough = 50 * int(exists[~model.terminal].sum())
-    for steps, samples in ((enough - 1, False), (enough, True)):
+    model = model_of([[[5, 3], [2, 2], [1, 4]]], rewards=(0.0, 1.0))
+    exists = np.array([[True, True, False]])
+    for steps, samples in ((2 * 50 - 1, False), (2 * 50, True)):
         sampler = sampler_of(model, steps, 0, exists, False)
         before = sampler.rng.bit_generator.state
-        plan_if_needed(sampler, 0, 0, int(np.flatnonzero(~model.terminal)[0]))
+        plan_if_needed(sampler, 0, 0, 0)
         assert (sampler.rng.bit_generator.state != before) == samples
         assert sampler.plans[0] == 1
 
