@@ -89,6 +89,20 @@ def test_without_truncated_flags_an_open_end_is_an_open_end(file):
     assert not logs.truncated.any()
 
 
+def test_costs_are_read_with_a_minus(file):
+    write(file, cost=[0.0, 3.0, 1.5, 0.0], without=["reward"])
+    rewards = cs.read_logs(file, reward="-cost").reward
+    assert rewards.tolist() == [0.0, -3.0, -1.5, 0.0]
+    assert not np.signbit(rewards[0])
+    assert cs.read_logs(file, reward="cost").reward.tolist() == [0.0, 3.0, 1.5, 0.0]
+    with pytest.raises(ArgumentError, match=r"reward_max is -1.0, but .* holds costs, read it .* reward='-cost'"):
+        cs.value_ceilings(cs.count(cs.open_logs(file, reward="cost")), 2, -1)
+    with pytest.raises(DataError, match="no column 'costs'"):
+        cs.read_logs(file, reward="-costs")
+    write(file, **{"-cost": [1, 2, 3, 4]})  # a name is a name
+    assert cs.read_logs(file, reward="-cost").reward.tolist() == [1, 2, 3, 4]
+
+
 def test_steps_may_be_counted_from_one_if_said_so(file):
     write(file, step=[1, 2, 1, 2])
     with pytest.raises(DataError, match=r"row 1, column 'step'.*does not begin.*; found 1 \(first_step=1 if"):

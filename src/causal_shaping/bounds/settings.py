@@ -175,9 +175,12 @@ def refuse_reward(name: str, bound: float, source: str, seen: float) -> None:
     if name == "reward_min":
         side, what, more = (-1, "floor needs a true lower", "less")
     if side * bound < side * seen:
+        cost = ""
+        if side > 0 and bound <= 0 < seen:
+            cost = " If the column holds costs, read it with a minus in front: reward='-cost'."
         raise ArgumentError(
             f"{name} is {bound}, but source {source!r} holds a reward of {seen}. A {what} bound of the reward: pass "
-            f"{name}={seen} or {more}."
+            f"{name}={seen} or {more}.{cost}"
         )
 
 

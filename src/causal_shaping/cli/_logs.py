@@ -119,7 +119,7 @@ def _log_arguments(
         str | None, _column("The state: one column, or several with commas.  (default: state)", "COLUMN,...")
     ] = None,
     action: Annotated[str, _column("The action taken.")] = "action",
-    reward: Annotated[str, _column("The reward of the step.")] = "reward",
+    reward: Annotated[str, _column("The reward of the step. For a column of costs: --reward=-cost.")] = "reward",
     next_state: Annotated[
         str | None,
         _column("The state after the step.  (default: next_ and the name of the state, if present)", "COLUMN,..."),

@@ -28,6 +28,10 @@ MOST_SHOWN = 4_000
 """Characters of a message that are shown: it may name thousands of columns."""
 
 
+SAVED = "what they are expected to save an agent"
+"""What the command `worth` tells."""
+
+
 def say(text: object) -> None:
     """Print text of one or several lines."""
     print(escaped(str(text), keep="\n"))
@@ -62,10 +66,12 @@ def say_written(files: Mapping[str, Path | None]) -> None:
             say(f"{what} written to {path}.")
 
 
-def say_worth() -> None:
-    """Point to the command that tells what logs are expected to save."""
-    command = "causal-shaping worth LOGS... --horizon H --reward-max R --steps N"
-    say(f"\nWhat the logs are expected to save an agent: {command}")
+def say_next(commands: Mapping[str, str]) -> None:
+    """Point to what can be done next: commands with what they tell."""
+    say("\nNext, with the same logs and columns:")
+    width = max(map(len, commands))
+    for command, tells in commands.items():
+        say(f"  causal-shaping {command:{width}}  {tells}")
 
 
 def wide_console(width: int = 0) -> Console:

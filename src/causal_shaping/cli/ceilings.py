@@ -10,7 +10,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, file_option, flag, option, read_gammas
-from causal_shaping.cli._terminal import progress_bar, say, say_result, say_worth, say_written, spoken_warnings
+from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_result, say_written, spoken_warnings
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 
 if TYPE_CHECKING:
@@ -110,11 +110,13 @@ def ceilings(
         print(found.to_json())
         return
     say_result(found)
-    say_worth()
+    say_next({f"worth LOGS... --horizon {horizon} --reward-max {reward_max:g} --steps N": SAVED})
     files = {"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html}
     if any(files.values()):
         say("")
     say_written(files)
+    if output is not None and output.suffix.lower() != ".csv":
+        say(f"In Python: env = cs.ShapeReward(env, {str(output)!r})")
 
 
 def _note_episodes(episodes: list[Summary], horizon: int, stationary: bool) -> None:

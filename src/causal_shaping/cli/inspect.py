@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
 from causal_shaping._checks import check_probability
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import AsJson, Html, Png, SmallestCell, Table, check_files, flag, option
-from causal_shaping.cli._terminal import progress_bar, say_result, say_worth, say_written
+from causal_shaping.cli._terminal import SAVED, progress_bar, say_next, say_result, say_written
 from causal_shaping.errors import ArgumentError
 
 
@@ -67,7 +68,12 @@ def inspect(
         print(found.to_json())
         return
     say_result(found)
-    say_worth()
+    known = "--horizon H --reward-max R"
+    if smallest_cell is None:  # the longest episode and the largest reward are those of single rows
+        longest, highest = (max(map(attrgetter(name), found.episodes)) for name in ("longest", "highest_reward"))
+        known = f"--horizon {longest} --reward-max {highest:g}"
+    potential = "a potential, and what it promises (of costs, with --reward=-COLUMN)"
+    say_next({f"ceilings LOGS... {known} -o phi.parquet": potential, f"worth LOGS... {known} --steps N": SAVED})
     say_written({"Table": output, "Figure": png, "Page": html})
 
 

@@ -88,7 +88,8 @@ class Contradiction:
         if self.confounding is None:
             why = f"No confounding reconciles them (at 95% confidence){f': {OTHER_WORLD}' if reasons else ''}."
         else:
-            much = "a little confounding" if self.confounding == 1 else f"a confounding of {self.confounding:.3g}"
+            little = f"{self.confounding:.3g}" == "1"
+            much = "a little confounding" if little else f"a confounding of {self.confounding:.3g}"
             much = "unlimited confounding alone" if math.isinf(self.confounding) else much
             much = "some confounding" if self._is_small(cells) else much  # how much would tell the shares
             why = f"{much[0].upper()}{much[1:]} reconciles them."

@@ -213,7 +213,10 @@ class Inspection(Result):
             if (shown := cells.parts(self._ends(item))[2]) != "0"
         ]
         if result:
-            result[-1] += " Name the columns that say whether an episode terminated or was truncated, or log them."
+            result[-1] += (
+                " Name the columns that say whether an episode terminated or was truncated, or log them; after a time "
+                "limit of 10 days, truncated={'day': [10]}."
+            )
         if without := [self.counts.sources[i] for i in sources_without_terminations(self.counts)]:
             result.append(
                 f"No episode of {', '.join(without)} is known to have ended: wherever one stops, anything may have "

@@ -79,7 +79,7 @@ def open_logs(
         source: the name of the logs' origin. Where the file has a column `source` with several, the one to take.
         state: the column that holds the state, or several. A column of lists or structs counts as several.
         action: the column of the action taken, integers or strings.
-        reward: the column of the reward.
+        reward: the column of the reward. A minus in front, as in "-cost", makes rewards of costs.
         next_state: the column or columns of the state after the action; by default `next_` and the state's name,
             if there is such a column.
         episode: the column that identifies the episode, integers or strings.
@@ -141,6 +141,8 @@ def open_logs(
     declared_actions = _declared(actions, held.actions if held else None)
     kinds = _kinds(declared_states, len(parts)) if declared_states else _common(parts, next_parts)
     (action_kind,) = _kinds(declared_actions, 1) if declared_actions else (None,)
+    negated = reward.startswith("-") and reward not in rows.columns
+    reward = reward.removeprefix("-") if negated else reward
     theirs = {  # our name: the user's name and column
         "episode": (episode, raw.typed(raw.column(episode, "episode"), "integers or strings", "string", "integer")),
         "step": (step, raw.typed(raw.column(step, "step"), "integers", "integer")),
@@ -155,6 +157,8 @@ def open_logs(
     columns["step"] = columns["step"].cast("int64") - first_step
     columns["action"] = raw.action(action, action_kind)
     columns["reward"] = columns["reward"].cast("float64")
+    if negated:
+        columns["reward"] = 0.0 - columns["reward"]  # never -0.0
     absent: dict[str, int | str] = {}
     if numbers:
         columns |= _number_columns(raw, columns, names)
