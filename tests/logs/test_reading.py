@@ -97,7 +97,7 @@ def test_costs_are_read_with_a_minus(file):
     assert cs.read_logs(file, reward="cost").reward.tolist() == [0.0, 3.0, 1.5, 0.0]
     with pytest.raises(ArgumentError, match=r"reward_max is -1.0, but .* holds costs, read it .* reward='-cost'"):
         cs.value_ceilings(cs.count(cs.open_logs(file, reward="cost")), 2, -1)
-    with pytest.raises(DataError, match="no column 'costs'"):
+    with pytest.raises(ArgumentError, match="no column 'costs'"):
         cs.read_logs(file, reward="-costs")
     write(file, **{"-cost": [1, 2, 3, 4]})  # a name is a name
     assert cs.read_logs(file, reward="-cost").reward.tolist() == [1, 2, 3, 4]
