@@ -331,6 +331,8 @@ def test_the_summary_tells_in_how_many_states_the_first_action_is_sure():
     rows += [("t", "a", 100, None, True)] * 400 + [("t", "b", 0, None, True)] * 400
     frame = pd.DataFrame(rows, columns=["state", "action", "reward", "next_state", "terminated"])
     frame = frame.assign(episode=range(len(rows)), step=0, truncated=~frame.terminated)
-    belief = cs.posterior(cs.count(cs.open_logs(frame, source="trial")), 2, 100.0, confounding=1.0, draws=50)
+    belief = cs.posterior(
+        cs.count(cs.open_logs(frame, source="trial", states=["s", "t", "unmet"])), 2, 100.0, confounding=1.0, draws=50
+    )
     assert belief.probability_optimal[1].max(axis=-1)[0] < 0.95
     assert "in 2 of 2 states in which a source acted some action is best" in belief.summary()
