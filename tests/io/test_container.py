@@ -153,6 +153,26 @@ def test_far_more_rows_than_bytes_are_refused(tmp_path, monkeypatch):
         cs.Potential.load(path)
 
 
+def test_metadata_may_be_as_long_as_the_file(path, monkeypatch):
+    arrow, limits = pq.ParquetFile, []
+
+    def opened(file, thrift_string_size_limit=100_000_000):  # Arrow's own limit, which a million states exceed
+        limits.append(thrift_string_size_limit)
+        return arrow(file, thrift_string_size_limit=thrift_string_size_limit)
+
+    monkeypatch.setattr(pq, "ParquetFile", opened)
+    assert load(path, "sensitivity", rows)["x"] == [1.5, 2.5]
+    assert kind_of(path) == "sensitivity"
+    assert set(limits) == {path.stat().st_size}
+
+
+def test_metadata_that_no_file_can_hold_are_refused_before_it_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(container, "MAX_METADATA", 1000)
+    with pytest.raises(FileError, match="do not fit"):
+        save(tmp_path / "a.parquet", "sensitivity", {"x": [1.0]}, {"text": "x" * 1000})
+    assert not list(tmp_path.iterdir())
+
+
 def test_labels_that_look_like_a_seal_do_no_harm(tmp_path):
     text = container.SEAL_START.decode("latin-1") + "0" * 64
     phi = cs.Potential([1.0, 2.0], cs.Space([text, "b"], ["go"]), origin=text)

@@ -191,12 +191,13 @@ class Layer:
 
     def backup(self, following: FloatArray, q_values: FloatArray) -> None:
         """Write the bound of one step for every cell; see `_backup`."""
+        kernel = _limited_backup if self.by_action and len(self.masses.upper) else _backup
         arguments = (self.masses, following, self.free_value, self.by_action, q_values)
         if len(self.parts) == 1:
-            _backup(*self.parts[0], *arguments)
+            kernel(*self.parts[0], *arguments)
             return
         with ThreadPoolExecutor(len(self.parts)) as threads:
-            for done in [threads.submit(_backup, *part, *arguments) for part in self.parts]:
+            for done in [threads.submit(kernel, *part, *arguments) for part in self.parts]:
                 done.result()
 
 
@@ -346,6 +347,34 @@ def _backup(begin, end, masses, following, free_value, by_action, q_values):  # 
             else:
                 q_values[s, x] += (1 - total[k]) * w
         cell = last
+
+
+@njit(nogil=True)
+def _limited_backup(begin, end, masses, following, free_value, _, q_values):  # type: ignore[no-untyped-def]
+    """Do the same where masses have upper limits and each cell its own free mass: in one pass, which is faster."""
+    rewards, _, state, action, first, rest, after, reward, lower, upper, deficit, total = masses
+    uncertain, most = len(deficit) > 0, 0
+    for k in range(begin, end):
+        most = max(most, first[k + 1] - first[k])
+    values, room = np.empty(most), np.empty(most)
+    for k in range(begin, end):
+        earned, seen, at = 0.0, -np.inf, 0
+        for o in range(first[k], first[k + 1]):
+            value = rewards[reward[o]] + following[after[o]]
+            if value > seen:
+                seen = value
+            earned += lower[o] * value
+            values[at], room[at] = value, upper[o] - lower[o]
+            at += room[at] > 0
+        if uncertain:
+            for o in range(first[k], first[k + 1]):
+                earned -= deficit[o]
+        if total[k] >= 1:
+            earned /= total[k]
+        else:
+            w = seen if free_value[k] == -np.inf else free_value[k]
+            earned += _fill(values, room, 0, at, 1 - total[k], rest[k], w)
+        q_values[state[k], action[k]] = earned
 
 
 @njit(nogil=True, inline="always")

@@ -185,7 +185,7 @@ class Sensitivity(Result):
 
         table, space, held = contents.table, contents.space, contents.metadata
         gammas = tuple(map(float, held["confounding"]))
-        place = labels.positions(table, space.columns, space.find, "state").astype(np.int64)
+        place = labels.positions(table, space.columns, space.state_positions, "state").astype(np.int64)
         place += len(space.states) * np.searchsorted(gammas, table[space.free_name("confounding")].to_numpy())
         if not np.array_equal(np.sort(place), np.arange(len(gammas) * len(space.states))):
             raise DataError("it does not hold each Gamma and state once")

@@ -125,6 +125,8 @@ class Counts(Table, Result):
         Merging is associative: parts of a source may come in any grouping. Counts are exact; sums of rewards in bins
         depend on the order in the last bits. Rewards that some parts hold in bins are put into these bins.
         """
+        if not others:
+            return self
         parts = (self, *others)
         if len({part.step_indexed for part in parts}) > 1:
             raise DataError("Counts by step and counts with steps pooled cannot be merged. Count again in one way.")
@@ -178,7 +180,8 @@ class Counts(Table, Result):
     def _moved(self, space: Space, sources: Sequence[str]) -> dict[str, Any]:
         states, actions = space.positions(self.space)
         columns = {name: getattr(self, name) for name in self.COLUMNS}
-        columns["source"] = np.array([sources.index(name) for name in self.sources])[self.source]
+        place = {name: i for i, name in enumerate(sources)}
+        columns["source"] = np.array([place[name] for name in self.sources])[self.source]
         columns["state"], columns["action"] = states[self.state], actions[self.action]
         columns["next_state"] = np.append(states, UNKNOWN)[self.next_state]  # UNKNOWN is the last position
         return columns

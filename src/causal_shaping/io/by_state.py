@@ -47,7 +47,7 @@ def columns_by_state(contents: Contents) -> dict[str, npt.NDArray[Any]]:
     if math.prod(shape) != table.num_rows:
         raise DataError("it does not hold each step and state once")
     key = (*space.columns, *("step",) * (len(shape) - 1))
-    place = positions(table, space.columns, space.find, "state").astype(np.int64)
+    place = positions(table, space.columns, space.state_positions, "state").astype(np.int64)
     if steps is not None:
         place = place + shape[-1] * table["step"].to_numpy()
     if place.dtype != np.int64 or not np.array_equal(np.sort(place), np.arange(np.prod(shape))):

@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
@@ -35,6 +36,10 @@ SEAL_START = SEAL_KEY + bytes([0x18, SEAL_BYTES])
 FOOTER_END = 8
 """A Parquet file ends with the size of its footer, 4 bytes, and 4 letters."""
 BLOCK_BYTES = 2**20
+MAX_TEXT = 2**31 - 1
+"""A text in the footer of a Parquet file is not longer than this."""
+MAX_METADATA = 1_500_000_000
+"""Metadata are not longer than this: Arrow writes them a second time, 4 bytes for 3, into such a text."""
 VALUE_BYTES = 8
 FREE_BYTES = 2**20
 MAX_RATIO = 4096
@@ -71,10 +76,10 @@ class Contents:
     table: pa.Table
     metadata: Mapping[str, Any]
 
-    @property
+    @cached_property
     def space(self) -> Space:
         """The states and actions that were saved."""
-        return Space.from_json(json.dumps(self.metadata["space"]))
+        return Space.from_plain(self.metadata["space"])
 
 
 def save(
@@ -93,9 +98,11 @@ def save(
     rows = pa.table(table)
     header = {"kind": kind, "version": VERSIONS[kind][1], "checksum": checksum or rows_checksum(rows), **metadata}
     if space is not None:
-        header["space"] = json.loads(space.to_json())
+        header["space"] = space.as_plain()
+    keys = {METADATA_KEY: json.dumps(header), SEAL_KEY: "0" * SEAL_BYTES}
+    if len(keys[METADATA_KEY]) > MAX_METADATA:
+        raise FileError(f"{path} cannot be written: metadata of more than 1.5 GB do not fit into a Parquet file.")
     with replacing(path, PARQUET) as temporary:
-        keys = {METADATA_KEY: json.dumps(header), SEAL_KEY: "0" * SEAL_BYTES}
         pq.write_table(rows.replace_schema_metadata(keys), temporary)
         seal(temporary)
 
@@ -139,7 +146,7 @@ def load(path: str | os.PathLike[str], kind: str, build: Callable[[Contents], Ma
 
 def _rows(file: BinaryIO, opened: InputFile) -> pa.Table:
     """Return the rows; refuse a file that declares more of them than so few bytes would hold."""
-    with pq.ParquetFile(file) as parquet:
+    with _parquet(file, opened) as parquet:
         footer = parquet.metadata
         chunks = (
             footer.row_group(i).column(j) for i in range(footer.num_row_groups) for j in range(footer.num_columns)
@@ -147,6 +154,16 @@ def _rows(file: BinaryIO, opened: InputFile) -> pa.Table:
         if VALUE_BYTES * sum(chunk.num_values for chunk in chunks) > MAX_RATIO * (opened.size + FREE_BYTES):
             raise DataError("it declares far more values than its size allows for")
         return parquet.read()
+
+
+def _parquet(file: BinaryIO, opened: InputFile) -> pq.ParquetFile:
+    """Open a Parquet file; its metadata may be as long as the file, where Arrow's own limit is 100 MB."""
+    return pq.ParquetFile(file, thrift_string_size_limit=max(1, min(opened.size, MAX_TEXT)))
+
+
+def _keys(file: BinaryIO, opened: InputFile) -> dict[bytes, bytes]:
+    """Return the metadata of an open Parquet file by key; the file stays open."""
+    return _parquet(file, opened).schema_arrow.metadata or {}
 
 
 def check_checksum(path: str | os.PathLike[str], saved: str | None, found: str) -> None:
@@ -168,7 +185,7 @@ def _checked_metadata(file: BinaryIO, opened: InputFile, kind: str) -> dict[str,
     """Return the metadata of an open file after its kind, version and seal have been checked."""
     path = opened.path
     try:
-        keys = pq.read_schema(file).metadata or {}
+        keys = _keys(file, opened)
     except Exception as error:  # Arrow has many kinds
         raise FileError(f"{path} is not a complete Parquet file: {str(error).rstrip('.')}.") from error
     if METADATA_KEY not in keys:
@@ -232,8 +249,9 @@ def _digest(file: BinaryIO, place: int) -> bytes:
 def kind_of(path: str | os.PathLike[str]) -> str | None:
     """Return the kind of a file of this package, None for any other file."""
     try:
-        with InputFile.at(path).open() as file:
-            return str(parse_json((pq.read_schema(file).metadata or {})[METADATA_KEY])["kind"])
+        opened = InputFile.at(path)
+        with opened.open() as file:
+            return str(parse_json(_keys(file, opened)[METADATA_KEY])["kind"])
     except (FileError, OSError, pa.ArrowException, ValueError, KeyError, TypeError):
         return None
 

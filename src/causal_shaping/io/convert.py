@@ -72,7 +72,7 @@ def counts_from(contents: Contents) -> Counts:
     return Counts(
         space=space,
         sources=tuple(sources),
-        source=positions(table, ["source"], list(sources).index, "source"),
+        source=positions(table, ["source"], {name: i for i, name in enumerate(sources)}, "source"),
         step=table["step"].to_numpy() if "step" in table.column_names else None,
         population=contents.metadata["population"],
         **row_positions(table, space, space.columns, space.next_columns),

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,19 +32,19 @@ def label_column(name: str, labels: Sequence[Label | int | str], where: IntArray
     return pa.array(np.array(labels, dtype=np.int64)[where], mask=unknown)
 
 
-def positions(table: pa.Table, names: Sequence[str], find: Callable[[Any], int], what: str) -> IntArray:
+def positions(table: pa.Table, names: Sequence[str], known: Mapping[Any, int], what: str) -> IntArray:
     """Return the position of the label that columns make, row by row; `UNKNOWN` where one of them is null.
 
-    `find` gives the position of a label, such as `space.find`. The first that is `UNKNOWN` raises `UnknownLabelError`,
-    which calls it a `what`.
+    `known` are the positions by label, such as `space.state_positions`. The first label that is not among them raises
+    `UnknownLabelError`, which calls it a `what`.
     """
     code, first = numbered(table, names)
-    distinct = list(zip(*(table[name].take(first).to_pylist() for name in names), strict=True))
-    found = np.array([UNKNOWN if None in held else find(joined(held)) for held in distinct], dtype=np.int32)
-    strange = [i for i in np.flatnonzero(found == UNKNOWN) if None not in distinct[i]]
+    distinct = _labels(table.take(first), names)
+    found = np.array([known.get(label, UNKNOWN) for label in distinct], dtype=np.int32)
+    strange = [i for i in np.flatnonzero(found == UNKNOWN) if None not in _parts(distinct[i])]
     if strange:
-        held = distinct[min(strange, key=lambda i: first[i])]
-        raise UnknownLabelError(f"{what} {joined(held)!r} is not one of the declared ones", tuple(names), held)
+        label = distinct[min(strange, key=lambda i: first[i])]
+        raise UnknownLabelError(f"{what} {label!r} is not one of the declared ones", tuple(names), _parts(label))
     return found[code]
 
 
@@ -61,15 +61,21 @@ def numbered(table: pa.Table, names: Sequence[str]) -> tuple[LongArray, LongArra
 def row_positions(table: pa.Table, space: Space, states: Sequence[str], next_states: Sequence[str]) -> dict[str, Any]:
     """Return the columns state, action and next_state of logs or counts as positions in a space."""
     return {
-        "state": positions(table, states, space.find, "state"),
-        "action": positions(table, ["action"], space.find_action, "action"),
-        "next_state": positions(table, next_states, space.find, "state"),
+        "state": positions(table, states, space.state_positions, "state"),
+        "action": positions(table, ["action"], space.action_positions, "action"),
+        "next_state": positions(table, next_states, space.state_positions, "state"),
     }
 
 
-def joined(parts: tuple[Any, ...]) -> Any:
-    """Return the label of parts: the only one, or a tuple."""
-    return parts[0] if len(parts) == 1 else parts
+def _labels(table: pa.Table, names: Sequence[str]) -> list[Any]:
+    """Return the label that columns make, row by row: the entry of the only one, or a tuple."""
+    columns = [table[name].to_pylist() for name in names]
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def _parts(label: Any) -> tuple[Any, ...]:
+    """Return what the columns of a label hold."""
+    return label if isinstance(label, tuple) else (label,)
 
 
 def _indices(column: pa.ChunkedArray) -> tuple[LongArray, int]:
@@ -87,7 +93,6 @@ def read_off(table: pa.Table, groups: Sequence[Sequence[str]]) -> list[Any]:
     """Return the labels that groups of columns hold (those of the state, those of the next state), in their order."""
     found: set[Any] = set()
     for names in groups:
-        distinct = table.select(list(names)).group_by(list(names)).aggregate([])
-        rows = zip(*(distinct[name].to_pylist() for name in names), strict=True)
-        found |= {row for row in rows if None not in row}
-    return [joined(label) for label in sorted(found)]
+        distinct = table.select(list(names)).group_by(list(names)).aggregate([]).drop_null()
+        found.update(_labels(distinct, names))
+    return sorted(found)

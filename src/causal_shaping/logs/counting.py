@@ -158,7 +158,7 @@ def count_table(table: LogTable, step_indexed: bool, bins: Bins | None, scratch:
         raise DataError(f"{place}: {error}. Declare it, or correct the logs.") from error
     columns |= {"source": np.zeros(counted.num_rows), "step": None}
     if table.source is None:
-        columns["source"] = positions(counted, ["source"], names.index, "source")
+        columns["source"] = positions(counted, ["source"], {name: i for i, name in enumerate(names)}, "source")
     numbers = {"step", "terminated", "n", "reward", *REWARDS}.intersection(counted.column_names)
     columns |= {name: counted[name].to_numpy() for name in numbers}
     if bins is None:
