@@ -11,7 +11,6 @@ from causal_shaping.diagnose._predict import Predictor
 from causal_shaping.diagnose.continuous import _flip_signs
 
 STATE = ["x", "y"]
-together = pytest.mark.xdist_group("inspected field")  # one process inspects it
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +94,6 @@ def test_two_policies_that_see_nothing_do_not_contradict_each_other(world):
     assert not cs.inspect_continuous(logs, state=STATE).contradictions()
 
 
-@together
 def test_wind_that_is_drawn_afresh_hardly_counts_as_lasting(inspected, world):
     """At a level of 5% two alarms in two logs have a probability of 0.3%; `make validate` has many more logs."""
     more = [world.collect(name, 2000, seed=1) for name in world.demonstrators]
@@ -111,7 +109,6 @@ def test_a_cause_that_lasts_over_the_episode_is_found(lasts):
     assert bool(found.lasting()) == lasts
 
 
-@together
 def test_clusters_hold_all_rows_and_name_actions_that_nobody_took(inspected, world):
     frame = inspected.to_pandas()
     assert frame["rows"].sum() == 3 * 2000
