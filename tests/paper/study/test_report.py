@@ -43,7 +43,7 @@ def test_the_report_holds_what_was_run(small, page):
         for ending in ("png", "svg", "pdf"):
             assert (small.folder / "figures" / f"{drawing.name}.{ending}").stat().st_size > 1000
     assert "A quick run" in text
-    assert "causal-shaping reproduce --quick --seeds 3 --no-bcq --only world=lavacross-hard" in text
+    assert "causal-shaping reproduce --quick --seeds 2 --no-bcq --only world=lavacross-hard" in text
     assert "What is missing in lavacross-hard" not in text  # said of the whole study alone
     assert 'id="differences"' in text
 
@@ -203,6 +203,7 @@ def _figures(folder):
     ],
     ids=["one method", "coins once alone", "without the baseline", "other seeds in another world"],
 )
+@pytest.mark.usefixtures("in_one_format")
 def test_a_report_of_part_of_the_study_is_written_too(small, tmp_path, chosen):
     runs, facts = (tuple(filter(chosen, rows)) for rows in (small.runs, small.potentials))
     page = write_report(Results(tmp_path, {**small.settings, "quick": False}, runs, facts), workers=1)
