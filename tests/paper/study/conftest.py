@@ -11,7 +11,7 @@ from causal_shaping.paper.study.run import load_results, run_study
 @pytest.fixture(scope="session")
 def small(tmp_path_factory):
     """Results of a quick run in two worlds, without BCQ, and their report."""
-    plan = Plan(seeds=2, quick=True, deep=False, only={"world": ["lavacross-easy", "lavacross-hard"]})
+    plan = Plan(seeds=3, quick=True, deep=False, only={"world": ["lavacross-easy", "lavacross-hard"]})
     with shared_folder(tmp_path_factory, "study") as (folder, empty):
         if empty:
             write_report(run_study(plan, folder, workers=1), workers=1)
