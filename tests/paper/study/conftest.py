@@ -1,11 +1,22 @@
 """A small study, run once for all that look at it."""
 
+from functools import cache
+
 import pytest
 from shared import shared_folder
 
+from causal_shaping.paper.study import tables
 from causal_shaping.paper.study.plan import Plan
 from causal_shaping.paper.study.report import write_report
 from causal_shaping.paper.study.run import load_results, run_study
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_robot():
+    """Tables of the walking robot, which no results change, are computed once in a process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "robot_tables", cache(tables.robot_tables))
+        yield
 
 
 @pytest.fixture(scope="session")
