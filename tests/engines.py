@@ -124,6 +124,6 @@ def missing(engine):
 
 
 def parameter(engine):
-    """Return an engine as a parameter of tests, which share one session of it."""
+    """Return an engine as a parameter of tests; those of a file share one session of it."""
     skip = pytest.mark.skipif(missing(engine) is not None, reason=str(missing(engine)))
-    return pytest.param(globals()[engine], id=engine, marks=[skip, pytest.mark.xdist_group(engine)])
+    return pytest.param(globals()[engine], id=engine, marks=skip)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from models import cmdps, demonstrators
 from programs import support_holds
+from properties import fewer
 from scipy.special import betaln
 from scipy.stats import beta, binom
 from tables import counted, held_at_once
@@ -136,22 +137,23 @@ def test_all_ceilings_hold_at_once_and_are_worth_having():
 
 
 def test_floors_and_finite_confounding_hold_at_once_too():
-    """100 samples; random is unconfounded, so Gamma = 1 is true for it; counts pooled and by step."""
+    """40 samples; random is unconfounded, so Gamma = 1 is true for it; counts pooled and by step."""
     world = cs.load_world("lavacross-easy", horizon=4)
     best, alive = world.model.optimum(4), ~world.model.terminal
-    for step_indexed in (False, True):
-        held = 0
-        for seed in range(100):
-            logs = [world.collect(name, 20_000, seed=seed) for name in world.demonstrators]
+    options = {"confidence": 0.95, "confounding": {"random": 1.0}, "support": "any"}
+    held = {False: 0, True: 0}
+    for seed in range(40):
+        logs = [world.collect(name, 20_000, seed=seed) for name in world.demonstrators]
+        for step_indexed in held:
             counts = counted(logs, step_indexed)
-            options = {"confidence": 0.95, "confounding": {"random": 1.0}, "support": "any"}
             ceilings = cs.value_ceilings(counts, 4, -0.1, **options)
             floors = cs.value_floors(counts, 4, -1.1, **options)
             above, below = ceilings.q_values - best.q_values, best.q_values - floors.q_values
-            held += bool(above[:, alive].min() >= -1e-9 and below[:, alive].min() >= -1e-9)
-        assert held >= 95
+            held[step_indexed] += bool(above[:, alive].min() >= -1e-9 and below[:, alive].min() >= -1e-9)
+    assert min(held.values()) >= 38
 
 
+@fewer(40)
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 2), noises=(1, 2)), st.integers(1, 2), st.booleans(), st.booleans())
 def test_more_confidence_and_more_confounding_never_tighten(data, model, sources, step_indexed, told_apart):
     betas = {f"d{i}": data.draw(demonstrators(model)) for i in range(sources)}

@@ -18,6 +18,7 @@ from programs import (
     support_holds,
     true_gamma,
 )
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.bounds import _joint
@@ -69,6 +70,7 @@ def successors(model, hide=()):
     }
 
 
+@fewer(40)
 @given(st.data(), small, several, discounts, st.booleans())
 def test_the_optimum_lies_between_floor_and_ceiling(data, model, sources, discount, finite):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -83,6 +85,7 @@ def test_the_optimum_lies_between_floor_and_ceiling(data, model, sources, discou
         assert_between(model, best, *pair)
 
 
+@fewer(40)
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 2), noises=(1, 2), steps=2), st.integers(1, 2), st.booleans())
 def test_the_optimum_lies_between_the_bounds_of_a_world_that_changes(data, model, sources, reachable):
     """Counts by step, of all states or of those that an episode reaches."""
@@ -96,6 +99,7 @@ def test_the_optimum_lies_between_the_bounds_of_a_world_that_changes(data, model
             assert_between(model, best, *bounds_of(model, counts, 2, support=support, confounding=gammas))
 
 
+@fewer(40)
 @given(st.data(), cmdps(states=(1, 2), ending=True), several, st.booleans())
 def test_the_fixed_point_bounds_the_optimum_without_a_horizon(data, model, sources, finite):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -111,6 +115,7 @@ def test_the_fixed_point_bounds_the_optimum_without_a_horizon(data, model, sourc
     np.testing.assert_allclose(pair[0].values, long.values[0], atol=1e-9)
 
 
+@fewer(40)
 @given(st.data(), cmdps(states=(1, 3), ending=True), several, st.booleans(), st.floats(0, 2))
 def test_a_true_highest_value_keeps_ceilings_true_and_never_loosens_them(data, model, sources, stationary, slack):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -160,6 +165,7 @@ def test_a_state_without_declared_end_is_no_end():
 
 
 @pytest.mark.parametrize("side", [1, -1])
+@fewer(40)
 @given(st.data(), small, several, discounts, st.sampled_from([1.0, 1.5, 4.0, math.inf]))
 def test_each_backup_is_the_linear_program_over_outcome_distributions(side, data, model, sources, discount, gamma):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -185,6 +191,7 @@ def test_each_backup_is_the_linear_program_over_outcome_distributions(side, data
             assert found.q_values[0, s, x] == pytest.approx(expected, abs=1e-9)
 
 
+@fewer(40)
 @given(st.data(), tiny, several, discounts)
 def test_no_backup_lies_below_the_linear_program_over_response_types(data, model, sources, discount):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -231,6 +238,7 @@ def test_a_backup_is_strictly_tighter_where_no_source_proves_the_most_of_every_o
             assert (ceilings.q_values[0, s, x] < alone - 1e-9) == (not leads)
 
 
+@fewer(40)
 @given(st.data(), small, discounts, st.booleans())
 def test_more_sources_and_less_confounding_never_loosen(data, model, discount, given_support):
     betas = [data.draw(demonstrators(model)) for _ in range(3)]
@@ -344,6 +352,7 @@ def steps_of(after, rewards, terminated, source="d0"):
     return cs.count(cs.Logs(space, source, range(n), [0] * n, [0] * n, [0] * n, rewards, after, terminated, truncated))
 
 
+@fewer(40)
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 3), ending=True), several)
 @pytest.mark.filterwarnings("ignore:No episode of")
 def test_logs_that_never_tell_an_end_give_valid_bounds(data, model, sources):
@@ -364,6 +373,7 @@ def test_logs_that_never_tell_an_end_give_valid_bounds(data, model, sources):
     assert (best - floors.values)[:, alive].min() >= -1e-9
 
 
+@fewer(40)
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 3), ending=True), several)
 def test_ends_that_are_told_only_in_part_give_valid_bounds_where_rewards_give_them_away(data, model, sources):
     """A state may end well or badly, and only the bad ends are flagged; good ends pay 2, which nothing else does."""

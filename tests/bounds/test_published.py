@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from models import cmdps, demonstrators
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
@@ -46,6 +47,7 @@ def paper(counts, horizon, b, **options):
     return cs.value_ceilings(counts, horizon, b, method="paper", **options)
 
 
+@fewer(40)
 @given(st.data(), cmdps(states=(1, 3), actions=(1, 3), noises=(1, 3)), st.integers(1, 3), st.sampled_from([1.0, 0.9]))
 def test_the_paper_s_method_is_what_the_paper_prints(data, model, sources, discount):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -84,6 +86,7 @@ def test_population_figures_with_the_paper_s_bound_of_the_reward(name):
 # The fixed point (the proposition of the appendix) ----------------------------------------------------
 
 
+@fewer(40)
 @given(st.data(), cmdps(states=(1, 3), ending=True), st.integers(1, 2), st.sampled_from([1.0, 0.8]))
 def test_the_fixed_point_stays_and_does_not_depend_on_the_start(data, model, sources, discount):
     betas = [0.8 * data.draw(demonstrators(model)) + 0.2 / len(model.actions) for _ in range(sources)]
@@ -102,7 +105,9 @@ def test_the_fixed_point_stays_and_does_not_depend_on_the_start(data, model, sou
             following = np.where(model.terminal[model.next_state], 0.0, values[model.next_state])
             going_on = np.einsum("su,sux,sxu->sx", model.noise, beta, following)
             q_values = (1 - share) * (b + discount * min(values[alive].max(), omega)) + paid + discount * going_on
-            values = np.where(alive, q_values.max(axis=1), 0.0)
+            before, values = values, np.where(alive, q_values.max(axis=1), 0.0)
+            if np.abs(values - before).max() < 1e-13:  # a contraction: what is left to go is some times this
+                break
         each.append(values)
     np.testing.assert_allclose(found.values, np.min(each, axis=0), atol=1e-8)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from models import cmdps, demonstrators
 from programs import shown, support_holds, true_gamma
+from properties import fewer
 from scipy.optimize import linprog
 
 import causal_shaping as cs
@@ -29,6 +30,7 @@ def pair(model, counts, horizon=3, **options):
     return cs.value_ceilings(counts, horizon, high, **options), cs.value_floors(counts, horizon, low, **options)
 
 
+@fewer(40)
 @given(st.data(), small, several, edges, st.booleans())
 def test_the_optimum_lies_between_bounds_of_rewards_in_bins(data, model, sources, cuts, finite):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -46,6 +48,7 @@ def test_the_optimum_lies_between_bounds_of_rewards_in_bins(data, model, sources
         assert (floors.values <= apart[1].values + 1e-9).all()
 
 
+@fewer(40)
 @given(st.data(), small, several, edges)
 def test_finer_bins_never_loosen(data, model, sources, cuts):
     betas = [data.draw(demonstrators(model)) for _ in range(sources)]
@@ -54,6 +57,7 @@ def test_finer_bins_never_loosen(data, model, sources, cuts):
     assert (fine[1].values >= coarse[1].values - 1e-9).all()
 
 
+@fewer(40)
 @given(st.data(), small, edges)
 def test_an_unconfounded_source_that_tries_everything_gives_the_optimum(data, model, cuts):
     """The source's own mean in every bin, so that nothing is lost."""

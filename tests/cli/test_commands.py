@@ -387,7 +387,8 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
     assert not list(tmp_path.iterdir())
 
 
-def test_the_study_is_run_from_the_command_line(run, tmp_path):
+def test_the_study_is_run_from_the_command_line(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("causal_shaping.paper.study.figures.FORMATS", (".svg",))  # what the page shows, no copies
     folder = tmp_path / "report"
     chosen = ["--only", "world=lavacross-easy", "method=zero,joint", "coins=standing"]
     code, out, _ = run("reproduce", "--quick", "--no-bcq", "--workers", 1, "-o", folder, *chosen)

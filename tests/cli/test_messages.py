@@ -49,6 +49,11 @@ def template(node):
     return "3"
 
 
+def name_of(function):
+    """Return the last part of the name of what is called; none if it has no name."""
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
 def messages():
     """Yield every message of an error or a warning in the library, and where it is made."""
     for path in sorted(LIBRARY.rglob("*.py")):
@@ -56,7 +61,7 @@ def messages():
         if where.startswith(("cli/", "paper/")) or where == "__init__.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and SPOKEN.search(ast.unparse(node.func)):
+            if isinstance(node, ast.Call) and SPOKEN.search(name_of(node.func)):
                 texts = [template(argument) for argument in [*node.args, *(item.value for item in node.keywords)]]
                 for text in texts:
                     if " " in text:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
+from tables import counted
 
 import causal_shaping as cs
 from causal_shaping.bounds import _compare
@@ -89,7 +90,7 @@ def test_unconfounded_sources_are_rarely_accused(name):
     accused = 0
     for seed in range(100):
         pair = [world.collect(uniform, 3000, seed, source="a"), world.collect(tilted, 3000, seed, source="b")]
-        accused += bool(cs.contradictions(cs.count(pair), seed=seed))
+        accused += bool(cs.contradictions(counted(pair), seed=seed))
     assert accused <= 10
 
 
@@ -582,7 +583,7 @@ def test_sources_of_one_world_have_no_excess_of_mass(name):
     for seed in range(10):
         for by_step in (False, True):
             logs = [world.collect(d, 5000, seed) for d in world.demonstrators]
-            assert (excess_masses(cs.count(logs, step_indexed=by_step)).p_value > 0.05).all()
+            assert (excess_masses(counted(logs, by_step)).p_value > 0.05).all()
 
 
 def test_unknown_outcomes_add_to_no_mass():

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from tables import counted
 
 import causal_shaping as cs
 from causal_shaping.diagnose.coverage import BETS
@@ -50,7 +51,7 @@ def test_unseen_mass_is_right_on_average():
     estimates, expected = [], []
     for seed in range(60):
         logs = world.collect("bad", 400, seed)
-        visits, unseen = np.bincount(logs.state, minlength=49), cs.unseen_mass(cs.count(logs))
+        visits, unseen = np.bincount(logs.state, minlength=49), cs.unseen_mass(counted([logs]))
         for s in np.flatnonzero(visits):
             p = np.array(list(chances[s].values()))
             estimates.append(unseen[s])

@@ -125,14 +125,14 @@ def test_ceilings_of_images_are_near_those_of_tables(logs, images):
     assert fitted(IMAGES[:END]) == pytest.approx(by_table(logs).values[0, :END], abs=0.03)
 
 
-SIDE, BAR = 84, 8
+SIDE, BAR = 64, 6
 
 
 def screens(states, channels, seed=0):
     """Large images: a bar whose height is the state, and a dot at random, so that hardly any are equal."""
     rng, seen = np.random.default_rng(seed), np.zeros((len(states), SIDE, SIDE, channels), dtype=np.uint8)
     for image, state in zip(seen, states, strict=True):
-        image[10 + 14 * state :][:BAR, 20:60] = 255
+        image[6 + 11 * state :][:BAR, 15:45] = 255
         image[tuple(rng.integers(SIDE, size=2))] = 128
     return seen
 

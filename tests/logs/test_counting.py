@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 from models import KINDS
+from properties import fewer
 from reference import by_label, counted
 from scipy.stats import norm
 
@@ -111,8 +112,8 @@ def chain(rewards, source="s"):
     )
 
 
+@fewer(20)
 @given(st.lists(rewards, min_size=1, max_size=4), st.integers(1, 5))
-@settings(max_examples=50)
 def test_rewards_are_in_the_key_exactly_where_they_take_few_values(parts, limit):
     counts = [cs.count(chain(part), max_rewards=limit) for part in parts]
     many = [len(set(part)) > limit for part in parts]

@@ -3,7 +3,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.errors import DataError
@@ -53,7 +54,7 @@ def seen(logs):
     return None
 
 
-@settings(max_examples=50, deadline=None)
+@fewer(25)
 @given(seed=st.integers(0, 2**32), flagged=st.booleans(), change=st.sampled_from([None, "twice", "gone", *CHANGES]))
 def test_rows_are_sound_without_order_if_they_are_with_it(seed, flagged, change):
     rng = np.random.default_rng(seed)

@@ -103,6 +103,7 @@ class _Shown(NamedTuple):
 
     n: FloatArray  # [pairs]
     after: csr_array  # rows by next state; the last column is an end
+    after_squared: csr_array  # the same, squared
     paid: csr_array  # the same with the reward
     reward: FloatArray  # [pairs], the sum of rewards
     squares: FloatArray  # [pairs], that of their squares
@@ -131,8 +132,9 @@ def _shown(counts: Counts, settings: Settings, step: int | None) -> _Shown:
     def matrix(weights: FloatArray) -> csr_array:
         return coo_array((weights, (pair, after)), shape=(states * actions, states + 1)).tocsr()
 
-    paid = n * reward
-    return _Shown(sums(n), matrix(n), matrix(paid), sums(paid), sums(paid * reward), middle)
+    paid, rows = n * reward, matrix(n)
+    squared = csr_array((rows.data**2, rows.indices, rows.indptr), shape=rows.shape)
+    return _Shown(sums(n), rows, squared, matrix(paid), sums(paid), sums(paid * reward), middle)
 
 
 def _suggested(
@@ -194,9 +196,8 @@ def _backup(
     if not exact and tried.any():
         typical = squares.sum() / spare if spare else mean[shown.n > 0].var()
     row = np.where(acted & ~terminal, (squares[best] + typical) / n[best], 0.0)
-    weights = shown.after[best].multiply(1 / n[best][:, None]).tocsr()
-    weights.data **= 2
-    inherited = [discount**2 * (weights @ error) for error in errors]
+    # Weights of what follows are shares of rows; errors count with their squares.
+    inherited = [discount**2 * (shown.after_squared @ error)[best] / n[best] ** 2 for error in errors]
     return [value, row / n[best] + inherited[0], row + inherited[1]]
 
 

@@ -33,7 +33,6 @@ def parts_of(folder):
     return sorted(folder.glob(PART_FILES))
 
 
-@pytest.mark.xdist_group("processes")
 def test_a_quick_run_that_is_killed_five_times_ends_in_the_same_results(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run(command(whole), check=True, capture_output=True)

@@ -82,6 +82,13 @@ def test_sentences_say_what_part_of_the_study_cannot_tell(small):
     assert all("do not hold the runs that would tell" in one.sentence for one in headlines(none))
 
 
+@pytest.fixture
+def in_one_format(monkeypatch):
+    """Draw what the page shows, and no copies of it: `small` has them."""
+    monkeypatch.setattr("causal_shaping.paper.study.figures.FORMATS", (".svg",))
+
+
+@pytest.mark.usefixtures("in_one_format")
 def test_all_is_written_when_all_is_done(small, tmp_path):
     told = []
 
@@ -97,6 +104,7 @@ def test_all_is_written_when_all_is_done(small, tmp_path):
     assert len(told) > 10
 
 
+@pytest.mark.usefixtures("in_one_format")
 def test_running_and_reporting_are_one_piece_of_work(tmp_path):
     told = []
     plan = Plan(seeds=1, quick=True, deep=False, only={"world": ["lavacross-easy"], "method": ["zero"]})
@@ -195,6 +203,7 @@ def _figures(folder):
     ],
     ids=["one method", "coins once alone", "without the baseline", "other seeds in another world"],
 )
+@pytest.mark.usefixtures("in_one_format")
 def test_a_report_of_part_of_the_study_is_written_too(small, tmp_path, chosen):
     runs, facts = (tuple(filter(chosen, rows)) for rows in (small.runs, small.potentials))
     page = write_report(Results(tmp_path, {**small.settings, "quick": False}, runs, facts), workers=1)

@@ -220,7 +220,7 @@ def test_the_visit_bound_bites():
 
 
 def test_print_has_half_of_what_its_own_sum_comes_to():
-    c, phi_m, H, iota, gap = 4.0, 20.0, 20, 15.0, 0.3
+    c, phi_m, H, iota, gap = 1.0, 4.0, 20, 15.0, 0.3
     most = visit_bound(c * phi_m, H, iota, gap, printed=True)
     exact = 3 * c * phi_m * math.sqrt(H * iota) * (1 / np.sqrt(np.arange(1, int(most) + 1))).sum()
     unit = c**2 * phi_m**2 * H * iota / gap

@@ -1,0 +1,8 @@
+"""How many examples a property runs."""
+
+from hypothesis import settings
+
+
+def fewer(examples):
+    """Settings of a property whose examples are slow: so many of the suite's 100, as large a share when validating."""
+    return settings(max_examples=max(1, examples * settings.default.max_examples // 100))
