@@ -63,7 +63,7 @@ GROWING = {"count": "days.parquet"}
 OLD = b"what was there before\n"
 UNSURE = ("timings.csv", ".unfinished")
 """Files that differ from run to run, and those of work that is not done: they are only to be gone, or complete."""
-TIMES = ("seconds", "cpu_seconds")
+TIMES = ("seconds", "cpu_seconds", "minutes")
 """What a part of a study says of the time that it took."""
 STARTED_ANEW = ("ceilings", "train")
 """Commands that are also started in other surroundings, which takes seconds each."""
@@ -170,13 +170,14 @@ def contents(folder: Path) -> dict[str, bytes]:
         name = path.relative_to(folder).as_posix()
         if path.is_file() and not any(part in UNSURE for part in path.relative_to(folder).parts):
             found[name] = path.read_bytes()
-            if "parts/" in name and path.suffix == ".json" and not path.name.startswith("."):
+            timed = "parts/" in name or path.name == "summary.json"
+            if timed and path.suffix == ".json" and not path.name.startswith("."):
                 found[name] = _part(path) or found[name]
     return found
 
 
 def _part(path: Path) -> bytes:
-    """Return what a part of a study holds beside the time that it took; nothing if its checksum does not fit."""
+    """Return what a part of a study, or its summary, holds beside times; nothing if its checksum does not fit."""
     from causal_shaping.errors import FileError
     from causal_shaping.io.inputs import read_json
 
