@@ -63,8 +63,8 @@ GROWING = {"count": "days.parquet"}
 OLD = b"what was there before\n"
 UNSURE = ("timings.csv", ".unfinished")
 """Files that differ from run to run, and those of work that is not done: they are only to be gone, or complete."""
-TIMES = ("seconds", "cpu_seconds", "minutes")
-"""What a part of a study says of the time that it took."""
+TIMES = ("seconds", "cpu_seconds", "minutes", "date", "dates")
+"""What a part of a study, or its summary, says of the time that it took, and of the day."""
 STARTED_ANEW = ("ceilings", "train")
 """Commands that are also started in other surroundings, which takes seconds each."""
 KILLED_ONLY = ("reproduce-workers",)
