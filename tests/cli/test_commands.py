@@ -105,6 +105,22 @@ def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(run, 
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_inspect_says_what_comes_next_and_asks_whether_rewards_are_costs(run, easy, tmp_path):
+    code, out, _ = run("inspect", easy / "bad.parquet")
+    assert code == 0
+    assert "ceilings LOGS... --horizon 20 --reward-max -0.1 --confidence 0.95" in out
+    assert "costs" not in out
+    rows = "episode,step,state,action,cost\n" + "".join(f"{i},0,a,go,{i % 3}\n" for i in range(30))
+    (tmp_path / "a.csv").write_text(rows)
+    for reward, largest, asks in (("cost", 2, True), ("-cost", 0, False)):
+        code, out, _ = run("inspect", tmp_path / "a.csv", f"--reward={reward}")
+        assert code == 0
+        assert f"--horizon 1 --reward-max {largest} " in out
+        assert ("if they are costs" in out) == asks
+    code, out, _ = run("inspect", tmp_path / "a.csv", "--reward", "cost", "--smallest-cell", "11")
+    assert "--horizon H --reward-max R" in out
+
+
 def test_inspect_prints_json(run, easy):
     code, out, _ = run("inspect", easy / "bad.parquet", easy / "random.parquet", "--json")
     found = json.loads(out)

@@ -66,12 +66,14 @@ def say_written(files: Mapping[str, Path | None]) -> None:
             say(f"{what} written to {path}.")
 
 
-def say_next(commands: Mapping[str, str]) -> None:
-    """Point to what can be done next: commands with what they tell."""
+def say_next(commands: Mapping[str, str], note: str = "") -> None:
+    """Point to what can be done next: commands with what they tell, and what to know of them."""
     say("\nNext, with the same logs and columns:")
     width = max(map(len, commands))
     for command, tells in commands.items():
         say(f"  causal-shaping {command:{width}}  {tells}")
+    if note:
+        say(note)
 
 
 def wide_console(width: int = 0) -> Console:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from causal_shaping._checks import check_probability
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import AsJson, Html, Png, SmallestCell, Table, check_files, flag, option
 from causal_shaping.cli._terminal import SAVED, progress_bar, say_next, say_result, say_written
 from causal_shaping.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from causal_shaping.diagnose import Inspection
 
 
 @takes_logs
@@ -68,13 +70,25 @@ def inspect(
         print(found.to_json())
         return
     say_result(found)
-    known = "--horizon H --reward-max R"
-    if smallest_cell is None:  # the longest episode and the largest reward are those of single rows
-        longest, highest = (max(map(attrgetter(name), found.episodes)) for name in ("longest", "highest_reward"))
-        known = f"--horizon {longest} --reward-max {highest:g}"
-    potential = "a potential, and what it promises (of costs, with --reward=-COLUMN)"
-    say_next({f"ceilings LOGS... {known} -o phi.parquet": potential, f"worth LOGS... {known} --steps N": SAVED})
+    _say_next(found, smallest_cell is not None)
     say_written({"Table": output, "Figure": png, "Page": html})
+
+
+def _say_next(found: Inspection, hides: bool) -> None:
+    """Point to the next commands, with the longest episode and the largest reward, unless what is rare is hidden."""
+    known, note = "--horizon H --reward-max R", ""
+    if not hides:
+        longest = max(item.longest for item in found.episodes)
+        low, high = (
+            min(item.lowest_reward for item in found.episodes),
+            max(item.highest_reward for item in found.episodes),
+        )
+        known = f"--horizon {longest} --reward-max {high:g}"
+        note = f"{high:g} is the largest reward in the logs: if a step can pay more, seen or not, give that."
+        if low >= 0 and high > 0:
+            note += " Larger rewards count as better: if they are costs, read them by --reward=-COLUMN."
+    ceilings = f"ceilings LOGS... {known} --confidence 0.95 -o phi.parquet"
+    say_next({ceilings: "a potential, and what it promises", f"worth LOGS... {known} --steps 20000": SAVED}, note)
 
 
 def _inspect_continuous(
