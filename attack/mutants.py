@@ -252,7 +252,7 @@ def failure(item: Any, following: Any, seconds: float) -> bool:
     try:
         with _in_time(seconds), marked:  # which warnings a test ignores
             reports = runtestprotocol(item, nextitem=following, log=False)
-    except TimeoutError:
+    except (TimeoutError, Warning):  # a warning of the report that the bell interrupted
         return True
     return any(not report.passed for report in reports)
 
