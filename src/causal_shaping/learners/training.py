@@ -48,6 +48,7 @@ def train(
     episodes: int | None = None,
     horizon: int | None = None,
     reward_max: float | None = None,
+    samples: bool | None = None,
     record: bool = False,
     compiled: bool = True,
     **changes: Any,
@@ -76,6 +77,8 @@ def train(
         episodes: stop after this many episodes, if that comes before the budget of steps is used up.
         horizon: the number of steps of an episode; by default the world's.
         reward_max: the most that a step can pay, for "posterior" without logs in an environment that is not a world.
+        samples: for "posterior": True plans in worlds that it draws, False in their mean. By default it draws, unless
+            there are logs and fewer than 50 steps for each action in each state.
         record: keep what the agent does as `run.logs`, one more source for `counts.merge(count(run.logs))`. It does not
             see the hidden noise: its confounding is 1; see `ShapeReward.logs` for what to mind.
         compiled: learn a world in compiled code; False steps through its environment, with equal results (extra
@@ -100,8 +103,10 @@ def train(
     if rule is None:
         model = model_for(problem, as_belief(potential), reward_max, step_indexed)
         discount, bootstrap = model.settings.discount, True
-        agent = sampler_of(model, steps, seed, problem.admissible, step_indexed)
+        agent = sampler_of(model, steps, seed, problem.admissible, step_indexed, samples)
         learned: Learned | Sampler = agent
+    elif samples is not None:
+        raise ArgumentError(f"samples is for the learner 'posterior', not {name!r}. Leave it out.")
     else:
         shaping, space = as_potential(potential), problem.space
         setting = prepare(rule, space, problem.horizon, steps, shaping, step_indexed)

@@ -34,7 +34,7 @@ from causal_shaping.io.container import Contents, load, save
 from causal_shaping.io.files import claim_run_folder, write_text
 from causal_shaping.io.inputs import read_json, with_checksum
 from causal_shaping.learners._drawn import add_trial, run_in
-from causal_shaping.learners._posterior import sampler_of
+from causal_shaping.learners._posterior import enough_steps, sampler_of
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.learners.training import BYTES_A_STEP
 from causal_shaping.worlds.simulate import cumulative
@@ -350,7 +350,8 @@ class _Simulation:
 
     def _regret(self, world: Outcomes, model: Model, costs: FloatArray, seed: int, trial: int = 0) -> Any:
         room = self.steps + (len(world.after) if trial else 0)
-        sampler = sampler_of(model, room, seed, self.admissible, step_indexed=True)
+        samples = enough_steps(room, self.admissible, model.terminal)  # the same way of planning, with logs and without
+        sampler = sampler_of(model, room, seed, self.admissible, step_indexed=True, samples=samples)
         if trial:
             add_trial(np.random.default_rng([seed, 4]), sampler, world, trial)
         return run_in(world, sampler, self.start, costs, self.steps, seed)

@@ -15,6 +15,7 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import AssumptionWarning, ShapingWarning
 from causal_shaping.learners import train
+from causal_shaping.learners._posterior import enough_steps
 from causal_shaping.learners.rules import POSTERIOR
 from causal_shaping.paper.baselines import behaviour_potential
 from causal_shaping.paper.field.materials import Materials
@@ -25,11 +26,10 @@ from causal_shaping.paper.field.rivals import SETTINGS, run_psrl, run_q, run_ucb
 Runner = Callable[[Materials, int, int], FloatArray]
 
 
-def _sampling(materials: Materials, belief: Any, steps: int, seed: int) -> FloatArray:
-    with warnings.catch_warnings(
-        action="ignore", category=ShapingWarning
-    ):  # logs that were dropped: it goes on without
-        run = train(materials.world, belief, learner=POSTERIOR, steps=steps, seed=seed, step_indexed=True)
+def _sampling(materials: Materials, belief: Any, steps: int, seed: int, samples: bool | None = None) -> FloatArray:
+    options: Any = {"learner": POSTERIOR, "steps": steps, "seed": seed, "step_indexed": True, "samples": samples}
+    with warnings.catch_warnings(action="ignore", category=ShapingWarning):  # it drops logs, and goes on without
+        run = train(materials.world, belief, **options)
     return np.diff(run.step_regret, prepend=0.0)
 
 
@@ -60,7 +60,10 @@ def _by_step(materials: Materials) -> bool:
 
 
 def _no_logs(materials: Materials, steps: int, seed: int) -> FloatArray:
-    return _sampling(materials, None, steps, seed)
+    """Plan as the learner with logs does: in the worlds of this study, that is the better way without logs, too."""
+    world = materials.world
+    samples = enough_steps(steps, world.space.is_admissible, world.space.is_terminal)
+    return _sampling(materials, None, steps, seed, samples=samples)
 
 
 def _posterior(materials: Materials, steps: int, seed: int) -> FloatArray:
