@@ -79,10 +79,8 @@ def _say_next(found: Inspection, hides: bool) -> None:
     known, note = "--horizon H --reward-max R", ""
     if not hides:
         longest = max(item.longest for item in found.episodes)
-        low, high = (
-            min(item.lowest_reward for item in found.episodes),
-            max(item.highest_reward for item in found.episodes),
-        )
+        low = min(item.lowest_reward for item in found.episodes)
+        high = max(item.highest_reward for item in found.episodes)
         known = f"--horizon {longest} --reward-max {high:g}"
         note = f"{high:g} is the largest reward in the logs: if a step can pay more, seen or not, give that."
         if low >= 0 and high > 0:
