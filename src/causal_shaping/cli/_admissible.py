@@ -54,13 +54,15 @@ class AdmissibleActions:
 
 def read_admissible(path: Path, columns: Sequence[str], action: str) -> AdmissibleActions:
     """Read the pairs of a CSV or Parquet file with the columns of a state and that of the action."""
+    import pyarrow as pa
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
     from causal_shaping.io.inputs import InputFile
     from causal_shaping.logs.table import reading
 
-    with reading(str(path)), InputFile.at(path).open() as file:
+    # Arrow's own file: a thread of Arrow's that lets go of one of Python's while Python ends would abort.
+    with reading(str(path)), InputFile.at(path).open(), pa.OSFile(str(path)) as file:
         table = pq.ParquetFile(file).read() if path.suffix.lower() == ".parquet" else csv.read_csv(file)
     missing = [name for name in (*columns, action) if name not in table.column_names]
     if missing:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,9 @@ from causal_shaping.errors import DataError
 
 ANYTHING = -1
 """The row of a state and action that anything may follow."""
+
+KINDS: Mapping[str, str] = {"row": "<i4", "first": "<i8", "after": "<i4", "highest": "<f8"}
+"""The arrays, and what their bytes are in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +36,22 @@ class AllowedSuccessors:
     highest: FloatArray
 
     def __post_init__(self) -> None:
-        kinds = {"row": np.int32, "first": np.int64, "after": np.int32, "highest": np.float64}
-        for name, kind in kinds.items():
-            object.__setattr__(self, name, frozen(getattr(self, name), kind, name))
+        for name, kind in KINDS.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), np.dtype(kind), name))
         rows = len(self.first) - 1
         sound = self.row.ndim == 2 and rows >= 0 and len(self.after) == len(self.highest) == self.first[-1]
         if not sound or (self.row >= rows).any() or (np.diff(self.first) < 0).any():
             raise DataError("The allowed successors are not a list for each state and action.")
 
     def as_plain(self) -> dict[str, Any]:
-        """Return everything as plain values for JSON."""
-        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+        """Return everything as plain values for JSON: the bytes of each array in base64, and the number of actions."""
+        texts = {name: b64encode(getattr(self, name).astype(kind)).decode() for name, kind in KINDS.items()}
+        return {**texts, "actions": self.row.shape[1]}
 
     @classmethod
     def from_plain(cls, held: Mapping[str, Any]) -> Self:
-        """Return what `as_plain` gave."""
-        return cls(**{field.name: held[field.name] for field in fields(cls)})
+        """Return what `as_plain` gave, now or when it gave lists."""
+        if "actions" not in held:
+            return cls(**{name: held[name] for name in KINDS})
+        arrays = {name: np.frombuffer(b64decode(held[name], validate=True), kind) for name, kind in KINDS.items()}
+        return cls(**arrays | {"row": arrays["row"].reshape(-1, held["actions"])})

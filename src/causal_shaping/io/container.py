@@ -49,8 +49,8 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "logs": (1, 2),
     "counts": (1, 4),
     "posterior": (1, 2),
-    "potential": (1, 3),
-    "ceilings": (5, 6),
+    "potential": (1, 4),
+    "ceilings": (5, 7),
     "floors": (4, 5),
     "sensitivity": (2, 3),
     "episode ceilings": (1, 2),
@@ -153,12 +153,15 @@ def _rows(file: BinaryIO, opened: InputFile) -> pa.Table:
         )
         if VALUE_BYTES * sum(chunk.num_values for chunk in chunks) > MAX_RATIO * (opened.size + FREE_BYTES):
             raise DataError("it declares far more values than its size allows for")
-        return parquet.read()
+        return parquet.read(use_threads=False)
 
 
 def _parquet(file: BinaryIO, opened: InputFile) -> pq.ParquetFile:
-    """Open a Parquet file; its metadata may be as long as the file, where Arrow's own limit is 100 MB."""
-    return pq.ParquetFile(file, thrift_string_size_limit=max(1, min(opened.size, MAX_TEXT)))
+    """Open a Parquet file; its metadata may be as long as the file, where Arrow's own limit is 100 MB.
+
+    No thread of Arrow's may read from a file of Python's: one that lets go of it last, while Python ends, aborts.
+    """
+    return pq.ParquetFile(file, pre_buffer=False, thrift_string_size_limit=max(1, min(opened.size, MAX_TEXT)))
 
 
 def _keys(file: BinaryIO, opened: InputFile) -> dict[bytes, bytes]:
@@ -218,6 +221,8 @@ def _checked_metadata(file: BinaryIO, opened: InputFile, kind: str) -> dict[str,
     if place is not None:
         file.seek(place)
         check_checksum(path, file.read(SEAL_BYTES).decode("latin-1"), _digest(file, place).decode())
+        if version < newest:
+            metadata.pop("checksum", None)  # made otherwise, maybe; the seal is that of all bytes
     file.seek(0)
     return metadata
 
