@@ -611,3 +611,15 @@ def test_many_pairs_of_sources_are_told_beforehand(monkeypatch):
     monkeypatch.setattr(_compare, "MANY_PAIRS", found.shared - 1)
     with pytest.warns(RuntimeWarning, match=f"^{found.shared:,} pairs of sources .* about 1 min:"):
         assert cs.contradictions(counts).compared == found.compared
+
+
+@pytest.mark.parametrize("level", [0.05, 1e-3])
+def test_unlikely_statistics_are_those_of_a_small_p_value(level):
+    rng = np.random.default_rng(0)
+    freedom = rng.integers(1, 200, 5000)
+    quantile = chi2.isf(level, freedom)
+    statistic = quantile * rng.choice([0.0, 0.5, 1 - 1e-5, 1 + 1e-5, 2.0], len(freedom))
+    expected = chi2.sf(statistic, freedom) <= level
+    assert 0 < expected.sum() < len(expected)
+    assert np.array_equal(_compare._is_unlikely(statistic, freedom, level), expected)
+    assert _compare._is_unlikely(np.empty(0), np.empty(0, dtype=np.int64), level).shape == (0,)
