@@ -1,7 +1,7 @@
 """Compiled functions: Numba's, kept on disk where a folder can be written to.
 
-- `njit`, `vectorize`: Numba's decorators of these names with a cache; without one, and one warning, where no folder
-  can be written to, so that everything still starts.
+- `njit`: Numba's decorator of this name with a cache; without one, and one warning, where no folder can be written to,
+  so that everything still starts.
 - `INLINED`: options of small functions that loops call at each step.
 """
 
@@ -22,11 +22,6 @@ count references to its arrays, which would take longer than what it does. It mu
 def njit(**options: Any) -> Callable[[Any], Any]:
     """Return a decorator that compiles a function, without Python objects."""
     return functools.partial(_compile, functools.partial(numba.njit, **options))
-
-
-def vectorize(signatures: list[Any]) -> Callable[[Any], Any]:
-    """Return a decorator that makes a NumPy ufunc of a function of numbers."""
-    return functools.partial(_compile, functools.partial(numba.vectorize, signatures))
 
 
 def _compile(how: Any, function: Any) -> Any:

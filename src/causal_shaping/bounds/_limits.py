@@ -21,10 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import float64
 from scipy.special import betaincinv
 
-from causal_shaping._compile import vectorize
+from causal_shaping._compile import njit
 from causal_shaping.data.arrays import FloatArray
 
 NOTHING = 1e-100
@@ -53,7 +52,8 @@ def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: npt.ArrayLike, ex
     if exact:
         return np.where(count > 0, betaincinv(np.maximum(count, 1), n - count + 1, alpha), 0.0)[()]
     share = np.minimum(1.0, MOST_TRIALS / np.maximum(n, 1.0))
-    return np.asarray(_uniform_lower(share * count, share * n, -np.log(alpha)))[()]
+    k, trials, evidence = np.broadcast_arrays(share * count, share * n, -np.log(alpha))
+    return np.asarray(_uniform_lowers(k.ravel(), trials.ravel(), evidence.ravel()).reshape(k.shape))[()]
 
 
 def upper_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: npt.ArrayLike, exact: bool = True) -> FloatArray:
@@ -61,7 +61,16 @@ def upper_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: npt.ArrayLike, ex
     return 1.0 - lower_limit(np.asarray(n) - np.asarray(count), n, alpha, exact)
 
 
-@vectorize([float64(float64, float64, float64)])
+@njit(nogil=True)
+def _uniform_lowers(k, n, evidence):  # type: ignore[no-untyped-def]
+    """Return `_uniform_lower` of each."""
+    result = np.empty(len(k))
+    for i in range(len(k)):
+        result[i] = _uniform_lower(k[i], n[i], evidence[i])
+    return result
+
+
+@njit(nogil=True)
 def _uniform_lower(k, n, evidence):  # type: ignore[no-untyped-def]
     """Return the p below k / n at which log M_n is `evidence`, by Newton's method in t = log p.
 

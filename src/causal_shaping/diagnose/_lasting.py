@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.diagnose._clusters import LEAST_EPISODES, ROUNDING
@@ -143,6 +142,8 @@ def _residuals(
 
 def _near(steps: Steps, part: LongArray, neighbours: int) -> LongArray:
     """Return the rows that can follow a row in a stitched episode: [rows, neighbours]."""
+    from scipy.spatial import KDTree  # late: a tenth of what `inspect` of listed states imports
+
     unit = max(float(steps.step.std()), ROUNDING)
     here = np.column_stack([steps.state, steps.step / unit])
     there = np.column_stack([steps.after, (steps.step + 1) / unit])
