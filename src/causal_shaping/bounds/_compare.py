@@ -207,7 +207,7 @@ def _candidates(entries: Entries, level: float, progress: Progress) -> tuple[Sam
 def _is_unlikely(statistic: FloatArray, freedom: LongArray, level: float) -> BoolArray:
     """Return whether the p-value of a chi-squared statistic is `level` or less; it is computed only where it may be."""
     needed = chdtri(np.arange(freedom.max(initial=0) + 1), level)[freedom]
-    result = statistic >= needed * (1 - 1e-6)
+    result: BoolArray = statistic >= needed * (1 - 1e-6)
     result[result] = chdtrc(freedom[result], statistic[result]) <= level
     return result
 
