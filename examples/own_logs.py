@@ -49,7 +49,7 @@ def write_untidy_ward(path, seed, patients=500):
                 dose = round(rng.uniform(5, 40), 1)
                 after = next_stage(age, stage, "mild" if dose < 20 else "strong", rng.random() < 0.6)
                 outcome = "cured" if after == 0 else "died" if rng.random() < 0.01 else ""
-                outcome = outcome or ("discharged" if day == DAYS else "")
+                outcome = outcome or ("transferred" if day == DAYS else "")
                 shown = "" if rng.random() < 0.02 else stage
                 print(patient, day, age, shown, dose, -stage, outcome, sep=",", file=file)
                 stage, day = after, day + 1
@@ -149,7 +149,7 @@ def main():
     except cs.DataError as error:
         print(error)
 
-    ends = {"terminated": {"outcome": ["died", "cured"]}, "truncated": {"outcome": ["discharged"]}}
+    ends = {"terminated": {"outcome": ["died", "cured"]}, "truncated": {"outcome": ["transferred"]}}
     print(cs.inspect(cs.open_logs(ward_9, action="drug", missing="unknown", **ends, **columns)))
 
 

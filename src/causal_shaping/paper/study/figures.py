@@ -81,6 +81,8 @@ class Drawing:
 def save_figure(drawing: Drawing, folder: str | os.PathLike[str]) -> None:
     """Draw a figure and write it in every format; equal results give equal files."""
     figure = drawing.draw()
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # it was laid out, once for all formats
     for ending in FORMATS:
         write_figure(figure, Path(folder) / f"{drawing.name}{ending}", salt=drawing.name, dpi=130)
 
