@@ -11,6 +11,7 @@ import pytest
 import causal_shaping as cs
 from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError, UnknownNameError
+from causal_shaping.io import container
 from causal_shaping.io.container import SEAL_BYTES, SEAL_KEY, seal
 
 SPACE = cs.Space(["a", "b", "end"], ["go"], terminal=["end"])
@@ -186,3 +187,29 @@ def test_a_forged_file_that_does_not_hold_each_step_and_state_once_is_refused(tm
         seal(path)
         with pytest.raises(FileError, match="does not hold each step and state once"):
             cs.Potential.load(path)
+
+
+def as_lists(self):
+    """Successors in JSON as older versions wrote them."""
+    return {name: getattr(self, name).tolist() for name in ("row", "first", "after", "highest")}
+
+
+@pytest.mark.parametrize(("kind", "version"), [("potential", 3), ("ceilings", 6)])
+@pytest.mark.parametrize("older", [False, True], ids=["bytes", "lists, with another checksum"])
+def test_successors_come_back_from_files_of_both_formats(tmp_path, monkeypatch, kind, version, older):
+    ceilings = cs.value_ceilings(COUNTS, 20, 0.5)
+    made, path = ceilings if kind == "ceilings" else ceilings.potential(), tmp_path / "a.parquet"
+    assert made.successors.first[-1] > 0
+    with monkeypatch.context() as patched:
+        if older:
+            patched.setattr(AllowedSuccessors, "as_plain", as_lists)
+            patched.setattr(container, "VERSIONS", {**container.VERSIONS, kind: (1, version)})
+        made.save(path)
+    found = type(made).load(path)
+    for name in ("row", "first", "after", "highest"):
+        expected = getattr(made.successors, name)
+        assert getattr(found.successors, name).dtype == expected.dtype
+        assert np.array_equal(getattr(found.successors, name), expected)
+    path.write_bytes(path.read_bytes().replace(b'"after"', b'"aftes"'))
+    with pytest.raises(FileError, match="was changed after it was written"):
+        type(made).load(path)
