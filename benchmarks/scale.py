@@ -1,8 +1,7 @@
-"""How far one machine goes: many sources, files, states. Run by hand, as it takes minutes; not a part of `make bench`.
+"""How far one machine goes: many sources, many states. Run by hand, as it takes minutes; not a part of `make bench`.
 
     python benchmarks/scale.py sources 250 500 1000   # of 1,000 rows each, in one file with a column `source`
     python benchmarks/scale.py files 50 100           # the same, a file for each source
-    python benchmarks/scale.py parts 10000            # one source in so many files of 100 rows, in one call
     python benchmarks/scale.py states 1000000         # three rows each: count, ceilings of two steps, potential
 
 Each stage is a row: its CPU seconds, and the most memory that the process held during it.
@@ -22,7 +21,6 @@ import causal_shaping as cs
 
 ROWS, STATES, ACTIONS, LENGTH = 1000, 200, 5, 10  # of a source, and of its episodes
 ROWS_A_STATE = 3
-ROWS_A_PART = 100
 
 
 def source_rows(name, rng):
@@ -74,17 +72,6 @@ def of_sources(size, each):
         yield stage(f"inspect: {of}", lambda: cs.inspect(paths))[1]
 
 
-def of_parts(size):
-    rng = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [str(Path(folder) / f"{i}.parquet") for i in range(size)]
-        for i, path in enumerate(paths):
-            episode = pa.array(np.arange(ROWS_A_PART) // LENGTH + i * ROWS_A_PART)
-            rows = source_rows("a", rng).slice(0, ROWS_A_PART).drop_columns(["source"])
-            pq.write_table(rows.set_column(0, "episode", episode), path)
-        yield stage(f"count: {size:,} files", lambda: cs.count(cs.open_logs(paths, source="a")))[1]
-
-
 def of_states(size):
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
@@ -101,13 +88,11 @@ def of_states(size):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("sources", "files", "parts", "states"))
+    parser.add_argument("what", choices=("sources", "files", "states"))
     parser.add_argument("sizes", type=int, nargs="+")
     given = parser.parse_args()
-    of = {"sources": (of_sources, False), "files": (of_sources, True), "parts": (of_parts,), "states": (of_states,)}
-    function, *how = of[given.what]
     for size in given.sizes:
-        show(alone(function, size, *how))
+        show(alone(of_states, size) if given.what == "states" else alone(of_sources, size, given.what == "files"))
 
 
 if __name__ == "__main__":
