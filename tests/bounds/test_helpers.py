@@ -4,14 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 from scipy.special import gammaln
 from scipy.stats import binom, hypergeom
 
 import causal_shaping as cs
 from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
 from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
-from causal_shaping.bounds._joint import _conflict, _fill
+from causal_shaping.bounds._joint import _conflict
 from causal_shaping.bounds._masses import Evidence, Masses, _Entries, _totals, _unseen
 from causal_shaping.bounds._published import Estimates
 from causal_shaping.bounds._sweeps import best_of
@@ -95,21 +94,6 @@ def test_nothing_is_to_be_had_after_an_end(method):
     assert found.terminal.any()
     assert (found.values[:, found.terminal] == 0).all()
     assert (found.q_values[:, found.terminal] == 0).all()
-
-
-@pytest.mark.parametrize("begin", [0, 3])  # other outcomes of the same state stand before them
-@pytest.mark.parametrize("count", [1, 5, 16, 17, 18, 19, 20, 40])  # up to 16 outcomes are not sorted
-@pytest.mark.parametrize("seed", range(10))
-def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(count, begin, seed):
-    rng = np.random.default_rng([seed, count])
-    values, room, rest = rng.normal(size=count), rng.random(count), 0.1
-    w, free = values.max() + 0.5, rng.random() * (rest + room.sum())
-    bounds = [(0, limit) for limit in (*room, rest)]
-    best = linprog(-np.append(values, w), A_eq=np.ones((1, count + 1)), b_eq=[free], bounds=bounds)
-    others = np.full(begin, w + 1)
-    values, room = (np.concatenate([others, own]) for own in (values, room))
-    assert _fill(values, room, begin, begin + count, free, rest, w) == pytest.approx(-best.fun)
-    assert (values[:begin] == others).all()
 
 
 @pytest.mark.parametrize(("good", "bad", "drawn"), [(5, 7, 4), (30, 10, 25), (3, 200, 50), (400, 900, 300), (8, 2, 9)])

@@ -21,7 +21,6 @@ from programs import (
 from properties import fewer
 
 import causal_shaping as cs
-from causal_shaping.bounds import _joint
 from causal_shaping.errors import CausalShapingError, ModelError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")
@@ -593,16 +592,3 @@ def test_a_support_must_allow_an_end_that_was_seen():
         cs.value_ceilings(silent, 2, 1.0, support={"a": ["b"]})
     allowed = cs.value_ceilings(silent, 2, 1.0, support={"a": ["b", None], "b": [None]})
     assert allowed.values[0, 1] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("confidence", [None, 0.95])
-@pytest.mark.parametrize("confounding", [3.0, {"random": 1.0}])
-@pytest.mark.filterwarnings("ignore::causal_shaping.errors.AssumptionWarning")
-def test_limited_masses_by_action_give_the_same_bits_in_one_pass_as_in_two(monkeypatch, confounding, confidence):
-    world, two, ran = cs.load_world("lavacross-easy"), _joint._backup, []
-    counts = cs.count([world.collect(name, 3000, seed=1) for name in world.demonstrators])
-    how = {"support": "observed-action", "confounding": confounding, "confidence": confidence}
-    one = cs.value_ceilings(counts, 5, 0.0, **how).q_values
-    monkeypatch.setattr(_joint, "_limited_backup", lambda *given: (ran.append(1), two(*given)))
-    np.testing.assert_array_equal(one, cs.value_ceilings(counts, 5, 0.0, **how).q_values)
-    assert ran

@@ -8,8 +8,8 @@ With w(s, x) = max over the allowed outcomes of r + discount * Vbar_{h+1}(s'), t
 Where anything is allowed, the best successor is also an unknown state of vacuous value, unless the space is complete:
 the agent can meet a state that no log holds.
 
-Where masses have upper limits, the free mass fills the outcomes from the best downwards, each up to its limit: the
-greedy solution of the linear program over all distributions between the limits.
+Where masses have upper limits, the free mass fills the outcomes from the best downwards, each up to its limit; see
+`causal_shaping.bounds._limited`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 
 from causal_shaping._compile import njit
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds._compare import Excess, excess_masses
+from causal_shaping.bounds._limited import LimitedCells
 from causal_shaping.bounds._masses import Evidence, Masses
 from causal_shaping.bounds._sweeps import Solution, best_of, fixed_point
+from causal_shaping.bounds._threads import run_parts, share_out
 from causal_shaping.bounds.settings import Settings, vacuous_values
 from causal_shaping.bounds.support import Given, given_support, terminal_states, unrestricted_cells
 from causal_shaping.data.arrays import BoolArray, FloatArray
@@ -42,12 +42,6 @@ CONTRADICTION_LEVEL = 1e-3
 
 DOUBTFUL_LEVEL = 0.05
 """Sources that look this unlikely to have watched one world void the guarantee."""
-
-FEW_OUTCOMES = 16
-"""Of so many outcomes at most, the best are found one by one."""
-
-MANY_OUTCOMES = 100_000
-"""With fewer outcomes than this one thread is as fast as several."""
 
 
 def joint_bounds(counts: Counts, settings: Settings, side: float, progress: Progress = no_progress) -> Solution:
@@ -166,12 +160,11 @@ class Layer:
         self.unrestricted = np.flatnonzero(unrestricted[masses.state, masses.action])
         self.unrestricted_states = np.zeros(len(masses.visits), dtype=bool)
         self.unrestricted_states[masses.state[self.unrestricted]] = True
-        outcomes = len(masses.lower)
-        parts = numba.get_num_threads() if outcomes >= MANY_OUTCOMES else 1
-        near = np.searchsorted(masses.first[1:], np.arange(1, parts) * (outcomes / parts))
-        # Cut between states: all cells of a state are worked on together.
-        edges = [0, *np.searchsorted(masses.state, masses.state[near]).tolist(), len(masses.state)]
-        self.parts = list(itertools.pairwise(edges))
+        self.limited = LimitedCells(self.masses, unrestricted.shape[1], by_action) if len(masses.upper) else None
+        self.parts = share_out(masses.first[1:], len(masses.lower))
+        if len(self.parts) > 1:  # cut between states: all cells of a state are worked on together
+            cuts = np.searchsorted(masses.state, masses.state[[end for _, end in self.parts[:-1]]])
+            self.parts = list(itertools.pairwise([0, *cuts.tolist(), len(masses.state)]))
 
     def anything(self, shape: tuple[int, int], allowed: Given | None) -> BoolArray:
         """Return in which (s, x) some mass may do anything: bool [states, actions]."""
@@ -191,14 +184,11 @@ class Layer:
 
     def backup(self, following: FloatArray, q_values: FloatArray) -> None:
         """Write the bound of one step for every cell; see `_backup`."""
-        kernel = _limited_backup if self.by_action and len(self.masses.upper) else _backup
-        arguments = (self.masses, following, self.free_value, self.by_action, q_values)
-        if len(self.parts) == 1:
-            kernel(*self.parts[0], *arguments)
-            return
-        with ThreadPoolExecutor(len(self.parts)) as threads:
-            for done in [threads.submit(kernel, *part, *arguments) for part in self.parts]:
-                done.result()
+        if self.limited is None:
+            arguments = (self.masses, following, self.free_value, self.by_action, q_values)
+            run_parts(_backup, self.parts, *arguments)
+        else:
+            self.limited.backup(following, self.free_value, q_values)
 
 
 class Agreement:
@@ -309,122 +299,27 @@ def _backup(begin, end, masses, following, free_value, by_action, q_values):  # 
     `following` comes discounted, and ends with the value after an end.
     """
     # Unpacked once: each use of a tuple counts references to all of its arrays.
-    rewards, _, state, action, first, rest, after, reward, lower, upper, deficit, total = masses
-    limited, most_cells, most = len(upper) > 0, 0, 0
-    cell = begin
-    while limited and cell < end:
-        last = _last_cell(cell, end, state, by_action)
-        most_cells, most = max(most_cells, last - cell), max(most, first[last] - first[cell])
-        cell = last
-    # Of the outcomes of one state that can have more mass: values, how much more, and where those of each cell end.
-    values, room, ends = np.empty(most), np.empty(most), np.empty(most_cells, np.int64)
+    rewards, _, state, action, first, _, after, reward, lower, _, deficit, total = masses
     cell = begin
     while cell < end:
-        s, last, seen = state[cell], _last_cell(cell, end, state, by_action), -np.inf
+        s, last, seen = state[cell], cell + 1, -np.inf
+        while not by_action and last < end and state[last] == s:  # all cells of a state share their free mass's value
+            last += 1
         for k in range(cell, last):  # what proven mass earns, and the best outcome seen
-            earned, at = 0.0, first[k] - first[cell]
+            earned = 0.0
             for o in range(first[k], first[k + 1]):
                 value = rewards[reward[o]] + following[after[o]]
                 if value > seen:
                     seen = value
                 earned += lower[o] * value
-                if limited:
-                    values[at], room[at] = value, upper[o] - lower[o]
-                    at += room[at] > 0
             if len(deficit):
                 for o in range(first[k], first[k + 1]):
                     earned -= deficit[o]
-            if limited:
-                ends[k - cell] = at
             q_values[s, action[k]] = earned
         for k in range(cell, last):
             x, w = action[k], seen if free_value[k] == -np.inf else free_value[k]
             if total[k] >= 1:  # masses that add to more than 1, by sampling error, are scaled
                 q_values[s, x] /= total[k]
-            elif limited:
-                at = first[k] - first[cell]
-                q_values[s, x] += _fill(values, room, at, ends[k - cell], 1 - total[k], rest[k], w)
             else:
                 q_values[s, x] += (1 - total[k]) * w
         cell = last
-
-
-@njit(nogil=True)
-def _limited_backup(begin, end, masses, following, free_value, _, q_values):  # type: ignore[no-untyped-def]
-    """Do the same where masses have upper limits and each cell its own free mass: in one pass, which is faster."""
-    rewards, _, state, action, first, rest, after, reward, lower, upper, deficit, total = masses
-    uncertain, most = len(deficit) > 0, 0
-    for k in range(begin, end):
-        most = max(most, first[k + 1] - first[k])
-    values, room = np.empty(most), np.empty(most)
-    for k in range(begin, end):
-        earned, seen, at = 0.0, -np.inf, 0
-        for o in range(first[k], first[k + 1]):
-            value = rewards[reward[o]] + following[after[o]]
-            if value > seen:
-                seen = value
-            earned += lower[o] * value
-            values[at], room[at] = value, upper[o] - lower[o]
-            at += room[at] > 0
-        if uncertain:
-            for o in range(first[k], first[k + 1]):
-                earned -= deficit[o]
-        if total[k] >= 1:
-            earned /= total[k]
-        else:
-            w = seen if free_value[k] == -np.inf else free_value[k]
-            earned += _fill(values, room, 0, at, 1 - total[k], rest[k], w)
-        q_values[state[k], action[k]] = earned
-
-
-@njit(nogil=True, inline="always")
-def _last_cell(cell, end, state, by_action):  # type: ignore[no-untyped-def]
-    """Return where the cells end that are worked on together: those of a state, unless each has its own free mass."""
-    last = cell + 1
-    while not by_action and last < end and state[last] == state[cell]:
-        last += 1
-    return last
-
-
-@njit(nogil=True, inline="always")
-def _fill(values, room, begin, end, free, rest, w):  # type: ignore[no-untyped-def]
-    """Return the most that free mass earns: elsewhere first, as nothing is better, then the best outcomes down.
-
-    The limits of outcomes begin .. end - 1 leave `room` for more mass; they are used up.
-    """
-    elsewhere = min(free, rest)
-    earned = elsewhere * w
-    free -= elsewhere
-    many = end - begin > FEW_OUTCOMES
-    if many:
-        for o in range(begin + (end - begin) // 2 - 1, begin - 1, -1):
-            _sink(values, room, begin, o, end)
-    while free > 0 and end > begin:
-        best, highest = begin, values[begin]
-        if not many:
-            for o in range(begin + 1, end):  # without a branch, which could not be foreseen
-                higher = values[o] > highest
-                best, highest = o if higher else best, values[o] if higher else highest
-        more = min(free, room[best])
-        earned += more * highest
-        free -= more
-        end -= 1
-        values[best], room[best] = values[end], room[end]
-        if many:
-            _sink(values, room, begin, begin, end)
-    return earned + free * w  # what is left beyond all limits, by sampling error alone
-
-
-@njit(nogil=True, inline="always")
-def _sink(values, room, begin, o, end):  # type: ignore[no-untyped-def]
-    """Let an outcome of a heap, which is best first, sink below those that are better."""
-    value, more = values[o], room[o]
-    below = 2 * o - begin + 1
-    while below < end:
-        if below + 1 < end and values[below + 1] > values[below]:
-            below += 1
-        if values[below] <= value:
-            break
-        values[o], room[o] = values[below], room[below]
-        o, below = below, 2 * below - begin + 1
-    values[o], room[o] = value, more
