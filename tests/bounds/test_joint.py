@@ -503,7 +503,7 @@ def test_one_cell_may_hold_most_outcomes():
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_do_not_change_the_bounds(threads, monkeypatch):
-    monkeypatch.setattr("causal_shaping.bounds._joint.MANY_OUTCOMES", 1)
+    monkeypatch.setattr("causal_shaping.bounds._threads.MANY_OUTCOMES", 1)
     monkeypatch.setattr("numba.get_num_threads", lambda: threads)
     world = cs.load_world("lavacross-maze")
     found = bounds_of(world.model, world_counts(world), world.horizon)

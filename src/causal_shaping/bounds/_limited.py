@@ -77,10 +77,10 @@ class LimitedCells:
         """Return cells in blocks, in this order."""
         cell = order.reshape(-1, LANES)
         first = np.append(0, np.cumsum(size[cell[:, -1]]))
-        shape = (int(first[-1]), LANES)
+        shape, laid = (int(first[-1]), LANES), [column[cell] for column in self.cells]
         blocks = Blocks(
             cell=cell,
-            cells=Cells(*(column[cell] for column in self.cells)),
+            cells=Cells._make(laid),
             first=first,
             fillable=np.zeros(len(cell), dtype=np.int64),
             after=np.zeros(shape, dtype=np.int32),
