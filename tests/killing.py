@@ -1,32 +1,40 @@
 """A run that is killed again and again."""
 
-import os
-import signal
-import subprocess
-import sys
+import multiprocessing
 import time
 
 import numpy as np
 
 
-def killed_five_times(code, folder, parts_of, most):
-    """Run code with a folder as its argument, and kill it five times after up to `most` more parts.
+def started(run, *arguments, modules=()):
+    """Start a function in a process of its own, forked from one that has imported `modules`, and return the process."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(modules))
+    process = context.Process(target=run, args=arguments)
+    process.start()
+    return process
+
+
+def finished(run, *arguments, modules=()):
+    """Run a function to its end in a process of its own."""
+    process = started(run, *arguments, modules=modules)
+    process.join()
+    assert process.exitcode == 0
+
+
+def killed_five_times(run, folder, parts_of, most, modules=()):
+    """Run a function with a folder as its argument, and kill it five times after up to `most` more parts.
 
     Return how many parts there were after each.
     """
     rng, done = np.random.default_rng(7), []
     for _ in range(5):
         enough = len(parts_of(folder)) + rng.integers(1, most)
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, str(folder)],
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        while len(parts_of(folder)) < enough and process.poll() is None:
+        process = started(run, folder, modules=modules)
+        while len(parts_of(folder)) < enough and process.is_alive():
             time.sleep(0.002)
-        assert process.poll() is None, "the run was over before it could be killed"
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        assert process.is_alive(), "the run was over before it could be killed"
+        process.kill()
+        process.join()
         done.append(len(parts_of(folder)))
     return done

@@ -1,13 +1,10 @@
 """Running the field study: nothing is lost, nothing is run twice, and it does not matter how often it was stopped."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from conftest import USUAL, shrink
-from killing import killed_five_times
+from killing import finished, killed_five_times
 
 from causal_shaping.errors import FileError
 from causal_shaping.io.inputs import with_checksum
@@ -20,18 +17,10 @@ from causal_shaping.paper.field.run import CLAIMS, RESULTS, WORTHS, load_results
 MERGED = (RESULTS, CLAIMS, WORTHS)
 
 
-STUDY = f"""if True:
-    import sys
-    sys.path.append({str(Path(__file__).parent)!r})
-    import pytest
-    from conftest import shrink
-    from causal_shaping.paper.field.plan import Plan
-    from causal_shaping.paper.field.run import run_field
-
+def without_problems(folder):
+    """The small study without its problems."""
     shrink(pytest.MonkeyPatch())
-    run_field(Plan(families=("random", "clinic")), sys.argv[1], workers=1)
-"""
-"""The small study without its problems."""
+    run_field(Plan(families=("random", "clinic")), folder, workers=1)
 
 
 def parts_of(folder):
@@ -40,10 +29,10 @@ def parts_of(folder):
 
 def test_a_run_that_is_killed_five_times_ends_in_the_same_results(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run([sys.executable, "-c", STUDY, whole], check=True, capture_output=True)
-    done = killed_five_times(STUDY, killed, parts_of, most=9)
+    finished(without_problems, whole, modules=[run_field.__module__])
+    done = killed_five_times(without_problems, killed, parts_of, most=9, modules=[run_field.__module__])
     assert 0 < done[0] < done[-1] < len(parts_of(whole))
-    subprocess.run([sys.executable, "-c", STUDY, killed], check=True, capture_output=True)
+    finished(without_problems, killed)
     for name in MERGED:
         assert (killed / name).read_bytes() == (whole / name).read_bytes()
 

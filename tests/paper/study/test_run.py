@@ -1,12 +1,10 @@
 """Running the study: nothing is lost, nothing is run twice, and it does not matter how often it was stopped."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from killing import killed_five_times
+from killing import finished, killed_five_times
 
 from causal_shaping.errors import CausalShapingError, FileError
 from causal_shaping.io.inputs import with_checksum
@@ -21,15 +19,9 @@ def tiny(folder, **options):
     return run_study(Plan(**{"seeds": 2, "quick": True, "deep": False, "only": TINY, **options}), folder, workers=1)
 
 
-STUDY = """if True:
-    import sys
-    from causal_shaping.paper.study.plan import Plan
-    from causal_shaping.paper.study.run import run_study
-
-    only = {"world": ["windy-empty", "lavacross-easy"]}
-    run_study(Plan(seeds=1, quick=True, deep=False, only=only), sys.argv[1], workers=1)
-"""
-"""A quick run of one seed, BCQ and all, in two worlds."""
+def one_world(folder):
+    """A quick run of one seed, without BCQ."""
+    run_study(Plan(seeds=1, quick=True, deep=False, only={"world": ["lavacross-easy"]}), folder, workers=1)
 
 
 def parts_of(folder):
@@ -38,10 +30,10 @@ def parts_of(folder):
 
 def test_a_quick_run_that_is_killed_five_times_ends_in_the_same_results(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run([sys.executable, "-c", STUDY, whole], check=True, capture_output=True)
-    done = killed_five_times(STUDY, killed, parts_of, most=25)
+    finished(one_world, whole, modules=[run_study.__module__])
+    done = killed_five_times(one_world, killed, parts_of, most=12, modules=[run_study.__module__])
     assert 0 < done[0] < done[-1] < len(parts_of(whole))
-    subprocess.run([sys.executable, "-c", STUDY, killed], check=True, capture_output=True)
+    finished(one_world, killed)
     for name in (RESULTS, POTENTIALS):
         assert (killed / name).read_bytes() == (whole / name).read_bytes()
 

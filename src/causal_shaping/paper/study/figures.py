@@ -81,8 +81,10 @@ class Drawing:
 def save_figure(drawing: Drawing, folder: str | os.PathLike[str]) -> None:
     """Draw a figure and write it in every format; equal results give equal files."""
     figure = drawing.draw()
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # it was laid out, once for all formats
+    layout = figure.get_layout_engine()
+    if layout is not None:  # once for all formats: with a layout left to do, each would be drawn twice
+        layout.execute(figure)
+        figure.set_layout_engine(None)
     for ending in FORMATS:
         write_figure(figure, Path(folder) / f"{drawing.name}{ending}", salt=drawing.name, dpi=130)
 
