@@ -26,7 +26,7 @@ from causal_shaping.paper.field.continuous import Parts, continuous_table, read_
 from causal_shaping.paper.field.metrics import worth_scores
 from causal_shaping.paper.field.plan import FAMILIES, METHODS, RECOMMENDED, Plan
 from causal_shaping.paper.field.run import Results, field_folder, run_held
-from causal_shaping.plot import FORMATS, write_figure
+from causal_shaping.plot import FORMATS, write_formats
 from causal_shaping.plot._html import environment, svg_source
 
 SUMMARY = "summary.json"
@@ -86,9 +86,7 @@ def write_page(results: Results, missing: list[str] | None = None, agents: Parts
             ("cases", partial(figures.draw_cases, results)),
             *([("worth", partial(figures.draw_worth, worth))] if len(worth.predicted) else []),
         ):
-            figure = draw()
-            for ending in FORMATS:
-                write_figure(figure, results.folder / "figures" / f"{name}{ending}", salt=name, dpi=130)
+            write_formats(draw(), results.folder / "figures" / name, FORMATS, salt=name, dpi=130)
             drawn[name] = svg_source((results.folder / "figures" / f"{name}.svg").read_bytes())
     page = results.folder / "index.html"
     text = (

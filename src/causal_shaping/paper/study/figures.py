@@ -31,7 +31,7 @@ from causal_shaping.paper.study.tables import (
     variant_title,
 )
 from causal_shaping.paper.study.theory import draw_theory
-from causal_shaping.plot import FORMATS, write_figure
+from causal_shaping.plot import FORMATS, write_formats
 from causal_shaping.plot._panels import tidy
 from causal_shaping.plot.regret import draw_curve
 from causal_shaping.plot.worlds import draw_world
@@ -80,13 +80,7 @@ class Drawing:
 
 def save_figure(drawing: Drawing, folder: str | os.PathLike[str]) -> None:
     """Draw a figure and write it in every format; equal results give equal files."""
-    figure = drawing.draw()
-    layout = figure.get_layout_engine()
-    if layout is not None:  # once for all formats: with a layout left to do, each would be drawn twice
-        layout.execute(figure)
-        figure.set_layout_engine(None)
-    for ending in FORMATS:
-        write_figure(figure, Path(folder) / f"{drawing.name}{ending}", salt=drawing.name, dpi=130)
+    write_formats(drawing.draw(), Path(folder) / drawing.name, FORMATS, salt=drawing.name, dpi=130)
 
 
 def all_figures(results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table]) -> list[Drawing]:
