@@ -13,7 +13,7 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArra
 from causal_shaping.learners._posterior import Sampler, learn_sampled, plan_if_needed, recommend_sampled
 from causal_shaping.shaping._monitor import CODE, NOTHING, VOID, monitor_step
 from causal_shaping.shaping.formula import is_final, shaped_reward
-from causal_shaping.worlds.simulate import pick, pick_in_row
+from causal_shaping.worlds.simulate import guide_of, pick_guided, pick_in_row
 
 
 class Constants(NamedTuple):
@@ -103,9 +103,9 @@ class Course(NamedTuple):
 
 
 class Track(NamedTuple):
-    """What a run tells: see `Run`; `regret` is that of each step alone, and `policies` has room for all checkpoints."""
+    """What a run tells: see `Run`; `policies` has room for all checkpoints."""
 
-    regret: FloatArray
+    step_regret: FloatArray
     episode_end: LongArray
     returns: FloatArray
     policies: IntArray
@@ -148,12 +148,14 @@ def update(q_values, values, visits, potential, clip, discount, bonus, horizon, 
     Called as `update(*learned, *constants, step)`. Arrays come one by one, and the code is put where it is called: to
     take arrays out of a tuple, or to pass them on, takes longer than the update.
     """
-    layer, below, s, x, reward, after, final, _, _, _ = step
+    # Unsigned: of a signed position each look would first ask whether it counts from the end.
+    layer, below, s = np.uint64(step.layer), np.uint64(step.below), np.uint64(step.state)
+    x, after = np.uint64(step.action), np.uint64(step.after)
     visits[layer, s, x] += 1
     t = visits[layer, s, x]
     alpha = (horizon + 1.0) / (horizon + t)
-    phi, following = (0.0, 0.0) if final else (potential[below, after], discount * values[below, after])
-    shaped = _shaped_reward(reward, discount, potential[layer, s], phi)
+    phi, following = (0.0, 0.0) if step.final else (potential[below, after], discount * values[below, after])
+    shaped = _shaped_reward(step.reward, discount, potential[layer, s], phi)
     new = (1.0 - alpha) * q_values[layer, s, x] + alpha * (shaped + following + bonus / math.sqrt(t))
     q_values[layer, s, x] = new
     values[layer, s] = min(clip[layer, s], first_best(q_values, layer, s)[1])
@@ -279,17 +281,21 @@ def run_tables(rng, tables, agent, parts, course, rows):  # type: ignore[no-unty
     recording = len(row_state) > 0
     regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
     policies = np.zeros((len(checkpoints), layers, states), dtype=np.int32)
-    episodes, saved, h, earned = 0, 0, 0, 0.0
-    s = pick(start, rng.random())
+    episodes, saved, h, earned, total = 0, 0, 0, 0.0, 0.0
+    guide = guide_of(start)
+    s = pick_guided(start, guide, rng.random())
     for done in range(1, steps + 1):
         layer, below = (h, h + 1) if step_indexed else (0, 0)
         before_step(agent, h, layer, s)
-        x, _ = first_best(q_values, layer, s)
-        regret[done - 1] = gaps[layer, s, x]
-        u = pick_in_row(noise, s, rng.random())
-        after, reward = int(next_state[s, x, u]), rewards[s, x, u]
+        x, _ = first_best(q_values, np.uint64(layer), np.uint64(s))
+        # Unsigned positions: see `update`.
+        here, taken = np.uint64(s), np.uint64(x)
+        total += gaps[np.uint64(layer), here, taken]
+        regret[done - 1] = total
+        u = np.uint64(pick_in_row(noise, here, rng.random()))
+        after, reward = int(next_state[here, taken, u]), rewards[here, taken, u]
         h += 1
-        terminated, truncated = terminal[after], h == horizon
+        terminated, truncated = terminal[np.uint64(after)], h == horizon
         final = _is_final(terminated, truncated, bootstrap)
         step = Step(layer, below, s, x, reward, after, final, h - 1, terminated, truncated)
         if recording:
@@ -308,7 +314,7 @@ def run_tables(rng, tables, agent, parts, course, rows):  # type: ignore[no-unty
             if episodes == most_episodes:
                 break
             if done < steps:
-                s = pick(start, rng.random())
+                s = pick_guided(start, guide, rng.random())
         else:
             s = after
-    return Track(regret[: ends[episodes - 1]].copy(), ends[:episodes].copy(), returns[:episodes].copy(), policies)
+    return Track(regret[:done], ends[:episodes], returns[:episodes], policies)
