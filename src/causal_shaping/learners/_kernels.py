@@ -45,6 +45,7 @@ class Learned(NamedTuple):
     q_values: FloatArray  # [steps, states, actions]
     values: FloatArray  # [steps + 1, states]
     visits: LongArray  # like `q_values`
+    best: LongArray  # [steps, states], the first of the best actions, as of the last update of the row
 
 
 class Watch(NamedTuple):
@@ -142,7 +143,7 @@ def first_best(q_values, layer, s):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINED)
-def update(q_values, values, visits, potential, clip, discount, bonus, horizon, step):  # type: ignore[no-untyped-def]
+def update(q_values, values, visits, best, potential, clip, discount, bonus, horizon, step):  # type: ignore[no-untyped-def]
     """Update Q and V by one step, as in the text of `causal_shaping.learners.rules`.
 
     Called as `update(*learned, *constants, step)`. Arrays come one by one, and the code is put where it is called: to
@@ -158,7 +159,8 @@ def update(q_values, values, visits, potential, clip, discount, bonus, horizon, 
     shaped = _shaped_reward(step.reward, discount, potential[layer, s], phi)
     new = (1.0 - alpha) * q_values[layer, s, x] + alpha * (shaped + following + bonus / math.sqrt(t))
     q_values[layer, s, x] = new
-    values[layer, s] = min(clip[layer, s], first_best(q_values, layer, s)[1])
+    best[layer, s], value = first_best(q_values, layer, s)
+    values[layer, s] = min(clip[layer, s], value)
 
 
 @njit(**INLINED)
@@ -170,7 +172,7 @@ def watch_step(agent, step):  # type: ignore[no-untyped-def]
     s, x, after = states[step.state], actions[step.action], states[step.after]
     monitor_step(reals, integers, 0, step.number, s, x, step.reward, after, step.terminated, step.truncated)
     if integers[CODE] != NOTHING and integers[CODE] != VOID:
-        q_values, values, visits = agent.learned
+        q_values, values, visits, best = agent.learned
         potential, clip, initial = (
             agent.setting.constants.potential,
             agent.setting.constants.clip,
@@ -184,6 +186,8 @@ def watch_step(agent, step):  # type: ignore[no-untyped-def]
             visits[layer, state, action] = 0
             if q_values[layer, state, action] > -np.inf:  # or it turned out not to be admissible
                 q_values[layer, state, action] = initial[layer, state, action]
+        for layer, state in np.ndindex(best.shape):
+            best[layer, state], _ = first_best(q_values, layer, state)
 
 
 def before_step(agent: Any, h: int, layer: int, s: int) -> None:
@@ -198,6 +202,7 @@ def learn(
     q_values: FloatArray,
     values: FloatArray,
     visits: LongArray,
+    best: LongArray,
     potential: FloatArray,
     clip: FloatArray,
     discount: float,
@@ -210,13 +215,14 @@ def learn(
         return
     if isinstance(agent, Watched):
         watch_step(agent, step)
-    update(q_values, values, visits, potential, clip, discount, bonus, horizon, step)
+    update(q_values, values, visits, best, potential, clip, discount, bonus, horizon, step)
 
 
 def parts_of(agent: Any) -> Any:
     """Return what a learner knows and its constants, which `learn` takes one by one; see `update`."""
-    if isinstance(agent, Sampler):  # of which it only needs the first
-        return agent.q_values, np.zeros((0, 0)), agent.visits, np.zeros((0, 0)), np.zeros((0, 0)), 1.0, 0.0, 0
+    if isinstance(agent, Sampler):  # of which only what it acts on is used
+        nothing = np.zeros((0, 0))
+        return agent.q_values, nothing, agent.visits, agent.best, nothing, nothing, 1.0, 0.0, 0
     return *agent.learned, *agent.setting.constants
 
 
@@ -240,28 +246,28 @@ def _before_step(agent, h, layer, s):  # type: ignore[no-untyped-def]
 
 
 @overload(learn, jit_options=INLINED)
-def _learn(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+def _learn(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     if _samples(agent):
         return None
     return _learn_watched if getattr(agent, "instance_class", None) is Watched else _learn_tabular
 
 
 @overload(learn)
-def _learn_by_sampling(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+def _learn_by_sampling(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     return _learn_sampled if _samples(agent) else None
 
 
-def _learn_sampled(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+def _learn_sampled(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     learn_sampled(agent, step)
 
 
-def _learn_watched(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+def _learn_watched(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     watch_step(agent, step)
-    update(q_values, values, visits, potential, clip, discount, bonus, horizon, step)
+    update(q_values, values, visits, best, potential, clip, discount, bonus, horizon, step)
 
 
-def _learn_tabular(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
-    update(q_values, values, visits, potential, clip, discount, bonus, horizon, step)
+def _learn_tabular(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+    update(q_values, values, visits, best, potential, clip, discount, bonus, horizon, step)
 
 
 @overload(recommend)
@@ -275,7 +281,7 @@ def run_tables(rng, tables, agent, parts, course, rows):  # type: ignore[no-unty
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
     steps, most_episodes, checkpoints, gaps, horizon, bootstrap, step_indexed = course
     next_state, rewards, noise, terminal, start = tables
-    q_values, values, visits, potential, clip, discount, bonus, constant_horizon = parts
+    q_values, values, visits, best, potential, clip, discount, bonus, constant_horizon = parts
     layers, states, _ = q_values.shape
     row_state, row_action, row_reward, row_next, row_terminated = rows
     recording = len(row_state) > 0
@@ -287,10 +293,10 @@ def run_tables(rng, tables, agent, parts, course, rows):  # type: ignore[no-unty
     for done in range(1, steps + 1):
         layer, below = (h, h + 1) if step_indexed else (0, 0)
         before_step(agent, h, layer, s)
-        x, _ = first_best(q_values, np.uint64(layer), np.uint64(s))
-        # Unsigned positions: see `update`.
-        here, taken = np.uint64(s), np.uint64(x)
-        total += gaps[np.uint64(layer), here, taken]
+        table, here = np.uint64(layer), np.uint64(s)  # unsigned: see `update`
+        x = best[table, here]
+        taken = np.uint64(x)
+        total += gaps[table, here, taken]
         regret[done - 1] = total
         u = np.uint64(pick_in_row(noise, here, rng.random()))
         after, reward = int(next_state[here, taken, u]), rewards[here, taken, u]
@@ -301,12 +307,12 @@ def run_tables(rng, tables, agent, parts, course, rows):  # type: ignore[no-unty
         if recording:
             row_state[done - 1], row_action[done - 1], row_reward[done - 1] = s, x, reward
             row_next[done - 1], row_terminated[done - 1] = after, terminated
-        learn(agent, step, q_values, values, visits, potential, clip, discount, bonus, constant_horizon)
+        learn(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, constant_horizon)
         earned += reward
         if saved < len(checkpoints) and checkpoints[saved] == done:
-            best = recommend(agent)
+            recommended = recommend(agent)
             for i, state in np.ndindex(layers, states):
-                policies[saved, i, state] = best[i, state].argmax()
+                policies[saved, i, state] = recommended[i, state].argmax()
             saved += 1
         if terminated or truncated or done == steps:
             ends[episodes], returns[episodes] = done, earned

@@ -113,7 +113,8 @@ def train(
         monitor, watch = watched(shaping, space, rule)
         discount, bootstrap = setting.constants.discount, setting.bootstrap
         visits = np.zeros(setting.initial.shape, dtype=np.int64)
-        learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits)
+        best = setting.initial.argmax(axis=-1)
+        learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits, best)
         agent = Tabular(learned, setting) if watch is None else Watched(learned, setting, watch)
     layers = len(learned.q_values)
     gaps = problem.gaps(layers, step_indexed, discount)

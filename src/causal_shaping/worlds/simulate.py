@@ -42,7 +42,7 @@ def guide_of(sums: FloatArray) -> Any:
 @njit(**INLINED)
 def pick_guided(sums: FloatArray, guide: Any, uniform: float) -> int:
     """Return `pick(sums, uniform)`, from where a guide says: nearly there, however many positions there are."""
-    position = guide[int(uniform * len(guide))]
+    position: int = guide[int(uniform * len(guide))]
     while sums[position] <= uniform:
         position += 1
     return position
