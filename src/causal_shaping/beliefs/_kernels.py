@@ -131,7 +131,7 @@ def log_mix(ratio, doubt):  # type: ignore[no-untyped-def]
     return math.log((1.0 - doubt) * math.exp(ratio) + doubt)
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def chance_of_trust(ratio, doubt):  # type: ignore[no-untyped-def]
     """Return (1 - doubt) exp(ratio) / ((1 - doubt) exp(ratio) + doubt), and at most 1 - doubt.
 
@@ -385,7 +385,7 @@ def draw(rng, shape, guess, memory, admissible, drawn):  # type: ignore[no-untyp
     return hypothesis
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _draw_proven(  # type: ignore[no-untyped-def]
     rng, cell, first, actions, n, taken, visits, gamma, link, seen, mass, share, total, proposal, shares
 ):
@@ -442,14 +442,14 @@ def _draw_proven(  # type: ignore[no-untyped-def]
         mass[first + i] = proposal[i]
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _surprise(rng, level, levels, reward_max):  # type: ignore[no-untyped-def]
     """Return what an outcome pays that nobody has seen: any of the rewards that were seen, or the largest possible."""
     which = int(rng.random() * (levels + 1))
     return reward_max if which == levels else level[which]
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _draw_free(  # type: ignore[no-untyped-def]
     rng, head, trusted, worth, flat, k, known, nodes, weight, after, paid, times, link, node, seen, mass, share, to,
     chances, pays, at, limited, upper, most, level, levels, reward_max,
@@ -531,7 +531,7 @@ def _draw_free(  # type: ignore[no-untyped-def]
     return at, reward, unseen
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _limit(head, free, others, upper, most, link, mass, share):  # type: ignore[no-untyped-def]
     """Move free mass beyond the upper limits to outcomes of the logs with room, in proportion to it.
 
