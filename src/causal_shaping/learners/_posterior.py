@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from causal_shaping._checks import check_finite
-from causal_shaping._compile import njit
+from causal_shaping._compile import INLINED, njit
 from causal_shaping.beliefs import _kernels as beliefs
 from causal_shaping.beliefs._kernels import Drawn, Guess, Memory, Shape
 from causal_shaping.beliefs.inference import Posterior
@@ -156,7 +156,7 @@ def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
     sampler.plans[0] += 1
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def learn_sampled(sampler: Any, step: Any) -> None:
     """Count what happened."""
     shape = sampler.shape
