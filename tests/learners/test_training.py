@@ -289,10 +289,9 @@ def test_shaping_is_initialising_with_the_potential(data, clips, discount):
         phi[1] = phi[0]
     nothing = np.zeros_like(phi)
     levels = {"zero": nothing[:layers], "potential": phi[:layers], "none": np.full((layers, states), np.inf)}
-    shaped = [np.zeros((layers, states, actions)), np.zeros((layers + 1, states)), None]
-    started = [np.repeat(phi[:layers, :, None], actions, axis=2), phi.copy(), None]
-    for tables in (shaped, started):
-        tables[2] = np.zeros((layers, states, actions), dtype=np.int64)
+    visits, best = np.zeros((layers, states, actions), dtype=np.int64), np.zeros((layers, states), dtype=np.int64)
+    shaped = Learned(np.zeros(visits.shape), np.zeros(phi.shape), visits, best)
+    started = Learned(np.repeat(phi[:layers, :, None], actions, axis=2), phi.copy(), visits.copy(), best.copy())
     for _ in range(data.draw(st.integers(1, 30))):
         layer = data.draw(st.integers(0, layers - 1))
         below = layer + 1 if layers > 1 else 0
@@ -323,7 +322,8 @@ def test_the_learning_rates_have_the_properties_of_the_lemma(horizon, t):
     assert 1 / math.sqrt(t) - 1e-12 <= mean <= 2 / math.sqrt(t) + 1e-12
     # And they are what `update` does with rewards alone.
     rewards = np.random.default_rng(t).normal(size=t)
-    tables = Learned(np.full((1, 1, 1), 7.0), np.zeros((2, 1)), np.zeros((1, 1, 1), dtype=np.int64))
+    visits, best = np.zeros((1, 1, 1), dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
+    tables = Learned(np.full((1, 1, 1), 7.0), np.zeros((2, 1)), visits, best)
     for reward in rewards:
         nothing = (np.zeros((2, 1)), np.full((1, 1), np.inf))
         step = Step(0, 0, 0, 0, float(reward), 0, True, 0, True, False)

@@ -14,7 +14,7 @@ from models import KINDS
 from scipy.stats import binom, norm
 
 import causal_shaping as cs
-from causal_shaping.worlds.simulate import cumulative, pick, pick_in_row
+from causal_shaping.worlds.simulate import cumulative, guide_of, pick, pick_guided, pick_in_row
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6).filter(any), st.integers(0, 11))
@@ -22,6 +22,15 @@ def test_a_position_picked_in_a_row_is_that_picked_from_it(weights, twelfth):
     sums = cumulative(np.array([[1.0] * len(weights), weights]))
     uniform = twelfth / 12  # often equal to a running sum
     assert pick_in_row(sums, 1, uniform) == pick(sums[1], uniform)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=40).filter(any), st.integers(0, 47), st.booleans())
+def test_a_position_picked_by_a_guide_is_the_one_picked_without(weights, part, just_below):
+    sums = cumulative(np.array(weights, dtype=float))
+    uniform = part / 48  # often equal to a running sum, or where a part of the guide begins
+    if just_below and uniform > 0:
+        uniform = np.nextafter(uniform, 0)
+    assert pick_guided(sums, guide_of(sums), uniform) == pick(sums, uniform) == np.flatnonzero(sums > uniform)[0]
 
 
 def sigmas(count, n, p):

@@ -123,7 +123,7 @@ class Drawn(NamedTuple):
     trusted: IntArray  # [cells], the component that was trusted, -1 for none
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def log_mix(ratio, doubt):  # type: ignore[no-untyped-def]
     """Return log((1 - doubt) exp(ratio) + doubt), without overflow."""
     if ratio > 0:
@@ -131,7 +131,7 @@ def log_mix(ratio, doubt):  # type: ignore[no-untyped-def]
     return math.log((1.0 - doubt) * math.exp(ratio) + doubt)
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def chance_of_trust(ratio, doubt):  # type: ignore[no-untyped-def]
     """Return (1 - doubt) exp(ratio) / ((1 - doubt) exp(ratio) + doubt), and at most 1 - doubt.
 
@@ -143,7 +143,7 @@ def chance_of_trust(ratio, doubt):  # type: ignore[no-untyped-def]
     return 1.0 / (1.0 + doubt / (1.0 - doubt) * math.exp(-min(ratio, 0.0)))
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def find_level(memory, reward):  # type: ignore[no-untyped-def]
     """Return the number of a reward: its bin; or the value that it equals up to rounding; or the nearest if many."""
     level, edges, sizes = memory.level, memory.edges, memory.sizes
@@ -161,7 +161,7 @@ def find_level(memory, reward):  # type: ignore[no-untyped-def]
     return sizes[2] - 1
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def find_node(shape, memory, cell, after, reward):  # type: ignore[no-untyped-def]
     """Return the position of an outcome in its group, added if it is new; and whether it was."""
     group = cell if shape.by_action else cell // shape.actions
@@ -185,7 +185,7 @@ def find_node(shape, memory, cell, after, reward):  # type: ignore[no-untyped-de
     return size, True
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def find_entry(memory, cell, node):  # type: ignore[no-untyped-def]
     """Return the entry of a node in a cell, added if it is new."""
     entry = memory.head[cell]
@@ -205,7 +205,7 @@ def find_entry(memory, cell, node):  # type: ignore[no-untyped-def]
     return entry
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[no-untyped-def]
     """Learn that an action led to an outcome, so many times, and how well each hypothesis had predicted that."""
     group = cell if shape.by_action else cell // shape.actions
@@ -249,11 +249,16 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
             _drop_logs(guess, memory)
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _log_sum(guess, memory):  # type: ignore[no-untyped-def]
     """Return the logarithm of what all hypotheses together have predicted, relative to flat."""
-    score = guess.hypotheses.prior + memory.evidence
-    return score.max() + math.log(np.exp(score - score.max()).sum())
+    prior, evidence = guess.hypotheses.prior, memory.evidence
+    best, total = -np.inf, 0.0
+    for h in range(len(prior)):
+        best = max(best, prior[h] + evidence[h])
+    for h in range(len(prior)):
+        total += math.exp(prior[h] + evidence[h] - best)
+    return best + math.log(total)
 
 
 @njit(nogil=True)
@@ -271,13 +276,13 @@ def _drop_logs(guess, memory):  # type: ignore[no-untyped-def]
             entry = memory.link[entry]
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def possible(memory, cell, group):  # type: ignore[no-untyped-def]
     """Return the number of possible outcomes of a cell; one that nobody has seen is as likely as any that was."""
     return memory.group_size[group] + (1 if memory.unknown[cell] else 0)
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped-def]
     """Update the likelihoods of all hypotheses for an outcome that is about to be counted."""
     group = cell if shape.by_action else cell // shape.actions
@@ -307,7 +312,7 @@ def _judge(shape, guess, memory, cell, entry, times):  # type: ignore[no-untyped
                 memory.evidence[h] += log_mix(before + gain, doubts[h]) - log_mix(before, doubts[h])
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _polya(part, whole, times):  # type: ignore[no-untyped-def]
     """Return the logarithm of prod over i < times of (part + i) / (whole + i)."""
     return math.lgamma(part + times) - math.lgamma(part) - math.lgamma(whole + times) + math.lgamma(whole)
@@ -385,7 +390,7 @@ def draw(rng, shape, guess, memory, admissible, drawn):  # type: ignore[no-untyp
     return hypothesis
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _draw_proven(  # type: ignore[no-untyped-def]
     rng, cell, first, actions, n, taken, visits, gamma, link, seen, mass, share, total, proposal, shares
 ):
@@ -442,14 +447,14 @@ def _draw_proven(  # type: ignore[no-untyped-def]
         mass[first + i] = proposal[i]
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _surprise(rng, level, levels, reward_max):  # type: ignore[no-untyped-def]
     """Return what an outcome pays that nobody has seen: any of the rewards that were seen, or the largest possible."""
     which = int(rng.random() * (levels + 1))
     return reward_max if which == levels else level[which]
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _draw_free(  # type: ignore[no-untyped-def]
     rng, head, trusted, worth, flat, k, known, nodes, weight, after, paid, times, link, node, seen, mass, share, to,
     chances, pays, at, limited, upper, most, level, levels, reward_max,
@@ -531,7 +536,7 @@ def _draw_free(  # type: ignore[no-untyped-def]
     return at, reward, unseen
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _limit(head, free, others, upper, most, link, mass, share):  # type: ignore[no-untyped-def]
     """Move free mass beyond the upper limits to outcomes of the logs with room, in proportion to it.
 
@@ -581,7 +586,7 @@ def _earned(first, after, chance, reward, unknown, discount, values, elsewhere, 
     return reward[cell] + discount * (earned + unknown[cell] * elsewhere)
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def _slack(shape, memory, horizon):  # type: ignore[no-untyped-def]
     """Return the difference below which two values are equal but for rounding."""
     lowest = shape.reward_max
@@ -660,7 +665,7 @@ def plan_values(shape, memory, drawn, admissible, terminal, values, elsewhere): 
         elsewhere[h] = total / places
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def plan_row(shape, memory, drawn, admissible, values, elsewhere, h, s, row):  # type: ignore[no-untyped-def]
     """Write the Q-values of one state at one step, as `plan` does, from what `plan_values` wrote: float64 [actions]."""
     first, after, _, chance, reward, unknown, _ = drawn

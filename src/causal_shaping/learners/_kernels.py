@@ -13,7 +13,7 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArra
 from causal_shaping.learners._posterior import Sampler, learn_sampled, plan_if_needed, recommend_sampled
 from causal_shaping.shaping._monitor import CODE, NOTHING, VOID, monitor_step
 from causal_shaping.shaping.formula import is_final, shaped_reward
-from causal_shaping.worlds.simulate import pick, pick_in_row
+from causal_shaping.worlds.simulate import guide_of, pick_guided, pick_in_row
 
 
 class Constants(NamedTuple):
@@ -45,6 +45,7 @@ class Learned(NamedTuple):
     q_values: FloatArray  # [steps, states, actions]
     values: FloatArray  # [steps + 1, states]
     visits: LongArray  # like `q_values`
+    best: LongArray  # [steps, states], the first of the best actions, as of the last update of the row
 
 
 class Watch(NamedTuple):
@@ -103,9 +104,9 @@ class Course(NamedTuple):
 
 
 class Track(NamedTuple):
-    """What a run tells: see `Run`; `regret` is that of each step alone, and `policies` has room for all checkpoints."""
+    """What a run tells: see `Run`; `policies` has room for all checkpoints."""
 
-    regret: FloatArray
+    step_regret: FloatArray
     episode_end: LongArray
     returns: FloatArray
     policies: IntArray
@@ -142,21 +143,24 @@ def first_best(q_values, layer, s):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINED)
-def update(q_values, values, visits, potential, clip, discount, bonus, horizon, step):  # type: ignore[no-untyped-def]
+def update(q_values, values, visits, best, potential, clip, discount, bonus, horizon, step):  # type: ignore[no-untyped-def]
     """Update Q and V by one step, as in the text of `causal_shaping.learners.rules`.
 
     Called as `update(*learned, *constants, step)`. Arrays come one by one, and the code is put where it is called: to
     take arrays out of a tuple, or to pass them on, takes longer than the update.
     """
-    layer, below, s, x, reward, after, final, _, _, _ = step
+    # Unsigned: of a signed position each look would first ask whether it counts from the end.
+    layer, below, s = np.uint64(step.layer), np.uint64(step.below), np.uint64(step.state)
+    x, after = np.uint64(step.action), np.uint64(step.after)
     visits[layer, s, x] += 1
     t = visits[layer, s, x]
     alpha = (horizon + 1.0) / (horizon + t)
-    phi, following = (0.0, 0.0) if final else (potential[below, after], discount * values[below, after])
-    shaped = _shaped_reward(reward, discount, potential[layer, s], phi)
+    phi, following = (0.0, 0.0) if step.final else (potential[below, after], discount * values[below, after])
+    shaped = _shaped_reward(step.reward, discount, potential[layer, s], phi)
     new = (1.0 - alpha) * q_values[layer, s, x] + alpha * (shaped + following + bonus / math.sqrt(t))
     q_values[layer, s, x] = new
-    values[layer, s] = min(clip[layer, s], first_best(q_values, layer, s)[1])
+    best[layer, s], value = first_best(q_values, layer, s)
+    values[layer, s] = min(clip[layer, s], value)
 
 
 @njit(**INLINED)
@@ -168,7 +172,7 @@ def watch_step(agent, step):  # type: ignore[no-untyped-def]
     s, x, after = states[step.state], actions[step.action], states[step.after]
     monitor_step(reals, integers, 0, step.number, s, x, step.reward, after, step.terminated, step.truncated)
     if integers[CODE] != NOTHING and integers[CODE] != VOID:
-        q_values, values, visits = agent.learned
+        q_values, values, visits, best = agent.learned
         potential, clip, initial = (
             agent.setting.constants.potential,
             agent.setting.constants.clip,
@@ -182,6 +186,8 @@ def watch_step(agent, step):  # type: ignore[no-untyped-def]
             visits[layer, state, action] = 0
             if q_values[layer, state, action] > -np.inf:  # or it turned out not to be admissible
                 q_values[layer, state, action] = initial[layer, state, action]
+        for layer, state in np.ndindex(best.shape):
+            best[layer, state], _ = first_best(q_values, layer, state)
 
 
 def before_step(agent: Any, h: int, layer: int, s: int) -> None:
@@ -196,6 +202,7 @@ def learn(
     q_values: FloatArray,
     values: FloatArray,
     visits: LongArray,
+    best: LongArray,
     potential: FloatArray,
     clip: FloatArray,
     discount: float,
@@ -208,13 +215,14 @@ def learn(
         return
     if isinstance(agent, Watched):
         watch_step(agent, step)
-    update(q_values, values, visits, potential, clip, discount, bonus, horizon, step)
+    update(q_values, values, visits, best, potential, clip, discount, bonus, horizon, step)
 
 
 def parts_of(agent: Any) -> Any:
     """Return what a learner knows and its constants, which `learn` takes one by one; see `update`."""
-    if isinstance(agent, Sampler):  # of which it only needs the first
-        return agent.q_values, np.zeros((0, 0)), agent.visits, np.zeros((0, 0)), np.zeros((0, 0)), 1.0, 0.0, 0
+    if isinstance(agent, Sampler):  # of which only what it acts on is used
+        nothing = np.zeros((0, 0))
+        return agent.q_values, nothing, agent.visits, agent.best, nothing, nothing, 1.0, 0.0, 0
     return *agent.learned, *agent.setting.constants
 
 
@@ -238,28 +246,28 @@ def _before_step(agent, h, layer, s):  # type: ignore[no-untyped-def]
 
 
 @overload(learn, jit_options=INLINED)
-def _learn(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+def _learn(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     if _samples(agent):
         return None
     return _learn_watched if getattr(agent, "instance_class", None) is Watched else _learn_tabular
 
 
 @overload(learn)
-def _learn_by_sampling(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+def _learn_by_sampling(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     return _learn_sampled if _samples(agent) else None
 
 
-def _learn_sampled(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+def _learn_sampled(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     learn_sampled(agent, step)
 
 
-def _learn_watched(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+def _learn_watched(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
     watch_step(agent, step)
-    update(q_values, values, visits, potential, clip, discount, bonus, horizon, step)
+    update(q_values, values, visits, best, potential, clip, discount, bonus, horizon, step)
 
 
-def _learn_tabular(agent, step, q_values, values, visits, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
-    update(q_values, values, visits, potential, clip, discount, bonus, horizon, step)
+def _learn_tabular(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, horizon):  # type: ignore[no-untyped-def]
+    update(q_values, values, visits, best, potential, clip, discount, bonus, horizon, step)
 
 
 @overload(recommend)
@@ -273,34 +281,38 @@ def run_tables(rng, tables, agent, parts, course, rows):  # type: ignore[no-unty
     # Unpacked once: in the loop, each look into a tuple of arrays would count references.
     steps, most_episodes, checkpoints, gaps, horizon, bootstrap, step_indexed = course
     next_state, rewards, noise, terminal, start = tables
-    q_values, values, visits, potential, clip, discount, bonus, constant_horizon = parts
+    q_values, values, visits, best, potential, clip, discount, bonus, constant_horizon = parts
     layers, states, _ = q_values.shape
     row_state, row_action, row_reward, row_next, row_terminated = rows
     recording = len(row_state) > 0
     regret, ends, returns = np.empty(steps), np.empty(steps, dtype=np.int64), np.empty(steps)
     policies = np.zeros((len(checkpoints), layers, states), dtype=np.int32)
-    episodes, saved, h, earned = 0, 0, 0, 0.0
-    s = pick(start, rng.random())
+    episodes, saved, h, earned, total = 0, 0, 0, 0.0, 0.0
+    guide = guide_of(start)
+    s = pick_guided(start, guide, rng.random())
     for done in range(1, steps + 1):
         layer, below = (h, h + 1) if step_indexed else (0, 0)
         before_step(agent, h, layer, s)
-        x, _ = first_best(q_values, layer, s)
-        regret[done - 1] = gaps[layer, s, x]
-        u = pick_in_row(noise, s, rng.random())
-        after, reward = int(next_state[s, x, u]), rewards[s, x, u]
+        table, here = np.uint64(layer), np.uint64(s)  # unsigned: see `update`
+        x = best[table, here]
+        taken = np.uint64(x)
+        total += gaps[table, here, taken]
+        regret[done - 1] = total
+        u = np.uint64(pick_in_row(noise, here, rng.random()))
+        after, reward = int(next_state[here, taken, u]), rewards[here, taken, u]
         h += 1
-        terminated, truncated = terminal[after], h == horizon
+        terminated, truncated = terminal[np.uint64(after)], h == horizon
         final = _is_final(terminated, truncated, bootstrap)
         step = Step(layer, below, s, x, reward, after, final, h - 1, terminated, truncated)
         if recording:
             row_state[done - 1], row_action[done - 1], row_reward[done - 1] = s, x, reward
             row_next[done - 1], row_terminated[done - 1] = after, terminated
-        learn(agent, step, q_values, values, visits, potential, clip, discount, bonus, constant_horizon)
+        learn(agent, step, q_values, values, visits, best, potential, clip, discount, bonus, constant_horizon)
         earned += reward
         if saved < len(checkpoints) and checkpoints[saved] == done:
-            best = recommend(agent)
+            recommended = recommend(agent)
             for i, state in np.ndindex(layers, states):
-                policies[saved, i, state] = best[i, state].argmax()
+                policies[saved, i, state] = recommended[i, state].argmax()
             saved += 1
         if terminated or truncated or done == steps:
             ends[episodes], returns[episodes] = done, earned
@@ -308,7 +320,7 @@ def run_tables(rng, tables, agent, parts, course, rows):  # type: ignore[no-unty
             if episodes == most_episodes:
                 break
             if done < steps:
-                s = pick(start, rng.random())
+                s = pick_guided(start, guide, rng.random())
         else:
             s = after
-    return Track(regret[: ends[episodes - 1]].copy(), ends[:episodes].copy(), returns[:episodes].copy(), policies)
+    return Track(regret[:done], ends[:episodes], returns[:episodes], policies)

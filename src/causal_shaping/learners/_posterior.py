@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from causal_shaping._checks import check_finite
-from causal_shaping._compile import njit
+from causal_shaping._compile import INLINED, njit
 from causal_shaping.beliefs import _kernels as beliefs
 from causal_shaping.beliefs._kernels import Drawn, Guess, Memory, Shape
 from causal_shaping.beliefs.inference import Posterior
@@ -53,6 +53,7 @@ class Sampler(NamedTuple):
     elsewhere: FloatArray  # [horizon + 1], what an unknown outcome is worth in it
     q_values: FloatArray  # [steps, states, actions], those that the agent acts on: written where it acts
     visits: LongArray  # like `q_values`
+    best: LongArray  # [steps, states], the first of the best actions where Q-values are written
 
 
 def model_for(problem: Problem, belief: Posterior | None, reward_max: float | None, step_indexed: bool) -> Model:
@@ -107,6 +108,7 @@ def sampler_of(
         elsewhere=np.zeros(horizon + 1),
         q_values=np.zeros(shape),
         visits=np.zeros(shape, dtype=np.int64),
+        best=np.zeros(shape[:2], dtype=np.int64),
     )
 
 
@@ -130,7 +132,7 @@ def alarm_of(sampler: Sampler) -> int | None:
 def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
     """Draw a world, or take the mean, and plan in it, if that can matter: before an episode or a repeated action.
 
-    The Q-values of the state in which the agent is are those of the last plan.
+    The Q-values of the state in which the agent is, and the best action there, are those of the last plan.
 
     In an episode, an action is not repeated on a plan that knew less than half of its visits: what was hoped of it may
     be refuted by now.
@@ -138,7 +140,9 @@ def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
     shape, memory, drawn, row = sampler.shape, sampler.memory, sampler.drawn, sampler.q_values[layer, s]
     if h > 0:
         beliefs.plan_row(shape, memory, drawn, sampler.admissible, sampler.values, sampler.elsewhere, layer, s, row)
-        cell = ((layer if shape.steps > 1 else 0) * shape.states + s) * shape.actions + row.argmax()
+        x = row.argmax()
+        sampler.best[layer, s] = x
+        cell = ((layer if shape.steps > 1 else 0) * shape.states + s) * shape.actions + x
         if memory.total[cell] < max(1.0, 2.0 * sampler.planned[cell]):
             return
     if sampler.samples:
@@ -147,11 +151,12 @@ def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
         beliefs.write_mean(shape, sampler.guess, memory, sampler.admissible, drawn)
     beliefs.plan_values(shape, memory, drawn, sampler.admissible, sampler.terminal, sampler.values, sampler.elsewhere)
     beliefs.plan_row(shape, memory, drawn, sampler.admissible, sampler.values, sampler.elsewhere, layer, s, row)
+    sampler.best[layer, s] = row.argmax()
     sampler.planned[:] = memory.total
     sampler.plans[0] += 1
 
 
-@njit(nogil=True)
+@njit(**INLINED)
 def learn_sampled(sampler: Any, step: Any) -> None:
     """Count what happened."""
     shape = sampler.shape

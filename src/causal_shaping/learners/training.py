@@ -113,7 +113,8 @@ def train(
         monitor, watch = watched(shaping, space, rule)
         discount, bootstrap = setting.constants.discount, setting.bootstrap
         visits = np.zeros(setting.initial.shape, dtype=np.int64)
-        learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits)
+        best = setting.initial.argmax(axis=-1)
+        learned = Learned(setting.initial.copy(), setting.initial_values.copy(), visits, best)
         agent = Tabular(learned, setting) if watch is None else Watched(learned, setting, watch)
     layers = len(learned.q_values)
     gaps = problem.gaps(layers, step_indexed, discount)
@@ -137,7 +138,7 @@ def train(
     found = kernels.recommend(agent)
     known = np.where(problem.admissible, found, np.nan)
     values = found.max(axis=-1) if rule is None else learned.values[:layers]
-    reached = course.checkpoints[course.checkpoints <= len(track.regret)]
+    reached = course.checkpoints[course.checkpoints <= len(track.step_regret)]
     first: Any = slice(None) if step_indexed else 0
     return Run(
         name=problem.name,
@@ -147,7 +148,7 @@ def train(
         space=problem.space,
         horizon=problem.horizon,
         discount=discount,
-        step_regret=np.cumsum(track.regret),
+        step_regret=track.step_regret,
         episode_end=track.episode_end,
         returns=track.returns,
         q_values=known[first],
@@ -164,7 +165,7 @@ def train(
 
 def _logs(problem: Problem, rows: Rows, track: Track, metadata: dict[str, str]) -> Logs:
     """Return the steps of a run as logs; the last row of an episode that did not terminate is truncated."""
-    row, end = np.arange(len(track.regret)), track.episode_end
+    row, end = np.arange(len(track.step_regret)), track.episode_end
     episode = np.searchsorted(end, row, side="right")
     held: Any = {name: column[: len(row)] for name, column in rows._asdict().items()}
     last = np.isin(row, end - 1)
@@ -206,7 +207,7 @@ def _play(problem: Problem, agent: Tabular | Watched | Sampler, course: Course, 
     regret, ends, returns = np.empty(course.steps), [], []
     policies = np.zeros((len(course.checkpoints), *q_values.shape[:2]), dtype=np.int32)
     observation, info = env.reset(seed=seed)
-    s, h, earned, saved = problem.position(observation), 0, 0.0, 0
+    s, h, earned, total, saved = problem.position(observation), 0, 0.0, 0.0, 0
     for done in range(1, course.steps + 1):
         layer, below = (h, h + 1) if course.step_indexed else (0, 0)
         excluded = problem.excluded(s, info)
@@ -214,7 +215,8 @@ def _play(problem: Problem, agent: Tabular | Watched | Sampler, course: Course, 
         if excluded is not None:
             q_values[:, s, excluded] = -np.inf
         x = int(q_values[layer, s].argmax())
-        regret[done - 1] = course.gaps[layer, s, x]
+        total += course.gaps[layer, s, x]
+        regret[done - 1] = total
         observation, reward, terminated, cut, info = env.step(problem.actions[x])
         h += 1
         terminated, truncated = bool(terminated), bool(cut) or h == course.horizon

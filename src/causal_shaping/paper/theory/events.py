@@ -131,7 +131,7 @@ def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule =
     setting = prepare(rule, model.space, shaped.horizon, steps, potential, step_indexed=True)
     q_values = setting.initial.copy()
     visits = np.zeros(q_values.shape, dtype=np.int64)
-    learned = Learned(q_values, setting.initial_values.copy(), visits)
+    learned = Learned(q_values, setting.initial_values.copy(), visits, q_values.argmax(axis=-1))
     exact = _Exact(
         values,
         shaped.best.q_values - phi[:-1, :, None],
@@ -166,7 +166,7 @@ def _watch(rng, episodes, horizon, model, learned, exact, constants):  # type: i
     V^{k_i} - V*; `chain`, (Q^{k_i} - Q*)(s', x'); `below` and `above`, how far y + V*(s') is below and y + phi(s')
     above its mean.
     """
-    q_values, values, visits = learned
+    q_values, values, visits, greedy = learned
     best, q_best, gaps, mean_best, mean_phi = exact
     phi, clip, discount, bonus, _ = constants
     terminal = model.terminal
@@ -177,7 +177,7 @@ def _watch(rng, episodes, horizon, model, learned, exact, constants):  # type: i
         s = pick(model.start, rng.random())
         before_s, before_x, before_rate = -1, 0, 0.0
         for h in range(horizon):
-            x = q_values[h, s].argmax()
+            x = greedy[h, s]
             difference, gap, t = q_values[h, s, x] - q_best[h, s, x], gaps[h, s, x], visits[h, s, x]
             regret[k] += gap
             if before_s >= 0:  # this difference belongs to the chain of the previous step
@@ -195,7 +195,7 @@ def _watch(rng, episodes, horizon, model, learned, exact, constants):  # type: i
             following = values[h + 1, after] if going_on else 0.0
             best_after, phi_after = (best[h + 1, after], phi[h + 1, after]) if going_on else (0.0, 0.0)
             step = Step(h, h + 1, s, x, y, after, not going_on, h, not going_on, False)
-            update(q_values, values, visits, phi, clip, discount, bonus, horizon, step)
+            update(q_values, values, visits, greedy, phi, clip, discount, bonus, horizon, step)
             t = visits[h, s, x]
             rate = (horizon + 1.0) / (horizon + t)
             ahead[h, s, x] += rate * ((following - (best_after - phi_after)) - ahead[h, s, x])
