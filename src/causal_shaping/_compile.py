@@ -3,6 +3,7 @@
 - `njit`: Numba's decorator of this name with a cache; without one, and one warning, where no folder can be written to,
   so that everything still starts.
 - `INLINED`: options of small functions that loops call at each step.
+- `resolved`: a compiled function that is called from Python again and again.
 """
 
 from __future__ import annotations
@@ -16,12 +17,24 @@ import numba
 
 INLINED: Any = {"forceinline": True, "_nrt": False}
 """Options for a small function of arrays that a loop calls at each step: it is put where it is called, and does not
-count references to its arrays, which would take longer than what it does. It must not make arrays."""
+count references to its arrays, which would take longer than what it does. It must not make arrays, nor call what does:
+sums and searches of NumPy may, depending on what was compiled before."""
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:
     """Return a decorator that compiles a function, without Python objects."""
     return functools.partial(_compile, functools.partial(numba.njit, **options))
+
+
+def resolved(function: Any, *arguments: Any) -> Callable[..., Any]:
+    """Return what a compiled function is for arguments of these types, compiled if need be; others must not follow.
+
+    A call of it does not ask for types, which takes milliseconds for a named tuple of many arrays.
+    """
+    types = tuple(map(numba.typeof, arguments))
+    function.compile(types)
+    found: Callable[..., Any] = function.get_overload(types)
+    return found
 
 
 def _compile(how: Any, function: Any) -> Any:

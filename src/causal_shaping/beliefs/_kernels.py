@@ -148,7 +148,10 @@ def find_level(memory, reward):  # type: ignore[no-untyped-def]
     """Return the number of a reward: its bin; or the value that it equals up to rounding; or the nearest if many."""
     level, edges, sizes = memory.level, memory.edges, memory.sizes
     if len(edges):
-        return np.searchsorted(edges, reward, side="right")
+        place = 0
+        while place < len(edges) and edges[place] <= reward:
+            place += 1
+        return place
     best, distance, largest = -1, np.inf, abs(reward)
     for i in range(sizes[2]):
         largest = max(largest, abs(level[i]))
@@ -426,7 +429,10 @@ def _draw_proven(  # type: ignore[no-untyped-def]
         if proven <= 1.0:
             break
         if attempt == ATTEMPTS - 1:  # some mass stays free, for outcomes that no log holds
-            most = 1.0 - 1.0 / (taken[cell].sum() + 2.0)
+            times = 0.0
+            for c in range(len(gamma)):
+                times += taken[cell, c]
+            most = 1.0 - 1.0 / (times + 2.0)
             for i in range(size):
                 proposal[i] *= most / proven
             proven = most
@@ -592,8 +598,9 @@ def _slack(shape, memory, horizon):  # type: ignore[no-untyped-def]
     lowest = shape.reward_max
     if len(memory.edges):
         lowest = min(lowest, memory.edges[0])
-    elif memory.sizes[2]:
-        lowest = min(lowest, memory.level[: memory.sizes[2]].min())
+    else:
+        for i in range(memory.sizes[2]):
+            lowest = min(lowest, memory.level[i])
     return SAME_VALUE * horizon * max(abs(shape.reward_max), abs(lowest))
 
 

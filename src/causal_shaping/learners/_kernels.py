@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
 
-from causal_shaping._compile import INLINED, njit
+from causal_shaping._compile import INLINED, njit, resolved
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.learners._posterior import Sampler, learn_sampled, plan_if_needed, recommend_sampled
 from causal_shaping.shaping._monitor import CODE, NOTHING, VOID, monitor_step
@@ -191,9 +193,8 @@ def watch_step(agent, step):  # type: ignore[no-untyped-def]
 
 
 def before_step(agent: Any, h: int, layer: int, s: int) -> None:
-    """Let a learner prepare for a step: one that samples may plan anew."""
-    if isinstance(agent, Sampler):
-        plan_if_needed(agent, h, layer, s)
+    """Let a learner prepare for a step: one that samples may plan anew. For compiled code, see `step_by_step`."""
+    raise NotImplementedError
 
 
 def learn(
@@ -209,13 +210,30 @@ def learn(
     bonus: float,
     horizon: int,
 ) -> None:
-    """Let a learner learn from a step: `learn(agent, step, *parts_of(agent))`."""
+    """Let a learner learn from a step: `learn(agent, step, *parts_of(agent))`. For compiled code, as above."""
+    raise NotImplementedError
+
+
+def step_by_step(agent: Any) -> tuple[Callable[[int, int, int], None], Callable[[Step], None]]:
+    """Return `before_step` and `learn` of an agent for Python code: of (h, layer, s), and of a step."""
+    step, parts = Step(0, 0, 0, 0, 0.0, 0, False, 0, False, False), parts_of(agent)
     if isinstance(agent, Sampler):
-        learn_sampled(agent, step)
-        return
-    if isinstance(agent, Watched):
-        watch_step(agent, step)
-    update(q_values, values, visits, best, potential, clip, discount, bonus, horizon, step)
+        plan, count = resolved(plan_if_needed, agent, 0, 0, 0), resolved(learn_sampled, agent, step)
+        return partial(plan, agent), partial(count, agent)
+    learn_step = partial(resolved(update, *parts, step), *parts)
+    if not isinstance(agent, Watched):
+        return _do_nothing, learn_step
+    watch = partial(resolved(watch_step, agent, step), agent)
+
+    def watch_and_learn(step: Step) -> None:
+        watch(step)
+        learn_step(step)
+
+    return _do_nothing, watch_and_learn
+
+
+def _do_nothing(h: int, layer: int, s: int) -> None:
+    """Prepare nothing."""
 
 
 def parts_of(agent: Any) -> Any:
@@ -235,7 +253,7 @@ def _samples(agent: Any) -> bool:
     return getattr(agent, "instance_class", None) is Sampler
 
 
-# The same for compiled code, which chooses by the type: a learner's kernels are compiled only if it is used.
+# What compiled code does, which chooses by the type: a learner's kernels are compiled only if it is used.
 
 
 @overload(before_step)

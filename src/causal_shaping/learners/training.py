@@ -196,8 +196,8 @@ def _warn_of_clip(setting: Setting, earned: float) -> None:
 
 def _play(problem: Problem, agent: Tabular | Watched | Sampler, course: Course, seed: int, rows: Rows) -> Track:
     """Learn step by step in an environment, by the same rule."""
-    parts = kernels.parts_of(agent)
-    q_values = parts[0]
+    before_step, learn = kernels.step_by_step(agent)
+    q_values = kernels.parts_of(agent)[0]
     env: Any = problem.env
     if env is None:
         from causal_shaping.worlds.environments import environment_of  # imports MiniGrid
@@ -211,7 +211,7 @@ def _play(problem: Problem, agent: Tabular | Watched | Sampler, course: Course, 
     for done in range(1, course.steps + 1):
         layer, below = (h, h + 1) if course.step_indexed else (0, 0)
         excluded = problem.excluded(s, info)
-        kernels.before_step(agent, h, layer, s)
+        before_step(h, layer, s)
         if excluded is not None:
             q_values[:, s, excluded] = -np.inf
         x = int(q_values[layer, s].argmax())
@@ -228,7 +228,7 @@ def _play(problem: Problem, agent: Tabular | Watched | Sampler, course: Course, 
             columns: Any = zip(rows, (s, x, float(reward), reached, terminated), strict=True)
             for column, value in columns:
                 column[done - 1] = value
-        kernels.learn(agent, taken, *parts)
+        learn(taken)
         earned += float(reward)
         if saved < len(policies) and course.checkpoints[saved] == done:
             policies[saved] = kernels.recommend(agent).argmax(axis=-1)
