@@ -1,6 +1,8 @@
 """The monitor of ceilings: false alarms are rare whatever the agent does, and what contradicts them is found."""
 
+import copy
 import itertools
+import pickle
 import warnings
 from dataclasses import replace
 
@@ -477,3 +479,13 @@ def test_rewards_of_a_small_unit_win_their_bets_too():
         evidence.append([monitor.step(h, 0, 0, unit, 0, h == 1, False) for h in (0, 1)])
     assert evidence[0][1] > 1
     np.testing.assert_allclose(evidence[1], evidence[0])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda monitor: pickle.loads(pickle.dumps(monitor))])
+def test_a_copy_of_a_monitor_goes_on_alone(copied):
+    space = cs.Space(["a", "b"], ["x"])
+    monitor = Monitor(cs.Potential([1.0, 1.0], space, kind="ceiling", reward_min=0.0, reward_max=1.0))
+    monitor.step(0, 0, 0, 0.5, 1, False, False)
+    other = copied(monitor)
+    assert other.step(1, 1, 0, 0.5, 0, False, False) == other.evidence
+    assert (monitor.report().steps, other.report().steps) == (1, 2)

@@ -41,13 +41,14 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from causal_shaping._compile import resolved
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
@@ -123,7 +124,15 @@ class Monitor:
         self.potential, self.by_action, self._told = potential, by_action, kernel.NOTHING
         self.packed = _packed(potential, by_action, environments)
         self.lowest_reward = -math.inf if potential.reward_min is None else potential.reward_min
-        self._step, self._integers = functools.partial(monitor_step, *self.packed), self.packed.integers
+        self._integers = self.packed.integers
+
+    @functools.cached_property
+    def _step(self) -> Callable[..., float]:
+        step = resolved(monitor_step, *self.packed, 0, 0, 0, 0, 0.0, 0, False, False)
+        return functools.partial(step, *self.packed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: held for name, held in vars(self).items() if name != "_step"}  # compiled code stays here
 
     def step(
         self,
@@ -137,7 +146,7 @@ class Monitor:
         environment: int = 0,
     ) -> float:
         """Test a step and return the evidence so far; positions in the potential's space, -1 for unknown ones."""
-        return self._step(environment, h, state, action, reward, after, terminated, truncated)  # type: ignore[no-any-return]
+        return self._step(environment, h, state, action, reward, after, terminated, truncated)
 
     def steps(
         self,
