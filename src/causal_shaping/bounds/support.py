@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from causal_shaping._checks import check_choice
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, begins
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.data.successors import ANYTHING, AllowedSuccessors
@@ -288,6 +288,8 @@ def allowed_successors(counts: Counts, settings: Settings) -> AllowedSuccessors 
     key = unrestricted.cell.astype(np.int64) * size + np.where(counts.terminated, size - 1, counts.next_state)
     key, highest = key[known], highest[known]
     order = np.argsort(key, kind="stable")
-    distinct, begin = np.unique(key[order], return_index=True)
+    key = key[order]
+    begin = np.flatnonzero(begins(key))
+    distinct = key[begin]
     first = np.searchsorted(distinct, np.arange(rows + 1) * size)
     return AllowedSuccessors(row, first, (distinct % size).astype(np.int32), np.maximum.reduceat(highest[order], begin))
