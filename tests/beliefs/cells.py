@@ -3,6 +3,7 @@
 import math
 from unittest.mock import patch
 
+import numba
 import numpy as np
 from scipy.special import roots_jacobi
 
@@ -55,13 +56,19 @@ def told(model, online, rewards=REWARDS):
 def drawn_outcomes(model, draws, cell=0, seed=0, skip=200, rewards=REWARDS, memory=None):
     """p(outcome) of a cell in many draws: float64 [draws, outcomes]."""
     memory = model.memory(0) if memory is None else memory
-    room, rng, result = room_for(model, memory), np.random.default_rng(seed), np.zeros((draws, len(rewards)))
-    for i in range(-skip, draws):
-        draw(rng, model.shape, model.guess, memory, model.space.is_admissible, room)
-        if i >= 0:
-            here = slice(room.first[cell], room.first[cell + 1])
-            np.add.at(result[i], np.searchsorted(rewards, room.paid[here]), room.chance[here])
+    result, known = np.zeros((draws, len(rewards))), model.space.is_admissible
+    rng, room = np.random.default_rng(seed), room_for(model, memory)
+    _draw_outcomes(rng, model.shape, model.guess, memory, known, room, cell, np.asarray(rewards), skip, result)
     return result
+
+
+@numba.njit
+def _draw_outcomes(rng, shape, guess, memory, known, room, cell, rewards, skip, result):
+    for i in range(-skip, len(result)):
+        draw(rng, shape, guess, memory, known, room)
+        if i >= 0:
+            for o in range(room.first[cell], room.first[cell + 1]):
+                result[i, np.searchsorted(rewards, room.paid[o])] += room.chance[o]
 
 
 def beta_nodes(a, b, n):

@@ -226,18 +226,24 @@ def test_a_missing_extra_is_named_before_anything_is_read(run, tmp_path, monkeyp
     assert "causal-shaping[plot]" in err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["theory", "lavacross-easy"], ["reproduce", "--quick"], ["field", "--quick"], ["diagram", "-o", "x.svg"]],
-)
-def test_the_paper_s_commands_name_their_extra(tmp_path, arguments):
-    code = (
-        "import sys; sys.modules.update(dict.fromkeys(('joblib', 'matplotlib', 'jinja2'))); "
-        f"sys.argv = ['causal-shaping', *{arguments}]; from causal_shaping.cli import main; main()"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.returncode == 2
-    assert "causal-shaping[paper]" in ran.stderr
+NAME_THE_EXTRA = """
+import sys
+sys.modules.update(dict.fromkeys(("joblib", "matplotlib", "jinja2")))
+from causal_shaping.cli import main
+for line in ("theory lavacross-easy", "reproduce --quick", "field --quick", "diagram -o x.svg"):
+    sys.argv = ["causal-shaping", *line.split()]
+    try:
+        main()
+    except SystemExit as stop:
+        print(line.split()[0], stop.code)
+"""
+
+
+def test_the_paper_s_commands_name_their_extra(tmp_path):
+    command = [sys.executable, "-c", NAME_THE_EXTRA]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == ["theory 2", "reproduce 2", "field 2", "diagram 2"]
+    assert ["causal-shaping[paper]" in line for line in ran.stderr.splitlines()] == [True] * 4
     assert not list(tmp_path.iterdir())
 
 

@@ -124,9 +124,9 @@ def test_missing_next_states_are_no_contradiction(horizon):
     for seed in range(20):
         whole = world.collect("random", 20_000, seed)
         other = world.collect(blind, 20_000, seed, source="other")
-        accused += bool(cs.contradictions(cs.count([whole, without_next_state(other, "other")])))
+        accused += bool(cs.contradictions(counted([whole, without_next_state(other, "other")])))
         both = [without_next_state(whole, "a"), without_next_state(other, "b")]
-        accused += bool(cs.contradictions(cs.count(both)))
+        accused += bool(cs.contradictions(counted(both)))
     assert accused <= 4  # of 40 at level 5%
 
 

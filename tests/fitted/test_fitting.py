@@ -1,5 +1,6 @@
 """`fit_ceilings` with forests: tables, properties, resumption, files, bad input, and a windy field."""
 
+import functools
 import itertools
 import json
 import math
@@ -141,16 +142,22 @@ def test_repeated_observations_are_a_table(logs, rows, support):
     assert (found(ALIVE, HORIZON) == 0).all()
 
 
+@functools.cache
+def random_world(seed):
+    """A model, its logs by coordinates, and counts of the same logs by labels."""
+    model = model_of(seed)
+    frames = [watched(model, name, seed, episodes=400) for name in ("ward", "clinic")]
+    return model, read_transitions([seen(frame) for frame in frames], **XY), cs.count(frames)
+
+
 @pytest.mark.filterwarnings("ignore:Sources show different outcomes")
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("support", ["observed", "any"])
 def test_in_random_worlds_they_are_hardly_above_the_ceilings_of_tables_and_never_far_below_the_optimum(seed, support):
-    model = model_of(seed)
-    frames = [watched(model, name, seed, episodes=400) for name in ("ward", "clinic")]
-    most = float(model.reward.max())
-    options = {"horizon": HORIZON, "reward_max": most, "support": support}
-    found = cs.fit_ceilings([seen(frame) for frame in frames], **options, **EXACT, **XY)
-    table = cs.value_ceilings(cs.count(frames), **options)
+    model, rows, counts = random_world(seed)
+    options = {"horizon": HORIZON, "reward_max": float(model.reward.max()), "support": support}
+    found = cs.fit_ceilings(rows, **options, **EXACT)
+    table = cs.value_ceilings(counts, **options)
     order = [table.space.states.index(s) for s in range(STATES - 1)]
     best = model.optimum(HORIZON).values
     for h in range(HORIZON):
@@ -788,9 +795,9 @@ def test_some_episodes_are_taken_with_the_states_that_they_need(rows):
 
 
 def test_ceilings_of_the_windy_field_are_near_the_optimum_and_seldom_below():
-    """Loose limits: measured were a distance of .078, and .8% of states more than .02 below."""
+    """Loose limits: measured were a distance of .063, and 3% of states more than .02 below."""
     world = cs.load_world("windy-field")
-    logs = [world.collect(name, 10_000, seed=0) for name in world.demonstrators]
+    logs = [world.collect(name, 5_000, seed=0) for name in world.demonstrators]
     found = cs.fit_ceilings(logs, horizon=world.horizon, reward_max=-0.1, members=1, trees=4, **XY)
     best = world.optimum(3)
     gap = (found(best.points) - best.values[0])[~best.terminal]

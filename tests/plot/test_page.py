@@ -55,6 +55,22 @@ def pages(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(started):
+    """The browser, as if it had just been started."""
+    started.call("Emulation.clearDeviceMetricsOverride")
+    started.call("Emulation.setEmulatedMedia", media="")
+    started.open("about:blank")
+    started.said, started.fetched = [], []
+    return started
+
+
 NAMES = ("ward", "ward-ceilings", "grid", "grid-ceilings")
 
 
@@ -130,66 +146,62 @@ def test_what_does_not_fit_on_one_page_is_refused(tmp_path):
 
 @browsing
 @pytest.mark.parametrize("name", NAMES)
-def test_a_browser_shows_a_page_wide_and_on_a_phone(pages, tmp_path, name):
+def test_a_browser_shows_a_page_wide_and_on_a_phone(pages, browser, name):
     address = (pages / f"{name}.html").as_uri()
-    with Browser(tmp_path / "browser") as browser:
-        for width, mobile in ((1280, False), (390, True)):
-            size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": mobile}
-            browser.call("Emulation.setDeviceMetricsOverride", **size)
-            browser.open(address)
-            assert browser.run("document.documentElement.scrollWidth") <= width
-            broken = "Promise.all([...document.images].map(one => one.decode().then(() => 0, () => 1)))"
-            assert sum(browser.run(broken)) == 0
-            assert browser.run("[...document.images].every(one => one.getBoundingClientRect().width > 250)")
-            assert browser.run("[...document.querySelectorAll('nav a')].every(a => document.querySelector(a.hash))")
-            assert browser.run("document.title").startswith("What the logs of")
-            assert browser.run("document.scripts.length") == 2  # ours
-        assert {kind.split(":")[0] for kind in browser.fetched} <= {"file", "data"}
-        assert [one for one in browser.fetched if one.startswith("file:")] == [address] * 2
-        assert browser.said == []
+    for width, mobile in ((1280, False), (390, True)):
+        size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": mobile}
+        browser.call("Emulation.setDeviceMetricsOverride", **size)
+        browser.open(address)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        broken = "Promise.all([...document.images].map(one => one.decode().then(() => 0, () => 1)))"
+        assert sum(browser.run(broken)) == 0
+        assert browser.run("[...document.images].every(one => one.getBoundingClientRect().width > 250)")
+        assert browser.run("[...document.querySelectorAll('nav a')].every(a => document.querySelector(a.hash))")
+        assert browser.run("document.title").startswith("What the logs of")
+        assert browser.run("document.scripts.length") == 2  # ours
+    assert {kind.split(":")[0] for kind in browser.fetched} <= {"file", "data"}
+    assert [one for one in browser.fetched if one.startswith("file:")] == [address] * 2
+    assert browser.said == []
 
 
 @browsing
-def test_tables_sort_and_assumptions_are_ticked(pages, tmp_path):
-    with Browser(tmp_path / "browser") as browser:
-        browser.open((pages / "grid-ceilings.html").as_uri())
-        column = "[...document.querySelectorAll('#states tbody tr')].map(row => parseFloat(row.cells[2].textContent))"
-        before = browser.run(column)
-        head = "document.querySelectorAll('#states th')[2]"
-        browser.run(f"{head}.click()")
-        assert browser.run(column) == sorted(before) != before
-        assert browser.run(f"{head}.getAttribute('aria-sort')") == "ascending"
-        browser.run(f"{head}.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Enter'}}))")
-        assert browser.run(column) == sorted(before, reverse=True)
-        assert browser.run("document.getElementById('ticked').textContent") == "0 of 9 ticked"
-        browser.run("document.querySelectorAll('.ticks input')[1].click()")
-        assert browser.run("document.getElementById('ticked').textContent") == "1 of 9 ticked"
-        assert browser.run("localStorage.length + sessionStorage.length") == 0
-        assert browser.said == []
+def test_tables_sort_and_assumptions_are_ticked(pages, browser):
+    browser.open((pages / "grid-ceilings.html").as_uri())
+    column = "[...document.querySelectorAll('#states tbody tr')].map(row => parseFloat(row.cells[2].textContent))"
+    before = browser.run(column)
+    head = "document.querySelectorAll('#states th')[2]"
+    browser.run(f"{head}.click()")
+    assert browser.run(column) == sorted(before) != before
+    assert browser.run(f"{head}.getAttribute('aria-sort')") == "ascending"
+    browser.run(f"{head}.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Enter'}}))")
+    assert browser.run(column) == sorted(before, reverse=True)
+    assert browser.run("document.getElementById('ticked').textContent") == "0 of 9 ticked"
+    browser.run("document.querySelectorAll('.ticks input')[1].click()")
+    assert browser.run("document.getElementById('ticked').textContent") == "1 of 9 ticked"
+    assert browser.run("localStorage.length + sessionStorage.length") == 0
+    assert browser.said == []
 
 
 @browsing
-def test_bins_sort_by_their_order_and_not_by_their_words(pages, tmp_path):
-    with Browser(tmp_path / "browser") as browser:
-        browser.open((pages / "ward-ceilings.html").as_uri())
-        browser.run("document.querySelector('#states th').click()")
-        ages = browser.run("[...document.querySelectorAll('#states tbody tr')].map(row => row.cells[0].textContent)")
-        assert list(dict.fromkeys(ages)) == ["below 40", "40 to below 65", "65 and above"]
-        rows = browser.run("[...document.querySelectorAll('#sensitivity tbody tr')].map(r => r.cells[0].textContent)")
-        assert rows == ["2", "inf"]
+def test_bins_sort_by_their_order_and_not_by_their_words(pages, browser):
+    browser.open((pages / "ward-ceilings.html").as_uri())
+    browser.run("document.querySelector('#states th').click()")
+    ages = browser.run("[...document.querySelectorAll('#states tbody tr')].map(row => row.cells[0].textContent)")
+    assert list(dict.fromkeys(ages)) == ["below 40", "40 to below 65", "65 and above"]
+    rows = browser.run("[...document.querySelectorAll('#sensitivity tbody tr')].map(r => r.cells[0].textContent)")
+    assert rows == ["2", "inf"]
 
 
 @browsing
 @pytest.mark.parametrize("name", NAMES)
-def test_a_printed_page_is_complete(pages, tmp_path, name):
-    with Browser(tmp_path / "browser") as browser:
-        browser.open((pages / f"{name}.html").as_uri())
-        assert browser.run("[...document.querySelectorAll('details')].every(one => !one.open)")
-        data = browser.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
-        assert base64.b64decode(data).startswith(b"%PDF")
-        assert browser.run("[...document.querySelectorAll('details')].every(one => one.open)")
-        browser.call("Emulation.setEmulatedMedia", media="print")
-        browser.call("Emulation.setDeviceMetricsOverride", width=720, height=1000, deviceScaleFactor=1, mobile=False)
-        assert browser.run("getComputedStyle(document.querySelector('nav')).display") == "none"
-        assert browser.run("document.documentElement.scrollWidth") <= 720
-        assert browser.said == []
+def test_a_printed_page_is_complete(pages, browser, name):
+    browser.open((pages / f"{name}.html").as_uri())
+    assert browser.run("[...document.querySelectorAll('details')].every(one => !one.open)")
+    data = browser.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
+    assert base64.b64decode(data).startswith(b"%PDF")
+    assert browser.run("[...document.querySelectorAll('details')].every(one => one.open)")
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    browser.call("Emulation.setDeviceMetricsOverride", width=720, height=1000, deviceScaleFactor=1, mobile=False)
+    assert browser.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    assert browser.run("document.documentElement.scrollWidth") <= 720
+    assert browser.said == []

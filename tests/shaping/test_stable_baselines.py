@@ -45,17 +45,22 @@ class Episodes(BaseCallback):
         return True
 
 
+@pytest.fixture(scope="module")
+def ceilings():
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count([world.collect(name, 20_000) for name in world.demonstrators])
+    return cs.value_ceilings(counts, 20, -0.1, discount=DISCOUNT)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("step_indexed", [False, True])
 @pytest.mark.parametrize("algorithm", [DQN, PPO])
-def test_shaped_and_unshaped_returns_differ_by_the_telescoped_potential(algorithm, step_indexed):
-    world = cs.load_world("lavacross-easy")
-    counts = cs.count([world.collect(name, 20_000) for name in world.demonstrators])
-    phi = cs.value_ceilings(counts, 20, -0.1, discount=DISCOUNT).potential(step_indexed=step_indexed)
+def test_shaped_and_unshaped_returns_differ_by_the_telescoped_potential(ceilings, algorithm, step_indexed):
+    phi = ceilings.potential(step_indexed=step_indexed)
     env = cs.ShapeReward(gym.make(ID), phi)
-    options = {"learning_starts": 100} if algorithm is DQN else {"n_steps": 256}
+    options = {"learning_starts": 100, "train_freq": 32} if algorithm is DQN else {"n_steps": 256, "n_epochs": 1}
     agent = algorithm("MlpPolicy", env, gamma=DISCOUNT, seed=0, device="cpu", **options)
-    seen = Episodes(phi, world.space)
+    seen = Episodes(phi, ceilings.space)
     agent.learn(3000, callback=seen)
     assert len(seen.episodes) > 100
     for difference, telescoped, _, _ in seen.episodes:
@@ -121,7 +126,7 @@ class Differences(BaseCallback):
 @pytest.mark.parametrize("make", [outside, stacked_outside, stacked_inside])
 @pytest.mark.parametrize("algorithm", [DQN, PPO])
 def test_agents_train_on_rewards_that_observations_shape(algorithm, make):
-    options = {"learning_starts": 50} if algorithm is DQN else {"n_steps": 64}
+    options = {"learning_starts": 50} if algorithm is DQN else {"n_steps": 64, "n_epochs": 1}
     agent = algorithm("MlpPolicy", DummyVecEnv([make] * 3), gamma=DISCOUNT, seed=0, device="cpu", **options)
     seen = Differences()
     agent.learn(400, callback=seen)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import gymnasium as gym
@@ -264,7 +265,7 @@ class WorldEnv(MiniGridEnv):
 
     def paint_agent(self, tile: Any) -> None:
         """Draw the agent into its tile."""
-        fill_coords(tile, point_in_circle(0.5, 0.5, 0.3), COLORS["red"])
+        _fill(tile, COLORS["red"], point_in_circle, 0.5, 0.5, 0.3)
 
     @abstractmethod
     def paint_noise(self, tile: Any, noise: str) -> None:
@@ -334,7 +335,7 @@ class WindyGridEnv(WorldEnv):
     def paint_noise(self, tile: Any, noise: str) -> None:
         """Draw the wind: an arrow the way it pushes, a ring if there is none."""
         if noise == "none":
-            fill_coords(tile, lambda x, y: 0.2**2 <= (x - 0.5) ** 2 + (y - 0.5) ** 2 <= 0.3**2, BLUE)
+            _fill(tile, BLUE, _point_in_ring, 0.2, 0.3)
         else:
             _arrow(tile, *DIRECTIONS[PUSHES[noise]])
 
@@ -382,11 +383,11 @@ class WalkingRobotEnv(WorldEnv):
 
     def paint_agent(self, tile: Any) -> None:
         """Draw the robot in the colour of its stability."""
-        fill_coords(tile, point_in_circle(0.5, 0.5, 0.3), COLORS["red" if self.stable else "purple"])
+        _fill(tile, COLORS["red" if self.stable else "purple"], point_in_circle, 0.5, 0.5, 0.3)
 
     def paint_noise(self, tile: Any, noise: str) -> None:
         """Draw the step that an unstable robot needs: a small or a big disc."""
-        fill_coords(tile, point_in_circle(0.5, 0.5, 0.35 if noise == "big-needed" else 0.15), BLUE)
+        _fill(tile, BLUE, point_in_circle, 0.5, 0.5, 0.35 if noise == "big-needed" else 0.15)
 
 
 def _no_mission() -> str:
@@ -402,17 +403,32 @@ def _paint(frame: Any, cell: Any, tile_size: int, draw: Callable[[Any], None]) -
     tile[:] = downsample(fine, SUBPIXELS)
 
 
+def _fill(tile: Any, color: Any, shape: Callable[..., Any], *where: Any) -> None:
+    """Fill a shape, one of MiniGrid's or `_point_in_ring`, in a tile."""
+    tile[_inside(shape, where, len(tile))] = color
+
+
+@cache
+def _inside(shape: Callable[..., Any], where: tuple[Any, ...], size: int) -> Any:
+    """Return which pixels are in a shape, bool [size, size]: kept, for each is looked at on its own, which is slow."""
+    return fill_coords(np.zeros((size, size), dtype=bool), shape(*where), True)
+
+
+def _point_in_ring(inner: float, outer: float) -> Callable[[float, float], bool]:
+    return lambda x, y: inner**2 <= (x - 0.5) ** 2 + (y - 0.5) ** 2 <= outer**2
+
+
 def _flag(tile: Any) -> None:
-    fill_coords(tile, point_in_line(0.3, 0.15, 0.3, 0.85, 0.03), (40, 40, 40))
-    fill_coords(tile, point_in_triangle((0.32, 0.14), (0.32, 0.5), (0.8, 0.32)), (255, 255, 255))
+    _fill(tile, (40, 40, 40), point_in_line, 0.3, 0.15, 0.3, 0.85, 0.03)
+    _fill(tile, (255, 255, 255), point_in_triangle, (0.32, 0.14), (0.32, 0.5), (0.8, 0.32))
 
 
 def _arrow(tile: Any, dx: int, dy: int) -> None:
     def at(along: float, across: float) -> tuple[float, float]:
         return 0.5 + along * dx - across * dy, 0.5 + along * dy + across * dx
 
-    fill_coords(tile, point_in_line(*at(-0.38, 0), *at(0.1, 0), 0.06), BLUE)
-    fill_coords(tile, point_in_triangle(at(0.4, 0), at(0.05, 0.22), at(0.05, -0.22)), BLUE)
+    _fill(tile, BLUE, point_in_line, *at(-0.38, 0), *at(0.1, 0), 0.06)
+    _fill(tile, BLUE, point_in_triangle, at(0.4, 0), at(0.05, 0.22), at(0.05, -0.22))
 
 
 def environment_of(world: World) -> WorldEnv:
