@@ -57,7 +57,7 @@ WAYS = {
 def test_the_compiled_and_the_plain_path_learn_the_same_bit_for_bit(way, samples):
     world, logs, more = WAYS[way]
     belief = None if logs is None else belief_of(world, **logs)
-    options = {"learner": "posterior", "steps": 200, "seed": 3, "checkpoints": [80], "samples": samples, **more}
+    options = {"learner": "posterior", "steps": 500, "seed": 3, "checkpoints": [200], "samples": samples, **more}
     run = cs.train(world, belief, **options)
     played = cs.train(world, belief, compiled=False, **options)
     for field in FIELDS:

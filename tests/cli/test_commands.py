@@ -497,7 +497,7 @@ def test_the_command_alone_shows_the_three_jobs(run):
     assert max(map(len, out.splitlines())) <= 120
 
 
-def test_the_three_jobs_run_as_they_stand_each_in_a_process_of_its_own(run, tmp_path, monkeypatch):
+def test_the_three_jobs_run_with_fewer_steps_each_in_a_process_of_its_own(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = re.sub(r"\n {10,}", " ", JOBS)  # long lines go on in the next
     lines = [line.split()[1:] for line in told.splitlines() if line.startswith("       causal-shaping ")]

@@ -795,9 +795,9 @@ def test_some_episodes_are_taken_with_the_states_that_they_need(rows):
 
 
 def test_ceilings_of_the_windy_field_are_near_the_optimum_and_seldom_below():
-    """Loose limits: measured were a distance of .063, and 3% of states more than .02 below."""
+    """Loose limits: measured were a distance of .078, and .8% of states more than .02 below."""
     world = cs.load_world("windy-field")
-    logs = [world.collect(name, 5_000, seed=0) for name in world.demonstrators]
+    logs = [world.collect(name, 10_000, seed=0) for name in world.demonstrators]
     found = cs.fit_ceilings(logs, horizon=world.horizon, reward_max=-0.1, members=1, trees=4, **XY)
     best = world.optimum(3)
     gap = (found(best.points) - best.values[0])[~best.terminal]

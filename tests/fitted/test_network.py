@@ -2,11 +2,9 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -342,32 +340,30 @@ TOLERANCE = 1e-4
 """Sums in another order differ by rounding, which training makes larger; as a share of the range of values."""
 
 TOGETHER = """
-import json, sys
+import json, os, sys
 sys.path.insert(0, sys.argv[1])
-from test_network import BRIEF, ONE_HOT, few_rows, fit
-with open(sys.argv[2], "w") as file:
-    json.dump(fit(few_rows(), **BRIEF)(ONE_HOT).tolist(), file)
+from test_network import BRIEF, ONE_HOT, fit, transitions, watched
+rows = transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
+found = fit(rows, **BRIEF)(ONE_HOT)
+with open(os.path.join(sys.argv[2], os.environ.get("RANK", "0") + ".json"), "w") as file:
+    json.dump(found.tolist(), file)
 """
 
 
-def few_rows():
-    return transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
-
-
-def test_two_processes_give_what_one_gives(tmp_path, monkeypatch):
-    """This process has joined the group, the other one finds it as torchrun tells it."""
-    alone = fit(few_rows(), **BRIEF)(ONE_HOT)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
-    command = [sys.executable, "-c", TOGETHER, os.path.dirname(__file__), str(tmp_path / "found.json")]
-    with subprocess.Popen(command, env=os.environ | group | {"RANK": "1", "OMP_NUM_THREADS": "1"}) as other:
-        for name, value in (group | {"RANK": "0"}).items():
-            monkeypatch.setenv(name, value)
-        torch.distributed.init_process_group("gloo", timeout=timedelta(minutes=5))
-        try:
-            here = fit(few_rows(), **BRIEF)(ONE_HOT)
-        finally:
-            torch.distributed.destroy_process_group()
-    assert other.returncode == 0
-    for found in (here, np.array(json.loads((tmp_path / "found.json").read_text()))):
+def test_two_processes_give_what_one_gives(tmp_path):
+    rows = transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
+    alone = fit(rows, **BRIEF)(ONE_HOT)
+    script = tmp_path / "fit.py"
+    script.write_text(TOGETHER)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [*command, os.path.dirname(__file__), str(tmp_path)],
+        check=True,
+        timeout=300,
+        env=environment,
+        capture_output=True,
+    )
+    for rank in (0, 1):
+        found = np.array(json.loads((tmp_path / f"{rank}.json").read_text()))
         assert found == pytest.approx(alone, abs=TOLERANCE * np.ptp(alone))

@@ -163,7 +163,7 @@ def test_the_result_of_a_seed_cannot_be_edited(tmp_path):
 
 def test_a_kill_at_any_moment_loses_no_finished_seed(tmp_path):
     """Killed twice on the way; what is there afterwards is what an undisturbed run gives."""
-    command = [sys.executable, "-m", "causal_shaping", "train", "lavacross-easy", "--steps", "200000"]
+    command = [sys.executable, "-m", "causal_shaping", "train", "lavacross-easy", "--steps", "1000000"]
     command += ["--seeds", "12", "-o", str(tmp_path / "runs"), "--json"]
     for _ in range(2):
         started = len(list((tmp_path / "runs").glob("seed-*.parquet")))
@@ -178,7 +178,7 @@ def test_a_kill_at_any_moment_loses_no_finished_seed(tmp_path):
     finished = subprocess.run(command, check=True, capture_output=True, text=True)
     found = json.loads(finished.stdout)["seeds"]
     assert [result["seed"] for result in found] == list(range(12))
-    one = cs.train(EASY, None, learner="q-ucb-shaping", steps=200_000, seed=7)
+    one = cs.train(EASY, None, learner="q-ucb-shaping", steps=1_000_000, seed=7)
     assert found[7]["regret"] == one.step_regret[-1]
 
 
