@@ -7,6 +7,7 @@ import math
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+import gymnasium as gym
 import numpy as np
 from _table import MILLION, SPEED, Row, alone, best_of, in_turns, main
 
@@ -86,10 +87,39 @@ def seeds(steps):
     yield Row("learner: 8 seeds on two threads", seconds["two"], "CPU s", "on one thread", seconds["one"], most=1.2)
 
 
+def in_an_environment(steps):
+    """Measure learners that step through an environment, beside the environment alone."""
+    world, env = cs.load_world("lavacross-easy"), gym.make("causal_shaping/LavaCrossEasy-v0")
+    counts = cs.count([world.collect(name, 20_000) for name in ("bad", "random")])
+    belief = cs.posterior(counts, horizon=world.horizon, reward_max=-0.1)
+    actions = np.random.default_rng(0).integers(len(world.actions), size=steps).tolist()
+
+    def act():
+        env.reset(seed=0)
+        for action in actions:
+            *_, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+
+    options = {"posterior": (belief, {}), "q-ucb-shaping": (None, {"learner": "q-ucb-shaping"})}
+    works = {
+        name: lambda given=given, more=more: cs.train(env, given, steps=steps, **more)
+        for name, (given, more) in options.items()
+    }
+    for work in works.values():
+        work()  # compile
+    seconds = in_turns({"alone": act, **works}, 5)
+    speed = {name: steps / 1e3 / taken for name, taken in seconds.items()}
+    for name in works:
+        work = f"learner {name}: steps in an environment"
+        yield Row(work, speed[name], "thousand/s", "the environment alone", speed["alone"])
+
+
 def rows(quick):
     steps = MILLION // 2 if quick else 2 * MILLION
     yield from alone(speeds, steps)
     yield from alone(seeds, steps // 2)
+    yield from alone(in_an_environment, 2_000)
 
 
 if __name__ == "__main__":

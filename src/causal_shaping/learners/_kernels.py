@@ -341,4 +341,6 @@ def run_tables(rng, tables, agent, parts, course, rows):  # type: ignore[no-unty
                 s = pick_guided(start, guide, rng.random())
         else:
             s = after
-    return Track(regret[:done], ends[:episodes], returns[:episodes], policies)
+    # Copies, where arrays are not used up: a run is kept longer than the room that it might have needed.
+    regret = regret if done == steps else regret[:done].copy()
+    return Track(regret, ends[:episodes].copy(), returns[:episodes].copy(), policies)
