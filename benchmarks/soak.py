@@ -4,7 +4,7 @@ CartPole shaped by a function, alone and 16 side by side; images that never repe
 the wrapper keeps the latest values; a MiniGrid world shaped by ceilings, which the wrapper tests. The first tenth of
 the steps warms up; memory must not grow by more than 20 MB after it.
 
-    python benchmarks/soak.py [--steps 1000000]
+    python benchmarks/soak.py [--steps 1000000] [--only LavaCross]
 """
 
 import argparse
@@ -80,8 +80,10 @@ def act_side_by_side(env, steps, rng):
         env.step(action)
 
 
-def soak(steps):
+def soak(steps, only=None):
     for name, make, phi in worlds():
+        if only not in (None, name):
+            continue
         vector = gym.vector.SyncVectorEnv([make] * SIDE_BY_SIDE)
         for how, env, act in (
             ("alone", cs.ShapeReward(make(), phi), act_alone),
@@ -102,4 +104,6 @@ def rows(quick):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=1_000_000, help="of each environment")
-    show(alone(soak, parser.parse_args().steps))
+    parser.add_argument("--only", help="one of the environments: CartPole, images, LavaCross")
+    given = parser.parse_args()
+    show(alone(soak, given.steps, given.only))
