@@ -1,30 +1,11 @@
 """A small field study, run once for all that look at it."""
 
-from dataclasses import replace
-
 import pytest
+from small_field import shrink
 
-from causal_shaping.paper.field import plan as plans, run as runs
+from causal_shaping.paper.field import run as runs
 from causal_shaping.paper.field.page import write_page
-from causal_shaping.paper.field.plan import FAMILIES, METHODS, Plan
-
-
-def shrink(patched):
-    """Leave four cases of random worlds, two problems, and what claims without learners, of small budgets."""
-    few = {"steps": 300, "seeds": 2, "draws": 2}
-    cut = {
-        "random": replace(
-            FAMILIES["random"], cases=FAMILIES["random"].cases[:2] + FAMILIES["random"].cases[80:82], **few
-        ),
-        "problems": replace(FAMILIES["problems"], cases=FAMILIES["problems"].cases[-2:], steps_of={}, **few),
-        "clinic": FAMILIES["clinic"],
-    }
-    patched.setattr(plans, "FAMILIES", cut)
-    patched.setattr(runs, "FAMILIES", cut)
-
-
-USUAL = {name for name, method in METHODS.items() if not method.separate}
-"""The methods that run in all cases."""
+from causal_shaping.paper.field.plan import Plan
 
 
 @pytest.fixture(scope="session")

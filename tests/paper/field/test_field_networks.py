@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from conftest import shrink
+from small_field import shrink
 
 import causal_shaping as cs
 from causal_shaping.models.cmdp import TabularCMDP

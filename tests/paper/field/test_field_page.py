@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import USUAL
+from small_field import USUAL
 
 from causal_shaping.cli import app
 from causal_shaping.paper.field import tables

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from conftest import USUAL, shrink
 from killing import finished, killed_five_times
+from small_field import USUAL, shrink, without_problems
 
 from causal_shaping.errors import FileError
 from causal_shaping.io.inputs import with_checksum
@@ -15,12 +15,6 @@ from causal_shaping.paper.field.plan import LEARNER_SEED, Plan
 from causal_shaping.paper.field.run import CLAIMS, RESULTS, WORTHS, load_results, merge, run_field
 
 MERGED = (RESULTS, CLAIMS, WORTHS)
-
-
-def without_problems(folder):
-    """The small study without its problems."""
-    shrink(pytest.MonkeyPatch())
-    run_field(Plan(families=("random", "clinic")), folder, workers=1)
 
 
 def parts_of(folder):
