@@ -95,3 +95,11 @@ def test_no_cells_are_backed_up():
     q_values = np.ones((STATES, ACTIONS))
     LimitedCells(empty, ACTIONS, False).backup(np.zeros(STATES + 1), np.empty(0), q_values)
     assert (q_values == 1).all()
+
+
+def test_threads_have_nothing_to_share_if_all_cells_have_many_outcomes(monkeypatch):
+    monkeypatch.setattr("numba.get_num_threads", lambda: 3)
+    monkeypatch.setattr(_threads, "MANY_OUTCOMES", 1)
+    masses, q_values = random_masses(0, [FEW_OUTCOMES + 1] * 3), np.full((STATES, ACTIONS), np.nan)
+    LimitedCells(masses, ACTIONS, True).backup(np.zeros(STATES + 1), np.full(3, -np.inf), q_values)
+    assert np.isfinite(q_values).sum() == 3

@@ -71,7 +71,7 @@ class LimitedCells:
         few = int(np.searchsorted(size[order], FEW_OUTCOMES, side="right"))
         self.many = np.sort(order[few:])
         self.blocks = self._side_by_side(np.append(order[:few], np.repeat(order[few - 1 : few], -few % LANES)), size)
-        self.parts = share_out(self.blocks.first[1:], len(self.room))
+        self.parts = share_out(self.blocks.first[1:], self.blocks.lower.size)
 
     def _side_by_side(self, order: LongArray, size: LongArray) -> Blocks:
         """Return cells in blocks, in this order."""
