@@ -1,7 +1,7 @@
 """What the learner "posterior" spends: a plan beside CSR products over its entries, a draw, and how often it plans.
 
 A plan looks at each entry of the drawn world once a step of the horizon, so that as many sparse products are the
-yardstick. The learner draws and plans before every episode, so that plans grow in proportion to the episodes.
+yardstick. The learner's own plans hold values only; those of a `Posterior` hold Q-values, too.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from _table import Row, alone, in_turns, main
 from scipy.sparse import csr_array
 
 import causal_shaping as cs
-from causal_shaping.beliefs._kernels import draw, plan
+from causal_shaping.beliefs._kernels import draw, plan, plan_values
 from causal_shaping.beliefs.model import Model, room_for
 from causal_shaping.learners import training
 
@@ -26,9 +26,11 @@ def plans(states):
     rng, memory = np.random.default_rng(0), model.memory(0)
     drawn, admissible = room_for(model, memory), counts.space.is_admissible
     q_values = np.zeros((HORIZON, *admissible.shape))
+    planned = np.zeros((HORIZON + 1, states + 1)), np.zeros(HORIZON + 1)
     works = {
         "draw": lambda: draw(rng, model.shape, model.guess, memory, admissible, drawn),
-        "plan": lambda: plan(model.shape, memory, drawn, admissible, model.terminal, q_values),
+        "plan": lambda: plan_values(model.shape, memory, drawn, admissible, model.terminal, *planned),
+        "Q-values": lambda: plan(model.shape, memory, drawn, admissible, model.terminal, q_values),
     }
     for work in works.values():
         work()
@@ -41,6 +43,7 @@ def plans(states):
     size = f"{states:,} states, {HORIZON} steps"
     yardstick = f"{HORIZON} CSR products"
     yield Row(f"posterior, a plan: {size}", seconds["plan"], "CPU s", yardstick, seconds["products"], most=1.0)
+    yield Row(f"posterior, with Q-values: {size}", seconds["Q-values"], "CPU s", yardstick, seconds["products"])
     yield Row(f"posterior, a draw: {size}", seconds["draw"], "CPU s", "the plan", seconds["plan"])
 
 
@@ -57,7 +60,6 @@ def replans(episodes):
     seconds = in_turns({"half": lambda: learn(episodes), "whole": lambda: learn(2 * episodes)}, 2)
     half, whole = (int(sampler.plans[0]) for sampler in samplers[-2:])
     size = f"{WORLD}, {2 * episodes:,} episodes"
-    # The goal is a number that grows with the logarithm of the episodes, against the rule as it is.
     yield Row(f"posterior, plans: {size}", whole, "plans", "half of them", half, most=1.2)
     yield Row(f"posterior, a run: {size}", seconds["whole"], "CPU s", "half of them", seconds["half"], most=2.3)
 
@@ -65,7 +67,7 @@ def replans(episodes):
 def rows(quick):
     for states in (1000, 10_000) if quick else (1000, 100_000):
         yield from alone(plans, states)
-    yield from alone(replans, 500 if quick else 2000)
+    yield from alone(replans, 10_000)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 Where its budget is too short to try all actions often enough, and logs tell what to try, it plans in the mean of these
 worlds instead.
 
-It draws and plans anew before each episode, and in an episode if it is about to repeat an action whose visits have
-doubled. Waiting longer would make exploration ever rarer: a chance of trying something in each plan is worth little if
-plans last ever longer. What happens is counted, and judges the hypotheses of trust; see `causal_shaping.beliefs`.
+It draws and plans anew before each of the first 500 episodes, then ever less often: a plan lasts for a 500th of the
+episodes so far, so that plans grow with the logarithm of the episodes. It also does if it is about to repeat an action
+whose visits have doubled. Waiting longer would make exploration rare: a chance of trying something in each plan is
+worth little if plans last long. What happens is counted, and judges the hypotheses of trust; see
+`causal_shaping.beliefs`.
 """
 
 from __future__ import annotations
@@ -36,6 +38,17 @@ mislead. Without logs the same is true of some worlds, but in mazes, where all i
 the place where it starts, and 6 to 20 times the regret; so without logs worlds are always drawn."""
 
 
+FREQUENT_PLANS = 500
+"""So many episodes have a plan each; after them, a plan lasts for one episode more with each further so many.
+
+Regret is then that of a plan before every episode, within 4% and within chance: 40 random worlds for each of 7 kinds of
+logs, misleading ones and none among them, 20,000 steps. With 200 and 100 in its place it was an eighth higher where
+logs slander the best action."""
+
+PLANS, EPISODES, NEXT = range(3)
+"""The entries of `Sampler.plans`: how many plans there were, how many episodes have begun, and which plans next."""
+
+
 class Sampler(NamedTuple):
     """What the learner knows, changed in place."""
 
@@ -48,7 +61,7 @@ class Sampler(NamedTuple):
     admissible: BoolArray  # [states, actions]
     terminal: BoolArray  # [states]
     planned: FloatArray  # [cells], visits at the last plan
-    plans: LongArray  # [1], how many plans there were
+    plans: LongArray  # [3], see `PLANS`
     values: FloatArray  # [horizon + 1, states + 1], those of the drawn world
     elsewhere: FloatArray  # [horizon + 1], what an unknown outcome is worth in it
     q_values: FloatArray  # [steps, states, actions], those that the agent acts on: written where it acts
@@ -103,7 +116,7 @@ def sampler_of(
         admissible=admissible,
         terminal=model.terminal,
         planned=np.zeros(model.cells),
-        plans=np.zeros(1, dtype=np.int64),
+        plans=np.zeros(3, dtype=np.int64),
         values=np.zeros((horizon + 1, states + 1)),
         elsewhere=np.zeros(horizon + 1),
         q_values=np.zeros(shape),
@@ -130,15 +143,18 @@ def alarm_of(sampler: Sampler) -> int | None:
 
 @njit(nogil=True)
 def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
-    """Draw a world, or take the mean, and plan in it, if that can matter: before an episode or a repeated action.
+    """Draw a world, or take the mean, and plan in it, if it is time: before some episodes, and some repeated actions.
 
     The Q-values of the state in which the agent is, and the best action there, are those of the last plan.
 
-    In an episode, an action is not repeated on a plan that knew less than half of its visits: what was hoped of it may
-    be refuted by now.
+    An action is not repeated on a plan that knew less than half of its visits: what was hoped of it may be refuted by
+    now.
     """
     shape, memory, drawn, row = sampler.shape, sampler.memory, sampler.drawn, sampler.q_values[layer, s]
-    if h > 0:
+    plans = sampler.plans
+    if h == 0:
+        plans[EPISODES] += 1
+    if h > 0 or plans[EPISODES] < plans[NEXT]:
         beliefs.plan_row(shape, memory, drawn, sampler.admissible, sampler.values, sampler.elsewhere, layer, s, row)
         x = row.argmax()
         sampler.best[layer, s] = x
@@ -153,7 +169,8 @@ def plan_if_needed(sampler: Any, h: int, layer: int, s: int) -> None:
     beliefs.plan_row(shape, memory, drawn, sampler.admissible, sampler.values, sampler.elsewhere, layer, s, row)
     sampler.best[layer, s] = row.argmax()
     sampler.planned[:] = memory.total
-    sampler.plans[0] += 1
+    plans[PLANS] += 1
+    plans[NEXT] = plans[EPISODES] + 1 + plans[EPISODES] // FREQUENT_PLANS
 
 
 @njit(**INLINED)
