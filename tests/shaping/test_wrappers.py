@@ -220,7 +220,7 @@ def test_a_label_of_ones_own_is_not_cut_into_bins_again():
     env = cs.ShapeReward(gym.make("MountainCar-v0"), phi, label=lambda seen: (int(cut(seen[0])), 1))
     for seed in range(20):
         observation, _ = env.reset(seed=seed)
-        assert env._before == (7.0 if observation[0] >= -0.5 else 3.0)
+        assert env._now[2] == (7.0 if observation[0] >= -0.5 else 3.0)
 
 
 def test_whole_numbers_that_come_as_real_ones_are_labels_and_others_name_their_column():
@@ -317,7 +317,7 @@ def test_numbers_of_states_may_start_anywhere():
     space = cs.Space(list("abcdef"), [0, 1, 2])
     env = cs.ShapeReward(Walk(start=1, space=space), cs.Potential(np.arange(6.0), space))
     env.reset(seed=0)
-    assert env._before == 0.0
+    assert env._now[2] == 0.0
 
 
 def test_where_an_episode_ends_need_not_be_known():

@@ -96,15 +96,6 @@ def monitor_step(reals, integers, i, h, s, x, reward, after, terminated, truncat
     return reals[EVIDENCE]
 
 
-@njit(nogil=True)
-def monitor_steps(reals, integers, done, s, x, reward, after, terminated, truncated):  # type: ignore[no-untyped-def]
-    """Test a step of each environment; arrays [environments], `done` the steps of its episode so far, 0 at a reset."""
-    for i in range(len(done)):
-        if done[i] > 0:
-            h = done[i] - 1
-            monitor_step(reals, integers, i, h, s[i], x[i], reward[i], after[i], terminated[i], truncated[i])
-
-
 @njit(**INLINED)
 def _excluded(reals, integers, row, s, reward, to):  # type: ignore[no-untyped-def]
     """Return what of a step the ceilings exclude, or `NOTHING`."""

@@ -10,7 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -29,6 +29,14 @@ from causal_shaping.shaping.monitor import Monitor
 
 if TYPE_CHECKING:
     from causal_shaping.shaping._recording import Recording
+
+
+class Watched(NamedTuple):
+    """What tests a step of several environments: the monitor, the states before the step, and the actions."""
+
+    monitor: Monitor
+    before: LongArray
+    taken: LongArray
 
 
 class Shaper(ABC):
@@ -109,6 +117,23 @@ class Shaper(ABC):
         """Return the potential of several places at one step each; NaN, or any number, where it is not known."""
 
     @abstractmethod
+    def shape(
+        self,
+        made: FloatArray,
+        rewards: FloatArray,
+        places: npt.NDArray[Any],
+        ends: tuple[BoolArray, BoolArray, BoolArray],
+        h: LongArray,
+        sums: FloatArray,
+        resets_next: bool,
+        watched: Watched | None,
+    ) -> tuple[bool, bool]:
+        """Shape a step of several environments, and test it, if it is watched; see `_kernels`.
+
+        `ends` say where episodes terminated, were truncated, and where nothing follows.
+        """
+
+    @abstractmethod
     def refuse_unknown(self, place: Any) -> NoReturn:
         """Say that the potential of a place is not known."""
 
@@ -152,7 +177,8 @@ class Shaper(ABC):
         """Return the positions of the actions of several environments."""
         if not self._discrete:
             return np.array([self.taken(action) for action in iterate(space, actions)], dtype=np.int64)
-        return self._takes[np.asarray(actions) - self.numbers.all.start]  # type: ignore[no-any-return]
+        first = self.numbers.all.start
+        return self._takes[np.subtract(actions, first) if first else actions]  # type: ignore[no-any-return]
 
     @cached_property
     def _takes(self) -> LongArray:

@@ -49,7 +49,6 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._compile import resolved
-from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
 from causal_shaping.data.successors import ANYTHING, AllowedSuccessors
@@ -127,12 +126,13 @@ class Monitor:
         self._integers = self.packed.integers
 
     @functools.cached_property
-    def _step(self) -> Callable[..., float]:
+    def test(self) -> Callable[..., float]:
+        """The compiled function behind `step`, which takes the environment first: a wrapper calls it at each step."""
         step = resolved(monitor_step, *self.packed, 0, 0, 0, 0, 0.0, 0, False, False)
         return functools.partial(step, *self.packed)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: held for name, held in vars(self).items() if name != "_step"}  # compiled code stays here
+        return {name: held for name, held in vars(self).items() if name != "test"}  # compiled code stays here
 
     def step(
         self,
@@ -146,23 +146,7 @@ class Monitor:
         environment: int = 0,
     ) -> float:
         """Test a step and return the evidence so far; positions in the potential's space, -1 for unknown ones."""
-        return self._step(environment, h, state, action, reward, after, terminated, truncated)
-
-    def steps(
-        self,
-        done: LongArray,
-        states: LongArray,
-        actions: LongArray,
-        rewards: FloatArray,
-        after: LongArray,
-        terminated: BoolArray,
-        truncated: BoolArray,
-    ) -> None:
-        """Test a step of each environment, one after the other.
-
-        `done` is how many steps its episode has with this one; 0 where it was a reset, which is not tested.
-        """
-        kernel.monitor_steps(*self.packed, done, states, actions, rewards, after, terminated, truncated)
+        return self.test(environment, h, state, action, reward, after, terminated, truncated)
 
     @property
     def code(self) -> int:

@@ -20,11 +20,10 @@ from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
-from causal_shaping.shaping._kernels import shape_rewards
 from causal_shaping.shaping._monitor import ALARM
 from causal_shaping.shaping._observations import ObservationShaper, Observe
 from causal_shaping.shaping._recording import Recording
-from causal_shaping.shaping._shaper import Shaper, wrappers_of
+from causal_shaping.shaping._shaper import Shaper, Watched, wrappers_of
 from causal_shaping.shaping._states import Label, StateShaper
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.shaping.monitor import CeilingEvidence, Monitor
@@ -201,17 +200,14 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         self._set_up(env, *spaces, potential, 1, bool(record), bool(monitor), **options)
         gym.Wrapper.__init__(self, env)
         self._guarded = self._recording is not None or self._shaper.restricted
-        self._before: float | None = None
-        self._place: Any = UNSEEN
-        self._h = 0
-        self._unshaped = self._shaped = 0.0  # returns so far
+        # Steps so far, the present state, its phi, and unshaped and shaped returns so far: looked up once a step.
+        self._now: tuple[int, Any, float, float, float] | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._h, self._unshaped, self._shaped = 0, 0.0, 0.0
-        place, self._before = self._shaper.meet(observation, 0)
-        self._place = place
+        place, phi = self._shaper.meet(observation, 0)
+        self._now = 0, place, phi, 0.0, 0.0
         if self._shaper.restricted:
             self._shaper.compare(place, info)
         if self._recording is not None:
@@ -223,30 +219,31 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         if self._guarded:
             self._refuse_inadmissible(action)
         observation, reward, terminated, truncated, info = self.env.step(action)
-        before, shaper = self._before, self._shaper
-        if before is None:
+        now, shaper = self._now, self._shaper
+        if now is None:
             raise ArgumentError("The episode has not begun: call reset() before the first step.")
-        self._h = h = self._h + 1
+        h, started, before, unshaped_return, shaped_return = now
         paid, place, after = float(reward), UNSEEN, 0.0
         if not is_final(terminated, truncated, shaper.bootstrap):
-            place, after = shaper.meet(observation, h)
+            place, after = shaper.meet(observation, h + 1)
         shaping = shaped_reward(0.0, shaper.discount, before, after)
         shaped = paid + shaping
-        started, self._before, self._place = self._place, after, place
-        self._unshaped += paid
-        self._shaped += shaped
+        unshaped_return += paid
+        shaped_return += shaped
+        self._now = h + 1, place, after, unshaped_return, shaped_return
         info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._guarded:
             self._look_at(action, paid, observation, terminated, truncated, info)
-        if self._monitor is not None:
+        monitor = self._monitor
+        if monitor is not None:
             if truncated and not terminated and not shaper.bootstrap:  # its potential was not needed, but it followed
                 place = shaper.place(observation)
-            x, over = shaper.taken(action), (bool(terminated), bool(truncated))
-            info["ceiling_evidence"] = evidence = self._monitor.step(h - 1, started, x, paid, place, *over)
-            if evidence >= ALARM or paid < self._monitor.lowest_reward:
-                self._monitor.tell(stacklevel=2)
+            x = shaper.taken(action)
+            info["ceiling_evidence"] = evidence = monitor.test(0, h, started, x, paid, place, terminated, truncated)
+            if evidence >= ALARM or paid < monitor.lowest_reward:
+                monitor.tell(stacklevel=2)
         if terminated or truncated:
-            info["unshaped_return"], info["shaped_return"] = self._unshaped, self._shaped
+            info["unshaped_return"], info["shaped_return"] = unshaped_return, shaped_return
         return observation, shaped, terminated, truncated, info
 
     def _refuse_inadmissible(self, action: Any) -> None:
@@ -254,16 +251,18 @@ class ShapeReward(_Shaping, gym.Wrapper[Any, Any, Any, Any]):
         if self._recording is not None:
             self._recording.refuse_inadmissible(action)
         else:
-            self._shaper.refuse_inadmissible(self._place, action)
+            self._shaper.refuse_inadmissible(UNSEEN if self._now is None else self._now[1], action)
 
     def _look_at(
         self, action: Any, paid: float, observation: Any, terminated: bool, truncated: bool, info: Mapping[str, Any]
     ) -> None:
         """Compare the actions that the environment admits now with those of the space, and record the step."""
+        assert self._now is not None
+        _, place, *_ = self._now
         if self._shaper.restricted and not (terminated or truncated):
-            self._shaper.compare(self._place, info)
+            self._shaper.compare(place, info)
         if self._recording is not None:
-            self._recording.add(action, paid, observation, (terminated, truncated), place=self._place)
+            self._recording.add(action, paid, observation, (terminated, truncated), place=place)
 
 
 class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
@@ -382,23 +381,25 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             replaced = terminated | truncated
             places = shaper.all_met(observations, self.observation_space, final | replaced)
             places = places.copy()  # not to change what the agent sees
-            for i in np.flatnonzero(replaced & ~final):
-                places[i] = shaper.met(info["final_obs"][i])
+            for i in np.flatnonzero(replaced & ~terminated):
+                places[i] = (shaper.place if final[i] else shaper.met)(info["final_obs"][i])
         else:
             places = shaper.all_met(observations, self.observation_space, final)
-        after = shaper.phis(places, self._h)
-        watched = self._recording is not None or self._monitor is not None
-        h = self._h.copy() if watched else self._h
-        paid, shaping, shaped = made = np.empty((3, self.num_envs))
-        given = (np.asarray(rewards, dtype=np.float64), after, terminated, truncated, final)
-        ended, known = shape_rewards(made, *given, self._h, self._sums, shaper.discount, self._resets_next)
+        watched, h = None, self._h if self._recording is None else self._h.copy()
+        if self._monitor is not None:
+            assert self._places is not None
+            watched = Watched(self._monitor, self._places, shaper.all_taken(actions, self.action_space))
+        paid, shaping, shaped, evidence = made = np.empty((4, self.num_envs))
+        given = np.asarray(rewards, dtype=np.float64)
+        ends = (terminated, truncated, final)
+        ended, known = shaper.shape(made, given, places, ends, self._h, self._sums, self._resets_next, watched)
         if not known:
-            self._refuse_unknown(~final & np.isnan(after), places)
-        if watched:
-            self._watch(h, actions, paid, observations, terminated, truncated, info, places, replaced)
+            self._refuse_unknown(np.isnan(self._sums[0]), places)
+        if self._recording is not None:
+            self._record(h, actions, paid, observations, terminated, truncated, info, replaced)
         info = {**info, "unshaped_reward": paid, "shaping": shaping}
         if self._monitor is not None:
-            info["ceiling_evidence"] = np.full(self.num_envs, self._monitor.evidence)
+            info["ceiling_evidence"] = evidence
             self._monitor.tell(stacklevel=2)
         if self._places is not None:
             self._places = places
@@ -411,7 +412,7 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
             self._compare(~(terminated | truncated) | replaced, observations, info)
         return observations, shaped, terminated, truncated, info
 
-    def _watch(
+    def _record(
         self,
         h: LongArray,
         actions: Any,
@@ -420,24 +421,14 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
         terminated: BoolArray,
         truncated: BoolArray,
         info: Mapping[str, Any],
-        places: npt.NDArray[Any],
         replaced: BoolArray,
     ) -> None:
-        """Record a step, and test it against the ceilings; a reset is none."""
-        if self._recording is not None:
-            fresh = h == 0
-            seen = list(iterate(self.observation_space, observations))
-            for j, action in enumerate(iterate(self.action_space, actions)):
-                if not fresh[j]:
-                    found = info["final_obs"][j] if replaced[j] else seen[j]
-                    self._recording.add(action, rewards[j], found, (terminated[j], truncated[j]), j)
-            self._record_beginnings(fresh, observations)
-        if self._monitor is not None:
-            assert self._places is not None
-            if not self._shaper.bootstrap and np.count_nonzero(truncated):
-                cut = np.flatnonzero(truncated & ~terminated)  # their potential was not needed, but they followed
-                places, met = places.copy(), list(iterate(self.observation_space, observations))
-                for i in cut:
-                    places[i] = self._shaper.place(info["final_obs"][i] if replaced[i] else met[i])
-            taken = self._shaper.all_taken(actions, self.action_space)
-            self._monitor.steps(h, self._places, taken, rewards, places, terminated, truncated)
+        """Record a step; a reset is none."""
+        assert self._recording is not None
+        fresh = h == 0
+        seen = list(iterate(self.observation_space, observations))
+        for j, action in enumerate(iterate(self.action_space, actions)):
+            if not fresh[j]:
+                found = info["final_obs"][j] if replaced[j] else seen[j]
+                self._recording.add(action, rewards[j], found, (terminated[j], truncated[j]), j)
+        self._record_beginnings(fresh, observations)
