@@ -206,11 +206,11 @@ def test_observations_of_other_environments_become_labels():
     car = cs.ShapeReward(gym.make("MountainCar-v0"), cs.Potential([1.0, 2.0, 3.0, 4.0], space))
     observation, _ = car.reset(seed=0)
     label = (int(observation[0] >= -0.5), int(observation[1] >= 0))
-    assert car._before == car.potential(label)
+    assert car._now[2] == car.potential(label)
     image = gym.make(ID, observation="image")
     with_label = cs.ShapeReward(image, made_up(), label=lambda seen: tuple(np.argwhere(seen[..., 0] == 10)[0].tolist()))
     with_label.reset(seed=0)
-    assert with_label._before == with_label.potential(image.unwrapped.label())
+    assert with_label._now[2] == with_label.potential(image.unwrapped.label())
 
 
 def test_a_label_of_ones_own_is_not_cut_into_bins_again():
