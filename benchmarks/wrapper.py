@@ -3,7 +3,9 @@
 - CartPole, alone, 16 side by side, and 16 in Gymnasium's own vector, which steps them all in NumPy: shaped by the fits
   of a forest and of a network. Both keep the values of vectors in trees, so that they cost the same.
 - FrozenLake, whose states are numbers, shaped by a table.
-- A MiniGrid world, shaped by a table, and by ceilings, which the wrapper also tests.
+- A world of the paper's, made of MiniGrid, whose observations are numbers of states: shaped by a table, and by
+  ceilings, which the wrapper also tests.
+- MiniGrid's own, which encodes an image at each step, shaped by a table of cells.
 
 Bare and shaped environments step in short turns, and the median over the turns of the ratio of their CPU times counts:
 a busy machine hits both alike.
@@ -12,6 +14,7 @@ a busy machine hits both alike.
 import time
 
 import gymnasium as gym
+import minigrid  # noqa: F401 - registers its environments
 import numpy as np
 import pyarrow as pa
 from _table import Row, alone, main
@@ -20,8 +23,11 @@ import causal_shaping as cs
 
 NAMES = ("position", "velocity", "angle", "turning")
 ROWS, STEPS, SIDE_BY_SIDE = 20_000, 800, 16
-CART, LAKE, GRID = "CartPole-v1", "FrozenLake-v1", "causal_shaping/LavaCrossEasy-v0"
-GOALS = {(CART, "16 in turn"): 0.9, (GRID, "alone"): 0.97, (GRID, "16 in turn"): 0.97}
+CART, LAKE, GRID, MINIGRID = "CartPole-v1", "FrozenLake-v1", "causal_shaping/LavaCrossEasy-v0", "MiniGrid-Empty-8x8-v0"
+GOALS = {
+    (CART, "16 in turn"): 0.9,
+    **{(name, how): 0.97 for name in (GRID, MINIGRID) for how in ("alone", "16 in turn")},
+}
 
 
 def logs(source, careful):
@@ -67,6 +73,18 @@ def tables():
     return {"table": cs.Potential(world.model.optimum().values, world), "ceilings": ceilings.potential()}
 
 
+def cells():
+    """A potential without meaning for the cells of a grid of 8 by 8."""
+    labels = [(x, y) for x in range(8) for y in range(8)]
+    return {"table": cs.Potential(np.arange(64.0), cs.Space(labels, range(7), ("x", "y")))}
+
+
+def shaped(name, phi):
+    env = gym.make(name)
+    label = (lambda _: tuple(map(int, env.unwrapped.agent_pos))) if name == MINIGRID else None
+    return cs.ShapeReward(env, phi, label=label)
+
+
 def seconds_alone(env):
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(env.action_space.n, size=STEPS).tolist()
@@ -100,12 +118,13 @@ def one_environment(name, make, turns):
     own = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "vector_entry_point"}
     sync = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "sync"}
     potentials = make()
-    envs = [gym.make(name), *(cs.ShapeReward(gym.make(name), phi) for phi in potentials.values())]
+    envs = [gym.make(name), *(shaped(name, phi) for phi in potentials.values())]
     found = {"alone": shares(envs, seconds_alone, turns)}
-    for how, options in (("16 in turn", sync), *([("16 at once", own)] if name == CART else [])):
+    vectors_of = {CART: {"16 in turn": sync, "16 at once": own}, MINIGRID: {}}.get(name, {"16 in turn": sync})
+    for how, options in vectors_of.items():
         vectors = [gym.make_vec(name, **options) for _ in range(len(potentials) + 1)]
-        shaped = map(cs.VectorShapeReward, vectors[1:], potentials.values())
-        found[how] = shares([vectors[0], *shaped], seconds_side_by_side, turns)
+        wrapped = map(cs.VectorShapeReward, vectors[1:], potentials.values())
+        found[how] = shares([vectors[0], *wrapped], seconds_side_by_side, turns)
     for how, (speed, kept) in found.items():
         for what, share in zip(potentials, kept, strict=True):
             work = f"wrapper: {name.split('/')[-1]}, {how}, {what}"
@@ -115,7 +134,7 @@ def one_environment(name, make, turns):
 
 
 def rows(quick):
-    for name, make in ((CART, fits), (LAKE, lake), (GRID, tables)):
+    for name, make in ((CART, fits), (LAKE, lake), (GRID, tables), (MINIGRID, cells)):
         yield from alone(one_environment, name, make, 30 if quick else 200)
 
 
