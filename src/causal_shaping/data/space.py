@@ -37,6 +37,9 @@ NEXT = "next_"
 """What the column of a next state has in front of the column of the state."""
 
 
+_PLAIN = frozenset((int, str))
+
+
 def plain(label: Any) -> Label:
     """Return a label in plain Python: integers, strings, and tuples of them."""
     if isinstance(label, str):
@@ -318,6 +321,9 @@ class Space:
 
     def find(self, state: Any) -> int:
         """Return the position of a state, `UNKNOWN` if the space does not hold it."""
+        parts = state if type(state) is tuple else (state,)
+        if _PLAIN.issuperset(map(type, parts)) and (found := self._positions[0].get(state)) is not None:
+            return found  # environments ask at every step
         return self._positions[0].get(plain(state), UNKNOWN)
 
     def find_action(self, action: Any) -> int:
