@@ -67,7 +67,7 @@ def replans(episodes):
 def rows(quick):
     for states in (1000, 10_000) if quick else (1000, 100_000):
         yield from alone(plans, states)
-    yield from alone(replans, 10_000)
+    yield from alone(replans, 20_000)
 
 
 if __name__ == "__main__":

@@ -638,13 +638,13 @@ def test_a_run_shows_its_regret_at_the_end():
     assert f"regret {run.step_regret[-1]:.4g}" in repr(run)
 
 
-def sampler_of_two_states():
-    model = Model(cs.Space(range(2), range(1)), None, Settings(horizon=2, reward_bound=1.0))
-    return sampler_of(model, 10, 0, np.ones((2, 1), dtype=bool), False)
+def sampler_of_states(states):
+    model = Model(cs.Space(range(states), range(1)), None, Settings(horizon=2, reward_bound=1.0))
+    return sampler_of(model, 10, 0, np.ones((states, 1), dtype=bool), False)
 
 
 def test_the_sampler_plans_before_the_first_episodes_and_in_one_when_visits_have_doubled():
-    sampler, plans = sampler_of_two_states(), []
+    sampler, plans = sampler_of_states(2), []
     for h, total in ((0, 0.0), (0, 0.0), (1, 0.0), (1, 1.0), (1, 1.0), (1, 2.0), (0, 2.0)):
         sampler.memory.total[:] = total
         plan_if_needed(sampler, h, 0, 0)
@@ -652,20 +652,20 @@ def test_the_sampler_plans_before_the_first_episodes_and_in_one_when_visits_have
     assert plans == [1, 2, 2, 3, 3, 4, 5]
 
 
-def test_plans_grow_with_the_logarithm_of_the_episodes():
-    sampler, planned = sampler_of_two_states(), [0]
+@pytest.mark.parametrize(("states", "frequent"), [(400, 500), (200, 1_000), (1, 200_000)])
+def test_plans_grow_with_the_logarithm_of_the_episodes_in_small_worlds_later(states, frequent):
+    sampler, planned = sampler_of_states(states), [0]
     sampler.memory.total[:] = 1.0
     for _ in range(16_000):
         plan_if_needed(sampler, 0, 0, 0)
         planned.append(int(sampler.plans[0]))
-    assert planned[:501] == list(range(501))
-    doubling = [planned[2 * n] - planned[n] for n in (500, 1_000, 2_000, 4_000, 8_000)]
-    assert min(doubling) >= 249  # every second one, the most that a plan lasts then
-    assert max(doubling) <= 500 * np.log(2) + 1
+    assert planned[: frequent + 1] == list(range(min(frequent, 16_000) + 1))
+    for n in range(frequent, 8_001, 500):
+        assert frequent / 2 - 1 <= planned[2 * n] - planned[n] <= frequent * np.log(2) + 1
 
 
 def test_a_lasting_plan_is_given_up_before_an_episode_whose_first_action_has_twice_the_visits():
-    sampler, plans = sampler_of_two_states(), []
+    sampler, plans = sampler_of_states(400), []
     sampler.plans[:] = (900, 5_000, 5_010)
     sampler.planned[:] = 3.0
     for total in (3.0, 5.0, 6.0, 6.0):
