@@ -12,11 +12,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
+import duckdb
 import ibis
+import ibis.expr.operations as ops
 from ibis.backends.sql.datatypes import DuckDBType
 
 from causal_shaping.data.space import shortened
@@ -55,6 +58,7 @@ class Engine:
     def __init__(self, files: Sequence[InputFile], memory_limit: str | None) -> None:
         self.files, self.written = files, set[str]()
         self._duckdb = ibis.duckdb.connect()
+        self._duckdb.db_identity = object()  # Ibis would take all engines in memory for one, and their tables, too
         if memory_limit is not None:
             try:
                 self._run(f"SET memory_limit = {_text(memory_limit)}")
@@ -66,7 +70,7 @@ class Engine:
         names = [name for file in files for name in {os.path.abspath(file.path), _literal(file)}]
         for setting in (f"allowed_paths = [{', '.join(map(_text, names))}]", *SETTINGS):
             self._run(f"SET {setting}")
-        if self._run("SELECT 1 FROM duckdb_settings() WHERE name = 'allowed_configs'"):
+        with suppress(duckdb.CatalogException):  # older versions lack the first, and cannot be locked then
             self._run("SET allowed_configs = ['disabled_optimizers']")  # see `look_at_rows`
             self._run("SET lock_configuration = true")
         watch(self._duckdb, files)
@@ -137,11 +141,11 @@ class Engine:
 
     def _table(self, kinds: dict[str, str], query: str) -> ibis.Table:
         """Return a query as a table, without the columns of types that Ibis does not know, such as maps' shapes."""
-        view, names = ibis.util.gen_name("logs"), ", ".join(_name(name) for name, kind in kinds.items() if _known(kind))
-        if not names:
+        types = {name: known for name, kind in kinds.items() if (known := _type(kind)) is not None}
+        if not types:
             raise FileError("there is no column of a type that can be read")
-        self._run(f"CREATE TEMP VIEW {_name(view)} AS SELECT {names} FROM ({query})")
-        return self._duckdb.table(view)
+        self._run(f"CREATE TEMP VIEW logs AS SELECT {', '.join(map(_name, types))} FROM ({query})")
+        return ops.DatabaseTable("logs", schema=ibis.schema(types), source=self._duckdb).to_expr()
 
     def _run(self, statement: str) -> list[tuple[Any, ...]]:
         return self._duckdb.raw_sql(statement).fetchall()  # type: ignore[no-any-return]
@@ -188,12 +192,13 @@ def _literal(file: InputFile) -> str:
     return re.sub(r"[*?[]", r"[\g<0>]", os.path.abspath(file.path))
 
 
-def _known(kind: str) -> bool:
+@lru_cache(maxsize=1024)
+def _type(kind: str) -> Any:
+    """Return a type of DuckDB as one of Ibis, None if Ibis does not know it."""
     try:
-        DuckDBType.from_string(kind)
+        return DuckDBType.from_string(kind)
     except Exception:  # noqa: BLE001 - sqlglot and Ibis raise many kinds for a type that they do not know
-        return False
-    return True
+        return None
 
 
 def _columns(kinds: dict[str, str]) -> str:

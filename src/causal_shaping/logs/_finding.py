@@ -23,7 +23,7 @@ from causal_shaping.io.files import CSV, PARQUET, TABLES, Scratch
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.minari import minari_table, write_minari
 from causal_shaping.logs._engine import INTEGER, Engine, check_distinct
-from causal_shaping.logs.table import reading
+from causal_shaping.logs.table import is_ours, reading
 
 MINARI = "minari:"
 ROW, FILE = "causal_shaping_row", "causal_shaping_file"
@@ -201,7 +201,7 @@ def _input_files(paths: Sequence[Path]) -> list[InputFile]:
 
 def _table_name(table: ibis.Table) -> str:
     try:
-        return str(table.get_name())
+        return "" if is_ours(table.get_backend()) else str(table.get_name())
     except Exception:  # noqa: BLE001 - an expression without a name; backends differ in how they say so
         return ""
 

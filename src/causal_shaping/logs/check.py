@@ -73,8 +73,8 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     episode = ["episode"] if logs.source is not None else ["episode", "source"]
     lists = "fits_s0" in logs.rows.columns
     followers = [name for name in (["hash_n0"] if lists else logs.next_states) if name in logs.rows.columns]
-    if _fits_without_order(logs, episode, followers):
-        return replace(logs, sound=True)
+    if size := _fits_without_order(logs, episode, followers):
+        return replace(logs, sound=True, size=size)
     columns = _Ordered(logs.rows, episode, followers)
     jumps = (
         jump_rules(columns, logs.states, logs.next_states)
@@ -104,24 +104,24 @@ LARGEST = 2**63 - 1
 """The largest number that an episode can have."""
 
 
-def _fits_without_order(logs: LogTable, episode: Sequence[str], followers: Sequence[str]) -> bool:
-    """Return whether it is certain that all rows are sound without putting them in order."""
+def _fits_without_order(logs: LogTable, episode: Sequence[str], followers: Sequence[str]) -> int:
+    """Return the number of rows if it is certain without putting them in order that all are sound, 0 otherwise."""
     rows = logs.rows
     if rows.get_backend().name not in HASHED:
-        return False
+        return 0
     first, last = rows.step == 0, rows.terminated | rows.truncated
     here = _hash(rows, episode, rows.step, [rows[_state_of(name)] for name in followers])
     there = _hash(rows, episode, rows.step + 1, [rows[name].cast(rows[_state_of(name)].type()) for name in followers])
     bad = ibis.or_(*(rule.broken for rule in _rules_alone(_Columns(rows), logs, episode))).any()
     fits = here.sum(where=~first).fill_null(0) == there.sum(where=~last).fill_null(0)
     with looking_at_rows(rows):  # one pass: most of its time goes into reading
-        if not fetch(rows.aggregate(sound=fits & ~bad), logs.origin)["sound"][0].as_py():  # nor if there are no rows
-            return False
+        (found,) = fetch(rows.aggregate(sound=fits & ~bad, n=rows.count()), logs.origin).to_pylist()
+    size = int(found["n"]) if found["sound"] else 0
     begun = rows.filter(first)
-    if _numbered_without_gaps(begun, episode, logs.origin):
-        return True
+    if not size or _numbered_without_gaps(begun, episode, logs.origin):
+        return size
     begun = begun.group_by(episode).aggregate(n=lambda t: t.count())
-    return not fetch(begun.filter(begun.n > 1).limit(1), logs.origin).num_rows
+    return 0 if fetch(begun.filter(begun.n > 1).limit(1), logs.origin).num_rows else size
 
 
 def _numbered_without_gaps(begun: ibis.Table, episode: Sequence[str], origin: str) -> bool:

@@ -100,16 +100,20 @@ def count(
     if not isinstance(reward_bins, Bins | None):
         raise ArgumentError(f"reward_bins is {reward_bins!r}; pass Bins(edges=...) or Bins(quantiles=...).")
     bins = reward_bins or next((table.reward_bins for table in tables if table.reward_bins), None)
-    if bins is None and any(_samples_many_rewards(table, max_rewards) for table in tables):
+    if bins is None and any(_samples_many_rewards(table, max_rewards) for table in tables if not _is_small(table)):
         bins = Bins(quantiles=REWARD_BINS)
     bins = bins and _reward_edges(tables, bins)
     parts = [count_table(table, step_indexed, bins, scratch) for table in tables]
+    many = [bins is None and len(np.unique(part.reward_min)) > max_rewards for part in parts]
+    if any(found and _is_small(table) for found, table in zip(many, tables, strict=True)):
+        bins = _reward_edges(tables, Bins(quantiles=REWARD_BINS))
+        parts = [count_table(table, step_indexed, bins, scratch) for table in tables]
     origins: dict[str, str] = {}
     for part, table in zip(parts, tables, strict=True):
         for name in part.sources:
             keep_origin(origins, name, table)
     counts = parts[0].merge(*parts[1:])
-    if bins is None and any(len(np.unique(part.reward_min)) > max_rewards for part in parts):
+    if bins is None and any(many):
         counts = counts.with_reward_bins(_reward_edges(tables, Bins(quantiles=REWARD_BINS)))
     if all(given is None for given in (states, actions, terminal, admissible)) and complete <= counts.space.complete:
         return counts
@@ -180,6 +184,11 @@ def counting(table: LogTable, step_indexed: bool) -> ibis.Table:
     return rows.group_by([*key, "reward_bin"]).aggregate(
         n=rows.count(), reward_sum=rows.reward.sum(), reward_min=rows.reward.min(), reward_max=rows.reward.max()
     )
+
+
+def _is_small(table: LogTable) -> bool:
+    """Whether all rows would be in a sample: then it is as cheap to count them, and again if rewards need bins."""
+    return table.size is not None and table.size <= SAMPLE_ROWS
 
 
 def _samples_many_rewards(table: LogTable, max_rewards: int) -> bool:

@@ -20,7 +20,7 @@ from causal_shaping.io.convert import logs_table
 from causal_shaping.logs._columns import MISSING_NUMBER, Flag, RawColumns, fits, list_shape, listed, nesting
 from causal_shaping.logs._finding import RawLogs, Where, find
 from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.table import LogTable, fetch, look_at_rows
+from causal_shaping.logs.table import LogTable, as_view, fetch, look_at_rows
 
 
 def read_logs(where: Where, *, source: str | None = None, skip_bad_episodes: bool = False, **columns: Any) -> Logs:
@@ -193,9 +193,9 @@ def open_logs(
         )
     columns |= {inside: raw.column(name, "hidden") for name, inside in carried.items()}
     logged = rows.select(**columns)
-    stand_ins = list(absent.values()) if absent else [None] * len(parts)
+    logged = _completed_numbers(logged) if numbers else _completed(logged, list(absent.values()) or [None] * len(parts))
     return LogTable(
-        rows=_completed_numbers(logged) if numbers else _completed(logged, stand_ins),
+        rows=as_view(logged, origin),
         origin=origin,
         names=names,
         source=named,
@@ -241,6 +241,7 @@ def table_of(logs: Logs) -> LogTable:
         reward_bins=space.reward_bins,
         metadata=logs.metadata,
         sound=True,
+        size=len(logs),
     )
 
 
@@ -381,19 +382,22 @@ def _completed(rows: ibis.Table, absent: Sequence[int | str | None]) -> ibis.Tab
     `absent` is what stands for a missing value in each part of the state, None if nothing does.
     """
     episode = ["source", "episode"] if "source" in rows.columns else ["episode"]
-    window = ibis.window(group_by=episode, order_by="step")
-    following = {f"n{i}": rows[f"s{i}"].lead().over(window) for i in range(len(absent))}
-    nexts = following
-    if "n0" in rows.columns:
-        nexts = {name: rows[name] for name in following}
+
+    def following(name: str) -> ibis.Column:
+        return rows[name].lead().over(ibis.window(group_by=episode, order_by="step"))
+
+    if "n0" not in rows.columns:
+        nexts = {f"n{i}": following(f"s{i}") for i in range(len(absent))}
+    else:
+        nexts = {f"n{i}": rows[f"n{i}"] for i in range(len(absent))}
         if absent[0] is not None:
             none = ibis.and_(*(column.isnull() for column in nexts.values()))
             nexts = {
-                name: ibis.ifelse(none, following[name], column.fill_null(part))
-                for (name, column), part in zip(nexts.items(), absent, strict=True)
+                name: ibis.ifelse(none, following(f"s{i}"), column.fill_null(absent[i]))
+                for i, (name, column) in enumerate(nexts.items())
             }
         if "terminated" not in rows.columns:
-            unknown = rows.step.lead().over(window).isnull()
+            unknown = following("step").isnull()
             if "truncated" in rows.columns:
                 unknown = unknown & ~rows.truncated
             nexts = {name: ibis.ifelse(unknown, ibis.null(column.type()), column) for name, column in nexts.items()}

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import ibis
 import pyarrow as pa
 
 from causal_shaping._checks import check_line
@@ -27,8 +26,9 @@ from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError, F
 from causal_shaping.io.container import Contents, load, rows_checksum
 from causal_shaping.io.convert import counts_columns, counts_from, save_counts
 from causal_shaping.io.files import PARQUET, check_target, holding
+from causal_shaping.logs._translation import sql_of
 from causal_shaping.logs.counting import Item, count, counting, opened_logs
-from causal_shaping.logs.table import LogTable
+from causal_shaping.logs.table import LogTable, is_ours
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,18 +266,15 @@ def _files_checksum(tables: Sequence[LogTable], options: Mapping[str, Any]) -> s
     """Return a SHA-256 of the files of a part and of the queries that count them, None where there are no files."""
     how: list[Any] = [bool(options.get("skip_bad_episodes"))]
     for table in tables:
-        files = getattr(table.rows.get_backend(), "causal_shaping_files", ())
-        if not files:
+        engine = table.rows.get_backend()
+        if not is_ours(engine):
             return None
         query = counting(replace(table, reward_bins=None), bool(options.get("step_indexed")))
-        text = str(ibis.to_sql(query))
-        for view in query.op().find(ibis.expr.operations.DatabaseTable):
-            text = text.replace(view.name, "logs")  # the name is another one each time
         digests = []
-        for file in files:
+        for file in engine.causal_shaping_files:
             with file.open() as opened:
                 digests.append(hashlib.file_digest(opened, "sha256").hexdigest())
-        how.append([table.source, text, sorted(digests)])
+        how.append([table.source, engine.causal_shaping_view, sql_of(query, engine), sorted(digests)])
     return hashlib.sha256(json.dumps(how).encode()).hexdigest()
 
 

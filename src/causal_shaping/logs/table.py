@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ibis
+import ibis.expr.operations as ops
 import numpy as np
 import pyarrow as pa
+from ibis.backends.duckdb.converter import DuckDBPyArrowData
 
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Bins, Label, Space
@@ -23,6 +25,7 @@ from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, 
 from causal_shaping.io.container import check_checksum
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.labels import read_off, row_positions
+from causal_shaping.logs._translation import sql_of
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class LogTable:
         metadata: that of the file.
         checksum: that of the logs as they were written, None if it is not known.
         sound: whether the rows have been checked.
+        size: how many rows there are at most, None if it is not known.
         dropped: what `check_logs` left out.
         header: whether a line of column names comes before the first row.
         hidden: columns that are no part of the state, by the user's name: what they are called in `rows`.
@@ -84,6 +88,7 @@ class LogTable:
     metadata: Mapping[str, str] = field(default_factory=dict)
     checksum: str | None = None
     sound: bool = False
+    size: int | None = None
     dropped: Dropped | None = None
     header: bool = False
     hidden: Mapping[str, str] = field(default_factory=dict)
@@ -202,8 +207,10 @@ def looking_at_rows(table: ibis.Table) -> Iterator[None]:
 
 def fetch(expression: ibis.Table, origin: str) -> pa.Table:
     """Run a query and return its result; what the engine cannot read becomes a `FileError`."""
-    with reading(origin), _same_files(expression):
-        backend = expression.get_backend()
+    with reading(origin), _same_files(expression) as backend:
+        if is_ours(backend):
+            table = backend.con.sql(sql_of(expression, backend)).to_arrow_table()
+            return expression.__pyarrow_result__(table, data_mapper=DuckDBPyArrowData)
         if backend.name != "pyspark":
             return expression.to_pyarrow()
         # Ibis 12 would go by way of pandas, where whole numbers with gaps lose digits, and NaN is missing.
@@ -213,8 +220,7 @@ def fetch(expression: ibis.Table, origin: str) -> pa.Table:
 
 def batches(expression: ibis.Table, origin: str, rows: int) -> Generator[pa.RecordBatch, None, None]:
     """Run a query and yield its result, about so many rows at a time."""
-    with reading(origin), _same_files(expression):
-        backend = expression.get_backend()
+    with reading(origin), _same_files(expression) as backend:
         if backend.name == "pyspark":  # there, Ibis brings all rows at once, too
             yield from fetch(expression, origin).to_batches(max_chunksize=rows)
             return
@@ -222,7 +228,8 @@ def batches(expression: ibis.Table, origin: str, rows: int) -> Generator[pa.Reco
             yield from expression.to_pyarrow_batches(chunk_size=rows)
             return
         # Ibis 12 asks for batches by a name that DuckDB 2 has given up, and would have it keep a copy of all rows.
-        relation = backend._to_duckdb_relation(expression)
+        ours = is_ours(backend)
+        relation = backend.con.sql(sql_of(expression, backend)) if ours else backend._to_duckdb_relation(expression)
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         stream = reader(rows)
         try:
@@ -246,15 +253,33 @@ def drawn(table: LogTable, episodes: ibis.Table, seed: int) -> ibis.Column:
 def watch(backend: Any, files: Sequence[InputFile]) -> None:
     """Remember the files that an engine reads, for `fetch` and `batches` to notice when one was changed."""
     backend.causal_shaping_files = tuple(files)
+    backend.causal_shaping_view = ""  # see `as_view`
+
+
+def is_ours(backend: Any) -> bool:
+    """Return whether an engine is one that we started to read files, and that nobody else uses."""
+    return hasattr(backend, "causal_shaping_files")
+
+
+def as_view(rows: ibis.Table, origin: str) -> ibis.Table:
+    """Return rows of our own engine as a view there, so that they are not translated anew with each query over them."""
+    backend = rows.get_backend()
+    if not is_ours(backend) or backend.causal_shaping_view:
+        return rows
+    with reading(origin), _same_files(rows):
+        backend.causal_shaping_view = sql_of(rows, backend)
+        backend.raw_sql(f"CREATE TEMP VIEW rows AS {backend.causal_shaping_view}").fetchall()
+    return ops.DatabaseTable("rows", schema=rows.schema(), source=backend).to_expr()
 
 
 @contextmanager
-def _same_files(expression: ibis.Table) -> Iterator[None]:
-    """Refuse what was read if a file of the engine is no longer the one that was opened."""
+def _same_files(expression: ibis.Table) -> Iterator[Any]:
+    """Give the engine of a query; refuse what was read if one of its files is no longer the one that was opened."""
+    backend = expression.get_backend()
     try:
-        yield
+        yield backend
     finally:
-        for file in getattr(expression.get_backend(), "causal_shaping_files", ()):
+        for file in getattr(backend, "causal_shaping_files", ()):
             file.check_unchanged()
 
 
