@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from brief_report import shorten
 
 import causal_shaping as cs
 from causal_shaping.cli import JOBS
@@ -404,6 +405,7 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
 
 
 def test_the_study_is_run_from_the_command_line(run, tmp_path, monkeypatch):
+    shorten(monkeypatch)
     monkeypatch.setattr("causal_shaping.paper.study.figures.FORMATS", (".svg",))  # what the page shows, no copies
     folder = tmp_path / "report"
     chosen = ["--only", "world=lavacross-easy", "method=zero,joint", "coins=standing"]
