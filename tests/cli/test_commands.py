@@ -2,9 +2,8 @@
 
 import json
 import re
-import subprocess
-import sys
 
+import forked
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -510,8 +509,7 @@ def test_the_three_jobs_run_with_fewer_steps_each_in_a_process_of_its_own(run, t
         assert run(*line, "--steps", 10_000)[0] == 0
     for line in lines[2:]:
         brief = ["--steps", "1000"] if line[0] == "train" else []
-        command = [sys.executable, "-m", "causal_shaping", *line, *brief]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        ran = forked.run(forked.COMMAND, *line, *brief)
         assert (ran.returncode, ran.stderr) == (0, "")
 
 
