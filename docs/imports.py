@@ -7,6 +7,7 @@
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,10 +82,15 @@ def imports():
     """Yield every import of one module of the package by another."""
     known = modules()
     for module, path in known.items():
-        for function, node in _walk(ast.parse(path.read_text())):
+        for function, node in _statements(path.read_text()):
             for target in _targets(node, known):
                 if target != module:
                     yield Import(module, function, target)
+
+
+@cache
+def _statements(source):
+    return list(_walk(ast.parse(source)))
 
 
 def _walk(tree, name=""):

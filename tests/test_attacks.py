@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import forked
 import pytest
 
 ATTACK = Path(__file__).parents[1] / "attack"
@@ -21,13 +22,8 @@ def attack(monkeypatch):
 
 
 def test_random_command_lines_end_with_a_message():
-    done = subprocess.run(
-        [sys.executable, ATTACK / "commands.py", "--number", "12", "--seed", "7", "--seconds", "300"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1200,
-    )
+    program = "import runpy; runpy.run_path('commands.py', run_name='__main__')"
+    done = forked.run(program, "--number=12", "--seed=7", "--seconds=300", cwd=ATTACK)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "seed 7: 12 command lines, 0 defects" in done.stdout
 

@@ -2,9 +2,9 @@
 
 import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
+
+import forked
 
 from causal_shaping.io.inputs import with_checksum
 
@@ -31,7 +31,7 @@ print(dict(found.tried), found.defects)
 
 
 def attacked(folder, how):
-    ran = subprocess.run([sys.executable, "-c", PROGRAM, KILLS, folder, how], capture_output=True, text=True)
+    ran = forked.run(PROGRAM, KILLS, folder, how)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
 

@@ -204,6 +204,7 @@ def test_no_backup_lies_below_the_linear_program_over_response_types(data, model
                 assert ceilings.q_values[0, s, x] == pytest.approx(sharpest, abs=1e-9)
 
 
+@fewer(40)
 @given(st.data(), small, several, discounts, st.sampled_from(["any", "observed"]))
 def test_combining_sources_earlier_is_never_looser(data, model, sources, discount, support):
     """Per outcome, then per (s, x) inside the backup, then per source with the minimum at the end."""
@@ -218,6 +219,7 @@ def test_combining_sources_earlier_is_never_looser(data, model, sources, discoun
         np.testing.assert_allclose(joint.values, at_end, atol=1e-9)
 
 
+@fewer(40)
 @given(st.data(), small, st.integers(2, 3))
 def test_a_backup_is_strictly_tighter_where_no_source_proves_the_most_of_every_outcome(data, model, sources):
     """One step under `any`, against the best single source per (s, x): a minimum at the end cannot have more."""
@@ -265,6 +267,7 @@ def test_the_order_of_sources_and_states_does_not_matter(data, model, order):
     np.testing.assert_allclose(moved.q_values[:, ::-1, ::-1], one.q_values, atol=1e-12)
 
 
+@fewer(40)
 @given(st.data(), small, discounts)
 def test_unconfounded_sources_that_try_everything_give_the_optimum(data, model, discount):
     blind = data.draw(demonstrators(model)).mean(axis=1, keepdims=True) * np.ones((1, model.noise.shape[-1], 1))

@@ -2,13 +2,13 @@
 
 import json
 import re
-import subprocess
-import sys
 
+import forked
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from brief_report import shorten
 
 import causal_shaping as cs
 from causal_shaping.cli import JOBS
@@ -404,6 +404,7 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
 
 
 def test_the_study_is_run_from_the_command_line(run, tmp_path, monkeypatch):
+    shorten(monkeypatch)
     monkeypatch.setattr("causal_shaping.paper.study.figures.FORMATS", (".svg",))  # what the page shows, no copies
     folder = tmp_path / "report"
     chosen = ["--only", "world=lavacross-easy", "method=zero,joint", "coins=standing"]
@@ -508,8 +509,7 @@ def test_the_three_jobs_run_with_fewer_steps_each_in_a_process_of_its_own(run, t
         assert run(*line, "--steps", 10_000)[0] == 0
     for line in lines[2:]:
         brief = ["--steps", "1000"] if line[0] == "train" else []
-        command = [sys.executable, "-m", "causal_shaping", *line, *brief]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        ran = forked.run(forked.COMMAND, *line, *brief)
         assert (ran.returncode, ran.stderr) == (0, "")
 
 

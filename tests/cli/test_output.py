@@ -6,6 +6,7 @@ import subprocess
 import sys
 from inspect import signature
 
+import forked
 import pyarrow.parquet as pq
 import pytest
 import typer
@@ -240,8 +241,7 @@ for line in ("theory lavacross-easy", "reproduce --quick", "field --quick", "dia
 
 
 def test_the_paper_s_commands_name_their_extra(tmp_path):
-    command = [sys.executable, "-c", NAME_THE_EXTRA]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    ran = forked.run(NAME_THE_EXTRA, cwd=tmp_path, prepared=forked.REQUIRED)
     assert ran.stdout.splitlines() == ["theory 2", "reproduce 2", "field 2", "diagram 2"]
     assert ["causal-shaping[paper]" in line for line in ran.stderr.splitlines()] == [True] * 4
     assert not list(tmp_path.iterdir())

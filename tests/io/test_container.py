@@ -3,9 +3,8 @@
 import json
 import os
 import random
-import subprocess
-import sys
 
+import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -237,5 +236,5 @@ def test_reading_starts_no_thread(path):
         load(sys.argv[1], "sensitivity", lambda contents: contents)
         print(len(os.listdir("/proc/self/task")) - len(before))
     """
-    ran = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    ran = forked.run(code, path, prepared=forked.REQUIRED)
     assert ran.stdout == "0\n"

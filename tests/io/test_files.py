@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
+import forked
 import pyarrow.parquet as pq
 import pytest
 
@@ -331,7 +332,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
         "    except FileError as error: print(error)"
     )
     given = [str(path), str(tmp_path / "b.csv"), str(tmp_path / "c.csv.gz")]
-    ran = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
+    ran = forked.run(code, *given)
     assert [line.partition(" cannot be written: ")[0] for line in ran.stdout.splitlines()] == given
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

@@ -1,15 +1,13 @@
 """Many seeds: kept in a folder, resumed after a kill at any moment, none counted twice."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import gymnasium as gym
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from killing import killed_five_times
+from long_seeds import STEPS, kept, train_long
 from matplotlib.figure import Figure
 
 import causal_shaping as cs
@@ -162,24 +160,14 @@ def test_the_result_of_a_seed_cannot_be_edited(tmp_path):
 
 
 def test_a_kill_at_any_moment_loses_no_finished_seed(tmp_path):
-    """Killed twice on the way; what is there afterwards is what an undisturbed run gives."""
-    command = [sys.executable, "-m", "causal_shaping", "train", "lavacross-easy", "--steps", "1000000"]
-    command += ["--seeds", "12", "-o", str(tmp_path / "runs"), "--json"]
-    for _ in range(2):
-        started = len(list((tmp_path / "runs").glob("seed-*.parquet")))
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while len(list((tmp_path / "runs").glob("seed-*.parquet"))) <= started + 1 and time.monotonic() < deadline:
-            time.sleep(0.01)
-            if process.poll() is not None:
-                break
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    finished = subprocess.run(command, check=True, capture_output=True, text=True)
-    found = json.loads(finished.stdout)["seeds"]
-    assert [result["seed"] for result in found] == list(range(12))
-    one = cs.train(EASY, None, learner="q-ucb-shaping", steps=1_000_000, seed=7)
-    assert found[7]["regret"] == one.step_regret[-1]
+    """Killed five times on the way; what is there afterwards is what an undisturbed run gives."""
+    done = killed_five_times(train_long, tmp_path, kept, 4, modules=("pyarrow.parquet", "causal_shaping.learners"))
+    assert done == sorted(done)
+    before = {path: path.read_bytes() for path in kept(tmp_path)}
+    found = train_long(tmp_path).results
+    assert [result.seed for result in found] == list(range(12))
+    assert {path: path.read_bytes() for path in before} == before
+    assert found[7].regret == cs.train(EASY, None, steps=STEPS, seed=7).step_regret[-1]
 
 
 def test_environments_run_too_and_regret_is_not_made_up(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
+from properties import fewer
 from walk import Walk
 
 import causal_shaping as cs
@@ -276,6 +277,7 @@ def test_a_file_that_is_no_complete_run_is_refused(tmp_path):
 # Propositions -------------------------------------------------------------------------------------------------
 
 
+@fewer(40)
 @given(st.data(), st.sampled_from([("zero", "potential"), ("none", "none")]), st.sampled_from([1.0, 0.9]))
 def test_shaping_is_initialising_with_the_potential(data, clips, discount):
     """One sequence of samples, equal bonuses: Q under shaping plus phi is Q learned from the initial value phi."""

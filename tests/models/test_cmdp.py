@@ -14,6 +14,7 @@ from models import (
     policies,
     trajectories,
 )
+from properties import fewer
 
 from causal_shaping import TabularCMDP, Values
 from causal_shaping.errors import ArgumentError, ModelError
@@ -45,6 +46,7 @@ def test_optimum_and_gaps_equal_brute_force_over_all_policies(model, discount):
                 assert gaps[h, s, x] == pytest.approx(max(values) - max(found), abs=1e-12)
 
 
+@fewer(40)
 @given(st.data(), any_cmdp, st.booleans(), discounts)
 def test_evaluate_equals_enumeration_of_noise_sequences(data, model, by_step, discount):
     policy = data.draw(policies(model, HORIZON if by_step else None))
@@ -62,6 +64,7 @@ def test_evaluate_equals_enumeration_of_noise_sequences(data, model, by_step, di
                 assert result.q_values[h, s, x] == pytest.approx(q_value, abs=1e-12)
 
 
+@fewer(40)
 @given(st.data(), any_cmdp, st.booleans(), discounts)
 def test_occupancy_equals_enumeration_of_noise_sequences(data, model, by_step, discount):
     policy = data.draw(policies(model, HORIZON if by_step else None))
@@ -72,6 +75,7 @@ def test_occupancy_equals_enumeration_of_noise_sequences(data, model, by_step, d
     np.testing.assert_allclose(model.occupancy(policy, HORIZON, discount), expected, atol=1e-12)
 
 
+@fewer(40)
 @given(st.data(), any_cmdp, st.booleans())
 def test_observe_equals_enumeration_of_noise_sequences(data, model, by_step):
     beta = data.draw(demonstrators(model, HORIZON if by_step else None))
@@ -140,6 +144,7 @@ def test_transitions_and_rewards_of_do_x_are_sums_over_the_noise(data, model):
             assert rewards[(*step, s, x)] == pytest.approx(sum(y * p for y, p in pay.items()))
 
 
+@fewer(40)
 @given(st.data(), any_cmdp)
 def test_submodel_and_demonstrated_model_earn_what_enumeration_says(data, model):
     policy, beta = data.draw(policies(model)), data.draw(demonstrators(model))
@@ -152,6 +157,7 @@ def test_submodel_and_demonstrated_model_earn_what_enumeration_says(data, model)
         assert watched[0, s] == pytest.approx(expected, abs=1e-12)
 
 
+@fewer(40)
 @given(cmdps(ending=True), discounts)
 def test_stationary_optimum_is_the_best_stationary_policy(model, discount):
     found = [model.evaluate(policy[0], discount=discount).values for policy in deterministic_policies(model, 1)]
@@ -160,6 +166,7 @@ def test_stationary_optimum_is_the_best_stationary_policy(model, discount):
     np.testing.assert_allclose(model.evaluate(best.greedy(), discount=discount).values, best.values, atol=1e-8)
 
 
+@fewer(40)
 @given(st.data(), cmdps(ending=True), discounts)
 def test_stationary_value_and_occupancy_are_limits_of_long_horizons(data, model, discount):
     policy = data.draw(policies(model))
@@ -271,6 +278,7 @@ def test_greedy_takes_the_first_of_actions_that_differ_by_rounding():
     assert Values(q_values.max(axis=-1), q_values).greedy().tolist() == [0, 2]
 
 
+@fewer(40)
 @given(st.data(), cmdps())
 def test_submodels_of_policies_by_step(data, model):
     policy, beta = data.draw(policies(model, HORIZON)), data.draw(demonstrators(model, HORIZON))

@@ -1,8 +1,6 @@
 """What is not installed is named at once, and only what needs it asks for it."""
 
-import subprocess
-import sys
-
+import forked
 import pytest
 
 BLOCKED = """
@@ -27,7 +25,7 @@ else:
 def outcome(statement, *missing):
     """Run a statement in a process of its own in which some packages are missing."""
     script = BLOCKED.format(missing=missing, statement=statement)
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    return forked.run(script, prepared=forked.REQUIRED).stdout.strip()
 
 
 @pytest.mark.parametrize("package", ["jinja2", "joblib", "markdown_it", "matplotlib"])

@@ -1,10 +1,10 @@
 """Figures of results: each kind has one, in given axes or new ones, and labels stay text."""
 
 import math
-import subprocess
 import sys
 from dataclasses import replace
 
+import forked
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -232,6 +232,6 @@ def test_a_full_disk_is_an_error_of_ours_in_every_format(tmp_path):
         "    except FileError as error: print(error)"
     )
     given = [str(tmp_path / f"a{ending}") for ending in (".pdf", ".svg", ".png", ".PDF")]
-    ran = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
+    ran = forked.run(code, *given)
     assert ran.stdout.splitlines() == [f"{path} cannot be written: File too large." for path in given]
     assert list(tmp_path.iterdir()) == []

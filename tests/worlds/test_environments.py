@@ -2,9 +2,8 @@
 
 import copy
 import pickle
-import subprocess
-import sys
 
+import forked
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -311,7 +310,7 @@ assert not {"minigrid", "pygame", "matplotlib"} & set(sys.modules)
 
 
 def test_without_minigrid_worlds_work_and_their_environments_name_the_extra():
-    done = subprocess.run([sys.executable, "-c", WITHOUT_MINIGRID], capture_output=True, text=True)
+    done = forked.run(WITHOUT_MINIGRID, prepared=forked.REQUIRED)
     assert done.returncode == 0, done.stderr
     line = "The worlds as Gymnasium environments need an extra: pip install 'causal-shaping[worlds]'."
     assert done.stdout.splitlines() == [line] * 3

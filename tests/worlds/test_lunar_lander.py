@@ -1,8 +1,6 @@
 """Gymnasium's lunar lander with a hidden gust."""
 
-import subprocess
-import sys
-
+import forked
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -99,5 +97,5 @@ def test_without_box2d_the_error_names_the_extra():
         "try: gymnasium.make('causal_shaping/LunarLander-v0')\n"
         "except cs.MissingExtraError as error: print(error)"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = forked.run(code, prepared=forked.REQUIRED)
     assert "causal-shaping[worlds]" in found.stdout

@@ -68,7 +68,7 @@ def draw_world(
     for y, row in enumerate(rows):
         for x, mark in enumerate(row):
             line = COLORS[WALL] if mark == WALL else LINE
-            axes.add_patch(Rectangle((x, y), 1, 1, facecolor=COLORS[mark], edgecolor=line, linewidth=0.8))
+            axes.add_artist(Rectangle((x, y), 1, 1, facecolor=COLORS[mark], edgecolor=line, linewidth=0.8))
     if values is not None:
         _draw_values(axes, world, cells, values, limits)
     for y, row in enumerate(rows):
@@ -134,7 +134,7 @@ def _draw_values(
     palette: Colormap = colormaps["viridis"]
     for (x, y), state in cells.items():
         color = palette(scale(values[state]))
-        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=color, edgecolor=LINE, linewidth=0.8, alpha=0.85))
+        axes.add_artist(Rectangle((x, y), 1, 1, facecolor=color, edgecolor=LINE, linewidth=0.8, alpha=0.85))
         axes.text(x + 0.06, y + 0.06, f"{values[state]:.2f}", ha="left", va="top", fontsize=6.5, color=ink_on(color))
     bar = axes.get_figure(root=True).colorbar(  # type: ignore[union-attr]
         ScalarMappable(scale, palette), ax=axes, fraction=0.04, pad=0.02, alpha=0.85, shrink=0.8 if world.grid else 0.6
@@ -155,11 +155,11 @@ def _draw_thing(axes: Axes, x: int, y: int, mark: str) -> None:
         for level in (0.35, 0.5, 0.65):
             axes.plot(x + along, y + level + 0.035 * np.sin(along * 24), color="#8a4300", linewidth=0.9)
     elif mark == COIN:
-        axes.add_patch(Circle((x + 0.5, y + 0.5), 0.2, facecolor=GOLD, edgecolor=GOLD_EDGE, linewidth=1))
+        axes.add_artist(Circle((x + 0.5, y + 0.5), 0.2, facecolor=GOLD, edgecolor=GOLD_EDGE, linewidth=1))
     elif mark == GOAL:
         axes.plot([x + 0.36, x + 0.36], [y + 0.18, y + 0.84], color=INK, linewidth=1.4)
         flag = [(x + 0.37, y + 0.18), (x + 0.37, y + 0.5), (x + 0.76, y + 0.34)]
-        axes.add_patch(Polygon(flag, facecolor=FLAG, edgecolor=FLAG))
+        axes.add_artist(Polygon(flag, facecolor=FLAG, edgecolor=FLAG))
 
 
 def _draw_wind(axes: Axes, cell: Cell, distribution: Any) -> None:
@@ -169,7 +169,7 @@ def _draw_wind(axes: Axes, cell: Cell, distribution: Any) -> None:
             continue
         if wind == CALM:
             radius = 0.02 + 0.03 * probability
-            axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=WIND, linewidth=0.8, zorder=4))
+            axes.add_artist(Circle((x, y), radius, facecolor="white", edgecolor=WIND, linewidth=0.8, zorder=4))
         else:
             length, width = 0.11 + 0.08 * probability, 0.012 + 0.012 * probability
             _arrow(axes, x, y, DIRECTIONS[PUSHES[wind]], length, width, color=WIND, linewidth=0.2, zorder=3)
@@ -190,7 +190,7 @@ def _draw_policy(axes: Axes, world: World, cells: dict[Cell, int], policy: npt.A
                 _arrow(axes, *middle, (dx, dy), length, thick, facecolor=INK, zorder=5, **edge)
             elif action == "still":
                 radius = 0.07 * probability**0.5
-                axes.add_patch(Circle((x + 0.5, y + 0.5), radius, facecolor=INK, edgecolor="white", zorder=5))
+                axes.add_artist(Circle((x + 0.5, y + 0.5), radius, facecolor=INK, edgecolor="white", zorder=5))
             elif probability >= 0.5:
                 name = axes.text(x + 0.5, y + 0.6, str(action).split("-")[0], ha="center", va="center", fontsize=8)
                 name.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
@@ -201,4 +201,4 @@ def _arrow(
 ) -> None:
     dx, dy = (part * length for part in direction)
     style |= {"width": width, "head_width": 4 * width, "head_length": 3.2 * width, "length_includes_head": True}
-    axes.add_patch(FancyArrow(x, y, dx, dy, **style))
+    axes.add_artist(FancyArrow(x, y, dx, dy, **style))

@@ -1,12 +1,11 @@
 """What the field study runs."""
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import forked
 import pytest
 
 from causal_shaping.errors import CausalShapingError
@@ -119,7 +118,7 @@ def test_settings_change_with_what_is_run(monkeypatch):
             patched.setattr(plans, name, other)
             assert Plan().settings() != before
     script = "from causal_shaping.paper.field.plan import Plan; print(Plan().settings()['plan'])"
-    other_process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    other_process = forked.run(script)
     assert other_process.stdout.strip() == before["plan"]
 
 

@@ -1,21 +1,19 @@
 """A small study, run once for all that look at it."""
 
-from functools import cache
-
 import pytest
+from brief_report import shorten
 from shared import shared_folder
 
-from causal_shaping.paper.study import figures, tables
+from causal_shaping.paper.study import figures
 from causal_shaping.paper.study.plan import Plan
 from causal_shaping.paper.study.report import write_report
 from causal_shaping.paper.study.run import load_results, run_study
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_robot():
-    """Tables of the walking robot, which no results change, are computed once in a process."""
+def brief():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "robot_tables", cache(tables.robot_tables))
+        shorten(patch)
         yield
 
 

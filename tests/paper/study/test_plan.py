@@ -1,9 +1,8 @@
 """What the study runs."""
 
-import subprocess
-import sys
 from collections import Counter
 
+import forked
 import numpy as np
 import pytest
 
@@ -101,7 +100,7 @@ def test_settings_change_with_what_is_run(monkeypatch):
             patched.setattr(plans, name, other)
             assert Plan().settings() != before
     script = "from causal_shaping.paper.study import Plan; print(Plan().settings()['methods'])"
-    other_process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    other_process = forked.run(script)
     assert other_process.stdout.strip() == before["methods"]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 from models import cmdps, demonstrators
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.paper.theory import CausalBellman, contraction, expected_times
@@ -55,6 +56,7 @@ def slow_operator(model, beta, reward_max, values):
     return result
 
 
+@fewer(40)
 @given(st.data(), MODELS)
 def test_the_operator_is_that_of_the_equation(data, model):
     beta = covering(data, model)
@@ -67,6 +69,7 @@ def norm(difference, weights, alive):
     return (np.abs(difference)[alive] / weights[alive]).max()
 
 
+@fewer(40)
 @given(st.data(), MODELS)
 def test_it_shrinks_random_pairs_of_values_by_the_modulus(data, model):
     operator = operator_of(model, covering(data, model))
@@ -86,6 +89,7 @@ def test_it_shrinks_random_pairs_of_values_by_the_modulus(data, model):
         )
 
 
+@fewer(40)
 @given(st.data(), MODELS)
 def test_expected_times_are_widened_to_themselves_less_one(data, model):
     """The weights are widened to themselves less 1, so that no smaller factor would do for them."""
@@ -95,6 +99,7 @@ def test_expected_times_are_widened_to_themselves_less_one(data, model):
     assert operator.widened(times)[alive].max() == pytest.approx(contraction(operator).modulus_by_times * times.max())
 
 
+@fewer(40)
 @given(st.data(), MODELS)
 def test_the_propositions_weights_rise_and_satisfy_its_inequality(data, model):
     found = contraction(operator_of(model, covering(data, model)))
@@ -107,6 +112,7 @@ def test_the_propositions_weights_rise_and_satisfy_its_inequality(data, model):
     assert found.modulus_by_times <= found.modulus + 1e-12
 
 
+@fewer(40)
 @given(st.data(), MODELS)
 def test_the_recursion_of_the_appendix_gives_these_weights(data, model):
     found = contraction(operator_of(model, covering(data, model)))
@@ -118,6 +124,7 @@ def test_the_recursion_of_the_appendix_gives_these_weights(data, model):
     assert found.weights == pytest.approx(y[1:])
 
 
+@fewer(40)
 @given(st.data(), MODELS)
 def test_it_has_one_fixed_point_above_the_optimum_from_any_start(data, model):
     operator = operator_of(model, covering(data, model), max(model.reward_range[1], 0.0))

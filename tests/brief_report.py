@@ -1,0 +1,20 @@
+"""A report of the study that takes little time: what no results change is brief in it, and computed once."""
+
+from functools import cache, partial
+
+from causal_shaping.paper.study import robot, tables, theory
+from causal_shaping.paper.theory.picture import draw_bounds
+
+
+def shorten(patch):
+    """Let reports examine the theory in two short runs, and the walking robot with one seed."""
+    examined = cache(theory.examined.__wrapped__)
+    for module, name, brief in (
+        (theory, "EPISODES", 50),
+        (theory, "SEEDS", 2),
+        (theory, "examined", examined),
+        (tables, "examined", examined),
+        (theory, "draw_bounds", partial(draw_bounds, measured=50)),
+        (tables, "robot_tables", cache(partial(robot.robot_tables, seeds=1))),
+    ):
+        patch.setattr(module, name, brief)
