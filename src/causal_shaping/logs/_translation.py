@@ -58,6 +58,6 @@ class _Parts(pickle.Pickler):
             return str, ("the engine",)
         if isinstance(part, ops.InMemoryTable):
             raise pickle.PicklingError("its rows are data")
-        if isinstance(part, type) and issubclass(part, ops.ScalarUDF) and part.__input_type__ is InputType.BUILTIN:
-            return str, (part.__name__,)  # Ibis gives each function a name of its own
+        if isinstance(part, type) and getattr(part, "__input_type__", None) is InputType.BUILTIN:
+            return str, (part.__name__,)  # a function that engines have; Ibis gives each a name of its own
         return NotImplemented

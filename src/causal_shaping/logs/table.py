@@ -17,7 +17,6 @@ import ibis
 import ibis.expr.operations as ops
 import numpy as np
 import pyarrow as pa
-from ibis.backends.duckdb.converter import DuckDBPyArrowData
 
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Bins, Label, Space
@@ -209,6 +208,8 @@ def fetch(expression: ibis.Table, origin: str) -> pa.Table:
     """Run a query and return its result; what the engine cannot read becomes a `FileError`."""
     with reading(origin), _same_files(expression) as backend:
         if is_ours(backend):
+            from ibis.backends.duckdb.converter import DuckDBPyArrowData  # with pandas, which only engines need
+
             table = backend.con.sql(sql_of(expression, backend)).to_arrow_table()
             return expression.__pyarrow_result__(table, data_mapper=DuckDBPyArrowData)
         if backend.name != "pyspark":
