@@ -19,7 +19,7 @@ from causal_shaping.beliefs.model import Model
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.io.container import seal
-from causal_shaping.learners._kernels import Constants, Learned, Step, first_best, update
+from causal_shaping.learners._kernels import Constants, Learned, Step, first_best, step_by_step, update
 from causal_shaping.learners._posterior import plan_if_needed, sampler_of
 from causal_shaping.learners.rules import PRESETS
 from causal_shaping.learners.training import _warn_of_clip
@@ -658,8 +658,9 @@ def test_the_sampler_plans_before_the_first_episodes_and_in_one_when_visits_have
 def test_plans_grow_with_the_logarithm_of_the_episodes_in_small_worlds_later(states, frequent):
     sampler, planned = sampler_of_states(states), [0]
     sampler.memory.total[:] = 1.0
+    before_step, _ = step_by_step(sampler)
     for _ in range(16_000):
-        plan_if_needed(sampler, 0, 0, 0)
+        before_step(0, 0, 0)
         planned.append(int(sampler.plans[0]))
     assert planned[: frequent + 1] == list(range(min(frequent, 16_000) + 1))
     for n in range(frequent, 8_001, 500):
