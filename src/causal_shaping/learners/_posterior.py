@@ -42,9 +42,9 @@ FREQUENT_PLANS, FREQUENT_CELLS = 500, 200_000
 """So many episodes have a plan each, or as many as together draw so many cells: small worlds cost nothing. After them,
 a plan lasts for one episode more with each further so many.
 
-Regret is then that of a plan before every episode, or less, in the paper's worlds. With 500 for small worlds, too, it
-was the same within 3% in random ones, but one of 1,000 bandits took its best action 6 times in 20,000 steps: each of
-its 2,100 plans had too small a chance to try it again."""
+In the paper's worlds regret is then that of a plan before every episode within 3%, or less. With 500 for small worlds,
+too, it was the same within 3% in random ones, but one of 1,000 bandits took its best action 6 times in 20,000 steps:
+each of its 2,100 plans had too small a chance to try it again."""
 
 PLANS, EPISODES, NEXT = range(3)
 """The entries of `Sampler.plans`: how many plans there were, how many episodes have begun, and which plans next."""
