@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -345,26 +344,26 @@ import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from test_network import BRIEF, ONE_HOT, fit, transitions, watched
 rows = transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
-fit(rows, **BRIEF)  # forks begin with all that is imported late
-for rank in ("0", "1"):  # told what torchrun tells
-    if os.fork() == 0:
-        os.environ.update(RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[3])
-        found = fit(rows, **BRIEF)(ONE_HOT)
-        with open(os.path.join(sys.argv[2], f"{rank}.json"), "w") as file:
-            json.dump(found.tolist(), file)
-        os._exit(0)
-sys.exit(any(os.wait()[1] for _ in range(2)))
+found = fit(rows, **BRIEF)(ONE_HOT)
+with open(os.path.join(sys.argv[2], os.environ.get("RANK", "0") + ".json"), "w") as file:
+    json.dump(found.tolist(), file)
 """
 
 
 def test_two_processes_give_what_one_gives(tmp_path):
     rows = transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
     alone = fit(rows, **BRIEF)(ONE_HOT)
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    command = [sys.executable, "-c", TOGETHER, os.path.dirname(__file__), str(tmp_path), str(port)]
-    subprocess.run(command, check=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True)
+    script = tmp_path / "fit.py"
+    script.write_text(TOGETHER)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [*command, os.path.dirname(__file__), str(tmp_path)],
+        check=True,
+        timeout=300,
+        env=environment,
+        capture_output=True,
+    )
     for rank in (0, 1):
         found = np.array(json.loads((tmp_path / f"{rank}.json").read_text()))
         assert found == pytest.approx(alone, abs=TOLERANCE * np.ptp(alone))
