@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -138,6 +139,12 @@ def _stand_in() -> None:
             setattr(sys, name, stream)
 
 
+@cache
+def _commands() -> Any:
+    """Return what parses and runs; a process that calls `main` more than once builds it once."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line; what the package refuses ends with its message and exit code 2, Ctrl-C with 130."""
     _stand_in()
@@ -146,7 +153,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to stop
     try:
         with warned_safely():
-            sys.exit(app(prog_name="causal-shaping", standalone_mode=False) or 0)
+            sys.exit(_commands()(prog_name="causal-shaping", standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)
     except UsageError as error:

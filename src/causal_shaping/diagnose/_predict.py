@@ -51,48 +51,80 @@ class Predictor:
         self._direction = FREQUENCY * rng.normal(size=(coordinates, waves)) / np.sqrt(coordinates)
         self._phase = rng.uniform(0, 2 * np.pi, waves)
         self._least, self._most = wanted.min(axis=0), wanted.max(axis=0)
-        columns = self._columns(state, action)
-        self._mean, self._level = columns.mean(axis=0), wanted.mean(axis=0)
-        self._weights = least_squares(columns - self._mean, wanted - self._level)
+        features = self._features(state)
+        self._weights = smooth_weights(features, action, wanted, actions)
         seed = int(rng.integers(2**31))
         self._forest: Any = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, random_state=seed)
-        left = wanted - self._smooth(state, action)
+        left = wanted - self._smooth(features, action)
         self._forest.fit(self._given(state, action), left[:, 0] if left.shape[1] == 1 else left)
 
     def __call__(self, state: FloatArray, action: LongArray) -> FloatArray:
         """Return the means, [rows, numbers]."""
-        smooth = self._smooth(state, action)
+        smooth = self._smooth(self._features(state), action)
         found = smooth + self._forest.predict(self._given(state, action)).reshape(smooth.shape)
         return np.asarray(np.clip(found, self._least, self._most))
 
-    def _smooth(self, state: FloatArray, action: LongArray) -> FloatArray:
-        return np.asarray((self._columns(state, action) - self._mean) @ self._weights + self._level)
+    def _smooth(self, features: FloatArray, action: LongArray) -> FloatArray:
+        found = np.empty((len(features), self._weights.shape[2]))
+        for a, own in enumerate(action == np.arange(self._actions)[:, None]):
+            found[own] = features[own] @ self._weights[a]
+        return found
 
     def _given(self, state: FloatArray, action: LongArray) -> FloatArray:
         return np.column_stack([state, np.eye(self._actions)[action]])
 
-    def _columns(self, state: FloatArray, action: LongArray) -> FloatArray:
-        """Return what least squares are linear in: coordinates and waves, for all actions together and for each."""
+    def _features(self, state: FloatArray) -> FloatArray:
+        """Return what the smooth function is linear in, for each action: 1, coordinates and waves."""
         place = (state - self._centre) / self._spread
-        shared = np.column_stack([place, np.sqrt(2) * np.cos(place @ self._direction + self._phase)])
-        own = np.eye(self._actions)[action][:, :, None] * np.column_stack([np.ones(len(place)), shared])[:, None]
-        return np.column_stack([shared, own.reshape(len(place), -1)])
+        waves = np.sqrt(2) * np.cos(place @ self._direction + self._phase)
+        return np.column_stack([np.ones(len(place)), place, waves])
 
 
-def least_squares(columns: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Return weights [columns, numbers] of penalised least squares; all has a mean of 0.
+def smooth_weights(features: FloatArray, action: LongArray, wanted: FloatArray, actions: int) -> FloatArray:
+    """Return weights of features by action, [actions, features, numbers], by penalised least squares.
+
+    They are those of all actions together plus those of the action; the first feature is 1 and, for all together, has
+    no penalty. A row has features of its own action only, so that products are taken action by action.
+    """
+    rows, size = features.shape
+    level = wanted.mean(axis=0)
+    gram = np.zeros((1 + actions, size, 1 + actions, size))
+    toward = np.zeros((1 + actions, size, wanted.shape[1]))
+    for a, own in enumerate(action == np.arange(actions)[:, None], start=1):
+        of_action = features[own]
+        gram[a, :, a] = gram[0, :, a] = gram[a, :, 0] = of_action.T @ of_action
+        toward[a] = of_action.T @ (wanted[own] - level)
+    gram[0, :, 0], toward[0] = gram[0, :, 1:].sum(axis=1), toward[1:].sum(axis=0)
+    columns = (1 + actions) * size
+    sums, weights = gram[0, 0].reshape(columns)[1:], np.zeros((columns, wanted.shape[1]))
+    centred = gram.reshape(columns, columns)[1:, 1:] - np.outer(sums, sums) / rows
+    weights[1:] = least_squares(centred, toward.reshape(columns, -1)[1:], np.square(wanted - level).sum(axis=0), rows)
+    weights[0] = level - sums @ weights[1:] / rows
+    weights = weights.reshape(1 + actions, size, -1)
+    return np.asarray(weights[0] + weights[1:])
+
+
+def least_squares(gram: FloatArray, toward: FloatArray, square: FloatArray, rows: int) -> FloatArray:
+    """Return weights [columns, numbers] of penalised least squares, from products; all has a mean of 0.
 
     Each number has the penalty with the least error by generalised cross-validation: the mean square of what is left,
     over the square of the share of degrees of freedom that are left.
+
+    Args:
+        gram: products of the columns with each other.
+        toward: products of columns and numbers, [columns, numbers].
+        square: sums of squares of the numbers.
+        rows: how many were summed over.
     """
-    size, vectors = np.linalg.eigh(columns.T @ columns)
+    size, vectors = np.linalg.eigh(gram)
     size = np.maximum(size, 0.0)
-    along = vectors.T @ (columns.T @ wanted)
-    best, weights = np.full(wanted.shape[1], np.inf), np.zeros((columns.shape[1], wanted.shape[1]))
+    along = vectors.T @ toward
+    best, chosen = np.full(toward.shape[1], np.inf), np.zeros_like(along)
     for penalty in PENALTIES * max(float(size.mean()), 1e-300):
-        tried = vectors @ (along / (size + penalty)[:, None])
-        free = 1 - (size / (size + penalty)).sum() / len(columns)
-        error = np.square(wanted - columns @ tried).mean(axis=0) / free**2 if free > 0 else np.inf
+        kept = 1 / (size + penalty)
+        free = 1 - (size * kept).sum() / rows
+        left = square - np.square(along).T @ (kept * (1 + penalty * kept))
+        error = left / free**2 if free > 0 else np.full_like(best, np.inf)
         better = error < best
-        weights[:, better], best = tried[:, better], np.minimum(best, error)
-    return weights
+        chosen[:, better], best[better] = (along * kept[:, None])[:, better], error[better]
+    return np.asarray(vectors @ chosen)

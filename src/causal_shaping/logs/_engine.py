@@ -20,6 +20,7 @@ from typing import Any
 import duckdb
 import ibis
 import ibis.expr.operations as ops
+import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType
 
 from causal_shaping.data.space import shortened
@@ -154,6 +155,29 @@ class Engine:
         found = self._duckdb.raw_sql(query)
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def table_in_memory(table: pa.Table) -> ibis.Table:
+    """Return an Arrow table as one of an engine, which sees nothing else.
+
+    That of Ibis would be shared with the user, and give each table a name of its own: every query would be translated
+    anew. Engines of tables share one DuckDB, whose start takes longer than most of what is asked of a small table.
+    """
+    rows = ibis.memtable(table).op()
+    backend = ibis.duckdb.from_connection(_memory(os.getpid()).cursor())
+    backend.db_identity = object()
+    backend.con.register("logs", rows.data.to_pyarrow(rows.schema))
+    watch(backend, ())
+    return ops.DatabaseTable("logs", schema=rows.schema, source=backend).to_expr()
+
+
+@cache
+def _memory(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a fork has none of the threads
+    """Return the DuckDB of tables in memory, one for each process."""
+    shared = duckdb.connect()
+    for setting in (f"temp_directory = {_text(_spill_folder())}", *SETTINGS):
+        shared.execute(f"SET {setting}")
+    return shared
 
 
 _numbers, _scratch = count(), cache(Scratch)  # one folder for all engines, which can be a thousand

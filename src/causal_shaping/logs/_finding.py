@@ -22,7 +22,7 @@ from causal_shaping.io.container import read_metadata
 from causal_shaping.io.files import CSV, PARQUET, TABLES, Scratch
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.minari import minari_table, write_minari
-from causal_shaping.logs._engine import INTEGER, Engine, check_distinct
+from causal_shaping.logs._engine import INTEGER, Engine, check_distinct, table_in_memory
 from causal_shaping.logs.table import is_ours, reading
 
 MINARI = "minari:"
@@ -87,7 +87,7 @@ def find(where: Where, memory_limit: str | None = None, whole: bool = False, par
         origin = f"the {type(where).__name__}"
         table, shapes = _without_tensors(_arrow_table(where, origin))
         check_distinct(table.column_names, origin)
-        return RawLogs(_with_numbers(ibis.memtable(table)), origin, "", row=ROW, shapes=shapes)
+        return RawLogs(_with_numbers(table_in_memory(table)), origin, "", row=ROW, shapes=shapes)
     if isinstance(where, str) and where.startswith(MINARI):
         dataset = where.removeprefix(MINARI)
         if whole:
@@ -100,7 +100,7 @@ def find(where: Where, memory_limit: str | None = None, whole: bool = False, par
                 return RawLogs(rows, where, dataset, row="file_row_number", shapes=shapes, files=scratch)
         table, state, metadata = minari_table(dataset)
         return replace(
-            RawLogs(_with_numbers(ibis.memtable(table)), where, dataset, state, row=ROW), **_known([metadata])
+            RawLogs(_with_numbers(table_in_memory(table)), where, dataset, state, row=ROW), **_known([metadata])
         )
     given = [where] if isinstance(where, (str, os.PathLike)) else where
     if not isinstance(given, Sequence) or not all(isinstance(part, (str, os.PathLike)) for part in given):

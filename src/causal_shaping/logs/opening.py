@@ -18,6 +18,7 @@ from causal_shaping.data.space import NEXT, Bins, Label, plain
 from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.io.convert import logs_table
 from causal_shaping.logs._columns import MISSING_NUMBER, Flag, RawColumns, fits, list_shape, listed, nesting
+from causal_shaping.logs._engine import table_in_memory
 from causal_shaping.logs._finding import RawLogs, Where, find
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.table import LogTable, as_view, fetch, look_at_rows
@@ -226,7 +227,7 @@ def table_of(logs: Logs) -> LogTable:
     inside = {name: column for column, name in names.items()}
     table = logs_table(logs).drop_columns("source")
     return LogTable(
-        rows=ibis.memtable(table.rename_columns([inside.get(name, name) for name in table.column_names])),
+        rows=table_in_memory(table.rename_columns([inside.get(name, name) for name in table.column_names])),
         origin=f"the logs of {logs.source}",
         names=names,
         source=logs.source,

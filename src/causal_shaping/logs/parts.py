@@ -267,7 +267,7 @@ def _files_checksum(tables: Sequence[LogTable], options: Mapping[str, Any]) -> s
     how: list[Any] = [bool(options.get("skip_bad_episodes"))]
     for table in tables:
         engine = table.rows.get_backend()
-        if not is_ours(engine):
+        if not is_ours(engine) or not engine.causal_shaping_files:
             return None
         query = counting(replace(table, reward_bins=None), bool(options.get("step_indexed")))
         digests = []
