@@ -172,7 +172,7 @@ def table_in_memory(table: pa.Table) -> ibis.Table:
 
 
 @cache
-def _memory(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a fork has none of the threads
+def _memory(process: int) -> duckdb.DuckDBPyConnection:  # a fork has none of its threads
     """Return the DuckDB of tables in memory, one for each process."""
     shared = duckdb.connect()
     for setting in (f"temp_directory = {_text(_spill_folder())}", *SETTINGS):
