@@ -20,14 +20,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from causal_shaping._compile import njit
 from causal_shaping.bounds._sweeps import Solution
 from causal_shaping.bounds.settings import Settings
-from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.counts import Counts
 
 if TYPE_CHECKING:
@@ -99,14 +100,15 @@ def _variance(values: FloatArray, which: BoolArray) -> float:
 
 
 class _Shown(NamedTuple):
-    """What follows each (s, x) in the sources that count there; sums over rows, matrices [s * actions + x, s']."""
+    """What follows each pair s * actions + x in the sources that count there; sums over rows."""
 
     n: FloatArray  # [pairs]
-    after: csr_array  # rows by next state; the last column is an end
-    after_squared: csr_array  # the same, squared
-    paid: csr_array  # the same with the reward
     reward: FloatArray  # [pairs], the sum of rewards
     squares: FloatArray  # [pairs], that of their squares
+    begin: LongArray  # [pairs + 1], where the entries of a pair begin, one for each next state
+    after: LongArray  # [entries], the next state; the last is an end
+    rows: FloatArray  # [entries]
+    paid: FloatArray  # [entries], the sum of rewards
     middle: float  # what was taken off each reward, for precision
 
 
@@ -120,7 +122,7 @@ def _shown(counts: Counts, settings: Settings, step: int | None) -> _Shown:
         gamma, least = gammas[counts.source], np.full(states * actions, np.inf)
         np.minimum.at(least, pair[known], gamma[known])
         known &= gamma <= least[pair]
-    pair, n = pair[known], counts.n[known]
+    pair, n = pair[known], counts.n[known].astype(np.float64)
     after = np.where(counts.terminated[known], states, counts.next_state[known])
     reward = counts.reward_sum[known] / n
     middle = float(reward.mean()) if len(reward) else 0.0
@@ -132,9 +134,10 @@ def _shown(counts: Counts, settings: Settings, step: int | None) -> _Shown:
     def matrix(weights: FloatArray) -> csr_array:
         return coo_array((weights, (pair, after)), shape=(states * actions, states + 1)).tocsr()
 
-    paid, rows = n * reward, matrix(n)
-    squared = csr_array((rows.data**2, rows.indices, rows.indptr), shape=rows.shape)
-    return _Shown(sums(n), rows, squared, matrix(paid), sums(paid), sums(paid * reward), middle)
+    rows, paid = matrix(n), matrix(n * reward)  # with the same entries
+    begin, entries = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+    by_pair = sums(n), sums(n * reward), sums(n * reward**2)
+    return _Shown(*by_pair, begin, entries, rows.data, paid.data, middle)
 
 
 def _suggested(
@@ -146,59 +149,86 @@ def _suggested(
     """
     every = _shown(counts, settings, None) if counts.step is None else None
     steps, states = ceilings.shape
-    result = tuple(np.zeros((steps, states)) for _ in range(3))
-    following = tuple(np.zeros(states + 1) for _ in range(3))
+    result, following = np.zeros((3, steps, states)), np.zeros((3, states + 1))
     if settings.stationary:
-        following[0][:-1] = ceilings[0]
+        following[0, :-1] = ceilings[0]
     for sweep in range(SWEEPS if settings.stationary else steps):
         h = 0 if settings.stationary else steps - 1 - sweep
         shown = every if every is not None else _shown(counts, settings, h)
-        found = _backup(shown, settings.discount, counts.population, terminal, ceilings[h], bounded[h], following)
-        change = np.abs(found[0] - following[0][:-1])[bounded[h]].max(initial=0.0)
-        following = tuple(np.append(one, 0.0) for one in found)
-        for whole, one in zip(result, found, strict=True):
-            whole[h] = one
+        found = result[:, h]
+        _back_up(shown, settings.discount, counts.population, terminal, ceilings[h], bounded[h], following, found)
+        change = np.abs(found[0] - following[0, :-1])[bounded[h]].max(initial=0.0)
+        following[:, :-1] = found
         if settings.stationary and change**2 <= SETTLED**2 * _variance(result[0], bounded):
             break
-    return result  # type: ignore[return-value]
+    return result[0], result[1], result[2]
 
 
-def _backup(
-    shown: _Shown,
+@njit()
+def _back_up(
+    shown: Any,
     discount: float,
     exact: bool,
-    terminal: BoolArray,
-    ceiling: FloatArray,
-    bounded: BoolArray,
-    following: tuple[FloatArray, ...],
-) -> list[FloatArray]:
-    """Return one step of `_suggested`, from what follows it, the value after an end last."""
-    states, n = len(terminal), np.where(shown.n > 0, shown.n, 1.0)
-    values, *errors = following
-    centre = float(values[:-1].mean())
-    centred = discount * (values - centre)
-    mean = (shown.reward + shown.after @ centred) / n
-    squares = shown.squares + 2 * (shown.paid @ centred) + shown.after @ centred**2
-    squares = np.maximum(squares - n * mean**2, 0.0)  # within (s, x), about the mean
-    tried = (shown.n > 0).reshape(states, -1)
-    q_values = np.where(tried, mean.reshape(states, -1), -np.inf)
-    equal = q_values >= q_values.max(axis=1, keepdims=True) - ROUNDING * np.abs(mean).max()
-    taken = np.where(equal, n.reshape(states, -1), -1.0)  # of equally good actions the one that is known best
-    best = np.arange(states) * tried.shape[1] + taken.argmax(axis=1)
-    acted = tried.any(axis=1)
-    value = np.minimum(shown.middle + discount * centre + mean[best], ceiling)
-    usual = value[bounded & acted].mean() if (bounded & acted).any() else ceiling.mean()
-    value = np.where(acted, value, np.minimum(usual, ceiling))
-    value[terminal] = 0.0
+    terminal: Any,
+    ceiling: Any,
+    bounded: Any,
+    following: Any,
+    found: Any,
+) -> None:
+    """Write one step of `_suggested` into found, [3, states], from what follows it, [3, states + 1], an end last."""
+    states, pairs = len(terminal), len(shown.n)
+    actions = pairs // states
+    mean, squares = np.zeros(pairs), np.zeros(pairs)
+    centre, largest, spare = following[0, :-1].mean(), 0.0, 0.0
+    for p in range(pairs):
+        n, total, around = shown.n[p], shown.reward[p], shown.squares[p]
+        if n == 0:
+            continue
+        for e in range(shown.begin[p], shown.begin[p + 1]):
+            value = discount * (following[0, shown.after[e]] - centre)
+            total += shown.rows[e] * value
+            around += value * (2 * shown.paid[e] + shown.rows[e] * value)
+        mean[p] = total / n
+        squares[p] = max(around - n * mean[p] ** 2, 0.0)  # within (s, x), about the mean
+        largest, spare = max(largest, abs(mean[p])), spare + max(n - 1, 0.0)
     # The variance of a row's target. With few rows it is uncertain itself: that of all (s, x) counts as one row more.
     # Where no (s, x) has two rows, nothing tells it from differences between them.
-    spare, typical = np.maximum(shown.n - 1, 0).sum(), 0.0
-    if not exact and tried.any():
+    typical = 0.0
+    if not exact and shown.n.any():
         typical = squares.sum() / spare if spare else mean[shown.n > 0].var()
-    row = np.where(acted & ~terminal, (squares[best] + typical) / n[best], 0.0)
-    # Weights of what follows are shares of rows; errors count with their squares.
-    inherited = [discount**2 * (shown.after_squared @ error)[best] / n[best] ** 2 for error in errors]
-    return [value, row / n[best] + inherited[0], row + inherited[1]]
+    usual, usual_of = 0.0, 0
+    best = np.full(states, -1)
+    for s in range(states):
+        highest = -np.inf
+        for p in range(s * actions, (s + 1) * actions):
+            if shown.n[p] > 0:
+                highest = max(highest, mean[p])
+        for p in range(s * actions, (s + 1) * actions):  # of equally good actions the one that is known best
+            equal = shown.n[p] > 0 and mean[p] >= highest - ROUNDING * largest
+            if equal and (best[s] < 0 or shown.n[p] > shown.n[best[s]]):
+                best[s] = p
+        if best[s] >= 0:
+            found[0, s] = min(shown.middle + discount * centre + mean[best[s]], ceiling[s])
+            if bounded[s]:
+                usual, usual_of = usual + found[0, s], usual_of + 1
+    usual = usual / usual_of if usual_of else ceiling.mean()
+    for s in range(states):
+        p = best[s]
+        found[1, s] = found[2, s] = 0.0
+        if p >= 0:
+            n = shown.n[p]
+            for e in range(shown.begin[p], shown.begin[p + 1]):  # errors count with the squares of their shares
+                share = (discount * shown.rows[e] / n) ** 2
+                found[1, s] += share * following[1, shown.after[e]]
+                found[2, s] += share * following[2, shown.after[e]]
+            if not terminal[s]:
+                row = (squares[p] + typical) / n
+                found[1, s] += row / n
+                found[2, s] += row
+        else:
+            found[0, s] = min(usual, ceiling[s])
+        if terminal[s]:
+            found[0, s] = 0.0
 
 
 def judge(ceilings: Ceilings) -> tuple[bool | None, str]:
