@@ -131,7 +131,9 @@ def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> C
     q = epsilon delta and r = q / (1 - q), weights y_k with steps d_1 = 1, d_2 = r / 2, d_{k+1} = d_k min(1, r) / 2 (the
     recursion of the appendix, solved) give
 
-        1 - modulus = min over k >= 2 of  ( q d_k - (1 - q) (y_m - y_k) ) / y_k  >  0.
+        1 - modulus = min over k >= 2 of  ( q d_k - (1 - q) (y_m - y_k) ) / y_k  =  q d_m / y_m  >  0.
+
+    The least is that of the last set: the numerator falls with k, since q d_k >= d_{k+1}, and y_k rises.
 
     Args:
         operator: the operator of the source.
@@ -169,9 +171,7 @@ def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> C
     ratio = 0.5 * q / (1.0 - q) if q < 1 else 1.0
     step = np.append(1.0, ratio * min(ratio, 0.5 if q < 1 else 1.0) ** np.arange(sets - 1))
     weights = np.cumsum(step)
-    above = np.append(np.cumsum(step[::-1])[::-1][1:], 0.0)  # y_m - y_k
-    gains = (q * step - (1.0 - q) * above) / weights
-    shrinks = float(gains[1:].min()) if sets > 1 else 1.0
+    shrinks = q * float(step[-1] / weights[-1]) if sets > 1 else 1.0
     return Contraction(True, "", level, epsilon, delta, weights, shrinks, _longest(operator))
 
 
