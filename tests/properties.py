@@ -4,5 +4,5 @@ from hypothesis import settings
 
 
 def fewer(examples):
-    """Settings of a property whose examples are slow: so many of the suite's 100, as large a share when validating."""
+    """Settings of a property whose examples are slow: so many of 100, in the suite and when validating."""
     return settings(max_examples=max(1, examples * settings.default.max_examples // 100))

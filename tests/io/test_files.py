@@ -325,6 +325,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
     before = path.read_bytes()
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "sys.dont_write_bytecode = True  # else half a module stays behind\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
         "from causal_shaping.errors import FileError; from causal_shaping.io.files import write_table\n"
         "for path in sys.argv[1:]:\n"

@@ -223,6 +223,7 @@ def test_a_full_disk_is_an_error_of_ours_in_every_format(tmp_path):
     """The limit of a file's size stands for the end of the disk; matplotlib's own error of a PDF hides the cause."""
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "sys.dont_write_bytecode = True  # else half a module stays behind\n"
         "from matplotlib.figure import Figure\n"
         "from causal_shaping.errors import FileError; from causal_shaping.plot import save_picture\n"
         "figure = Figure(); figure.add_subplot(title='some text')\n"
