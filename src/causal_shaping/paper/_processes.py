@@ -6,6 +6,7 @@ import atexit
 import os
 import threading
 import time
+import warnings
 from multiprocessing import parent_process
 from typing import Any
 
@@ -19,6 +20,8 @@ WATCHED_EVERY = 0.5
 
 def processes(count: int, **options: Any) -> joblib.Parallel:
     """Return a pool of processes that gives results as they come."""
+    # A worker that has come to hold much memory is replaced, and its job is not lost: nothing that a user need know.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     prepared = {} if count == 1 else {"initializer": _begin}  # one job runs in this process
     return joblib.Parallel(n_jobs=count, return_as="generator_unordered", **prepared, **options)
 
