@@ -1,4 +1,4 @@
-"""Queries are translated to SQL once for all files with the same columns, and never one for another."""
+"""Queries are translated to SQL once for all files and frames with the same columns, and never one for another."""
 
 import gc
 import weakref
@@ -7,6 +7,7 @@ from dataclasses import replace
 import ibis
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from ibis.backends.duckdb import Backend
 
@@ -58,6 +59,25 @@ def test_a_second_file_with_the_same_columns_needs_no_translation(tmp_path, tran
     translated.clear()
     assert [found, cs.count(tmp_path / "second.parquet").checksum] == wanted
     assert not translated
+
+
+def test_a_second_frame_needs_none_either_and_each_is_read_by_itself(translated):
+    opened = [cs.open_logs(frame(reward=[0, 1, last]), source="ward") for last in (2, 30)]
+    found = [cs.count(opened[0]).reward_sum.sum()]
+    assert translated
+    translated.clear()
+    found += [cs.count(logs).reward_sum.sum() for logs in (opened[1], opened[0])]
+    assert found == [3, 31, 3]
+    assert not translated
+
+
+def test_a_frame_is_let_go_with_its_logs():
+    held = pa.table({name: column.to_numpy() for name, column in frame().items()})
+    logs, alive = cs.open_logs(held, source="ward"), weakref.ref(held)
+    assert cs.count(logs).n.sum() == 3
+    del held, logs
+    gc.collect()
+    assert alive() is None
 
 
 def test_every_translation_is_the_one_that_ibis_would_give(tmp_path, monkeypatch):
