@@ -112,7 +112,7 @@ def chain(rewards, source="s"):
     )
 
 
-@fewer(20)
+@fewer(34)
 @given(st.lists(rewards, min_size=1, max_size=4), st.integers(1, 5))
 def test_rewards_are_in_the_key_exactly_where_they_take_few_values(parts, limit):
     counts = [cs.count(chain(part), max_rewards=limit) for part in parts]

@@ -28,7 +28,7 @@ from scipy.sparse import coo_array, csr_array
 from causal_shaping._compile import njit
 from causal_shaping.bounds._sweeps import Solution
 from causal_shaping.bounds.settings import Settings
-from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
 from causal_shaping.data.counts import Counts
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ class _Shown(NamedTuple):
     n: FloatArray  # [pairs]
     reward: FloatArray  # [pairs], the sum of rewards
     squares: FloatArray  # [pairs], that of their squares
-    begin: LongArray  # [pairs + 1], where the entries of a pair begin, one for each next state
-    after: LongArray  # [entries], the next state; the last is an end
+    begin: IntArray  # [pairs + 1], where the entries of a pair begin, one for each next state
+    after: IntArray  # [entries], the next state; the last is an end
     rows: FloatArray  # [entries]
     paid: FloatArray  # [entries], the sum of rewards
     middle: float  # what was taken off each reward, for precision
@@ -135,9 +135,8 @@ def _shown(counts: Counts, settings: Settings, step: int | None) -> _Shown:
         return coo_array((weights, (pair, after)), shape=(states * actions, states + 1)).tocsr()
 
     rows, paid = matrix(n), matrix(n * reward)  # with the same entries
-    begin, entries = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
     by_pair = sums(n), sums(n * reward), sums(n * reward**2)
-    return _Shown(*by_pair, begin, entries, rows.data, paid.data, middle)
+    return _Shown(*by_pair, rows.indptr, rows.indices, rows.data, paid.data, middle)
 
 
 def _suggested(
