@@ -3,7 +3,7 @@
     pip install "causal-shaping[fitted]" stable-baselines3
     python continuous.py --output out
 
-Logs, training and seeds are few here, so that it takes a minute; real use has 10 to 100 times as many.
+Logs, training and seeds are few here, so that it takes one to two minutes; real use has 10 to 100 times as many.
 """
 
 import argparse
