@@ -62,22 +62,24 @@ def test_a_second_file_with_the_same_columns_needs_no_translation(tmp_path, tran
 
 
 def test_a_second_frame_needs_none_either_and_each_is_read_by_itself(translated):
-    opened = [cs.open_logs(frame(reward=[0, 1, last]), source="ward") for last in (2, 30)]
-    found = [cs.count(opened[0]).reward_sum.sum()]
+    first = cs.open_logs(frame(), source="ward")
+    found = [cs.count(first).reward_sum.sum()]
     assert translated
     translated.clear()
-    found += [cs.count(logs).reward_sum.sum() for logs in (opened[1], opened[0])]
+    second = cs.open_logs(frame(reward=[0, 1, 30]), source="ward")
+    found += [cs.count(logs).reward_sum.sum() for logs in (second, first)]
     assert found == [3, 31, 3]
     assert not translated
 
 
-def test_a_frame_is_let_go_with_its_logs():
+def test_a_frame_and_its_engine_are_let_go_with_the_logs():
     held = pa.table({name: column.to_numpy() for name, column in frame().items()})
-    logs, alive = cs.open_logs(held, source="ward"), weakref.ref(held)
+    logs = cs.open_logs(held, source="ward")
+    alive = [weakref.ref(one) for one in (held, logs.rows.get_backend())]
     assert cs.count(logs).n.sum() == 3
     del held, logs
     gc.collect()
-    assert alive() is None
+    assert [one() for one in alive] == [None, None]
 
 
 def test_every_translation_is_the_one_that_ibis_would_give(tmp_path, monkeypatch):
