@@ -119,7 +119,9 @@ def test_a_target_is_split_between_atoms_so_that_its_mean_stays():
 
 
 def test_ceilings_of_one_hot_states_are_near_those_of_tables(exact, vectors):
-    fitted = fit(vectors, expectile=0.999, held_out=0.0, first_gradient_steps=400, gradient_steps=150, **QUICK)
+    """With all rows in each batch: with some of them the error depends on how a processor rounds."""
+    whole = QUICK | {"batch": 2000, "rate": 0.01, "first_gradient_steps": 400, "gradient_steps": 150}
+    fitted = fit(vectors, expectile=0.999, held_out=0.0, **whole)
     assert fitted(ONE_HOT[:END]) == pytest.approx(exact, abs=0.02)
     assert np.ptp(exact) > 0.08  # there is something to tell apart
 
@@ -169,7 +171,7 @@ def test_large_images_are_fitted_a_few_at_a_time(monkeypatch):
 
 @pytest.mark.parametrize(
     "options",
-    [QUICK | {"first_gradient_steps": 100, "gradient_steps": 20}, {"estimator": "forest", "members": 1}],
+    [QUICK | {"first_gradient_steps": 60, "gradient_steps": 20, "rate": 0.003}, {"estimator": "forest", "members": 1}],
     ids=["network", "forest"],
 )
 def test_long_vectors_are_fitted(logs, exact, options):
@@ -340,30 +342,31 @@ TOLERANCE = 1e-4
 """Sums in another order differ by rounding, which training makes larger; as a share of the range of values."""
 
 TOGETHER = """
-import json, os, sys
+import json, sys
+from unittest.mock import patch
+import torch._dynamo  # which fits import: once for both
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 sys.path.insert(0, sys.argv[1])
 from test_network import BRIEF, ONE_HOT, fit, transitions, watched
-rows = transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
-found = fit(rows, **BRIEF)(ONE_HOT)
-with open(os.path.join(sys.argv[2], os.environ.get("RANK", "0") + ".json"), "w") as file:
-    json.dump(found.tolist(), file)
+def fit_rows():
+    rows = transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
+    with patch("torch.distributed.all_reduce", wraps=torch.distributed.all_reduce) as summed:
+        return fit(rows, **BRIEF)(ONE_HOT).tolist(), summed.call_count
+together = {"min_nodes": 1, "max_nodes": 1, "nproc_per_node": 2, "start_method": "fork"}
+alone = {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "run_id": "test", "monitor_interval": 0.1}
+print(json.dumps(elastic_launch(LaunchConfig(**together, **alone), fit_rows)()))
 """
 
 
-def test_two_processes_give_what_one_gives(tmp_path):
+def test_two_processes_give_what_one_gives():
+    """Started by what torchrun calls, but forked from one process that has imported torch."""
     rows = transitions([watched(name, seed=0, episodes=60) for name in ("seeing", "random")], ONE_HOT)
     alone = fit(rows, **BRIEF)(ONE_HOT)
-    script = tmp_path / "fit.py"
-    script.write_text(TOGETHER)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run(
-        [*command, os.path.dirname(__file__), str(tmp_path)],
-        check=True,
-        timeout=300,
-        env=environment,
-        capture_output=True,
-    )
-    for rank in (0, 1):
-        found = np.array(json.loads((tmp_path / f"{rank}.json").read_text()))
-        assert found == pytest.approx(alone, abs=TOLERANCE * np.ptp(alone))
+    command = [sys.executable, "-c", TOGETHER, os.path.dirname(__file__)]
+    ran = subprocess.run(command, timeout=300, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert sorted(found) == ["0", "1"]
+    for values, sums in found.values():
+        assert sums > 10  # they did not fit one by one
+        assert np.array(values) == pytest.approx(alone, abs=TOLERANCE * np.ptp(alone))
