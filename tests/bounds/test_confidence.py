@@ -51,6 +51,14 @@ def test_bounds_do_not_load_scipy_stats():
     assert forked.run(program, prepared=forked.REQUIRED).returncode == 0
 
 
+def test_the_first_time_uniform_limit_of_a_process_can_be_of_one_number():
+    """NumPy warns of a broadcast array of one number when compiled code first asks what it is."""
+    strict = "import warnings; warnings.simplefilter('error', FutureWarning)"
+    limit = "from causal_shaping.bounds import _limits; print(_limits.lower_limit([9], [18], 0.05, exact=False))"
+    ran = forked.run(f"{strict}; {limit}", prepared=forked.REQUIRED)
+    assert ran.returncode == 0, ran.stderr
+
+
 @pytest.mark.parametrize("p", [0.02, 0.3, 0.5, 0.9])
 def test_time_uniform_limits_are_ever_wrong_no_more_often_than_alpha(p):
     """The chance that any of the first 300 numbers of trials gives a wrong limit, by exact enumeration."""

@@ -52,7 +52,7 @@ def lower_limit(count: npt.ArrayLike, n: npt.ArrayLike, alpha: npt.ArrayLike, ex
     if exact:
         return np.where(count > 0, betaincinv(np.maximum(count, 1), n - count + 1, alpha), 0.0)[()]
     share = np.minimum(1.0, MOST_TRIALS / np.maximum(n, 1.0))
-    k, trials, evidence = np.broadcast_arrays(share * count, share * n, -np.log(alpha))
+    k, trials, evidence = map(np.array, np.broadcast_arrays(share * count, share * n, -np.log(alpha)))
     return np.asarray(_uniform_lowers(k.ravel(), trials.ravel(), evidence.ravel()).reshape(k.shape))[()]
 
 
