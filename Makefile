@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+unexport PYTHONDONTWRITEBYTECODE  # the suite starts some hundred processes, and each would compile the package
 ICU_SEPSIS := --no-deps icu-sepsis  # it asks for gym, which its files do not need
 
 .DEFAULT_GOAL := help
