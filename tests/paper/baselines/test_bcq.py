@@ -1,5 +1,7 @@
 """BCQ: the fixed point of the pooled logs among the actions that were taken often enough."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import causal_shaping as cs
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.paper.baselines._network import Network, Rows, Settings
-from causal_shaping.paper.baselines.bcq import CURVE_POINTS, train_bcq
+from causal_shaping.paper.baselines.bcq import CURVE_POINTS, _rows, train_bcq
 
 
 def steps_of(space, rows, source="hand"):
@@ -218,3 +220,13 @@ def test_arguments_that_make_no_sense_are_refused(change, message):
 def test_no_logs_are_refused():
     with pytest.raises(ArgumentError, match="no logs"):
         train_bcq([])
+
+
+def test_rows_that_repeat_are_held_once_and_each_row_is_one_of_them():
+    logs = random_logs(400)
+    logs = dataclasses.replace(logs, reward=logs.reward.round(1))
+    rows, of_row = _rows([logs, logs], logs.space)
+    given = (logs.state, logs.action, logs.reward.astype(np.float32), logs.next_state, logs.terminated)
+    for held, column in zip(rows, given, strict=True):
+        np.testing.assert_array_equal(held[of_row], np.tile(column, 2))
+    assert len(rows.state) == len(set(zip(*(column.tolist() for column in given), strict=True))) < len(logs.state)

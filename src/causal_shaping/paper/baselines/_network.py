@@ -127,13 +127,19 @@ def train_steps(
     state, action, reward, after, ended = rows  # once: each look-up of an attribute counts a reference
     all_states = np.arange(len(target), dtype=np.int32)
     place, states = np.full(len(target), -1, np.int32), np.empty(min(len(target), 2 * batch), np.int32)
+    times, distinct = np.zeros(len(state), np.int32), np.empty(min(len(state), batch), np.int32)
     error_sum = imitation_sum = 0.0
     for done in range(begin, begin + len(drawn)):
         if done % settings.target_every == 0:
             target[:] = outputs(layers, all_states)[2][:, :actions]
-        # Each state passes through the network once, however many rows hold it.
-        count = 0
+        # Each row is looked at once, however often it was drawn, and so is each state, however many rows hold it.
+        count = kept = 0
         for row in drawn[done - begin]:
+            if times[row] == 0:
+                distinct[kept] = row
+                kept += 1
+            times[row] += 1
+        for row in distinct[:kept]:
             for s in (state[row], after[row]):
                 if place[s] < 0:
                     place[s] = count
@@ -144,18 +150,19 @@ def train_steps(
         values, log_shares = imitate(output, found, target, np.float32(settings.threshold))
         slope = np.zeros_like(output)
         visits = np.zeros(count, np.float32)
-        for row in drawn[done - begin]:
-            i, x = place[state[row]], action[row]
+        for row in distinct[:kept]:
+            i, x, weight = place[state[row]], action[row], np.float32(times[row])
+            times[row] = 0
             goal = reward[row]
             if not ended[row]:
                 goal += discount * values[place[after[row]]]
             difference = output[i, x] - goal
             within = min(max(difference, -ONE), ONE)
-            error_sum += within * (difference - within / 2) / batch  # the Huber loss
-            imitation_sum -= log_shares[i, x] / batch
-            slope[i, x] += within
-            slope[i, actions + x] -= ONE
-            visits[i] += ONE
+            error_sum += weight * within * (difference - within / 2) / batch  # the Huber loss
+            imitation_sum -= weight * log_shares[i, x] / batch
+            slope[i, x] += weight * within
+            slope[i, actions + x] -= weight
+            visits[i] += weight
         add_imitation(output, log_shares, visits, np.float32(2 * settings.logit_penalty / actions), slope)
         slope /= np.float32(batch)
         gradient[:] = ZERO

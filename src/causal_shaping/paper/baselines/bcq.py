@@ -14,13 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from causal_shaping._checks import check_discount, check_integer
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
@@ -175,14 +177,14 @@ def train_bcq(
     if not 0 <= logit_penalty < math.inf:
         raise ArgumentError(f"logit_penalty is {logit_penalty}; it must be finite and at least 0.")
     logs, space = merge_spaces(logs)
-    rows = _rows(logs, space)
+    rows, of_row = _rows(logs, space)
     settings = Settings(steps, discount, threshold, learning_rate, target_every, logit_penalty)
     random = np.random.default_rng(seed)
     network = Network(len(space.states), len(space.actions), width, random)
     curve, done = [], 0
     points = set(np.linspace(0, steps, CURVE_POINTS + 1).astype(int).tolist())
     for point in sorted(points - {0}):
-        drawn = random.integers(len(rows.state), size=(point - done, batch), dtype=np.int32)
+        drawn = of_row[random.integers(len(of_row), size=(point - done, batch), dtype=np.int32)]
         losses = network.train(rows, drawn, done, settings)
         curve.append([point, *(loss / (point - done) for loss in losses)])
         done = point
@@ -202,16 +204,26 @@ def train_bcq(
     )
 
 
-def _rows(logs: Sequence[Logs], space: Space) -> Rows:
-    """Return the rows of all logs whose outcome is known, in the merged space."""
+def _rows(logs: Sequence[Logs], space: Space) -> tuple[Rows, IntArray]:
+    """Return the distinct rows of all logs whose outcome is known, in the merged space, and which one each row is."""
     columns = []
     for one in logs:
         states, actions = space.positions(one.space)
         known = (one.next_state != UNKNOWN) | one.terminated
         after = states[one.next_state]  # where it is UNKNOWN, any state: it is not used
-        parts = (states[one.state], actions[one.action], one.reward, after, one.terminated)
+        parts = (states[one.state], actions[one.action], one.reward.astype(np.float32), after, one.terminated)
         columns.append([part[known] for part in parts])
-    state, action, reward, after, ended = (np.concatenate(column) for column in zip(*columns, strict=True))
+    state, action, reward, after, ended = rows = [np.concatenate(column) for column in zip(*columns, strict=True)]
     if not len(state):
         raise DataError("No row of the logs has a known outcome: there is nothing to learn from.")
-    return Rows(state, action, reward.astype(np.float32), after, ended)
+    pair = state.astype(np.int64) * len(space.actions) + action
+    steps, rewards = _numbered((pair * len(space.states) + after) * 2 + ended), _numbered(reward)
+    of_row = _numbered(steps * (rewards.max() + 1) + rewards)
+    first = np.empty(of_row.max() + 1, dtype=np.int64)
+    first[of_row] = np.arange(len(of_row))
+    return Rows(*(column[first] for column in rows)), of_row.astype(np.int32)
+
+
+def _numbered(values: npt.NDArray[Any]) -> LongArray:
+    """Return the number of each value, counted as they come: equal ones have the same; faster than by sorting."""
+    return np.asarray(pa.array(values).dictionary_encode().indices, dtype=np.int64)
