@@ -121,7 +121,7 @@ def test_the_joint_bound_is_no_larger_than_that_by_one_source_where_nothing_exce
 
 
 def test_the_sequel_weighs_the_rest_with_the_best_of_the_batch_and_takes_no_maximum(table, monkeypatch):
-    monkeypatch.setattr(rivals, "FIRST_STEPS", 800)
+    monkeypatch.setattr(rivals, "FIRST_STEPS", 300)
     some = np.arange(400)
     rewards, actions = np.where(some % 4 == 0, 1.0, -1.0), (some % 4 == 0).astype(np.int32)
     rows = replace(

@@ -6,14 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping import _checks
 from causal_shaping._checks import LARGEST, LARGEST_REWARD, MOST_BINS, MOST_SEEDS, MOST_STEPS_AN_EPISODE
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
-few = settings(max_examples=12)
+few = fewer(12)
 seeds = st.integers(0, 2**32 - 1)
 
 

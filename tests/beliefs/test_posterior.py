@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells import counts_of
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from properties import fewer
 from test_sampler import _rows, random_counts
 
 import causal_shaping as cs
@@ -186,7 +187,7 @@ def test_counts_by_step_and_admissible_actions():
     np.testing.assert_allclose(found, planned, atol=1e-9)
 
 
-@settings(max_examples=15)
+@fewer(15)
 @given(st.integers(0, 10**6), st.sampled_from(["any", "observed"]), st.floats(0.01, 100.0), st.floats(-5, 5))
 def test_scale_and_offset_of_rewards_do_not_matter(seed, support, factor, offset):
     counts = random_counts(seed)

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from cells import REWARDS, beta_nodes, counts_of, drawn_outcomes, model_of, moments, polya, told
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.beliefs import _kernels as kernels
@@ -205,7 +206,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40)
+@fewer(40)
 @given(st.integers(0, 10**6), options)
 def test_worlds_respect_what_is_proven_and_the_support(seed, chosen):
     counts = random_counts(seed)
@@ -237,7 +238,7 @@ def test_worlds_respect_what_is_proven_and_the_support(seed, chosen):
                     assert law.get(key, 0.0) >= masses.lower[o] - 1e-9
 
 
-@settings(max_examples=40)
+@fewer(40)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(["any", "observed", "observed-action"]),
@@ -281,7 +282,7 @@ def test_tables_have_the_values_of_the_plan():
             np.testing.assert_allclose(world.optimum(4, 0.9).q_values[:, :3], sample.q_values, atol=1e-9)
 
 
-@settings(max_examples=40)
+@fewer(40)
 @given(st.integers(0, 10**6), st.sampled_from(["any", "observed", "observed-action"]), st.booleans())
 def test_rows_of_a_plan_by_values_are_those_of_the_whole_plan(seed, support, restricted):
     belief = cs.posterior(random_counts(seed, states=5, outcomes=2), 4, 1.5, support=support, discount=0.9)
@@ -334,7 +335,7 @@ def mean_plan(belief):
     return q_values
 
 
-@settings(max_examples=20)
+@fewer(20)
 @given(st.integers(0, 10**6), st.sampled_from(["any", "observed"]))
 def test_the_order_of_states_and_sources_does_not_matter(seed, support):
     counts, rng = random_counts(seed), np.random.default_rng(seed)

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from persistent import END, PersistentWorld, drug_world, random_world
+from properties import fewer
 from scipy.stats import binom
 
 import causal_shaping as cs
@@ -82,7 +83,7 @@ def best_policy(episodes, first, horizon, bound, discount, read_rewards):
 
 
 @given(few_episodes(), st.integers(1, 4), st.sampled_from([1.0, 0.5]), st.booleans())
-@settings(max_examples=60, deadline=None)
+@fewer(60)
 def test_the_recursion_is_the_best_of_all_policies(drawn, horizon, discount, read_rewards):
     offset, episodes = drawn
     bound = 1.0 + offset
@@ -269,7 +270,7 @@ def test_several_sources_give_the_smallest_bound():
 
 
 @given(st.integers(0, 10_000), st.sampled_from([64.0, 3.0]))
-@settings(max_examples=15, deadline=None)
+@fewer(15)
 def test_scale_and_the_order_of_states_and_sources_change_nothing(seed, factor):
     world = random_world(np.random.default_rng(seed), 2)
     found = population_ceilings(world)

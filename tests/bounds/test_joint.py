@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import KINDS, cmdps, demonstrators
 from programs import (
     action_support_holds,
@@ -254,7 +254,7 @@ def test_more_sources_and_less_confounding_never_loosen(data, model, discount, g
 
 
 @given(st.data(), small, st.permutations([0, 1, 2]))
-@settings(max_examples=50)
+@fewer(50)
 def test_the_order_of_sources_and_states_does_not_matter(data, model, order):
     betas = [data.draw(demonstrators(model)) for _ in range(3)]
     parts = observed(model, betas)

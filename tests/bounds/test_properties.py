@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, strategies as st
 from independent import (
     Demonstrator,
     counts_of,
@@ -19,12 +19,13 @@ from independent import (
     sampled_rows,
     true_gamma,
 )
+from properties import fewer
 
 import causal_shaping as cs
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=40)
+few = fewer(40)
 
 
 class Drawn:

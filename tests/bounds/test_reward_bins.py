@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import cmdps, demonstrators
 from programs import shown, support_holds, true_gamma
 from properties import fewer
@@ -127,7 +127,7 @@ def test_one_step_is_the_linear_program_over_distributions_of_rewards(side, sour
 
 
 @given(st.data(), small, edges, st.sampled_from([0.25, 8.0]), st.sampled_from([-3.0, 0.0, 5.0]))
-@settings(max_examples=50)
+@fewer(50)
 def test_scale_and_offset_of_rewards_go_through(data, model, cuts, scale, offset):
     betas = [data.draw(demonstrators(model)) for _ in range(2)]
     pay = np.where(model.terminal[:, None, None], 0.0, scale * model.reward + offset)

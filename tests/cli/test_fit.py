@@ -60,7 +60,7 @@ def test_floors_and_json(run, field, tmp_path):
 
 
 def test_a_killed_fit_goes_on_and_ends_as_one_that_was_not(run, field, tmp_path):
-    command = ("fit", *field, *BOUNDED[:2], "--horizon", 15, "--reward-max", -0.1, "--members", 2)
+    command = ("fit", *field, *BOUNDED[:2], "--horizon", 6, "--reward-max", -0.1, "--members", 2)
     kept = tmp_path / "phi" / ".unfinished"
     process = subprocess.Popen(
         [sys.executable, "-m", "causal_shaping", *map(str, command), "-o", str(tmp_path / "phi")],

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from properties import fewer
 from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
 from tables import counted
@@ -155,7 +156,7 @@ tables = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(any), m
 
 
 @given(tables.filter(lambda t: (t.sum(axis=1) > 0).all()))
-@settings(max_examples=60)
+@fewer(60)
 def test_small_tables_get_an_exact_p_value(table):
     """Against enumeration of all deals of the outcomes to the two sources."""
     totals, first = table.sum(axis=0).astype(int), int(table[0].sum())
@@ -268,7 +269,7 @@ def test_p_values_of_interest_are_estimated_and_the_others_get_their_bound_of_at
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
+@fewer(40)
 def test_hypergeometric_draws_have_the_right_mean_and_spread(seed):
     rng = np.random.default_rng(seed)
     good, bad = rng.integers(1, 400, 2).tolist()
@@ -303,7 +304,7 @@ def test_what_is_reported_does_not_depend_on_when_the_others_are_given_up():
 
 
 @given(st.floats(0, 300), st.integers(1, 40))
-@settings(max_examples=60)
+@fewer(60)
 def test_tail_probabilities_are_those_of_the_chi_squared_distribution(statistic, freedom):
     assert chdtrc(freedom, statistic) == pytest.approx(chi2.sf(statistic, freedom), rel=1e-9, abs=1e-300)
 

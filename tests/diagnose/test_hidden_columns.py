@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.diagnose._standardised import p_value, tabulate
@@ -59,7 +60,7 @@ def frame_of(counts, rng):
     return frame.assign(step=0, terminated=True)
 
 
-@settings(max_examples=20, deadline=None)
+@fewer(20)
 @given(st.integers(0, 10**6), st.floats(0, 1.5), st.floats(0, 1.5))
 def test_ratios_are_those_of_the_definition(seed, acts, happens):
     joint = known_world(np.random.default_rng(seed), acts, happens)

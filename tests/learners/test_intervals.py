@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from properties import fewer
 from scipy import stats
 
 from causal_shaping.errors import ArgumentError
@@ -45,7 +46,7 @@ def test_the_interval_of_a_mean_is_scipys_percentile_bootstrap():
     assert ours[1:] == pytest.approx([theirs.low, theirs.high], rel=0.03)
 
 
-@settings(max_examples=50)
+@fewer(50)
 @given(TABLES)
 def test_an_interval_holds_its_estimate_and_lies_within_the_data(values):
     estimate, low, high = bootstrap_interval(mean, values, resamples=200)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import KINDS
 from properties import fewer
 from reference import by_label, counted
@@ -61,7 +61,7 @@ def test_shuffled_rows_and_split_files_count_the_same(tmp_path, logs):
 
 
 @given(data=st.data())
-@settings(max_examples=20)
+@fewer(20)
 def test_the_order_of_labels_changes_nothing(data, logs):
     space = logs.space
     states, actions = data.draw(st.permutations(space.states)), data.draw(st.permutations(space.actions))

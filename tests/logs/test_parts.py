@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from properties import fewer
 from reference import by_label, counted
 
 import causal_shaping as cs
@@ -61,7 +62,7 @@ def saved(folder, logs, name="day.csv"):
 
 
 @given(data=st.data(), episodes=st.lists(an_episode, min_size=1, max_size=6), bins=st.sampled_from([None, BINS]))
-@settings(max_examples=25)
+@fewer(25)
 def test_any_split_in_any_order_and_any_number_of_calls_gives_the_counts_of_all_at_once(data, episodes, bins):
     names = data.draw(st.lists(st.sampled_from("uvw"), min_size=len(episodes), max_size=len(episodes)))
     held = {name: [e for e, n in zip(episodes, names, strict=True) if n == name] for name in set(names)}

@@ -5,8 +5,9 @@ from dataclasses import replace
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import cmdps, demonstrators, enumerated_value
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, ModelError
@@ -41,7 +42,7 @@ def impossible(model, mask, penalty=-1e6):
 
 
 @given(masked(states=(1, 3), actions=(2, 3)), st.sampled_from([1.0, 0.8]))
-@settings(max_examples=60)
+@fewer(60)
 def test_the_optimum_is_that_of_a_model_whose_other_actions_are_ruinous(given_model, discount):
     model, mask = given_model
     known, alive = restricted(model, mask), ~model.terminal
@@ -60,7 +61,7 @@ def test_the_optimum_is_that_of_a_model_whose_other_actions_are_ruinous(given_mo
 
 
 @given(masked(states=(1, 3), actions=(2, 3)))
-@settings(max_examples=30)
+@fewer(30)
 def test_tables_by_step_have_the_optimum_of_the_tables_that_they_repeat(given_model):
     model, mask = given_model
     one = restricted(model, mask)
@@ -78,7 +79,7 @@ def test_an_optimum_without_a_horizon_is_solved_once_for_each_discount():
 
 
 @given(masked(states=(1, 3), actions=(2, 3)), st.data())
-@settings(max_examples=40)
+@fewer(40)
 def test_demonstrators_of_admissible_actions_earn_and_show_what_they_did_before(given_model, data):
     model, mask = given_model
     mask = mask | model.terminal[:, None]

@@ -12,6 +12,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings, strategies as st
 from models import cmdps, demonstrators
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ShapingWarning
@@ -95,7 +96,7 @@ def test_evidence_is_at_most_1_in_the_mean_for_the_agent_that_maximises_it(kind,
     assert largest_mean(model, monitor, 3, cut) <= 1 + 1e-9
 
 
-@settings(max_examples=20, deadline=None)
+@fewer(20)
 @given(data=st.data(), model=cmdps(states=(2, 3)), rewards=st.sampled_from([64.0, 1 / 64, 0.3, 700.0]))
 def test_other_units_of_reward_change_nothing(data, model, rewards):
     betas = [data.draw(demonstrators(model))]

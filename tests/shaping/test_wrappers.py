@@ -6,8 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import cmdps, deterministic_policies
+from properties import fewer
 from walk import Walk
 
 import causal_shaping as cs
@@ -77,7 +78,7 @@ def test_keeping_the_potential_after_the_end_changes_the_optimal_policy():
 
 
 @given(cmdps(states=(1, 2), actions=(1, 2), noises=(1, 2)), st.data())
-@settings(max_examples=50)
+@fewer(50)
 def test_the_values_of_every_policy_shift_by_the_potential(model, data):
     size = 2 * len(model.states)
     phi = np.array(data.draw(st.lists(numbers, min_size=size, max_size=size))).reshape(2, -1)

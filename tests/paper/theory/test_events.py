@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import cmdps
+from properties import fewer
 from runs import ABOVE, EPISODES, HORIZON, a_ceiling, deviations, leftovers, remembered
 
 import causal_shaping as cs
@@ -26,7 +27,7 @@ def test_a_watched_run_is_the_learners_own():
     assert found.regret == pytest.approx(run.regret)
 
 
-@settings(max_examples=80)
+@fewer(80)
 @given(cmdps(states=(2, 3), actions=(2, 2), noises=(2, 3)), ABOVE, st.sampled_from([0.0, 0.002, 0.005, 0.02, 0.3]))
 def test_what_is_left_over_is_that_of_the_definitions(model, draws, c):
     shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
@@ -50,7 +51,7 @@ def test_what_is_left_over_is_that_of_the_definitions(model, draws, c):
     assert (found.value_deviation, found.value_excess, found.potential_excess) == pytest.approx(tuple(strayed))
 
 
-@settings(max_examples=40)
+@fewer(40)
 @given(cmdps(states=(2, 3), actions=(2, 2), noises=(2, 3)), ABOVE, st.integers(0, 1000))
 def test_optimism_holds_for_potentials_of_any_sign(model, draws, seed):
     """The property behind the corrected theorem; p is so small that a single failure would be a surprise."""
@@ -69,7 +70,7 @@ def test_without_noise_no_bonus_is_needed(model, draws):
     assert found.value_deviation == pytest.approx(0, abs=1e-9)
 
 
-@settings(max_examples=30)
+@fewer(30)
 @given(cmdps(states=(2, 3), actions=(2, 2), noises=(2, 3)), ABOVE, st.integers(0, 1000))
 def test_the_printed_learner_is_optimistic_where_rewards_and_potential_are_not_negative(model, draws, seed):
     shaped, _ = Shaped(model, a_ceiling(model, draws), HORIZON).nonnegative()

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import cmdps
+from properties import fewer
 from runs import ABOVE, EPISODES, HORIZON, a_ceiling, leftovers, remembered, trees
 
 import causal_shaping as cs
@@ -57,7 +58,7 @@ def slow_bound(shaped, episodes, p, scale, clip="zero", visits=None, exact=False
     return total
 
 
-@settings(max_examples=40)
+@fewer(40)
 @given(RANDOM, ABOVE, st.floats(0, 0.2), st.sampled_from([1, 2, EPISODES, 10**6, 10**12]))
 def test_the_bound_is_that_of_the_theorem(model, draws, more, episodes):
     shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
@@ -76,7 +77,7 @@ def test_the_bound_is_that_of_the_theorem(model, draws, more, episodes):
         )
 
 
-@settings(max_examples=40)
+@fewer(40)
 @given(RANDOM, ABOVE, st.data())
 def test_with_visits_it_is_the_bound_of_one_run(model, draws, data):
     shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
@@ -89,7 +90,7 @@ def test_with_visits_it_is_the_bound_of_one_run(model, draws, data):
         assert found.total == pytest.approx(slow_bound(shaped, EPISODES, 0.05, 0.3, visits=visits))
 
 
-@settings(max_examples=40)
+@fewer(40)
 @given(RANDOM, ABOVE)
 def test_the_printed_clip_needs_more_bonus_and_settles_less(model, draws):
     shaped, _ = Shaped(model, a_ceiling(model, draws), HORIZON).nonnegative()
@@ -103,7 +104,7 @@ def test_the_printed_clip_needs_more_bonus_and_settles_less(model, draws):
             regret_bound(shaped, 100, scale=needed - 0.01, clip="potential")
 
 
-@settings(max_examples=20)
+@fewer(20)
 @given(RANDOM, ABOVE)
 def test_the_closed_form_is_above_the_sums_that_it_bounds(model, draws):
     shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
@@ -128,7 +129,7 @@ def slow_printed(shaped, episodes, p, c, constant):
     return total
 
 
-@settings(max_examples=40)
+@fewer(40)
 @given(RANDOM, ABOVE, st.sampled_from([12.0, 24.0]))
 def test_the_printed_bound_is_the_printed_line(model, draws, constant):
     shaped, _ = Shaped(model, a_ceiling(model, draws), HORIZON).nonnegative()
@@ -149,7 +150,7 @@ def test_a_bound_speaks_where_it_stops_being_vacuous():
     assert not bound(0.9, 1.0).vacuous
 
 
-@settings(max_examples=60)
+@fewer(60)
 @given(RANDOM, ABOVE, st.sampled_from([0.01, 0.1, 1.0]), st.integers(0, 1000))
 def test_runs_obey_the_theorem_wherever_its_event_held(model, draws, c, seed):
     shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
@@ -160,7 +161,7 @@ def test_runs_obey_the_theorem_wherever_its_event_held(model, draws, c, seed):
         assert found.regret[-1] <= certificate.total + 1e-9
 
 
-@settings(max_examples=40)
+@fewer(40)
 @given(RANDOM, ABOVE, st.sampled_from([0.0, 0.05, 0.3]), st.integers(0, 1000))
 def test_the_proofs_tree_carries_the_differences_and_no_more_weight_than_it_says(model, draws, c, seed):
     shaped = Shaped(model, a_ceiling(model, draws), HORIZON)
@@ -188,7 +189,7 @@ def test_the_proofs_tree_carries_the_differences_and_no_more_weight_than_it_says
         assert together <= sum(growth ** (later - h) * terms[later] for later in range(h, H)) + 1e-9
 
 
-@settings(max_examples=60)
+@fewer(60)
 @given(RANDOM, ABOVE, st.sampled_from([0.02, 0.2, 1.0]), st.integers(0, 1000))
 def test_settled_actions_are_given_up_after_the_visits_that_the_lemma_allows(model, draws, c, seed):
     shaped = Shaped(model, a_ceiling(model, draws), HORIZON)

@@ -4,8 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from models import cmdps, deterministic_policies
+from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.paper.theory import Shaped, conservative_optimism
@@ -199,7 +200,7 @@ def test_only_states_in_which_episodes_start_can_lose_from_the_start():
     assert Shaped(model, None, 1).worst_regret == 1
 
 
-@settings(max_examples=25)
+@fewer(25)
 @given(cmdps(states=(1, 2)))
 def test_no_policy_loses_more_than_the_worst(model):
     start = model.start > 0
