@@ -4,7 +4,8 @@
   of a forest and of a network. Both keep the values of vectors in trees, so that they cost the same.
 - FrozenLake, whose states are numbers, shaped by a table.
 - A world of the paper's, made of MiniGrid, whose observations are numbers of states: shaped by a table, and by
-  ceilings, which the wrapper also tests.
+  ceilings, which the wrapper also tests. Beside them stands the least that any wrapper in Python can do: it looks the
+  table up, and checks nothing.
 - MiniGrid's own, which encodes an image at each step, shaped by a table of cells.
 
 Bare and shaped environments step in short turns, and the median over the turns of the ratio of their CPU times counts:
@@ -24,6 +25,7 @@ import causal_shaping as cs
 NAMES = ("position", "velocity", "angle", "turning")
 ROWS, STEPS, SIDE_BY_SIDE = 20_000, 800, 16
 CART, LAKE, GRID, MINIGRID = "CartPole-v1", "FrozenLake-v1", "causal_shaping/LavaCrossEasy-v0", "MiniGrid-Empty-8x8-v0"
+LEAST = "wrapper: LavaCrossEasy-v0, alone, the least of any"
 GOALS = {
     (CART, "16 in turn"): 0.9,
     **{(name, how): 0.97 for name in (GRID, MINIGRID) for how in ("alone", "16 in turn")},
@@ -85,6 +87,33 @@ def shaped(name, phi):
     return cs.ShapeReward(env, phi, label=label)
 
 
+class Least(gym.Wrapper):
+    """Shapes numbered states by a table without steps, and nothing else: the limit of what a wrapper can keep."""
+
+    def __init__(self, env, potential):
+        super().__init__(env)
+        self.values, self.discount = [potential(s) for s in env.unwrapped.space.states], potential.discount
+
+    def reset(self, **options):
+        """Start an episode."""
+        observation, info = self.env.reset(**options)
+        self.now = self.values[observation], 0.0, 0.0
+        return observation, info
+
+    def step(self, action):
+        """Act, and get the shaped reward."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        before, unshaped, shaped = self.now
+        after = 0.0 if terminated else self.values[observation]
+        shaping = self.discount * after - before
+        unshaped, shaped = unshaped + reward, shaped + reward + shaping
+        self.now = after, unshaped, shaped
+        info = {**info, "unshaped_reward": reward, "shaping": shaping}
+        if terminated or truncated:
+            info["unshaped_return"], info["shaped_return"] = unshaped, shaped
+        return observation, reward + shaping, terminated, truncated, info
+
+
 def seconds_alone(env):
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(env.action_space.n, size=STEPS).tolist()
@@ -133,7 +162,13 @@ def one_environment(name, make, turns):
             )
 
 
+def least_wrapper(turns):
+    speed, (share,) = shares([gym.make(GRID), Least(gym.make(GRID), tables()["table"])], seconds_alone, turns)
+    yield Row(LEAST, share * speed / 1e3, "thousand/s", "without shaping", speed / 1e3)
+
+
 def rows(quick):
+    yield from alone(least_wrapper, 30 if quick else 200)
     for name, make in ((CART, fits), (LAKE, lake), (GRID, tables), (MINIGRID, cells)):
         yield from alone(one_environment, name, make, 30 if quick else 200)
 

@@ -1,5 +1,6 @@
 """Settings for the whole suite."""
 
+import gc
 import os
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # processes run side by side; before NumPy is imported
@@ -18,3 +19,9 @@ os.environ["MPLBACKEND"] = "agg"
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=40, database=None)
 settings.register_profile("long", deadline=None, max_examples=5_000, database=None)  # make validate
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+def pytest_collection_finish():
+    """Let the garbage collector pass over what was imported: it would look at half a million objects each time."""
+    gc.collect()
+    gc.freeze()

@@ -59,7 +59,8 @@ def spark():
             SparkSession.builder.master("local[2]")
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "3")
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")  # compiling takes longest
+            # Compiling takes longest.
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.adaptive.enabled", "false")
             .config("spark.driver.bindAddress", "127.0.0.1")
