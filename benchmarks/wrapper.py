@@ -83,7 +83,8 @@ def cells():
 
 def shaped(name, phi):
     env = gym.make(name)
-    label = (lambda _: tuple(map(int, env.unwrapped.agent_pos))) if name == MINIGRID else None
+    grid = env.unwrapped
+    label = (lambda _: tuple(map(int, grid.agent_pos))) if name == MINIGRID else None
     return cs.ShapeReward(env, phi, label=label)
 
 

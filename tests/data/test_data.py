@@ -60,6 +60,15 @@ def test_numpy_labels_become_plain_ones():
     assert space.state_position(np.int64(1)) == 1
 
 
+def test_whole_numbers_of_any_kind_find_a_label_and_real_ones_that_are_equal_do_not():
+    space = Space([(1, 2), (3, 4)], ["x"])
+    for kind in (int, np.int8, np.int32, np.int64, np.uint16):
+        assert space.find((kind(3), kind(4))) == 1
+        assert space.find((kind(3), kind(5))) == UNKNOWN
+    with pytest.raises(DataError, match="3.0 cannot be a label"):
+        space.find((3.0, 4))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

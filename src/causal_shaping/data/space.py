@@ -37,7 +37,8 @@ NEXT = "next_"
 """What the column of a next state has in front of the column of the state."""
 
 
-_PLAIN = frozenset((int, str))
+_PLAIN = frozenset((int, str, np.int32, np.int64))
+"""Types of parts that are equal to a label's only if they mean the same: 1.0 and True are equal to 1, too."""
 
 
 def plain(label: Any) -> Label:

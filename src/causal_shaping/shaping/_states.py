@@ -60,7 +60,7 @@ class StateShaper(Shaper):
         self._compared = {UNSEEN}
         if self.restricted and own is not None:
             compare_admissible(potential.space, own)
-        self._label, self._warned = label, False
+        self._label, self._find, self._warned = label, potential.space.find, False
         self._by_number = self._numbers(own, observations) if label is None else None
         self._own_states = () if own is None or self._by_number is None else own.states
         # Plain lists: an environment steps one by one, and NumPy takes longer for one number than a list.
@@ -104,31 +104,35 @@ class StateShaper(Shaper):
 
     def place(self, observation: Any) -> int:
         """Return the position of an observation."""
+        if self._label is not None:
+            return self._find(self._label(observation))
         if self._number_list is not None:
             return int(self._number_list[observation - self._start])
-        if self._label is not None:
-            return self.potential.position_of(self._label(observation))
         return self.potential.position(observation)
 
     def met(self, observation: Any) -> int:
         """Return the position of an observation whose potential is needed; the first unknown one gives a warning."""
         found = self.place(observation)
         if found == UNSEEN and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"The potential does not know the state of observation {observation!r}; it gets the value for unseen "
-                "states, and so will others, without further warnings. If there are many, look at the columns and bins "
-                "of potential.space, or pass label=.",
-                ShapingWarning,
-                stacklevel=4,
-            )
+            self._warn_of_unseen(observation)
         return found
+
+    def _warn_of_unseen(self, observation: Any) -> None:
+        self._warned = True
+        warnings.warn(
+            f"The potential does not know the state of observation {observation!r}; it gets the value for unseen "
+            "states, and so will others, without further warnings. If there are many, look at the columns and bins "
+            "of potential.space, or pass label=.",
+            ShapingWarning,
+            stacklevel=4,
+        )
 
     def meet(self, observation: Any, h: int) -> tuple[int, float]:
         """Return the position of an observation, and its potential."""
-        place = UNSEEN if self._number_list is None else self._number_list[observation - self._start]
-        if place == UNSEEN:
-            place = self.met(observation)
+        numbers = self._number_list
+        place = self.place(observation) if numbers is None else numbers[observation - self._start]
+        if place == UNSEEN and not self._warned:
+            self._warn_of_unseen(observation)
         rows = self._rows
         value = rows[h if h < len(rows) else -1][place]
         if value != value:
