@@ -79,8 +79,10 @@ def growth(states):
     for name in small:
         yield grown(f"ceilings: twice the {name}", small, 10, small | {name: 2 * small[name]}, 10)
     yield grown("ceilings: twice the steps", small, 10, small, 20)
-    few = small | {"states": states // 5}
-    yield grown("ceilings: twice the steps, step-indexed", few | {"steps": 5}, 5, few | {"steps": 10}, 10)
+    few = small | {"states": states // 100}
+    yield grown("ceilings: twice the steps, step-indexed", few | {"steps": 50}, 50, few | {"steps": 100}, 100)
+    many = {"states": states // 1000, "actions": 5}
+    yield grown("ceilings: twice 500 sources", many | {"sources": 500}, 10, many | {"sources": 1000}, 10)
 
 
 def grown(work, small, short, large, long):

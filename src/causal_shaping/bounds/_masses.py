@@ -41,6 +41,7 @@ import numpy.typing as npt
 
 from causal_shaping._compile import njit
 from causal_shaping.bounds._limits import Sampling, lower_limit, upper_limit
+from causal_shaping.bounds._parts import parts_of
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.bounds.support import reward_keys
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -264,21 +265,6 @@ class Evidence:
         ends = np.cumsum([0, *(part.stop - part.start for part in here)]).tolist()
         columns: Any = (np.concatenate([column[part] for part in here]) for column in entries)
         return [slice(a, b) for a, b in itertools.pairwise(ends)], _Entries(*columns)
-
-
-def parts_of(counts: Counts, step: int | None = None) -> list[slice]:
-    """Return where the entries of each source stand, for counts by step those of one step."""
-    parts = [slice(*_range(counts.source, i)) for i in range(len(counts.sources))]
-    if counts.step is None:
-        return parts
-    inside = [_range(counts.step[part], 0 if step is None else step) for part in parts]
-    return [slice(part.start + a, part.start + b) for part, (a, b) in zip(parts, inside, strict=True)]
-
-
-def _range(column: IntArray, value: int) -> tuple[int, int]:
-    """Return where a value stands in a sorted column."""
-    wanted = np.int32(value)
-    return int(np.searchsorted(column, wanted)), int(np.searchsorted(column, wanted, side="right"))
 
 
 class _Source:

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_array
 
-from causal_shaping.bounds._masses import parts_of
+from causal_shaping.bounds._parts import part_of
 from causal_shaping.bounds._sweeps import Solution, fixed_point
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.bounds.support import terminal_states
@@ -34,7 +34,7 @@ class Estimates:
     """The propensities, mean rewards and transitions of one source, at one step or pooled."""
 
     def __init__(self, counts: Counts, source: int, step: int | None = None) -> None:
-        here = parts_of(counts, step)[source]
+        here = part_of(counts, source, step)
         states, actions = len(counts.space.states), len(counts.space.actions)
         self.shape = (states, actions)
         pair = counts.state[here].astype(np.int64) * actions + counts.action[here]

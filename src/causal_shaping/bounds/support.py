@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from causal_shaping._checks import check_choice
+from causal_shaping.bounds._parts import entries_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, begins
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import UNKNOWN, Label
@@ -103,9 +104,11 @@ def sources_without_terminations(counts: Counts) -> list[int]:
 
     Such logs may lack the column for it: their last steps may have led to an end.
     """
-    sources = range(len(counts.sources))
-    ended, unknown = counts.terminated, ~counts.outcome_known
-    return [i for i in sources if (unknown & (counts.source == i)).any() and not (ended & (counts.source == i)).any()]
+    ended, unknown = (
+        np.bincount(counts.source[rows], minlength=len(counts.sources)) > 0
+        for rows in (counts.terminated, ~counts.outcome_known)
+    )
+    return np.flatnonzero(unknown & ~ended).tolist()
 
 
 def visits_needed(rarest: float, cells: int, alpha: float) -> float:
@@ -143,10 +146,9 @@ class Unrestricted:
         """Return where anything is allowed at a step, or at all: bool [states, actions]."""
         result = self.always
         if self.needed is not None:
-            here = self.counts.outcome_known
-            if self.counts.step is not None:
-                here &= self.counts.step == step
-            visits = np.bincount(self.cell[here], self.counts.n[here], minlength=len(result))
+            here = entries_of(self.counts, step)
+            n = np.where(self.counts.outcome_known[here], self.counts.n[here], 0.0)
+            visits = np.bincount(self.cell[here], n, minlength=len(result))
             result = result | (visits < self.needed)
         return np.broadcast_to(result.reshape(self.shape[0], -1), self.shape)
 
@@ -167,7 +169,7 @@ def _paid_otherwise(counts: Counts, cell: IntArray | LongArray) -> BoolArray:
     result = ~known
     if known.all():  # most counts know all, and may hold millions of entries
         return result
-    known &= np.isin(cell, np.unique(cell[~known]))
+    known = known & np.isin(cell, np.unique(cell[~known]))
     distinct, reward = np.unique(reward_keys(counts), return_inverse=True)
     paid = cell.astype(np.int64) * len(distinct) + reward
     result &= ~np.isin(paid, paid[known])
@@ -276,8 +278,8 @@ def allowed_successors(counts: Counts, settings: Settings) -> AllowedSuccessors 
     pair = counts.state.astype(np.int64) * row.shape[1] + counts.action
     limited = np.ones(row.shape, dtype=bool)
     for step in [None] if counts.step is None else range(settings.horizon):
-        here = known if counts.step is None else known & (counts.step == step)
-        tried = np.bincount(pair[here], minlength=row.size) > 0
+        here = entries_of(counts, step)
+        tried = np.bincount(pair[here][known[here]], minlength=row.size) > 0
         limited &= tried.reshape(row.shape) & ~unrestricted.at(step)
     rows = row.size if unrestricted.by_action else len(row)
     row[limited] = np.broadcast_to(np.arange(rows).reshape(len(row), -1), row.shape)[limited]

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from causal_shaping._compile import njit
+from causal_shaping.bounds._parts import entries_of
 from causal_shaping.bounds._sweeps import Solution
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
@@ -115,16 +116,16 @@ class _Shown(NamedTuple):
 def _shown(counts: Counts, settings: Settings, step: int | None) -> _Shown:
     """Return what the least confounded sources show that took each action."""
     states, actions = len(counts.space.states), len(counts.space.actions)
-    known = counts.outcome_known if step is None else counts.outcome_known & (counts.step == step)
-    pair = counts.state.astype(np.int64) * actions + counts.action
+    here = entries_of(counts, step)
+    known, pair = counts.outcome_known[here], counts.state[here].astype(np.int64) * actions + counts.action[here]
     gammas = np.array([settings.gamma(name) for name in counts.sources])
     if (gammas != gammas[0]).any():
-        gamma, least = gammas[counts.source], np.full(states * actions, np.inf)
+        gamma, least = gammas[counts.source[here]], np.full(states * actions, np.inf)
         np.minimum.at(least, pair[known], gamma[known])
-        known &= gamma <= least[pair]
-    pair, n = pair[known], counts.n[known].astype(np.float64)
-    after = np.where(counts.terminated[known], states, counts.next_state[known])
-    reward = counts.reward_sum[known] / n
+        known = known & (gamma <= least[pair])
+    pair, n = pair[known], counts.n[here][known]
+    after = np.where(counts.terminated[here], states, counts.next_state[here])[known]
+    reward = counts.reward_sum[here][known] / n
     middle = float(reward.mean()) if len(reward) else 0.0
     reward = reward - middle
 

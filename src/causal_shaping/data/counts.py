@@ -280,10 +280,12 @@ class Counts(Table, Result):
         columns = (getattr(self, name) for name in self.COLUMNS)
         return checksum_of(json.dumps(header), [column for column in columns if column is not None])
 
-    @property
+    @cached_property
     def outcome_known(self) -> BoolArray:
         """Whether an entry proves an outcome, a next state or an end: bool [entries]."""
-        return np.asarray((self.next_state != UNKNOWN) | self.terminated)
+        known: BoolArray = (self.next_state != UNKNOWN) | self.terminated
+        known.flags.writeable = False
+        return known
 
     @property
     def step_indexed(self) -> bool:
