@@ -29,7 +29,7 @@ from causal_shaping._compile import njit
 from causal_shaping.bounds._parts import entries_of
 from causal_shaping.bounds._sweeps import Solution
 from causal_shaping.bounds.settings import Settings
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, begins, groups
 from causal_shaping.data.counts import Counts
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def outlook(counts: Counts, settings: Settings, found: Solution) -> Outlook:
     ceilings, bounded = np.atleast_2d(found.values), np.atleast_2d(~found.vacuous & ~found.terminal)
     suggested, error, one_row = _suggested(counts, settings, found.terminal, ceilings, bounded)
     spread = _variance(suggested, bounded)
-    taken = counts.actions_taken()
-    share = max(float(own.max(axis=1).sum() / (own.sum() or 1.0)) for own in taken)
+    share = _action_share(counts)
     # Beside the ceilings' own: rounding alone makes equal values differ.
     if spread <= 1e-18 * max(
         1e-300, _variance(ceilings, bounded), float(np.square(suggested[bounded]).max(initial=0.0))
@@ -91,6 +90,20 @@ def outlook(counts: Counts, settings: Settings, found: Solution) -> Outlook:
         rows=float(one_row[bounded].mean()) / (ENOUGH**2 * spread),
         action_share=share,
     )
+
+
+def _action_share(counts: Counts) -> float:
+    """Return the share of its steps in which a source takes the most frequent action of the state, the largest of all.
+
+    Over the entries: a table of all sources, states and actions can be larger than memory.
+    """
+    key = counts.source, counts.state, counts.action
+    order, first = groups(key) if counts.step_indexed else (slice(None), np.flatnonzero(begins(*key)))
+    taken = np.add.reduceat(counts.n[order], first)
+    source, state = counts.source[order][first], counts.state[order][first]
+    begin = np.flatnonzero(begins(source, state))
+    most, steps = np.bincount(source[begin], np.maximum.reduceat(taken, begin)), np.bincount(source, taken)
+    return float((most / np.maximum(steps, np.finfo(float).tiny)).max())
 
 
 def _variance(values: FloatArray, which: BoolArray) -> float:

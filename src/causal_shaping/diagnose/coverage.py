@@ -164,11 +164,14 @@ def coverage(counts: Counts, *, few_visits: int = FEW_VISITS) -> Coverage:
     """
     limit = check_integer("few_visits", few_visits)
     items = []
-    for i, (source, taken) in enumerate(zip(counts.sources, counts.actions_taken(), strict=True)):
+    ends = np.searchsorted(counts.source, np.arange(len(counts.sources) + 1, dtype=np.int32))
+    parts = itertools.starmap(slice, itertools.pairwise(ends.tolist()))
+    for source, part, taken in zip(counts.sources, parts, counts.actions_taken(), strict=True):
         visits = taken.sum(axis=1)
         acted = visits > 0
         entered = np.zeros(len(acted), dtype=bool)
-        entered[counts.next_state[(counts.source == i) & (counts.next_state != UNKNOWN)]] = True
+        following = counts.next_state[part]
+        entered[following[following != UNKNOWN]] = True
         untried = np.nonzero(acted[:, None] & (taken == 0) & counts.space.is_admissible)
         covered = SourceCoverage(
             source=source,
