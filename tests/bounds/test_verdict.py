@@ -190,6 +190,20 @@ def slowly_suggested(counts, gammas, found):
     return values[:-1], errors[:-1]
 
 
+@pytest.mark.parametrize("step_indexed", [False, True])
+def test_the_share_of_the_most_frequent_action_is_that_of_the_rows(step_indexed):
+    world = replace(cs.load_world("lavacross-easy"), horizon=HORIZON)
+    logs = [world.collect(name, 600, seed=5) for name in world.demonstrators]
+    shares = []
+    for rows in logs:
+        taken = [np.bincount(rows.action[rows.state == s]).max() for s in np.unique(rows.state)]
+        shares.append(sum(taken) / len(rows))
+    counts = cs.count(logs, step_indexed=step_indexed)
+    found = cs.value_ceilings(counts, HORIZON, 0.1)
+    assert len(set(shares)) == len(shares)
+    assert found.outlook.action_share == pytest.approx(max(shares), rel=1e-12)
+
+
 @pytest.mark.parametrize("discount", [1.0, 0.9])
 @pytest.mark.parametrize("step_indexed", [False, True])
 def test_what_is_left_to_learn_is_what_a_slow_computation_finds(step_indexed, discount):
