@@ -29,9 +29,9 @@ def check_out():
     """Check out the first version and install it, if it is not there."""
     if (FOLDER / "ready").exists():
         return
-    if not FOLDER.exists():
+    if not (FOLDER / ".git").exists():
         run(["git", "clone", "--quiet", "--no-checkout", ROOT, FOLDER], ROOT)
-        run(["git", "checkout", "--quiet", FIRST], FOLDER)
+    run(["git", "checkout", "--quiet", FIRST], FOLDER)
     run(["make", ".venv/.test"], FOLDER)
     suite(FOLDER)
     (FOLDER / "ready").touch()
