@@ -114,17 +114,17 @@ class StateShaper(Shaper):
         """Return the position of an observation whose potential is needed; the first unknown one gives a warning."""
         found = self.place(observation)
         if found == UNSEEN and not self._warned:
-            self._warn_of_unseen(observation)
+            self._warn_of_unseen(observation, stacklevel=5)
         return found
 
-    def _warn_of_unseen(self, observation: Any) -> None:
+    def _warn_of_unseen(self, observation: Any, stacklevel: int) -> None:
         self._warned = True
         warnings.warn(
             f"The potential does not know the state of observation {observation!r}; it gets the value for unseen "
             "states, and so will others, without further warnings. If there are many, look at the columns and bins "
             "of potential.space, or pass label=.",
             ShapingWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
     def meet(self, observation: Any, h: int) -> tuple[int, float]:
@@ -132,7 +132,7 @@ class StateShaper(Shaper):
         numbers = self._number_list
         place = self.place(observation) if numbers is None else numbers[observation - self._start]
         if place == UNSEEN and not self._warned:
-            self._warn_of_unseen(observation)
+            self._warn_of_unseen(observation, stacklevel=4)
         rows = self._rows
         value = rows[h if h < len(rows) else -1][place]
         if value != value:
