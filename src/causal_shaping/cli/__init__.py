@@ -20,6 +20,7 @@ from causal_shaping.cli import (
     ceilings,
     collect,
     count,
+    demo,
     diagram,
     episode_ceilings,
     field,
@@ -95,6 +96,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
+    demo.demo,
     worlds.worlds,
     collect.collect,
     inspect.inspect,

@@ -1,0 +1,142 @@
+"""The demo's world and logs: three operators steer a rover past lava and feel a wind that no file holds.
+
+The map and the wind are those of lavacross-easy: in 80% of the steps the wind blows to the south, and
+otherwise the air is calm. Operators who go right beside the lava only in calm air look safe in the
+logs; an agent that does not feel the wind is blown into the lava.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from causal_shaping.data.counts import Counts
+from causal_shaping.data.logs import Logs
+from causal_shaping.io.files import write_table
+from causal_shaping.logs import LogTable, open_logs
+from causal_shaping.worlds import Demonstrator, World, load_world
+from causal_shaping.worlds.grid import CALM, GOAL
+
+WORLD, HORIZON, REWARD_MAX = "lavacross-easy", 20, -0.1
+ROWS = 20_000
+"""Rows of each file: about 2,500 trips."""
+
+BESIDE, MOVE, SAFE = (3, 1), "right", (4, 1)
+"""The cell beside the lava, the move that tempts there, and the cell that it should reach."""
+
+
+class Operator(NamedTuple):
+    """An operator: the demonstrator of the world who acts like this, and a habit in words."""
+
+    demonstrator: str
+    habit: str
+
+
+OPERATORS = {
+    "ana": Operator("good", "drives down to the bottom row and crosses there"),
+    "ben": Operator("bad", "crosses at the top, and waits beside the lava until the air is calm"),
+    "carla": Operator("carla", "goes right in calm air, and lets the wind carry her down"),
+}
+"""Who drives. All feel the wind; each slips, pressing a button at random, in 5% of the steps."""
+
+
+def _carla(x: int, y: int, wind: str) -> str:
+    if y == 7 or (x, y) == (4, 1):
+        return "right"
+    if x == 7 or (x == 3 and y > 1):  # above the goal, or beside the lava
+        return "down"
+    return "right" if wind == CALM else "down"
+
+
+def rover_world() -> World:
+    """Return lavacross-easy with the operators among its demonstrators."""
+    return load_world(WORLD, demonstrators={"carla": Demonstrator(_carla)})
+
+
+def write_logs(world: World, folder: Path, seed: int) -> dict[str, Path]:
+    """Write a CSV file for each operator, and return the paths by name."""
+    paths = {name: folder / f"{name}.csv" for name in OPERATORS}
+    for name, operator in OPERATORS.items():
+        write_table(paths[name], _rows(world, world.collect(operator.demonstrator, ROWS, seed, name)))
+    return paths
+
+
+def _rows(world: World, logs: Logs) -> pa.Table:
+    """Return logs with the columns that people have: moves and how a trip ended are words."""
+    assert world.grid is not None
+    cells = np.array(world.states)
+    at_goal = np.array([world.grid[cell] == GOAL for cell in map(tuple, cells)])[logs.next_state]
+    return pa.table(
+        {
+            "trip": logs.episode,
+            "second": logs.step,
+            "x": cells[logs.state, 0],
+            "y": cells[logs.state, 1],
+            "move": np.array(world.actions)[logs.action],
+            "score": logs.reward,
+            "next_x": cells[logs.next_state, 0],
+            "next_y": cells[logs.next_state, 1],
+            "outcome": np.where(logs.terminated, np.where(at_goal, "goal", "lava"), "driving"),
+            "time_up": logs.truncated,
+        }
+    )
+
+
+COLUMNS: Mapping[str, Any] = {
+    "episode": "trip",
+    "step": "second",
+    "state": ["x", "y"],
+    "action": "move",
+    "reward": "score",
+    "terminated": {"outcome": ["goal", "lava"]},
+    "truncated": "time_up",
+}
+"""What the columns of the files mean, as arguments of `open_logs`; `next_x` is found by its name."""
+
+
+def open_files(paths: Mapping[str, Path]) -> list[LogTable]:
+    """Return the files as logs, each a source of its own."""
+    return [open_logs(path, source=name, **COLUMNS) for name, path in paths.items()]
+
+
+def column_options() -> list[str]:
+    """Return `COLUMNS` as options of the command line."""
+    words = []
+    for name, value in COLUMNS.items():
+        if isinstance(value, dict):
+            ((column, values),) = value.items()
+            value = [f"{column}={','.join(map(str, values))}"]
+        words += [f"--{name}", ",".join([value] if isinstance(value, str) else value)]
+    return words
+
+
+def command(*words: object) -> str:
+    """Return a command of causal-shaping as one types it, quoted where that is needed."""
+    return shlex.join(["causal-shaping", *map(str, words)])
+
+
+def share_in_logs(counts: Counts) -> dict[str, float]:
+    """Return how often `MOVE` beside the lava reached the safe cell: for each who tried it, and for all."""
+    space = counts.space
+    tried = counts.state == space.state_position(BESIDE)
+    tried &= counts.action == space.actions.index(MOVE)
+    reached = tried & (counts.next_state == space.state_position(SAFE))
+    rows = {name: counts.source == i for i, name in enumerate(counts.sources)}
+    rows["all"] = np.ones(len(counts), dtype=bool)
+    return {
+        name: float(counts.n[reached & own].sum() / counts.n[tried & own].sum())
+        for name, own in rows.items()
+        if (tried & own).any()
+    }
+
+
+def share_for_agent(world: World) -> float:
+    """Return how often the same move reaches the safe cell for an agent that does not feel the wind."""
+    state, action = world.state_at(*BESIDE), world.actions.index(MOVE)
+    reached = world.model.next_state[state, action] == world.state_at(*SAFE)
+    return float(world.model.noise[state][reached].sum())

@@ -1,0 +1,99 @@
+"""The demo in sentences: what the files cover, what they prove, and which agent did best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from causal_shaping.bounds import Ceilings
+from causal_shaping.data.result import text_table
+from causal_shaping.demo.agents import BELIEVES, NO_LOGS, OURS, Trained
+from causal_shaping.demo.rover import BESIDE
+from causal_shaping.diagnose import Inspection
+from causal_shaping.learners.intervals import Interval
+
+EXAMPLES = 2
+"""So many contradictions are shown."""
+
+
+def coverage_words(found: Inspection) -> list[str]:
+    """Return what the files cover and where they contradict each other, in at most eight lines."""
+    cells = {item.source: item.states for item in found.coverage}
+    rows = [
+        [
+            item.source,
+            f"{item.steps:,}",
+            f"{item.episodes:,}",
+            f"{cells[item.source]}",
+            f"{item.mean_return:.2f}",
+        ]
+        for item in found.episodes
+    ]
+    heads = ("file", "rows", "trips", "cells visited", "score of a trip")
+    lines = text_table(heads, rows).splitlines()
+    if not found.contradictions:
+        return [*lines, "No two files contradict each other."]
+    lines.append(f"The files contradict each other {len(found.contradictions)} times. The clearest:")
+    lines += [
+        f"  {item.action} in {item.where} {item.outcome} in {item.first_share:.0%} of the rows of "
+        f"{item.first}, and {item.second_share:.0%} of the rows of {item.second}"
+        for item in found.contradictions[:EXAMPLES]
+    ]
+    return lines
+
+
+def ceiling_words(ceilings: Ceilings) -> str:
+    """Return the range of the ceilings over the cells where an agent can act."""
+    values = ceilings.values[0][~ceilings.terminal]
+    return (
+        f"Ceilings: an agent without the wind can expect at most {values.min():.2f} from the worst "
+        f"cell, {values.max():.2f} from the best."
+    )
+
+
+def verdict_words(ceilings: Ceilings, sure: Ceilings) -> str:
+    """Return whether ceilings are expected to help in shaping the reward: as estimates, and for sure."""
+    words = {True: "they help", None: "it is doubtful whether they help", False: "they do not help"}
+    return (
+        f"Verdict: used to shape the reward, {words[ceilings.informative]}. These are estimates; with "
+        f"--confidence {sure.confidence:g} they are guaranteed, and {words[sure.informative]}."
+    )
+
+
+def share_words(shares: Mapping[str, float], agent: float) -> str:
+    """Return how often the tempting move succeeds in the files, and how often for an agent."""
+    return (
+        f"In the files, right beside the lava, in {BESIDE}, succeeds {100 * shares['all']:.0f} times "
+        f"in 100; for an agent {100 * agent:.0f} times."
+    )
+
+
+def agent_rows(agents: Mapping[str, Trained]) -> list[list[str]]:
+    """Return a row for each agent: its name, its regret and its falls into the lava, with intervals."""
+
+    def shown(interval: Interval) -> str:
+        return "{:.3g} ({:.3g} to {:.3g})".format(*interval)
+
+    return [
+        [name, shown(one.regret_interval()), shown(one.lava_interval())]
+        for name, one in agents.items()
+    ]
+
+
+def conclusion(agents: Mapping[str, Trained]) -> str:
+    """Return which agent did best, and why."""
+    regret = {name: agents[name].regret_interval()[0] for name in agents}
+    best = min(regret, key=lambda name: regret[name])
+    if best == NO_LOGS:
+        return "Here the logs did not help: the agent without them has the least regret."
+    if best == BELIEVES:
+        return (
+            "Here believing the logs was best: they are right where it matters, and our agent took "
+            "steps to find that out."
+        )
+    fewer = 1 - regret[OURS] / regret[BELIEVES]
+    falls = {name: agents[name].lava_interval()[0] for name in agents}
+    return (
+        f"Our agent has {fewer:.0%} less regret than the one that believes the logs, which fell into "
+        f"the lava {falls[BELIEVES]:.0f} times, and {falls[OURS]:.0f} times itself: the files say that "
+        "right is safe there."
+    )
