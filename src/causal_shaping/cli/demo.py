@@ -18,9 +18,9 @@ COLUMNS = "--episode ID --step T --state A,B --action X --reward R --terminated 
 
 
 def demo(
-    output: Annotated[
-        Path, option("The folder to write to; made if need be.", "FOLDER", "--output", "-o")
-    ] = Path("demo"),
+    output: Annotated[Path, option("The folder to write to; made if need be.", "FOLDER", "--output", "-o")] = Path(
+        "demo"
+    ),
     seed: Annotated[int, option("Equal seeds give equal logs and agents.", "N")] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -79,8 +79,7 @@ def _show(folder: Path, seed: int, *, silent: bool) -> dict[str, Any]:
         sure = value_ceilings(*bound, confidence=CONFIDENCE, progress=progress)
         belief = posterior(*bound)
     report(
-        words.ceiling_words(ceilings),
-        words.verdict_words(ceilings, sure),
+        *words.ceiling_words(ceilings, sure),
         "",
         f"3. What do they save an agent? {agents.STEPS:,} steps, {agents.SEEDS} seeds",
     )
@@ -89,7 +88,7 @@ def _show(folder: Path, seed: int, *, silent: bool) -> dict[str, Any]:
     if not silent:
         heads = "agent", "regret (95% interval)", "falls into the lava"
         print_table(heads, words.agent_rows(trained), box=None, pad_edge=False)
-    report(words.share_words(shares, agent), words.conclusion(trained), "")
+    report(words.share_words(shares, agent), *words.conclusion(trained), "")
 
     page = folder / PAGE if find_spec("matplotlib") and find_spec("jinja2") else None
     if page is None:
@@ -103,10 +102,10 @@ def _show(folder: Path, seed: int, *, silent: bool) -> dict[str, Any]:
             write_page(page, world, shares, agent, ceilings, sure, trained, made)
         report(f"The page with pictures: {page}")
     report(
-        "Next, with files of your own (a row a step; each file is one source):",
-        f"  causal-shaping inspect LOGS.csv {COLUMNS}",
-        f"  causal-shaping ceilings LOGS.csv {COLUMNS} \\",
-        "      --horizon STEPS --reward-max MOST --counts counts.parquet",
+        "Next, with files of your own, where COLUMNS stands for",
+        f"  {COLUMNS}:",
+        "  causal-shaping inspect LOGS.csv COLUMNS",
+        "  causal-shaping ceilings LOGS.csv COLUMNS --horizon STEPS --reward-max MOST --counts counts.parquet",
         "  causal-shaping train YOUR_ENV-v0 --counts counts.parquet --reward-max MOST -o runs/",
     )
     return {

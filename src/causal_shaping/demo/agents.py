@@ -66,9 +66,7 @@ class Trained:
         return mean_interval(self.lava.astype(np.float64))
 
 
-def train_agents(
-    world: World, belief: Posterior, seed: int, progress: Progress = no_progress
-) -> Mapping[str, Trained]:
+def train_agents(world: World, belief: Posterior, seed: int, progress: Progress = no_progress) -> Mapping[str, Trained]:
     """Train the three agents on `SEEDS` seeds each, from `seed` on."""
     agents: dict[str, Callable[[int], tuple[FloatArray, FloatArray]]] = {
         NO_LOGS: lambda number: _trained(world, None, number),
@@ -90,9 +88,7 @@ def train_agents(
             pool.shutdown(cancel_futures=True)
             raise
     return {
-        name: Trained(
-            np.array([runs[name, k][0] for k in seeds]), np.array([runs[name, k][1] for k in seeds])
-        )
+        name: Trained(np.array([runs[name, k][0] for k in seeds]), np.array([runs[name, k][1] for k in seeds]))
         for name in agents
     }
 

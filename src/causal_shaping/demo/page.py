@@ -15,7 +15,7 @@ from causal_shaping.bounds import Ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.demo.agents import BELIEVES, NO_LOGS, OURS, SEEDS, STEPS, Trained
 from causal_shaping.demo.rover import BESIDE, HORIZON, OPERATORS, SAFE
-from causal_shaping.demo.words import agent_rows, conclusion, verdict_words
+from causal_shaping.demo.words import agent_rows, ceiling_words, conclusion
 from causal_shaping.io.files import write_text
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.plot._html import environment, figure_source
@@ -68,19 +68,23 @@ def write_page(
         "truth": _values(world, truth, limits, "Optimal values, the truth"),
         "regret": _regret(agents),
     }
-    text = environment("causal_shaping.demo").get_template("demo.html").render(
-        version=version("causal-shaping"),
-        operators=OPERATORS,
-        in_logs=f"{shares['all']:.0%}",
-        for_agent=f"{agent:.0%}",
-        below=int((ceiling < truth - 1e-9).sum()),
-        verdict=verdict_words(ceilings, sure),
-        conclusion=conclusion(agents),
-        rows=agent_rows(agents),
-        steps=STEPS,
-        seeds=SEEDS,
-        pictures={name: figure_source(figure) for name, figure in pictures.items()},
-        commands=commands,
+    text = (
+        environment("causal_shaping.demo")
+        .get_template("demo.html")
+        .render(
+            version=version("causal-shaping"),
+            operators=OPERATORS,
+            in_logs=f"{shares['all']:.0%}",
+            for_agent=f"{agent:.0%}",
+            below=int((ceiling < truth - 1e-9).sum()),
+            verdict=" ".join(ceiling_words(ceilings, sure)[1:]),
+            conclusion=" ".join(conclusion(agents)),
+            rows=agent_rows(agents),
+            steps=STEPS,
+            seeds=SEEDS,
+            pictures={name: figure_source(figure) for name, figure in pictures.items()},
+            commands=commands,
+        )
     )
     write_text(path, text, [".html"])
 
@@ -89,7 +93,11 @@ def _map(world: World) -> Figure:
     """Draw the map, the wind that the operators feel, and where `MOVE` beside the lava ends in it."""
     figure = Figure(figsize=(SIZE[0], 3.9), layout="constrained")
     axes = figure.add_subplot()
-    draw_world(world, title="The field and its wind", axes=axes)
+    draw_world(world, title="The field and its wind", winds=False, axes=axes)
+    assert world.grid is not None
+    for x, y in world.grid.starts:
+        wind = {"arrowstyle": "-|>", "linewidth": 1.2, "color": "#2f6fb2"}
+        axes.annotate("", (x + 0.8, y + 0.9), (x + 0.8, y + 0.4), arrowprops=wind)
     (x, y), (to_x, to_y) = BESIDE, SAFE
     style: dict[str, Any] = {"arrowstyle": "-|>", "linewidth": 2.5, "mutation_scale": 16}
     middle = to_x + 0.5, to_y + 0.45
@@ -118,7 +126,9 @@ def _values(world: World, values: FloatArray, limits: tuple[float, float], title
     figure = Figure(figsize=(SIZE[0], 3.9), layout="constrained")
     axes = figure.add_subplot()
     draw_world(world, values=values, limits=limits, winds=False, title=title, axes=axes)
-    figure.axes[1].remove()
+    figure.axes[1].remove()  # the scale of colours, which had moved the map to the right
+    figure.set_layout_engine(None)
+    axes.set(position=(0.02, 0.02, 0.96, 0.9), anchor="C")
     for number in axes.texts:
         number.set_fontsize(9.5)
     return figure

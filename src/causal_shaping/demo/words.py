@@ -41,22 +41,22 @@ def coverage_words(found: Inspection) -> list[str]:
     return lines
 
 
-def ceiling_words(ceilings: Ceilings) -> str:
-    """Return the range of the ceilings over the cells where an agent can act."""
+def ceiling_words(ceilings: Ceilings, sure: Ceilings) -> list[str]:
+    """Return the range of the ceilings, and whether they are expected to help in shaping the reward.
+
+    Args:
+        ceilings: estimated from the files.
+        sure: the same with confidence.
+    """
     values = ceilings.values[0][~ceilings.terminal]
-    return (
-        f"Ceilings: an agent without the wind can expect at most {values.min():.2f} from the worst "
-        f"cell, {values.max():.2f} from the best."
-    )
-
-
-def verdict_words(ceilings: Ceilings, sure: Ceilings) -> str:
-    """Return whether ceilings are expected to help in shaping the reward: as estimates, and for sure."""
-    words = {True: "they help", None: "it is doubtful whether they help", False: "they do not help"}
-    return (
-        f"Verdict: used to shape the reward, {words[ceilings.informative]}. These are estimates; with "
-        f"--confidence {sure.confidence:g} they are guaranteed, and {words[sure.informative]}."
-    )
+    words = {True: "help", None: "may or may not help", False: "do not help"}
+    return [
+        "Ceilings: without the wind nobody can expect a score of more than "
+        f"{values.min():.2f} from the worst cell, {values.max():.2f} from the best.",
+        f"Verdict: used to shape the reward, these ceilings {words[ceilings.informative]}. They are estimates.",
+        f"With --confidence {sure.confidence:g} they are guaranteed, if what `ceilings` assumes holds, and "
+        f"{words[sure.informative]}.",
+    ]
 
 
 def share_words(shares: Mapping[str, float], agent: float) -> str:
@@ -73,27 +73,24 @@ def agent_rows(agents: Mapping[str, Trained]) -> list[list[str]]:
     def shown(interval: Interval) -> str:
         return "{:.3g} ({:.3g} to {:.3g})".format(*interval)
 
-    return [
-        [name, shown(one.regret_interval()), shown(one.lava_interval())]
-        for name, one in agents.items()
-    ]
+    return [[name, shown(one.regret_interval()), shown(one.lava_interval())] for name, one in agents.items()]
 
 
-def conclusion(agents: Mapping[str, Trained]) -> str:
-    """Return which agent did best, and why."""
+def conclusion(agents: Mapping[str, Trained]) -> list[str]:
+    """Return which agent did best, and why, in one or two sentences."""
     regret = {name: agents[name].regret_interval()[0] for name in agents}
     best = min(regret, key=lambda name: regret[name])
     if best == NO_LOGS:
-        return "Here the logs did not help: the agent without them has the least regret."
+        return ["Here the logs did not help: the agent without them has the least regret."]
     if best == BELIEVES:
-        return (
-            "Here believing the logs was best: they are right where it matters, and our agent took "
-            "steps to find that out."
-        )
+        return [
+            "Here believing the logs was best.",
+            "They are right where it matters, and our agent took steps to find that out.",
+        ]
     fewer = 1 - regret[OURS] / regret[BELIEVES]
     falls = {name: agents[name].lava_interval()[0] for name in agents}
-    return (
-        f"Our agent has {fewer:.0%} less regret than the one that believes the logs, which fell into "
-        f"the lava {falls[BELIEVES]:.0f} times, and {falls[OURS]:.0f} times itself: the files say that "
-        "right is safe there."
-    )
+    return [
+        f"Our agent has {fewer:.0%} less regret than the agent that believes the logs.",
+        f"It falls into the lava {falls[OURS]:.0f} times, the believing agent {falls[BELIEVES]:.0f} times, as the "
+        "files say that right is safe.",
+    ]
