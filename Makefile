@@ -7,10 +7,13 @@ unexport PYTHONDONTWRITEBYTECODE  # the suite starts some hundred processes, and
 ICU_SEPSIS := --no-deps icu-sepsis  # it asks for gym, which its files do not need
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint suite format bench exploration validate attack mutants coverage field field-continuous docs docs-check tables clean
+.PHONY: help demo setup reproduce test lint suite format bench exploration validate attack mutants coverage field field-continuous docs docs-check tables clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.package  ## show the main job in a minute: logs that mislead, and what they save all the same
+	$(BIN)/causal-shaping demo $(ARGS)
 
 setup: $(VENV)/.package  ## install the package, its command, figures and environments into .venv
 

@@ -34,6 +34,7 @@ STAGES = (
     "shaping",
     "learners",
     "plot",
+    "demo",
     "paper",
     "cli",
 )
