@@ -1,6 +1,6 @@
 """Draw the figures of the documentation: `make tables` runs this after the tables.
 
-- `overview`: logs in, potential out, regret down; the figure of the README.
+- `overview`: the hidden wind, what the logs show, and what that saves; the figure of the README.
 - `masses`: what each source proves about one action, and what remains free.
 - `data`: how far ceilings are from the truth, by the length of the logs.
 - `diagram`: what confounds what.
@@ -9,6 +9,7 @@
 """
 
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -18,14 +19,14 @@ from imports import DELEGATING, STAGES, stage_counts
 from matplotlib.figure import Figure
 
 import causal_shaping as cs
+from causal_shaping.demo.agents import train_agents
+from causal_shaping.demo.page import draw_field, draw_regret, draw_shares
+from causal_shaping.demo.rover import HORIZON, open_files, rover_world, share_for_agent, share_in_logs, write_logs
 from causal_shaping.io.files import replacing
-from causal_shaping.learners.seeds import curve_points
 from causal_shaping.paper.diagram import draw_diagram
-from causal_shaping.plot.regret import draw_curve
-from causal_shaping.plot.worlds import draw_world
 
 FOLDER = Path(__file__).parent / "figures"
-WORLD, BUDGET, SEEDS = "lavacross-easy", 20_000, 10
+WORLD, SEEDS = "lavacross-easy", 10
 LOG_STEPS = 100_000
 COLOURS = {"good": "#1f77b4", "bad": "#e8a33d", "random": "#2ca02c", "free": "#d9d9d9"}
 LENGTHS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
@@ -37,29 +38,16 @@ def counts_of(world, steps=LOG_STEPS, seed=0):
 
 
 def overview():
-    """Three panels: the map with its hidden wind, the ceiling, and regret with and without the logs."""
-    world = cs.load_world(WORLD)
-    ceilings = cs.value_ceilings(counts_of(world), world.horizon, REWARD_MAX)
-    belief = cs.posterior(counts_of(world), world.horizon, REWARD_MAX)
+    """Three panels, which the demo has on its page: the hidden wind, what the logs show, and regret."""
+    world = rover_world()
+    with tempfile.TemporaryDirectory() as folder:
+        counts = cs.count(open_files(write_logs(world, Path(folder), seed=1)))
+    trained = train_agents(world, cs.posterior(counts, HORIZON, REWARD_MAX), seed=1)
     figure = Figure(figsize=(13, 3.9), layout="constrained")
-    logs, potential, regret = figure.subplots(1, 3, width_ratios=[1, 1, 1.45])
-    draw_world(world, title="Logs in: others acted, and saw the wind", axes=logs)
-    draw_world(world, values=ceilings.values[0], winds=False, title="Potential out: a ceiling of V*", axes=potential)
-    compared = {
-        "Q-UCB, no logs": (None, "q-ucb", "#7f7f7f"),
-        "shaped by zero, no logs": (cs.Potential.zero(world), "q-ucb-shaping", "#000000"),
-        "shaped by the ceiling": (ceilings, cs.Rule(bonus=0.0, clip="zero"), "#1f77b4"),
-        "sampled from the posterior": (belief, "posterior", "#2ca02c"),
-    }
-    points = curve_points(BUDGET)
-    for label, (phi, learner, colour) in compared.items():
-        runs = [cs.train(world, phi, learner=learner, steps=BUDGET, seed=seed) for seed in range(SEEDS)]
-        curves = np.array([run.step_regret[points - 1] for run in runs])
-        draw_curve(regret, points, curves, label, color=colour, linewidth=1.6)
-    regret.set(yscale="log", xscale="log", xlabel="environment steps", ylabel="regret", title="Regret down")
-    regret.set_xlim(100, BUDGET)
-    regret.spines[["top", "right"]].set_visible(False)
-    regret.legend(frameon=False, fontsize=9)
+    field, shares, regret = figure.subplots(1, 3, width_ratios=[1, 1.2, 1.35])
+    draw_field(field, world)
+    draw_shares(shares, share_in_logs(counts), share_for_agent(world))
+    draw_regret(regret, trained)
     return figure
 
 

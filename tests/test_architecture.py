@@ -37,7 +37,7 @@ def test_late_imports_are_seen(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["matplotlib", "jinja2", "minigrid", "torch", "pandas"])
 def test_optional_packages_are_imported_at_the_top_only_where_their_extra_is_needed(name):
     allowed = {
-        "matplotlib": ("plot", "paper"),
+        "matplotlib": ("plot", "demo.page", "paper"),
         "jinja2": ("plot", "paper"),
         "minigrid": ("worlds.environments",),
         "torch": (),

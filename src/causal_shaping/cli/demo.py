@@ -13,9 +13,6 @@ from causal_shaping.cli._terminal import print_table, progress_bar, say, tell
 
 CONFIDENCE = 0.95
 
-COLUMNS = "--episode ID --step T --state A,B --action X --reward R --terminated DONE"
-"""Placeholders for the columns of a user's own file."""
-
 
 def demo(
     output: Annotated[Path, option("The folder to write to; made if need be.", "FOLDER", "--output", "-o")] = Path(
@@ -88,22 +85,19 @@ def _show(folder: Path, seed: int, *, silent: bool) -> dict[str, Any]:
     if not silent:
         heads = "agent", "regret (95% interval)", "falls into the lava"
         print_table(heads, words.agent_rows(trained), box=None, pad_edge=False)
-    report(words.share_words(shares, agent), *words.conclusion(trained), "")
+    report(*words.conclusion(trained, shares["all"], agent))
 
     page = folder / PAGE if find_spec("matplotlib") and find_spec("jinja2") else None
-    if page is None:
-        report("For the page with pictures: pip install 'causal-shaping[plot]'.")
-    else:
+    if page is not None:
         from causal_shaping.demo.page import write_page
 
         with progress_bar() as progress:
             progress(0, 1, f"Writing {page}")
             made = _commands(folder, seed, paths)
             write_page(page, world, shares, agent, ceilings, sure, trained, made)
-        report(f"The page with pictures: {page}")
+    where = f"Pictures: {page}" if page else "For pictures: pip install 'causal-shaping[plot]'"
     report(
-        "Next, with files of your own, where COLUMNS stands for",
-        f"  {COLUMNS}:",
+        f"{where}. Next, on your own files (`causal-shaping inspect --help` lists COLUMNS):",
         "  causal-shaping inspect LOGS.csv COLUMNS",
         "  causal-shaping ceilings LOGS.csv COLUMNS --horizon STEPS --reward-max MOST --counts counts.parquet",
         "  causal-shaping train YOUR_ENV-v0 --counts counts.parquet --reward-max MOST -o runs/",

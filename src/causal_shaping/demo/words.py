@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from causal_shaping.bounds import Ceilings
 from causal_shaping.data.result import text_table
 from causal_shaping.demo.agents import BELIEVES, NO_LOGS, OURS, Trained
-from causal_shaping.demo.rover import BESIDE
 from causal_shaping.diagnose import Inspection
 from causal_shaping.learners.intervals import Interval
 
@@ -59,14 +58,6 @@ def ceiling_words(ceilings: Ceilings, sure: Ceilings) -> list[str]:
     ]
 
 
-def share_words(shares: Mapping[str, float], agent: float) -> str:
-    """Return how often the tempting move succeeds in the files, and how often for an agent."""
-    return (
-        f"In the files, right beside the lava, in {BESIDE}, succeeds {100 * shares['all']:.0f} times "
-        f"in 100; for an agent {100 * agent:.0f} times."
-    )
-
-
 def agent_rows(agents: Mapping[str, Trained]) -> list[list[str]]:
     """Return a row for each agent: its name, its regret and its falls into the lava, with intervals."""
 
@@ -76,21 +67,28 @@ def agent_rows(agents: Mapping[str, Trained]) -> list[list[str]]:
     return [[name, shown(one.regret_interval()), shown(one.lava_interval())] for name, one in agents.items()]
 
 
-def conclusion(agents: Mapping[str, Trained]) -> list[str]:
-    """Return which agent did best, and why, in one or two sentences."""
-    regret = {name: agents[name].regret_interval()[0] for name in agents}
+def conclusion(agents: Mapping[str, Trained], in_files: float, for_agent: float) -> list[str]:
+    """Return which agent did best, and why, in two sentences.
+
+    Args:
+        agents: the three agents.
+        in_files: how often the move beside the lava succeeds in the files.
+        for_agent: how often it succeeds for an agent.
+    """
+    regret = {name: one.regret_interval()[0] for name, one in agents.items()}
+    falls = {name: one.lava_interval()[0] for name, one in agents.items()}
     best = min(regret, key=lambda name: regret[name])
+    misled = (
+        f"In the files, right beside the lava succeeds {100 * in_files:.0f} times in 100; for an agent "
+        f"{100 * for_agent:.0f} times."
+    )
     if best == NO_LOGS:
-        return ["Here the logs did not help: the agent without them has the least regret."]
+        return [f"Here the logs did not help: the agent without them has the least regret. {misled}"]
     if best == BELIEVES:
-        return [
-            "Here believing the logs was best.",
-            "They are right where it matters, and our agent took steps to find that out.",
-        ]
-    fewer = 1 - regret[OURS] / regret[BELIEVES]
-    falls = {name: agents[name].lava_interval()[0] for name in agents}
+        why = "The files are right where it matters, and our agent took steps to find that out."
+        return [f"Here believing the logs was best. {why}", misled]
     return [
-        f"Our agent has {fewer:.0%} less regret than the agent that believes the logs.",
-        f"It falls into the lava {falls[OURS]:.0f} times, the believing agent {falls[BELIEVES]:.0f} times, as the "
-        "files say that right is safe.",
+        f"Our agent has {1 - regret[OURS] / regret[BELIEVES]:.0%} less regret than the one that believes the logs, "
+        f"and falls {falls[OURS]:.0f} times, not {falls[BELIEVES]:.0f}.",
+        misled,
     ]
