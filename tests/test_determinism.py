@@ -36,8 +36,9 @@ ceilings = cs.value_ceilings(counts, 20, 0.1, confidence=0.95)
 ceilings.save(folder / "phi.parquet")
 ceilings.save_html(folder / "page.html")
 (folder / "inspection.json").write_text(cs.inspect(logs).to_json())
-cs.train(world, ceilings, steps=500, seed=3).save(folder / "run.parquet")
-cs.train_seeds(world, ceilings, steps=300, seeds=range(3), folder=folder / "seeds")
+printed = {"learner": "q-ucb-shaping"}
+cs.train(world, ceilings, steps=500, seed=3, **printed).save(folder / "run.parquet")
+cs.train_seeds(world, ceilings, steps=300, seeds=range(3), folder=folder / "seeds", **printed)
 """
 
 

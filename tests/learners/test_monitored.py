@@ -18,6 +18,7 @@ CEILINGS = cs.value_ceilings(
     MOST,
     reward_min=LEAST,
 )
+LEARNER = {"learner": "q-ucb-shaping"}
 LOW = replace(CEILINGS, values=CEILINGS.values - 0.6 * ~CEILINGS.terminal)
 
 
@@ -32,6 +33,7 @@ def low_potential(**options):
 def test_both_paths_drop_ceilings_at_the_same_step_and_learn_alike(given, step_indexed):
     ceilings = LOW if given == "ceilings" else low_potential(step_indexed=step_indexed)
     options = {"steps": 1_500, "seed": 3, "step_indexed": step_indexed, "checkpoints": [1_000]}
+    options |= LEARNER
     with pytest.warns(AssumptionWarning, match=r"(?s)The agent earns more.*The learner dropped them and began again"):
         compiled = cs.train(WORLD, ceilings, **options)
     with pytest.warns(AssumptionWarning):
@@ -45,7 +47,7 @@ def test_both_paths_drop_ceilings_at_the_same_step_and_learn_alike(given, step_i
 
 def test_after_the_alarm_the_learner_begins_again_with_a_potential_of_0_and_no_clip(tmp_path):
     with pytest.warns(AssumptionWarning):
-        run = cs.train(WORLD, LOW, steps=4_000, seed=1, record=True)
+        run = cs.train(WORLD, LOW, steps=4_000, seed=1, record=True, **LEARNER)
     logs, alarm = run.logs, run.alarm - 1
     table = np.zeros((len(WORLD.states), len(WORLD.actions)))
     values, visits = np.zeros(len(table)), np.zeros(table.shape)
@@ -64,17 +66,18 @@ def test_after_the_alarm_the_learner_begins_again_with_a_potential_of_0_and_no_c
 
 
 def test_ceilings_that_hold_are_kept_and_without_reward_min_nothing_is_tested():
-    kept = cs.train(WORLD, CEILINGS, steps=5_000, seed=2)
-    untested = cs.train(WORLD, replace(CEILINGS, reward_min=None), steps=5_000, seed=2)
+    options = {"steps": 5_000, "seed": 2} | LEARNER
+    kept = cs.train(WORLD, CEILINGS, **options)
+    untested = cs.train(WORLD, replace(CEILINGS, reward_min=None), **options)
     assert kept.alarm is None
     np.testing.assert_array_equal(kept.q_values, untested.q_values)
-    assert cs.train(WORLD, replace(LOW, reward_min=None), steps=5_000, seed=2).alarm is None
+    assert cs.train(WORLD, replace(LOW, reward_min=None), **options).alarm is None
     assert cs.train(WORLD, LOW, learner="q-ucb", steps=2_000, seed=2).alarm is None  # it does not use them
 
 
 def test_the_learner_tests_what_the_wrapper_tests():
     with pytest.warns(AssumptionWarning):
-        run = cs.train(WORLD, LOW, steps=3_000, seed=5, record=True)
+        run = cs.train(WORLD, LOW, steps=3_000, seed=5, record=True, **LEARNER)
     monitor, logs = Monitor(LOW.potential()), run.logs
     for row in range(run.alarm):
         assert not monitor.alarmed

@@ -89,8 +89,8 @@ def test_the_bonus_counts_the_pairs_that_exist():
 def test_a_world_that_admits_what_the_ceilings_exclude_is_refused(ceilings):
     env = gym.make("causal_shaping/LavaCrossEasy-v0")
     for make in (
-        lambda: cs.train(EASY, ceilings, steps=10),
-        lambda: cs.train(env, ceilings, steps=10),
+        lambda: cs.train(EASY, ceilings, learner="q-ucb-shaping", steps=10),
+        lambda: cs.train(env, ceilings, learner="q-ucb-shaping", steps=10),
         lambda: cs.ShapeReward(env, ceilings.potential()),
     ):
         with pytest.raises(ArgumentError, match=r"the environment admits .*excludes it there.*admissible=env"):
@@ -114,7 +114,7 @@ def test_taxi_tells_its_admissible_actions_to_a_learner_and_to_the_space():
     masks = np.array([env.unwrapped.action_mask(s) for s in range(500)], dtype=bool)
     assert space.is_admissible.tolist() == masks.tolist()
     for potential in (None, claimed(space)):
-        run = cs.train(env, potential, steps=2000, clip="none")
+        run = cs.train(env, potential, learner="q-ucb-shaping", steps=2000, clip="none")
         met = run.visits.sum(-1) > 0
         assert (run.visits[~masks] == 0).all()
         assert np.isnan(run.q_values[met][~masks[met]]).all()
@@ -146,7 +146,7 @@ def test_wrappers_compare_what_an_environment_admits_with_the_space_at_each_stat
     for make in (
         lambda: play(cs.ShapeReward(env, claimed(space))),
         lambda: play(cs.VectorShapeReward(vector, claimed(space))),
-        lambda: cs.train(env, claimed(space), steps=200, clip="none"),
+        lambda: cs.train(env, claimed(space), learner="q-ucb-shaping", steps=200, clip="none"),
     ):
         with pytest.raises(ArgumentError, match=r"In state \d+ the environment admits 0, but.*excludes it there"):
             make()
@@ -174,12 +174,13 @@ def walk_on(env, action):
 
 
 def test_lists_of_admissible_actions_are_read_too():
-    run = cs.train(Ward(), steps=300, horizon=30, clip="none")
+    options = {"steps": 300, "horizon": 30, "clip": "none"}
+    run = cs.train(Ward(), **options)
     assert (run.visits[:3, 2] == 0).all()
     assert (run.visits[3:5, 2] > 0).all()
     narrow = cs.Space(range(6), range(3), admissible={s: [0, 1] for s in range(4)})  # wrong in 3
     with pytest.raises(ArgumentError, match="In state 3 the environment admits 2"):
-        cs.train(Ward(), claimed(narrow), steps=300, horizon=30, clip="none")
+        cs.train(Ward(), claimed(narrow), learner="q-ucb-shaping", **options)
     single = cs.ShapeReward(Ward(), claimed(narrow))
     several = cs.VectorShapeReward(SyncVectorEnv([Ward] * 2), claimed(narrow))
     for env, action in ((single, 0), (several, np.zeros(2, dtype=int))):

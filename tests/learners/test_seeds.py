@@ -69,9 +69,9 @@ def test_seeds_of_the_learner_that_samples_are_kept_with_what_it_started_from(tm
 
 def test_the_learner_of_seeds_is_the_recommended_one_unless_one_is_named(tmp_path):
     sources = [EASY.model.observe(EASY.demonstrators[name], name) for name in ("good", "bad")]
-    with_ceilings = cs.train_seeds(
-        EASY, cs.value_ceilings(sources, 20, -0.1), steps=200, seeds=[0], folder=tmp_path / "ceilings"
-    )
+    ceilings, folder = cs.value_ceilings(sources, 20, -0.1), tmp_path / "ceilings"
+    with pytest.warns(cs.ShapingWarning, match=r"^Without learner="):
+        with_ceilings = cs.train_seeds(EASY, ceilings, steps=200, seeds=[0], folder=folder)
     assert with_ceilings.settings["learner"] == "q-ucb-shaping"
     own = cs.train_seeds(EASY, learner=cs.Rule(c=2.0), steps=200, seeds=[0], folder=tmp_path / "own")
     assert own.settings["learner"] == "custom"
@@ -116,8 +116,9 @@ def test_a_folder_with_other_runs_is_refused(tmp_path):
 
 def test_a_call_that_fails_does_not_lock_the_folder(tmp_path):
     by_step = cs.Potential(np.zeros((20, len(EASY.states))), EASY)
+    options = {"steps": 500, "seeds": range(2), "folder": tmp_path}
     with pytest.raises(ArgumentError, match="has steps and the learner has not"):
-        cs.train_seeds(EASY, by_step, steps=500, seeds=range(2), folder=tmp_path)
+        cs.train_seeds(EASY, by_step, learner="q-ucb-shaping", **options)
     assert len(seeds_of(tmp_path).results) == 4
 
 

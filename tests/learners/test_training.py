@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from types import SimpleNamespace
 
@@ -158,10 +159,11 @@ def test_the_compiled_and_the_gymnasium_path_learn_the_same_table_bit_for_bit(ce
 
 def test_a_run_knows_what_it_did(ceilings):
     world, joint, _ = ceilings["lavacross-easy"]
-    run = cs.train(world, joint, steps=2000, seed=1, checkpoints=[500, 2000, 9999])
-    again = cs.train(world, joint, steps=2000, seed=1)
+    options = {"learner": "q-ucb-shaping", "steps": 2000}
+    run = cs.train(world, joint, seed=1, checkpoints=[500, 2000, 9999], **options)
+    again = cs.train(world, joint, seed=1, **options)
     assert np.array_equal(run.q_values, again.q_values)
-    assert not np.array_equal(run.q_values, cs.train(world, joint, steps=2000, seed=2).q_values)
+    assert not np.array_equal(run.q_values, cs.train(world, joint, seed=2, **options).q_values)
     assert run.visits.sum() == run.steps == 2000
     assert run.checkpoints.tolist() == [500, 2000]
     assert np.array_equal(run.policies[-1], run.policy)
@@ -179,7 +181,9 @@ def test_the_default_learner_is_the_recommended_one_and_is_named(ceilings):
     expected = "q-ucb-shaping"
     for potential in (None, paper, joint):
         assert cs.recommended_learner(potential) == expected
-        run = cs.train(world, potential, steps=500)
+        warned = pytest.warns(cs.ShapingWarning, match=r"^Without learner=")
+        with nullcontext() if potential is None else warned:
+            run = cs.train(world, potential, steps=500)
         named = cs.train(world, potential, learner=expected, steps=500)
         assert (run.learner, run.rule) == (expected, PRESETS[expected])
         assert np.array_equal(run.q_values, named.q_values)
@@ -190,10 +194,9 @@ def test_the_default_learner_is_the_recommended_one_and_is_named(ceilings):
 def test_ceilings_shape_as_their_potential_does(ceilings):
     world, joint, _ = ceilings["lavacross-easy"]
     for step_indexed in (False, True):
-        runs = [
-            cs.train(world, potential, steps=500, step_indexed=step_indexed)
-            for potential in (joint, joint.potential(step_indexed=step_indexed))
-        ]
+        options = {"learner": "q-ucb-shaping", "steps": 500, "step_indexed": step_indexed}
+        both = (joint, joint.potential(step_indexed=step_indexed))
+        runs = [cs.train(world, potential, **options) for potential in both]
         assert np.array_equal(runs[0].q_values, runs[1].q_values)
 
 
@@ -219,7 +222,7 @@ def test_everything_but_the_world_and_the_potential_is_named():
 @pytest.mark.parametrize("step_indexed", [False, True])
 def test_a_run_is_saved_and_loaded(tmp_path, step_indexed):
     options = {"steps": 300, "seed": 4, "step_indexed": step_indexed, "checkpoints": [100, 300]}
-    run = cs.train(EASY, PHI, c=2.0, **options)
+    run = cs.train(EASY, PHI, learner="q-ucb-shaping", c=2.0, **options)
     run.save(tmp_path / "run.parquet")
     read = cs.Run.load(tmp_path / "run.parquet")
     assert read.checksum == run.checksum
@@ -411,7 +414,8 @@ def test_stationary_ceilings_fill_every_step_of_a_table():
     world = cs.load_world("lavacross-easy")
     counts = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
     fixed = cs.value_ceilings(counts, 20, -0.1, stationary=True)
-    run = cs.train(world, fixed, steps=2000, step_indexed=True, checkpoints=[2000])
+    options = {"learner": "q-ucb-shaping", "steps": 2000, "step_indexed": True}
+    run = cs.train(world, fixed, checkpoints=[2000], **options)
     assert run.q_values.shape == (20, 49, 5)
     assert np.array_equal(run.policies[-1], run.policy)
 
@@ -429,7 +433,8 @@ def test_a_world_without_an_optimum_has_no_regret(tmp_path):
     farm = cs.load_world(str(tmp_path / "farm.txt"), wind=(0, 0, 0, 0, 1))
     with pytest.raises(CausalShapingError, match="no optimum"):
         farm.model.optimum()
-    run = cs.train(farm, cs.Potential.zero(farm).shifted(2.0), steps=500, clip="none")
+    phi = cs.Potential.zero(farm).shifted(2.0)
+    run = cs.train(farm, phi, learner="q-ucb-shaping", steps=500, clip="none")
     assert np.isnan(run.step_regret).all()
 
 
@@ -447,6 +452,7 @@ def test_a_learner_learns_frozen_lake():
 
 def test_actions_are_matched_by_label_and_all_must_be_declared():
     options = {"steps": 3000, "horizon": 20, "bonus": 0.0, "clip": "zero"}
+    options["learner"] = "q-ucb-shaping"
     turned = cs.Potential(np.zeros(6), cs.Space(range(6), [2, 0, 1]))
     run = cs.train(Walk(), turned, **options)
     assert [turned.space.actions[x] for x in run.policy[:5]] == [2] * 5
@@ -459,12 +465,13 @@ def test_actions_are_matched_by_label_and_all_must_be_declared():
 
 def test_an_environment_with_a_space_shows_numbers_of_states():
     space = cs.Space(list("abcdef"), list("xyz"), terminal=["f"])
-    run = cs.train(Walk(space=space), cs.Potential.zero(space), steps=200, horizon=20)
-    shifted = cs.train(Walk(start=1, space=space), cs.Potential.zero(space), steps=200, horizon=20)
+    options = {"learner": "q-ucb-shaping", "horizon": 20}
+    run = cs.train(Walk(space=space), cs.Potential.zero(space), steps=200, **options)
+    shifted = cs.train(Walk(start=1, space=space), cs.Potential.zero(space), steps=200, **options)
     assert np.array_equal(run.visits, shifted.visits)
     assert run.visits[5].sum() == 0
     no_end = cs.Potential(np.zeros(5), cs.Space(range(5), range(3)))  # where it ends needs no place in the table
-    assert cs.train(Walk(), no_end, steps=100, horizon=20).visits.sum() == 100
+    assert cs.train(Walk(), no_end, steps=100, **options).visits.sum() == 100
 
 
 def test_horizons_of_ones_own_agree_on_both_paths():
@@ -565,7 +572,7 @@ def test_a_run_can_be_recorded_alike_on_both_paths_and_learns_the_same(ceilings,
 
 
 def test_a_recorded_run_that_stops_early_and_one_in_an_environment_have_their_logs():
-    run = cs.train(EASY, PHI, steps=500, episodes=3, record=True)
+    run = cs.train(EASY, PHI, learner="q-ucb-shaping", steps=500, episodes=3, record=True)
     assert run.logs.episodes == 3
     assert len(run.logs) == run.steps
     lake = cs.train(gym.make("FrozenLake-v1"), steps=300, clip="none", record=True)
@@ -613,8 +620,9 @@ def test_environments_must_tell_their_length_and_the_posterior_the_largest_rewar
         cs.train(Walk(), steps=10)
     with pytest.raises(cs.ArgumentError, match=r"Without logs, pass reward_max="):
         cs.train(Walk(), learner="posterior", horizon=5, steps=10)
+    other = cs.Potential.zero(cs.Space([7, 8], [0, 1, 2]))
     with pytest.raises(cs.ArgumentError, match="shows 0, which is not one of the learner's states"):
-        cs.train(Walk(), cs.Potential.zero(cs.Space([7, 8], [0, 1, 2])), horizon=5, steps=10)
+        cs.train(Walk(), other, learner="q-ucb-shaping", horizon=5, steps=10)
 
 
 def test_worlds_whose_tables_change_from_step_to_step_are_refused():

@@ -40,11 +40,12 @@ def test_an_action_that_nobody_declared_is_refused_by_wrappers_and_learners():
     """Undeclared actions: ceilings over two of three actions, of which the third is the best."""
     two, three = (cs.count(walk_logs(actions)) for actions in ([0, 1], [0, 1, 2]))
     ceilings, complete = (cs.value_ceilings(counts, 10, -0.1) for counts in (two, three))
+    options = {"learner": "q-ucb-shaping", "steps": 10, "horizon": 10}
     for make in (
         lambda given: cs.ShapeReward(Walk(), given.potential(step_indexed=False)),
         lambda given: cs.VectorShapeReward(SyncVectorEnv([Walk] * 2), given.potential(step_indexed=False)),
-        lambda given: cs.train(Walk(), given, steps=10, horizon=10),
-        lambda given: cs.train(Walk(), given.potential(step_indexed=False), steps=10, horizon=10),
+        lambda given: cs.train(Walk(), given, **options),
+        lambda given: cs.train(Walk(), given.potential(step_indexed=False), **options),
     ):
         make(complete)
         with pytest.raises(ArgumentError, match=r"has 3 actions, 2 among them.*count\(\.\.\., actions=range\(3\)\)"):
@@ -78,11 +79,12 @@ def test_actions_are_compared_by_name_where_the_environment_has_names():
     others = cs.Space(space.states, ["up", "down", "left", "right", "jump"], space.columns, terminal=space.terminal)
     phi = cs.Potential(np.zeros(len(space.states)), others, assumptions=("It is a ceiling.",))
     env = gym.make("causal_shaping/LavaCrossEasy-v0")
-    for make in (cs.ShapeReward, lambda env, phi: cs.train(env, phi, steps=10)):
+    options = {"learner": "q-ucb-shaping", "steps": 10}
+    for make in (cs.ShapeReward, lambda env, phi: cs.train(env, phi, **options)):
         with pytest.raises(ArgumentError, match=r"has 5 actions, 'still' among them.*actions=\['"):
             make(env, phi)
     with pytest.raises(ArgumentError, match="has 5 actions, 'still' among them"):
-        cs.train(EASY, phi, steps=10)
+        cs.train(EASY, phi, **options)
 
 
 def test_actions_of_several_parts_are_counted():

@@ -192,11 +192,13 @@ def test_ceilings_stay_valid_and_tighten_while_the_agent_learns():
     optimum, alive = CLINIC.model.optimum(6).values, ~CLINIC.model.terminal
     logs = cs.count(CLINIC.collect("doctor", 20_000))
     options = {"horizon": 6, "reward_max": 1.0, "confidence": 0.95}
+    learner = {"learner": "q-ucb-shaping", "bonus": 0.0, "clip": "zero"}
+    learner |= {"steps": 1500, "step_indexed": True, "record": True}
     first = cs.value_ceilings(logs, **options)
     distance = [first.values[0, 0] - optimum[0, 0]]
     counts, ceilings = logs, first
     for seed in range(10):
-        run = cs.train(CLINIC, ceilings, bonus=0.0, clip="zero", steps=1500, seed=seed, step_indexed=True, record=True)
+        run = cs.train(CLINIC, ceilings, seed=seed, **learner)
         counts = counts.merge(cs.count(run.logs))
         ceilings = cs.value_ceilings(counts, confounding={"agent": 1.0}, **options)
         assert (ceilings.values >= optimum - 1e-9)[:, alive].all()
@@ -212,7 +214,7 @@ def test_an_agent_that_hardly_acted_costs_little():
     logs = cs.count(CLINIC.collect("doctor", 20_000))
     options = {"horizon": 6, "reward_max": 1.0, "confidence": 0.95}
     before = cs.value_ceilings(logs, **options)
-    run = cs.train(CLINIC, before, steps=3, record=True)
+    run = cs.train(CLINIC, before, learner="q-ucb-shaping", steps=3, record=True)
     after = cs.value_ceilings(logs.merge(cs.count(run.logs)), confounding={"agent": 1.0}, **options)
     assert (after.values <= before.values + 0.02).all()
 

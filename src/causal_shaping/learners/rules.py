@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +21,7 @@ from causal_shaping._checks import check_choice, check_probability
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, ShapingWarning
 from causal_shaping.shaping.formula import TIME_LIMITS
 
 BONUS_SCALES = ("horizon", "phi-max")
@@ -93,7 +94,8 @@ def recommended_learner(potential: Posterior | Potential | Ceilings | None = Non
     """Return the name of the learner to use for what is at hand.
 
     "posterior" for a posterior, the most that logs can give; "q-ucb-shaping" for a potential or ceilings, and for
-    nothing at all, as the paper prints it.
+    nothing at all, as the paper prints it. With a potential or ceilings, "q-ucb-shaping" can lock
+    in, so pass a posterior if you have the counts; without `learner=`, `train` warns.
 
     Examples:
         >>> recommended_learner()
@@ -133,6 +135,25 @@ def choose(learner: str | Rule | None, potential: Any, changes: dict[str, Any]) 
         return POSTERIOR, None
     as_potential(potential)
     return chosen if isinstance(chosen, str) else CUSTOM, resolve(chosen, **changes)
+
+
+def warn_of_default_learner(learner: Any, potential: Any, stacklevel: int) -> None:
+    """Warn if a potential or ceilings came without a learner: the default learner can lock in.
+
+    Args:
+        learner: what the caller was given; None stands for the default.
+        potential: what the caller was given.
+        stacklevel: as for `warnings.warn`, counted from the caller.
+    """
+    if learner is None and isinstance(potential, (Ceilings, Potential)):
+        warnings.warn(
+            "Without learner=, train uses Q-UCB Shaping, which as printed in the paper can lock "
+            "in: it may keep repeating the first action it tried for the rest of the run. The "
+            "counts of your logs are the better input: cs.train(world, cs.posterior(counts, "
+            "horizon=..., reward_max=...)).",
+            ShapingWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def as_belief(potential: Any) -> Posterior | None:

@@ -32,7 +32,7 @@ from causal_shaping.io.container import Contents, load, save
 from causal_shaping.io.files import claim_run_folder
 from causal_shaping.learners._problem import name_of, world_of
 from causal_shaping.learners.intervals import Interval, mean_interval
-from causal_shaping.learners.rules import Rule, choose
+from causal_shaping.learners.rules import Rule, choose, warn_of_default_learner
 from causal_shaping.learners.run import Run
 from causal_shaping.learners.training import train
 from causal_shaping.models.cmdp import TabularCMDP
@@ -173,6 +173,7 @@ def train_seeds(
     }
     path, what = Path(folder), f"{name} in {settings['world']}"
     with claim_run_folder(path, settings, "seed-*.parquet"):
+        warn_of_default_learner(learner, potential, stacklevel=2)  # once, not in each thread
         missing = [seed for seed in wanted if not _file(path, seed).exists()]
         options: dict[str, Any] = {"steps": steps, "step_indexed": step_indexed, "horizon": horizon}
         options |= {"learner": name if rule is None else rule, "reward_max": reward_max}

@@ -26,7 +26,13 @@ from causal_shaping.learners._kernels import Course, Learned, Rows, Setting, Ste
 from causal_shaping.learners._posterior import Sampler, alarm_of, model_for, sampler_of
 from causal_shaping.learners._problem import Problem
 from causal_shaping.learners._setting import prepare, watched
-from causal_shaping.learners.rules import Rule, as_belief, as_potential, choose
+from causal_shaping.learners.rules import (
+    Rule,
+    as_belief,
+    as_potential,
+    choose,
+    warn_of_default_learner,
+)
 from causal_shaping.learners.run import Run
 from causal_shaping.shaping.formula import is_final
 from causal_shaping.worlds import World
@@ -68,8 +74,11 @@ def train(
             are numbers of states or are known to the potential.
         potential: a `Posterior`, what logs suggest and prove, for the learner "posterior"; for the others what shapes
             the reward, or ceilings, whose potential does. None stands for no logs, and a potential of 0.
+            If you have the counts of your logs, a posterior is the better input.
         learner: "posterior" (posterior sampling), "q-ucb" (Jin et al. 2018, the paper's algorithm 3), "q-ucb-shaping"
             (the paper's algorithm 1, as printed), or a `Rule` of your own; by default `recommended_learner`.
+            With a potential or ceilings that default is "q-ucb-shaping" and brings a
+            `ShapingWarning`: it can lock in, that is, keep repeating the first action it tried.
         steps: the budget of environment steps.
         seed: equal seeds give equal runs.
         step_indexed: one table per step of the episode.
@@ -120,6 +129,7 @@ def train(
     gaps = problem.gaps(layers, step_indexed, discount)
     course = Course(steps, most_episodes, kept[kept <= steps], gaps, problem.horizon, bootstrap, step_indexed)
     rows = kernels.room_for(steps if record else 0)
+    warn_of_default_learner(learner, potential, stacklevel=2)
     if isinstance(world, World) and compiled:
         if world.model.steps is not None:
             raise ArgumentError("Learners need a world whose tables are the same at each step.")
