@@ -12,7 +12,14 @@ import typer
 from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._options import AsJson, Png, bound_option, check_files, flag, option, read_gammas
-from causal_shaping.cli._terminal import print_table, progress_bar, say, say_written, spoken_warnings
+from causal_shaping.cli._terminal import (
+    complain,
+    print_table,
+    progress_bar,
+    say,
+    say_written,
+    spoken_warnings,
+)
 from causal_shaping.cli._worlds import STANDING, Coins, Wind, complete_world, load
 from causal_shaping.errors import ArgumentError, MissingExtraError
 
@@ -20,6 +27,14 @@ ZERO, WITHOUT_LOGS = "zero potential", "q-ucb-shaping"
 NO_LOGS, SAMPLING = "no logs", "posterior"
 ZERO_FOLDER, NO_LOGS_FOLDER, SEEDS_TABLE = "zero", "no-logs", "seeds.csv"
 LEARNERS = "posterior, q-ucb, q-ucb-shaping"
+
+CAN_LOCK_IN = (
+    "Without --learner, train uses Q-UCB Shaping, which as printed in the paper can lock in: it "
+    "may keep repeating the first action it tried for the rest of the run. The counts of your logs "
+    "are the better input: `train --counts counts.parquet`, with the file that `ceilings --counts "
+    "counts.parquet` writes."
+)
+"""The warning of `warn_of_default_learner` in words of the command line."""
 
 
 def train(
@@ -41,7 +56,12 @@ def train(
         ),
     ] = None,
     potential: Annotated[
-        Path | None, option("A file of ceilings, or of a potential, for the other learners.  (default: zero)", "FILE")
+        Path | None,
+        option(
+            "A file of ceilings, or of a potential, for the other learners. If you have the "
+            "counts, --counts is the better input.  (default: zero)",
+            "FILE",
+        ),
     ] = None,
     learner: Annotated[
         str | None, option(f"One of {LEARNERS}.  (default: the one we recommend for what is given)", "NAME")
@@ -98,8 +118,11 @@ def train(
     """Train a learner online, seed by seed, and compare it with learning without logs; interrupted runs resume.
 
     With --counts it starts from the posterior: what the logs prove, and what they suggest as far as that turns out to
-    be right. With --potential the reward is shaped. The folder gets a file per seed, a subfolder for each learner
-    without logs (`no-logs` for the same one, `zero` for a zero potential), and `seeds.csv`, a row per seed.
+    be right. With --potential the reward is shaped. If you have the counts, --counts is the better
+    input: the default learner with --potential, Q-UCB Shaping as printed in the paper, can lock in.
+
+    The folder gets a file per seed, a subfolder for each learner without logs (`no-logs` for the
+    same one, `zero` for a zero potential), and `seeds.csv`, a row per seed.
 
     Example: causal-shaping train lavacross-easy --counts counts.parquet -o runs/
     """
@@ -134,6 +157,8 @@ def train(
         given[f"{ZERO} ({WITHOUT_LOGS})"] = (zero, WITHOUT_LOGS, output / ZERO_FOLDER)
     options: Any = {"steps": steps, "seeds": range(first_seed, first_seed + seeds), "step_indexed": step_indexed}
     options["horizon"] = None if hasattr(loaded, "model") else horizon
+    if potential is not None and not learner:
+        complain("warning", CAN_LOCK_IN)
     found = {}
     with progress_bar() as progress:
         for name, (known, rule, folder) in given.items():
