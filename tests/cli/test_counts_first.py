@@ -2,9 +2,11 @@
 
 import json
 import re
+import shlex
 import warnings
 
 import pytest
+from test_commands import BOUNDED
 
 from causal_shaping.cli._messages import in_options
 
@@ -75,6 +77,42 @@ def test_the_warning_of_the_library_is_understood_on_the_command_line_too():
     spoken = in_options(str(caught[0].message), [])
     assert spoken.startswith("Without --learner, train uses Q-UCB Shaping, which as printed")
     assert spoken.endswith("The counts of your logs are the better input.")
+
+
+@pytest.mark.parametrize("written", [None, "counts.parquet", "my counts.parquet"])
+def test_ceilings_name_training_from_the_counts_as_a_next_command(run, easy, tmp_path, written):
+    logs, options = [easy / "bad.parquet", easy / "random.parquet"], []
+    if written is not None:
+        options = ["--counts", tmp_path / written]
+    code, out, err = run("ceilings", *logs, *BOUNDED, *options)
+    assert (code, err) == (0, "")
+    shown = "counts.parquet" if written is None else shlex.quote(str(tmp_path / written))
+    _, _, after = out.partition("\nNext, with the same logs and columns:\n")
+    worth, train, note, *_ = after.splitlines()
+    assert "causal-shaping worth LOGS... --horizon 20 --reward-max -0.1 --steps N" in worth
+    assert worth.endswith("what they are expected to save an agent")
+    assert train.startswith(f"  causal-shaping train WORLD --counts {shown} -o runs/")
+    assert train.endswith("  an agent that starts from these logs")
+    assert "WORLD is the id of your environment" in note
+    assert ("add --counts counts.parquet to this command" in note) == (written is None)
+    if written is not None:  # the command runs as it is printed, for the world of the logs
+        command = train.removesuffix("an agent that starts from these logs")
+        command = command.replace("WORLD", "lavacross-easy")
+        command = command.replace("runs/", shlex.quote(str(tmp_path / "runs")))
+        code, out, err = run(*shlex.split(command)[1:], "--steps", 200, "--seeds", 1)
+        assert (code, err) == (0, "")
+        assert "(posterior)" in out
+
+
+def test_counts_by_step_are_trained_from_by_step(run, easy, tmp_path):
+    counts = tmp_path / "counts.parquet"
+    logs = [easy / "bad.parquet", easy / "random.parquet"]
+    _, out, _ = run("ceilings", *logs, *BOUNDED, "--counts", counts, "--step-indexed")
+    (line,) = (line for line in out.splitlines() if "train WORLD" in line)
+    assert " --step-indexed " in line
+    command = line.partition("  an agent")[0].replace("WORLD", "lavacross-easy")
+    command = command.replace("runs/", shlex.quote(str(tmp_path / "runs")))
+    assert run(*shlex.split(command)[1:], "--steps", 200, "--seeds", 1)[0] == 0
 
 
 def test_the_help_of_train_says_that_counts_are_the_better_input(run, monkeypatch):

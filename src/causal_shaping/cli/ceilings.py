@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -110,13 +111,29 @@ def ceilings(
         print(found.to_json())
         return
     say_result(found)
-    say_next({f"worth LOGS... --horizon {horizon} --reward-max {reward_max:g} --steps N": SAVED})
+    _say_next(horizon, reward_max, counts_file, step_indexed)
     files = {"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html}
     if any(files.values()):
         say("")
     say_written(files)
     if output is not None and output.suffix.lower() != ".csv":
         say(f"In Python: env = cs.ShapeReward(env, {str(output)!r})")
+
+
+def _say_next(horizon: int, reward_max: float, counts_file: Path | None, by_step: bool) -> None:
+    """Point to the next commands: what the logs are worth, and learning from their counts."""
+    name = "counts.parquet" if counts_file is None else shlex.quote(str(counts_file))
+    train = f"train WORLD --counts {name} -o runs/ --reward-max {reward_max:g}"
+    note = "WORLD is the id of your environment, or the name of a world of this package."
+    if counts_file is None:
+        note += f" To write {name}, add --counts {name} to this command."
+    say_next(
+        {
+            f"worth LOGS... --horizon {horizon} --reward-max {reward_max:g} --steps N": SAVED,
+            f"{train} --step-indexed" if by_step else train: "an agent that starts from these logs",
+        },
+        note,
+    )
 
 
 def _note_episodes(episodes: list[Summary], horizon: int, stationary: bool) -> None:
