@@ -314,7 +314,8 @@ def _seeds(folder: Path) -> Any:
     import causal_shaping as cs
 
     world = _world()
-    return cs.train_seeds(world, cs.Potential.zero(world), steps=50, seeds=[0, 1], folder=folder).results
+    phi, options = cs.Potential.zero(world), {"steps": 50, "seeds": [0, 1], "folder": folder}
+    return cs.train_seeds(world, phi, learner="q-ucb-shaping", **options).results
 
 
 def _make_study(folder: Path) -> None:

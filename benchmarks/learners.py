@@ -51,7 +51,12 @@ def speeds(steps):
     with warnings.catch_warnings(action="ignore"):  # optimism of ceilings that are pooled over steps
         ceilings = cs.value_ceilings(counts, world.horizon, high, confidence=0.95, reward_min=low)
         tested = ceilings.potential(step_indexed=False)
-    arms = {"q-ucb-shaping": (phi, {}), "q-ucb": (None, {"learner": "q-ucb"}), "ceilings, tested": (tested, {})}
+    printed = {"learner": "q-ucb-shaping"}
+    arms = {
+        "q-ucb-shaping": (phi, printed),
+        "q-ucb": (None, {"learner": "q-ucb"}),
+        "ceilings, tested": (tested, printed),
+    }
     works = {
         name: lambda potential=potential, more=more: cs.train(world, potential, steps=steps, **more)
         for name, (potential, more) in arms.items()
@@ -66,7 +71,7 @@ def speeds(steps):
         yield Row(f"learner {name}: steps", found[name], SPEED, least=GOAL)
     yield Row("learner q-ucb-shaping: beside plain Python", shaping, SPEED, "plain Python", plain)
     yield Row("learner q-ucb-shaping, ceilings tested: steps", found["ceilings, tested"], SPEED, "no test", shaping)
-    yield grown(works["q-ucb-shaping"], lambda: cs.train(world, phi, steps=2 * steps))
+    yield grown(works["q-ucb-shaping"], lambda: cs.train(world, phi, steps=2 * steps, **printed))
 
 
 def grown(half, whole):
@@ -79,9 +84,12 @@ def seeds(steps):
     world = cs.load_world(WORLD)
     phi = cs.Potential(world.model.optimum().values, world)
 
+    def run(seed):
+        return cs.train(world, phi, learner="q-ucb-shaping", steps=steps, seed=seed)
+
     def train(workers):
         with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(lambda seed: cs.train(world, phi, steps=steps, seed=seed), range(8)))
+            list(pool.map(run, range(8)))
 
     seconds = in_turns({"one": lambda: train(1), "two": lambda: train(2)}, 3)
     yield Row("learner: 8 seeds on two threads", seconds["two"], "CPU s", "on one thread", seconds["one"], most=1.2)

@@ -91,12 +91,12 @@ Regret is what was lost relative to the optimum, summed over steps: lower is bet
 clips values at the potential, which does harm where that is negative, and has a bonus that does harm where it is not;
 with neither, the ceilings pay off here. `docs/learners.md` compares them in all worlds.
 %%
-budget = {"steps": 20_000, "seeds": range(5)}
+common = {"learner": "q-ucb-shaping", "steps": 20_000, "seeds": range(5)}
 runs = {
-    "zero": cs.train_seeds(world, None, folder=folder / "zero", **budget),
-    "ceilings, as printed": cs.train_seeds(world, ceilings, folder=folder / "printed", **budget),
+    "zero": cs.train_seeds(world, None, folder=folder / "zero", **common),
+    "ceilings, as printed": cs.train_seeds(world, ceilings, folder=folder / "printed", **common),
     "ceilings, no bonus, clip at 0": cs.train_seeds(
-        world, ceilings, bonus=0.0, clip="zero", folder=folder / "plain", **budget
+        world, ceilings, bonus=0.0, clip="zero", folder=folder / "plain", **common
     ),
 }
 for name, seeds in runs.items():
