@@ -281,7 +281,7 @@ class Partition:
         return np.asarray((around / np.where(total > 0, total, 1.0)).max(axis=1))
 
     def fit(self, targets: FloatArray, before: FloatArray) -> None:
-        """Count the rows of each leaf by action and target; `before` are the values of observations until now."""
+        """Count the rows of each leaf by action and target; gains are counted from `before`."""
         rows, settings, self._targets, self._before = self.rows, self.settings, targets, before
         self.atoms = atoms_of(targets[self._known & (self.weight > 0)], settings.atoms)
         lower, share = np.empty(len(targets), dtype=np.int32), np.empty(len(targets))

@@ -119,8 +119,8 @@ class Network:
     def fit(self, targets: FloatArray, before: FloatArray) -> None:
         """Train on draws of rows, from the weights that the last step left, and solve for the expectiles.
 
-        These are of gains over `before`, the values of observations until now: small where values are smooth, they need
-        less of the network than the values themselves.
+        These are of gains, counted from `before`. Gains over the last values are small where
+        values are smooth, and need less of the network than the values themselves.
         """
         import torch
 

@@ -38,7 +38,7 @@ class Estimator(Protocol):
     def fit(self, targets: FloatArray, before: FloatArray) -> None:
         """Fit to a target for each row; those of unknown outcome, or without weight, are left out.
 
-        `before` are the values of all observations until now.
+        `before` are the values that gains are counted from, one for each observation.
         """
         ...
 
@@ -137,7 +137,7 @@ def sweep(
         before = values
         after = np.where(rows.terminated | (rows.next_state < 0), 0.0, before[rows.next_state])
         targets = settings.side * np.asarray(rows.reward) + settings.discount * after
-        estimator.fit(targets, before)
+        estimator.fit(targets, np.zeros_like(before) if settings.targets_only else before)
         rule = rule_of(settings, rows.sources, left if settings.horizon else math.inf)
         values = np.empty_like(before)
         for begin in range(0, len(values), CHUNK):
