@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from point_robot import LARGEST_RETURN, STATE, logs_of
 
 import causal_shaping as cs
 from causal_shaping.fitted import FittedFloors
@@ -57,6 +58,19 @@ def test_floors_and_json(run, field, tmp_path):
     assert (found["kind"], found["settings"]["reward_bound"]) == ("fitted floors", -1.1)
     assert found["rows"] == {"good": 1000, "random": 1000}
     assert isinstance(FittedFloors.load(tmp_path / "low"), FittedFloors)
+
+
+def test_of_rewards_above_0_it_says_that_the_fit_is_coarse_and_offers_no_shaping(run, tmp_path):
+    for operator in ("skilled", "random"):
+        pq.write_table(logs_of(operator, 1000), tmp_path / f"{operator}.parquet")
+    files = sorted(tmp_path.glob("*.parquet"))
+    bounded = ("--state", ",".join(STATE), "--horizon", 2, "--reward-max", LARGEST_RETURN)
+    code, out, _ = run("fit", *files, *bounded, "--members", 1, "-o", tmp_path / "phi")
+    assert code == 0
+    told = " ".join(out.split())
+    assert "Fits with rewards above 0 are coarse in this version: the free mass of a state" in told
+    assert "Do not use it as a potential for a deep agent yet: fits with rewards above 0" in told
+    assert "ShapeReward" not in out
 
 
 def test_a_killed_fit_goes_on_and_ends_as_one_that_was_not(run, field, tmp_path):

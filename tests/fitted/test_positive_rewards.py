@@ -1,4 +1,6 @@
-"""Fits with rewards above 0: no ceiling exceeds what can be paid."""
+"""Fits with rewards above 0: no ceiling exceeds what can be paid, and the fit says it is coarse."""
+
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -6,12 +8,19 @@ import pytest
 from point_robot import LARGEST_RETURN, STATE, STEPS, logs_of
 
 import causal_shaping as cs
+from causal_shaping.fitted import FittedCeilings
+from causal_shaping.fitted.results import COARSE
 
 pytest.importorskip("sklearn")
 
 ROWS = 2000
 BASICS = {"state": STATE, "horizon": STEPS, "discount": 0.99}
 SMALL = {"members": 1, "trees": 2}
+WARNING = (
+    "Fits with rewards above 0 are coarse in this version: the free mass of a state gets about the "
+    "largest target among similar rows, so ceilings may hardly tell neighbouring states apart."
+)
+VERDICT = "Do not use it as a potential for a deep agent yet: fits with rewards above 0 are coarse"
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +35,11 @@ def fitted(logs):
 
 def logged_states(logs):
     return np.concatenate([np.column_stack([log[name] for name in STATE]) for log in logs])
+
+
+def without_rewards_above_0(log):
+    costs = pa.array(np.minimum(log["reward"], 0.0))
+    return log.set_column(log.column_names.index("reward"), "reward", costs)
 
 
 def within_reach(fitted, logs):
@@ -66,3 +80,38 @@ def test_no_ceiling_exceeds_what_the_end_of_a_corridor_pays(cost):
     found = cs.fit_ceilings(log, state=["x"], horizon=STEPS, reward_max=largest, **SMALL)
     states = np.asarray(log["x"])[:, None]
     assert found(states[~found.is_beyond(states)]).max() <= largest + 1e-5
+
+
+@pytest.mark.parametrize("support", ["observed", "observed-action", "any"])
+def test_the_result_says_that_it_is_coarse(logs, support, tmp_path):
+    basics = BASICS | {"horizon": 2}
+    found = cs.fit_ceilings(logs, reward_max=LARGEST_RETURN, support=support, **basics, **SMALL)
+    assert COARSE in found.summary()
+    assert (WARNING in found.assumptions) == (support != "any")
+    assert COARSE in found.potential().assumptions[0]
+    told = json.loads(found.to_json())
+    assert told["verdict"] == found.diagnostics.verdict
+    assert told["verdict"].startswith(VERDICT)
+    assert told["assumptions"] == list(found.assumptions)
+    found.save(tmp_path)
+    loaded = FittedCeilings.load(tmp_path)
+    assert loaded.summary() == found.summary()
+    assert loaded.diagnostics.verdict == found.diagnostics.verdict
+
+
+def test_a_file_of_an_older_version_says_so_too(fitted, tmp_path):
+    """Files hold nothing about coarseness: it follows from the largest reward in their settings."""
+    fitted.save(tmp_path)
+    held = json.loads((tmp_path / "fitted.json").read_text())
+    assert "coarse" not in held["diagnostics"]
+    assert "coarse" not in held["settings"]
+    assert FittedCeilings.load(tmp_path).diagnostics.verdict.startswith(VERDICT)
+
+
+def test_fits_without_rewards_above_0_do_not_say_that_they_are_coarse(logs):
+    costs_only = [without_rewards_above_0(log) for log in logs]
+    costs = cs.fit_ceilings(costs_only, reward_max=0.0, **BASICS | {"horizon": 2}, **SMALL)
+    floors = cs.fit_floors(logs, reward_min=-5.3, **BASICS | {"horizon": 2}, **SMALL)
+    for found in (costs, floors):
+        assert "coarse" not in found.summary()
+        assert "coarse" not in found.to_json()

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 """The chance of any false alarm, of each of the two tests."""
 
+NOT_YET = "Do not use it as a potential for a deep agent yet"
+"""The verdict on ceilings with rewards above 0, whatever the diagnostics say."""
+
 ROUNDING = 1e-9
 """Values that differ by no more than this share of their size are equal."""
 
@@ -128,6 +131,8 @@ class Diagnostics(Result):
         excess: by how much, on average over all of them.
         left: the share of the differences between states that is left to learn under the potential; None if the logs
             suggest none, and for floors, which are no potentials.
+        coarse: whether these are ceilings with rewards above 0, which deep agents should not be
+            shaped with so far. `as_plain` leaves it out: the settings of the fit say so already.
     """
 
     columns: tuple[str, ...]
@@ -141,6 +146,7 @@ class Diagnostics(Result):
     over_one: float | None
     excess: float | None
     left: float | None
+    coarse: bool = False
 
     @property
     def w_too_low(self) -> bool:
@@ -158,11 +164,14 @@ class Diagnostics(Result):
         """Whether the fit makes a useful potential, in words."""
         if self.left is None:
             return "Do not use it as a potential: it is a floor, or the logs suggest no differences between states."
-        share = f"{self.left:.0%}" if self.left < 10 else "more than 1000%"
+        share = f"about {self.left:.0%}" if self.left < 10 else "more than 1000%"
         facts = (
-            f"about {share} of the differences in value between states are left to learn, if values are about what the "
-            "logs suggest (phi = 0 leaves 100%)."
+            f"{share} of the differences in value between states are left to learn, if values are "
+            "about what the logs suggest (phi = 0 leaves 100%)."
         )
+        if self.coarse:
+            why = "fits with rewards above 0 are coarse in this version."
+            return f"{NOT_YET}: {why} {facts[0].upper()}{facts[1:]}"
         if self.left < HELPS:
             return f"Worth using as a potential: {facts}"
         if self.left <= DOUBTFUL:
@@ -257,11 +266,11 @@ class Diagnostics(Result):
         return frame
 
     def as_plain(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
-        return asdict(self)
+        """Return everything but `coarse` as plain values, for JSON."""
+        return {name: value for name, value in asdict(self).items() if name != "coarse"}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+    def from_plain(cls, plain: Mapping[str, Any], *, coarse: bool = False) -> Self:
         """Return what `as_plain` gave; or say what cannot be."""
         columns = tuple(name_of("The column", name) for name in plain["columns"])
         sources = tuple(_scores(SourceScores, one) for one in plain["sources"])
@@ -271,6 +280,7 @@ class Diagnostics(Result):
             "sources": sources,
             "clusters": clusters,
             "expectile": finite(plain["expectile"]),
+            "coarse": coarse,
         }
         numbers: dict[str, Any] = {
             item.name: _optional(plain[item.name]) for item in fields(cls) if item.name not in parts
@@ -353,6 +363,7 @@ def diagnostics_of(
         over_one=float((scores.excess > ROUNDING).mean()) if len(scores.row) else None,
         excess=float(scores.excess.mean()) if len(scores.row) else None,
         left=left,
+        coarse=settings.coarse_ceilings,
     )
 
 
