@@ -5,10 +5,11 @@ Each table stands in its page between `<!-- begin NAME -->` and `<!-- end NAME -
 
 import json
 import re
+import subprocess
 import sys
 import tempfile
 import warnings
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -272,6 +273,79 @@ def study_rivals():
         cells = [
             f"{row[1].split(' ')[0]}, {row[3]}" if (row := found[name].get(title)) else NOTHING for name in families
         ]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+@cache
+def demo():
+    """What the demo prints, and the same as values; it runs twice, in an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "causal_shaping", "demo"]
+        run = partial(subprocess.run, cwd=folder, check=True, capture_output=True, text=True)
+        return run(command).stdout, json.loads(run([*command, "--json"]).stdout)
+
+
+def demo_lead():
+    """Why logs mislead, in the numbers of the demo."""
+    shares = demo()[1]["right_beside_lava"]
+    return [
+        f"In the log, `right` beside the lava succeeds {100 * shares['logs']['all']:.0f} times in 100; for your agent "
+        f"it succeeds {100 * shares['agent']:.0f} times,",
+        "because the demonstrator felt a wind that the log does not hold. This package finds where logs mislead, proves",
+        "what they still say, and trains an agent that starts from them, or shapes the reward of yours.",
+        "",
+    ]
+
+
+def demo_end():
+    """The last ten lines of the demo."""
+    lines = [line.rstrip() for line in demo()[0].splitlines()]
+    return ["```text", *lines[-10:], "```", ""]
+
+
+def readme_agent():
+    """What the README's example prints."""
+    readme = (HERE.parent / "README.md").read_text()
+    code = re.search(r"```python\n(.*?)```", readme, flags=re.DOTALL)[1]
+    world = cs.load_world("lavacross-easy")
+    best = world.model.optimum(horizon=world.horizon).values[0] @ world.model.start
+    with tempfile.TemporaryDirectory() as folder:
+        run = partial(subprocess.run, cwd=folder, check=True, capture_output=True, text=True)
+        run([sys.executable, "-m", "causal_shaping", "demo"])
+        without, shaped = map(float, run([sys.executable, "-W", "ignore", "-c", code]).stdout.split())
+    return [
+        f"It prints the mean return of an episode: {without:.2f} without the logs, {shaped:.2f} with them. The best "
+        f"possible is {best:.2f}.",
+        "After more steps both are equally good. In large worlds, deep agents gain little from logs so far.",
+        "",
+    ]
+
+
+HELP = {
+    "Our agent, with logs": ("Posterior sampling with logs (ours)", "Posterior sampling, no logs (ours)"),
+    "Posterior sampling that believes the logs": (
+        "Logs believed: PSRL from their counts",
+        "Posterior sampling, no logs (ours)",
+    ),
+    "Fitted Q from the logs, then replayed": (
+        "Logs believed: fitted Q, then replayed half and half",
+        "Posterior sampling, no logs (ours)",
+    ),
+    "Q-learning, shaped by our best guess": ("Best guess as potential (ours)", "Optimistic Q-learning, zero potential"),
+}
+"""Rows of the README: a method of the field study, and the one without logs that it is set against."""
+
+
+def study_help():
+    """Whether logs help: mean regret over that of an agent without logs, in the families of the field study."""
+    held = json.loads((HERE / "field-study.json").read_text())["tables"]
+    families = {"random": "200 random worlds", "problems": "standard problems", "sepsis": "ICU-Sepsis"}
+    mean = {name: {row[0]: float(row[1].split(" ")[0]) for row in held[f"family-{name}"]["rows"]} for name in families}
+    lines = ["| regret, divided by that without logs | " + " | ".join(families.values()) + " |"]
+    lines.append("| --- |" + " ---: |" * len(families))
+    for title, (method, beside) in HELP.items():
+        cells = [f"{mean[name][method] / mean[name][beside]:.2f}" for name in families]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return [*lines, ""]
 
@@ -580,7 +654,9 @@ def instrument_table(models=200):
 STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "losses", "claims", "lalonde", "clinic")
 
 TABLES = {
-    "../README.md": {"posterior": posterior_words, "field": study_words, "rivals": study_rivals},
+    "../README.md": {"lead": demo_lead, "demo": demo_end, "agent": readme_agent, "help": study_help},
+    "index.md": {"lead": demo_lead},
+    "evidence.md": {"field": study_words, "rivals": study_rivals, "posterior": posterior_words},
     "learners.md": {
         "posterior": posterior_table,
         "hard": hard_table,
@@ -615,13 +691,14 @@ TABLES = {
 }
 
 
-def replaced(text, name, lines):
-    """The text with one table replaced."""
+def replaced(text, name, lines, *, short=False):
+    """The text with one table replaced; `short` leaves no empty lines around it."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     place = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
     if not place.search(text):
         raise ValueError(f"There is no place for the table {name!r}.")
-    return place.sub(lambda _: "\n".join([begin, "", *lines, end]), text)
+    held = lines[:-1] if short else ["", *lines]
+    return place.sub(lambda _: "\n".join([begin, *held, end]), text)
 
 
 def main():
@@ -629,7 +706,7 @@ def main():
         text = (HERE / page).read_text()
         for name, make in tables.items():
             print(f"{page}: {name}")
-            text = replaced(text, name, make())
+            text = replaced(text, name, make(), short=page == "../README.md")
         with replacing(HERE / page, [".md"]) as temporary:
             temporary.write_text(text)
 

@@ -38,28 +38,27 @@ from causal_shaping.cli._terminal import complain, warned_safely
 from causal_shaping.errors import CausalShapingError
 
 JOBS = """\
-causal-shaping {version}: reward shaping from confounded logs. Logs to try it with:
+causal-shaping {version}: learn faster from somebody else's logs, without being misled by what they leave out.
 
-       causal-shaping collect lavacross-easy --demonstrator good -o good.parquet
-       causal-shaping collect lavacross-easy --demonstrator random -o random.parquet
+See it first, in a minute:
+       causal-shaping demo
 
-Three jobs, in the order that you meet them:
+It writes three CSV files, demo/ana.csv, demo/ben.csv and demo/carla.csv. The three jobs, on these files:
 
-  1. What are my logs worth?
-       causal-shaping inspect good.parquet random.parquet
-  2. Turn them into a potential.
-       causal-shaping ceilings good.parquet random.parquet --horizon 20 --reward-max -0.1 -o phi.parquet
-                      --counts counts.parquet
-  3. Shape the reward of any Gymnasium agent with it, in Python,
-       env = causal_shaping.ShapeReward(env, "phi.parquet")
-     or learn in a table, from all that the logs prove and suggest.
+  1. What do the logs cover, and do they contradict each other?
+       causal-shaping inspect demo/ana.csv demo/ben.csv demo/carla.csv --episode trip --step second --state x,y
+                      --action move --reward score --terminated outcome=goal,lava --truncated time_up
+  2. What do they prove? And count them.
+       causal-shaping ceilings demo/ana.csv demo/ben.csv demo/carla.csv --episode trip --step second --state x,y
+                      --action move --reward score --terminated outcome=goal,lava --truncated time_up
+                      --horizon 20 --reward-max -0.1 --counts counts.parquet -o phi.parquet
+  3. Use them: train an agent that starts from the counts,
        causal-shaping train lavacross-easy --counts counts.parquet --seeds 3 -o runs/
+     or shape the reward of any Gymnasium agent, in Python.
+       env = causal_shaping.ShapeReward(env, "phi.parquet")
 
-For files of your own, say what their columns are:
-       causal-shaping inspect ward-3.csv ward-7.csv --episode patient --step day --first-step 1 --state age,stage
-                      --bins age=65: --action drug --reward score --terminated outcome=died,cured
-
-All commands: causal-shaping --help. One of them, with an example: causal-shaping COMMAND --help.
+For files of your own, give your own columns. All commands: causal-shaping --help.
+One of them, with an example: causal-shaping COMMAND --help.
 """
 """What the command says if it is called alone."""
 
