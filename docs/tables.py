@@ -289,11 +289,12 @@ def demo():
 def demo_lead():
     """Why logs mislead, in the numbers of the demo."""
     shares = demo()[1]["right_beside_lava"]
+    logs, agent = 100 * shares["logs"]["all"], 100 * shares["agent"]
     return [
-        f"In the log, `right` beside the lava succeeds {100 * shares['logs']['all']:.0f} times in 100; for your agent "
-        f"it succeeds {100 * shares['agent']:.0f} times,",
-        "because the demonstrator felt a wind that the log does not hold. This package finds where logs mislead, proves",
-        "what they still say, and trains an agent that starts from them, or shapes the reward of yours.",
+        "Three operators drive a rover past lava, and move right beside it only in calm air. In their logs, which omit",
+        f"the wind, that move succeeds {logs:.0f} times in 100; for an agent that cannot feel it, {agent:.0f} times. The "
+        "wind is a hidden",
+        "cause of both the move and its outcome, so values estimated from the logs mislead.",
         "",
     ]
 
@@ -315,37 +316,33 @@ def readme_agent():
         run([sys.executable, "-m", "causal_shaping", "demo"])
         without, shaped = map(float, run([sys.executable, "-W", "ignore", "-c", code]).stdout.split())
     return [
-        f"It prints the mean return of an episode: {without:.2f} without the logs, {shaped:.2f} with them. The best "
-        f"possible is {best:.2f}.",
-        "After more steps both are equally good. In large worlds, deep agents gain little from logs so far.",
+        f"This prints mean returns: {without:.2f} without logs, {shaped:.2f} with logs; the best possible is "
+        f"{best:.2f}. With more steps, both get there.",
         "",
     ]
 
 
 HELP = {
-    "Our agent, with logs": ("Posterior sampling with logs (ours)", "Posterior sampling, no logs (ours)"),
-    "Posterior sampling that believes the logs": (
-        "Logs believed: PSRL from their counts",
-        "Posterior sampling, no logs (ours)",
+    "our agent, with logs": ("Posterior sampling with logs (ours)", None),
+    "posterior sampling that believes the logs": ("Logs believed: PSRL from their counts", None),
+    "Q-learning that starts from logs and replays them": ("Logs believed: fitted Q, then replayed half and half", None),
+    "Q-learning, reward shaped by our posterior": (
+        "Best guess as potential (ours)",
+        "Optimistic Q-learning, zero potential",
     ),
-    "Fitted Q from the logs, then replayed": (
-        "Logs believed: fitted Q, then replayed half and half",
-        "Posterior sampling, no logs (ours)",
-    ),
-    "Q-learning, shaped by our best guess": ("Best guess as potential (ours)", "Optimistic Q-learning, zero potential"),
 }
-"""Rows of the README: a method of the field study, and the one without logs that it is set against."""
+"""Rows of the README: a method of the field study, and its form without logs if that is another agent than ours."""
 
 
 def study_help():
-    """Whether logs help: mean regret over that of an agent without logs, in the families of the field study."""
+    """Whether logs help: mean regret over that of our agent without logs, in the families of the field study."""
     held = json.loads((HERE / "field-study.json").read_text())["tables"]
-    families = {"random": "200 random worlds", "problems": "standard problems", "sepsis": "ICU-Sepsis"}
-    mean = {name: {row[0]: float(row[1].split(" ")[0]) for row in held[f"family-{name}"]["rows"]} for name in families}
-    lines = ["| regret, divided by that without logs | " + " | ".join(families.values()) + " |"]
+    families = {"random": "random worlds", "problems": "standard problems", "sepsis": "ICU-Sepsis simulator"}
+    mean = {name: {row[0]: row[1].split(" ")[0] for row in held[f"family-{name}"]["rows"]} for name in families}
+    lines = ["| regret (our agent without logs: 1) | " + " | ".join(families.values()) + " |"]
     lines.append("| --- |" + " ---: |" * len(families))
-    for title, (method, beside) in HELP.items():
-        cells = [f"{mean[name][method] / mean[name][beside]:.2f}" for name in families]
+    for title, (method, without) in HELP.items():
+        cells = [mean[name][method] + (f" (unshaped {mean[name][without]})" if without else "") for name in families]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return [*lines, ""]
 

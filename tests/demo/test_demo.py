@@ -150,7 +150,7 @@ def test_the_commands_of_the_page_give_the_numbers_of_the_page(shown, run, monke
     ]
     code, found, errors = run(*commands[1][1:])
     assert (code, errors) == (0, "")
-    times = re.search(r"contradict each other (\d+) times", out)[1]
+    times = re.search(r"contradict each other on (\d+) moves", out)[1]
     assert f"{times} contradictions between sources" in found
     before = (folder / "demo" / "counts.parquet").read_bytes()
     code, found, errors = run(*commands[2][1:])
@@ -162,7 +162,7 @@ def test_the_commands_of_the_page_give_the_numbers_of_the_page(shown, run, monke
     plain = json.loads(found)
     for name, seeds in ((OURS, plain["seeds"]), (NO_LOGS, plain["no_logs"]["seeds"])):
         mean = np.mean([seed["regret"] for seed in seeds])
-        assert f"{name} {mean:.3g} " in " ".join(out.split())
+        assert f"{name} {mean:.1f} " in " ".join(out.split())
 
 
 @pytest.mark.skipif(FOUND is None, reason=MISSING)
@@ -261,9 +261,12 @@ def one(regret, lava):
 @pytest.mark.parametrize(
     ("regrets", "says"),
     [
-        ((60, 20, 5), "Our agent has 75% less regret than the one that believes the logs, and falls 7 times, not 7."),
-        ((60, 5, 20), "Here believing the logs was best."),
-        ((5, 60, 20), "Here the logs did not help"),
+        (
+            (50, 20, 5),
+            "causal-shaping has 90% less regret than without the logs, and 75% less than believing them.",
+        ),
+        ((60, 5, 20), "Believing the logs was best here"),
+        ((5, 60, 20), "The logs did not help here"),
     ],
 )
 def test_the_conclusion_names_the_agent_with_the_least_regret(regrets, says):

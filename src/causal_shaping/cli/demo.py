@@ -58,17 +58,17 @@ def _show(folder: Path, seed: int, *, silent: bool) -> dict[str, Any]:
         world = rover.rover_world()
         paths = rover.write_logs(world, folder, seed)
     report(
-        "Three operators steered a rover past lava. They felt the wind and chose their moves by it.",
-        "Their files hold positions, moves and scores, but not the wind, and an agent does not feel it.",
+        "Three operators steered a rover past lava. They felt the wind, and chose their moves by it.",
+        "Their logs hold positions, moves and scores, but not the wind. An agent cannot feel it.",
         *(f"  {path}: {name} {rover.OPERATORS[name].habit}" for name, path in paths.items()),
         "",
-        "1. What do the files cover, and do they contradict each other?",
+        "1. What do the logs cover, and do they contradict each other?",
     )
     with progress_bar() as progress:
         found = inspect(rover.open_files(paths), progress=progress)
         found.counts.save(folder / COUNTS)
     shares, agent = rover.share_in_logs(found.counts), rover.share_for_agent(world)
-    report(*words.coverage_words(found), "", "2. What do they prove, whatever the operators felt?")
+    report(*words.coverage_words(found), "", "2. What can an agent gain at most, whatever the operators felt?")
 
     with progress_bar() as progress:
         bound = found.counts, rover.HORIZON, rover.REWARD_MAX
@@ -78,12 +78,12 @@ def _show(folder: Path, seed: int, *, silent: bool) -> dict[str, Any]:
     report(
         *words.ceiling_words(ceilings, sure),
         "",
-        f"3. What do they save an agent? {agents.STEPS:,} steps, {agents.SEEDS} seeds",
+        f"3. What do the logs save an agent? Means of {agents.SEEDS} seeds; regret: return lost against the best agent",
     )
     with progress_bar() as progress:
         trained = agents.train_agents(world, belief, seed, progress)
     if not silent:
-        heads = "agent", "regret (95% interval)", "falls into the lava"
+        heads = "agent", "regret (95% interval)", f"falls into the lava in {agents.STEPS:,} steps"
         print_table(heads, words.agent_rows(trained), box=None, pad_edge=False)
     report(*words.conclusion(trained, shares["all"], agent))
 
@@ -95,12 +95,12 @@ def _show(folder: Path, seed: int, *, silent: bool) -> dict[str, Any]:
             progress(0, 1, f"Writing {page}")
             made = _commands(folder, seed, paths)
             write_page(page, world, shares, agent, ceilings, sure, trained, made)
-    where = f"Pictures: {page}" if page else "For pictures: pip install 'causal-shaping[plot]'"
+    where = f"Pictures: {page}." if page else "For pictures: pip install 'causal-shaping[plot]'."
     report(
-        f"{where}. Next, on your own files (`causal-shaping inspect --help` lists COLUMNS):",
+        f"{where} On your own logs (COLUMNS: see inspect --help; R: the most that a step pays):",
         "  causal-shaping inspect LOGS.csv COLUMNS",
-        "  causal-shaping ceilings LOGS.csv COLUMNS --horizon STEPS --reward-max MOST --counts counts.parquet",
-        "  causal-shaping train YOUR_ENV-v0 --counts counts.parquet --reward-max MOST -o runs/",
+        "  causal-shaping ceilings LOGS.csv COLUMNS --horizon STEPS --reward-max R --counts counts.parquet",
+        "  causal-shaping train YOUR_ENV-v0 --counts counts.parquet --reward-max R -o runs/",
     )
     return {
         "seed": seed,

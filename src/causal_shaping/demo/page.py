@@ -62,7 +62,7 @@ def write_page(
     pictures = {
         "map": _picture(large, draw_field, world),
         "shares": _picture(flat, draw_shares, shares, agent),
-        "ceilings": _picture(large, draw_values, world, ceiling, limits, "Ceilings, from the files"),
+        "ceilings": _picture(large, draw_values, world, ceiling, limits, "Ceilings, from the logs"),
         "truth": _picture(large, draw_values, world, truth, limits, "Optimal values, the truth"),
         "regret": _picture(flat, draw_regret, agents),
     }
@@ -74,7 +74,7 @@ def write_page(
         for_agent=f"{agent:.0%}",
         below=int((ceiling < truth - 1e-9).sum()),
         verdict=" ".join(ceiling_words(ceilings, sure)[1:]),
-        conclusion=" ".join(conclusion(agents, shares["all"], agent)),
+        conclusion=conclusion(agents, shares["all"], agent)[0],
         rows=agent_rows(agents),
         steps=STEPS,
         seeds=SEEDS,
@@ -93,7 +93,7 @@ def _picture(size: tuple[float, float], drawing: Callable[..., None], *given: An
 
 def draw_field(axes: Axes, world: World) -> None:
     """Draw the map, the wind that the operators feel, and where `MOVE` beside the lava ends in it."""
-    draw_world(world, title="The field and its wind", winds=False, axes=axes)
+    draw_world(world, title="The field. Wind (blue) in 80% of the steps", winds=False, axes=axes)
     assert world.grid is not None
     for x, y in world.grid.starts:
         wind = {"arrowstyle": "-|>", "linewidth": 1.2, "color": "#2f6fb2"}
@@ -106,15 +106,16 @@ def draw_field(axes: Axes, world: World) -> None:
 
 
 def draw_shares(axes: Axes, shares: Mapping[str, float], agent: float) -> None:
-    """Draw how often right, beside the lava, succeeds: bars for who tried it in the files, and an agent."""
-    values = {**shares, "all files": shares["all"], "an agent": agent}
-    del values["all"]
-    colors = ["#9db8d6"] * (len(values) - 2) + ["#123f73", "#b2182b"]
-    bars = axes.barh(list(values), list(values.values()), color=colors)
+    """Draw how often moving right beside the lava succeeds: bars for each operator, all logs, and an agent."""
+    names = [*OPERATORS, "all logs", "an agent"]
+    values = [*(shares.get(name, 0.0) for name in OPERATORS), shares["all"], agent]
+    notes = [f"{value:.0%}" if value else "never tried it" for value in values]
+    colors = ["#9db8d6"] * len(OPERATORS) + ["#123f73", "#b2182b"]
+    bars = axes.barh(names, values, color=colors)
     bars[-1].set_hatch("//")
-    axes.bar_label(bars, [f"{value:.0%}" for value in values.values()], padding=3)
+    axes.bar_label(bars, notes, padding=3)
     axes.set(xlim=(0, 1.12), xticks=[])
-    axes.set_title("How often right, beside the lava, succeeds", fontsize=11)
+    axes.set_title("How often moving right beside the lava succeeds", fontsize=11)
     axes.invert_yaxis()
     axes.spines[["top", "right", "bottom"]].set_visible(False)
 

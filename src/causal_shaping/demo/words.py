@@ -27,14 +27,14 @@ def coverage_words(found: Inspection) -> list[str]:
         ]
         for item in found.episodes
     ]
-    heads = ("file", "rows", "trips", "cells visited", "score of a trip")
+    heads = ("log", "rows", "trips", "cells visited", "mean score of a trip")
     lines = text_table(heads, rows).splitlines()
     if not found.contradictions:
-        return [*lines, "No two files contradict each other."]
-    lines.append(f"The files contradict each other {len(found.contradictions)} times. The clearest:")
+        return [*lines, "No two logs contradict each other."]
+    lines.append(f"The logs contradict each other on {len(found.contradictions)} moves. The clearest:")
     lines += [
-        f"  {item.action} in {item.where} {item.outcome} in {item.first_share:.0%} of the rows of "
-        f"{item.first}, and {item.second_share:.0%} of the rows of {item.second}"
+        f"  {item.action} from {item.where} {item.outcome} in {item.first_share:.0%} of {item.first}'s tries, and in "
+        f"{item.second_share:.0%} of {item.second}'s"
         for item in found.contradictions[:EXAMPLES]
     ]
     return lines
@@ -48,13 +48,12 @@ def ceiling_words(ceilings: Ceilings, sure: Ceilings) -> list[str]:
         sure: the same with confidence.
     """
     values = ceilings.values[0][~ceilings.terminal]
-    words = {True: "help", None: "may or may not help", False: "do not help"}
+    helps = {True: "expected to help", None: "of doubtful help", False: "not expected to help"}
     return [
-        "Ceilings: without the wind nobody can expect a score of more than "
-        f"{values.min():.2f} from the worst cell, {values.max():.2f} from the best.",
-        f"Verdict: used to shape the reward, these ceilings {words[ceilings.informative]}. They are estimates.",
-        f"With --confidence {sure.confidence:g} they are guaranteed, if what `ceilings` assumes holds, and "
-        f"{words[sure.informative]}.",
+        f"Ceilings on an agent's expected score: {values.min():.2f} from the worst cell, {values.max():.2f} from "
+        "the best.",
+        f"Verdict: they are estimates, and {helps[ceilings.informative]} as a potential for reward shaping.",
+        f"With --confidence {sure.confidence:g} they hold with that probability, and are {helps[sure.informative]}.",
     ]
 
 
@@ -62,7 +61,7 @@ def agent_rows(agents: Mapping[str, Trained]) -> list[list[str]]:
     """Return a row for each agent: its name, its regret and its falls into the lava, with intervals."""
 
     def shown(interval: Interval) -> str:
-        return "{:.3g} ({:.3g} to {:.3g})".format(*interval)
+        return "{:.1f} ({:.1f} to {:.1f})".format(*interval)
 
     return [[name, shown(one.regret_interval()), shown(one.lava_interval())] for name, one in agents.items()]
 
@@ -76,19 +75,16 @@ def conclusion(agents: Mapping[str, Trained], in_files: float, for_agent: float)
         for_agent: how often it succeeds for an agent.
     """
     regret = {name: one.regret_interval()[0] for name, one in agents.items()}
-    falls = {name: one.lava_interval()[0] for name, one in agents.items()}
     best = min(regret, key=lambda name: regret[name])
-    misled = (
-        f"In the files, right beside the lava succeeds {100 * in_files:.0f} times in 100; for an agent "
-        f"{100 * for_agent:.0f} times."
-    )
-    if best == NO_LOGS:
-        return [f"Here the logs did not help: the agent without them has the least regret. {misled}"]
-    if best == BELIEVES:
-        why = "The files are right where it matters, and our agent took steps to find that out."
-        return [f"Here believing the logs was best. {why}", misled]
+    if best == OURS:
+        less = [f"{1 - regret[OURS] / regret[other]:.0%} less" for other in (NO_LOGS, BELIEVES)]
+        first = f"{OURS} has {less[0]} regret than without the logs, and {less[1]} than believing them."
+    elif best == BELIEVES:
+        first = f"Believing the logs was best here: they are right where it matters, and {OURS} took time to find out."
+    else:
+        first = "The logs did not help here: the agent without them has the least regret."
     return [
-        f"Our agent has {1 - regret[OURS] / regret[BELIEVES]:.0%} less regret than the one that believes the logs, "
-        f"and falls {falls[OURS]:.0f} times, not {falls[BELIEVES]:.0f}.",
-        misled,
+        first,
+        f"Moving right beside the lava succeeds {100 * in_files:.0f} times in 100 in the logs, but "
+        f"{100 * for_agent:.0f} times for an agent.",
     ]
