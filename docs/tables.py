@@ -291,10 +291,9 @@ def demo_lead():
     shares = demo()[1]["right_beside_lava"]
     logs, agent = 100 * shares["logs"]["all"], 100 * shares["agent"]
     return [
-        "Three operators drive a rover past lava, and move right beside it only in calm air. In their logs, which omit",
-        f"the wind, that move succeeds {logs:.0f} times in 100; for an agent that cannot feel it, {agent:.0f} times. The "
-        "wind is a hidden",
-        "cause of both the move and its outcome, so values estimated from the logs mislead.",
+        "Some operators of a rover press `right` beside lava only while the air is calm. In their logs, which omit the",
+        f"wind, `right` succeeds there {logs:.0f} times in 100; for an agent that cannot feel the wind, {agent:.0f} times.",
+        "The wind is a hidden cause of both the move and its outcome, so values estimated from the logs mislead.",
         "",
     ]
 
@@ -342,7 +341,7 @@ def study_help():
     lines = ["| regret (our agent without logs: 1) | " + " | ".join(families.values()) + " |"]
     lines.append("| --- |" + " ---: |" * len(families))
     for title, (method, without) in HELP.items():
-        cells = [mean[name][method] + (f" (unshaped {mean[name][without]})" if without else "") for name in families]
+        cells = [mean[name][method] + (f" ({mean[name][without]} unshaped)" if without else "") for name in families]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return [*lines, ""]
 

@@ -85,8 +85,9 @@ def _say_next(found: Inspection, hides: bool) -> None:
         note = f"{high:g} is the largest reward in the logs: if a step can pay more, seen or not, give that."
         if low >= 0 and high > 0:
             note += " Larger rewards count as better: if they are costs, read them by --reward=-COLUMN."
-    ceilings = f"ceilings LOGS... {known} --confidence 0.95 -o phi.parquet"
-    say_next({ceilings: "a potential, and what it promises", f"worth LOGS... {known} --steps 20000": SAVED}, note)
+    ceilings = f"ceilings LOGS... {known} --confidence 0.95 -o phi.parquet --counts counts.parquet"
+    worth = f"worth LOGS... {known} --steps 20000"
+    say_next({ceilings: "what they prove, and the counts for an agent", worth: SAVED}, note)
 
 
 def _inspect_continuous(

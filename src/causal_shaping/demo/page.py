@@ -93,7 +93,7 @@ def _picture(size: tuple[float, float], drawing: Callable[..., None], *given: An
 
 def draw_field(axes: Axes, world: World) -> None:
     """Draw the map, the wind that the operators feel, and where `MOVE` beside the lava ends in it."""
-    draw_world(world, title="The field. Wind (blue) in 80% of the steps", winds=False, axes=axes)
+    draw_world(world, title="Wind (blue) in 80% of the steps", winds=False, axes=axes)
     assert world.grid is not None
     for x, y in world.grid.starts:
         wind = {"arrowstyle": "-|>", "linewidth": 1.2, "color": "#2f6fb2"}
@@ -106,7 +106,7 @@ def draw_field(axes: Axes, world: World) -> None:
 
 
 def draw_shares(axes: Axes, shares: Mapping[str, float], agent: float) -> None:
-    """Draw how often moving right beside the lava succeeds: bars for each operator, all logs, and an agent."""
+    """Draw how often `right` beside the lava succeeds: bars for each operator, all logs, and an agent."""
     names = [*OPERATORS, "all logs", "an agent"]
     values = [*(shares.get(name, 0.0) for name in OPERATORS), shares["all"], agent]
     notes = [f"{value:.0%}" if value else "never tried it" for value in values]
@@ -115,7 +115,7 @@ def draw_shares(axes: Axes, shares: Mapping[str, float], agent: float) -> None:
     bars[-1].set_hatch("//")
     axes.bar_label(bars, notes, padding=3)
     axes.set(xlim=(0, 1.12), xticks=[])
-    axes.set_title("How often moving right beside the lava succeeds", fontsize=11)
+    axes.set_title("How often 'right' succeeds beside the lava", fontsize=11)
     axes.invert_yaxis()
     axes.spines[["top", "right", "bottom"]].set_visible(False)
 

@@ -85,6 +85,6 @@ def conclusion(agents: Mapping[str, Trained], in_files: float, for_agent: float)
         first = "The logs did not help here: the agent without them has the least regret."
     return [
         first,
-        f"Moving right beside the lava succeeds {100 * in_files:.0f} times in 100 in the logs, but "
-        f"{100 * for_agent:.0f} times for an agent.",
+        f"Beside the lava, `right` succeeds {100 * in_files:.0f} times in 100 in the logs, but {100 * for_agent:.0f} "
+        "times in 100 for an agent.",
     ]
