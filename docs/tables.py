@@ -292,8 +292,8 @@ def demo_lead():
     logs, agent = 100 * shares["logs"]["all"], 100 * shares["agent"]
     return [
         "Some operators of a rover press `right` beside lava only while the air is calm. In their logs, which omit the",
-        f"wind, `right` succeeds there {logs:.0f} times in 100; for an agent that cannot feel the wind, {agent:.0f} times.",
-        "The wind is a hidden cause of both the move and its outcome, so values estimated from the logs mislead.",
+        f"wind, `right` succeeds there {logs:.0f} times in 100; for an agent that cannot feel the wind, {agent:.0f}. The wind",
+        "is a hidden cause of both the move and its outcome, so values estimated from the logs mislead.",
         "",
     ]
 
