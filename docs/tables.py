@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import warnings
 from functools import cache, partial
 from pathlib import Path
@@ -290,12 +291,12 @@ def demo_lead():
     """Why logs mislead, in the numbers of the demo."""
     shares = demo()[1]["right_beside_lava"]
     logs, agent = 100 * shares["logs"]["all"], 100 * shares["agent"]
-    return [
-        "Some operators of a rover press `right` beside lava only while the air is calm. In their logs, which omit the",
-        f"wind, `right` succeeds there {logs:.0f} times in 100; for an agent that cannot feel the wind, {agent:.0f}. The wind",
-        "is a hidden cause of both the move and its outcome, so values estimated from the logs mislead.",
-        "",
-    ]
+    text = (
+        "Some operators of a rover press `right` beside lava only while the air is calm. In their logs, which omit the "
+        f"wind, `right` succeeds there {logs:.0f} times in 100; for an agent that cannot feel the wind, {agent:.0f}. "
+        "The wind is a hidden cause of both the move and its outcome, so values estimated from the logs mislead."
+    )
+    return [*textwrap.wrap(text, 118), ""]
 
 
 def demo_end():
