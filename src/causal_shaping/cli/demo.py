@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,7 +109,12 @@ def _show(folder: Path, seed: int, *, silent: bool) -> dict[str, Any]:
         "contradictions": len(found.contradictions),
         "right_beside_lava": {"logs": shares, "agent": agent},
         "ceilings_help": {"estimated": ceilings.informative, "guaranteed": sure.informative},
-        "agents": {name: one.as_plain() for name, one in trained.items()},
+        "agents": {
+            name: {
+                what: dict(zip(("mean", "low", "high"), one, strict=True)) for what, one in result.intervals().items()
+            }
+            for name, result in trained.items()
+        },
         "page": None if page is None else str(page),
     }
 
@@ -117,15 +123,14 @@ def _commands(folder: Path, seed: int, paths: dict[str, Path]) -> dict[str, str]
     """Return the commands that make the pictures, as one types them."""
     from causal_shaping.demo.agents import SEEDS, STEPS
     from causal_shaping.demo.folder import COUNTS
-    from causal_shaping.demo.rover import HORIZON, REWARD_MAX, WORLD, column_options, command
+    from causal_shaping.demo.rover import HORIZON, OPTIONS, REWARD_MAX, WORLD
 
-    logs = [*paths.values(), *column_options()]
-    bound = "--horizon", HORIZON, "--reward-max", REWARD_MAX
-    counts, runs = folder / COUNTS, folder / "runs"
-    budget = "--steps", STEPS, "--seeds", SEEDS, "--first-seed", seed
+    logs = f"{shlex.join(map(str, paths.values()))} {OPTIONS}"
+    here, counts, runs = (shlex.quote(str(path)) for path in (folder, folder / COUNTS, folder / "runs"))
+    budget = f"--steps {STEPS} --seeds {SEEDS} --first-seed {seed}"
     return {
-        "demo": command("demo", "--output", folder, "--seed", seed),
-        "inspect": command("inspect", *logs),
-        "ceilings": command("ceilings", *logs, *bound, "--counts", counts),
-        "train": command("train", WORLD, "--counts", counts, *budget, "-o", runs),
+        "demo": f"causal-shaping demo --output {here} --seed {seed}",
+        "inspect": f"causal-shaping inspect {logs}",
+        "ceilings": f"causal-shaping ceilings {logs} --horizon {HORIZON} --reward-max {REWARD_MAX} --counts {counts}",
+        "train": f"causal-shaping train {WORLD} --counts {counts} {budget} -o {runs}",
     }

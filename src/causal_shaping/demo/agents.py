@@ -43,27 +43,18 @@ class Trained:
 
     Attributes:
         regret: float64 [seeds, points], how much less than an optimal agent it earned so far.
-        lava: int64 [seeds], how many times it walked into the lava.
+        falls: int64 [seeds], how many times it walked into the lava.
     """
 
     regret: FloatArray
-    lava: LongArray
+    falls: LongArray
 
-    def regret_interval(self) -> Interval:
-        """Return the mean regret at the end, and the ends of its 95% interval over seeds."""
-        return mean_interval(self.regret[:, -1])
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return both with their intervals, as plain values for JSON."""
-        names = "mean", "low", "high"
+    def intervals(self) -> dict[str, Interval]:
+        """Return the means over seeds and the ends of their 95% intervals: of the final regret, and of falls."""
         return {
-            "regret": dict(zip(names, self.regret_interval(), strict=True)),
-            "falls_into_lava": dict(zip(names, self.lava_interval(), strict=True)),
+            "regret": mean_interval(self.regret[:, -1]),
+            "falls_into_lava": mean_interval(self.falls.astype(np.float64)),
         }
-
-    def lava_interval(self) -> Interval:
-        """Return the mean number of falls into the lava, and the ends of its 95% interval."""
-        return mean_interval(self.lava.astype(np.float64))
 
 
 def train_agents(world: World, belief: Posterior, seed: int, progress: Progress = no_progress) -> Mapping[str, Trained]:

@@ -7,7 +7,6 @@ logs; an agent that does not feel the wind is blown into the lava.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,26 +97,16 @@ COLUMNS: Mapping[str, Any] = {
 }
 """What the columns of the files mean, as arguments of `open_logs`; `next_x` is found by its name."""
 
+OPTIONS = (
+    "--episode trip --step second --state x,y --action move --reward score "
+    "--terminated outcome=goal,lava --truncated time_up"
+)
+"""The same as options of the command line."""
+
 
 def open_files(paths: Mapping[str, Path]) -> list[LogTable]:
     """Return the files as logs, each a source of its own."""
     return [open_logs(path, source=name, **COLUMNS) for name, path in paths.items()]
-
-
-def column_options() -> list[str]:
-    """Return `COLUMNS` as options of the command line."""
-    words = []
-    for name, value in COLUMNS.items():
-        if isinstance(value, dict):
-            ((column, values),) = value.items()
-            value = [f"{column}={','.join(map(str, values))}"]
-        words += [f"--{name}", ",".join([value] if isinstance(value, str) else value)]
-    return words
-
-
-def command(*words: object) -> str:
-    """Return a command of causal-shaping as one types it, quoted where that is needed."""
-    return shlex.join(["causal-shaping", *map(str, words)])
 
 
 def share_in_logs(counts: Counts) -> dict[str, float]:

@@ -8,7 +8,6 @@ from causal_shaping.bounds import Ceilings
 from causal_shaping.data.result import text_table
 from causal_shaping.demo.agents import BELIEVES, NO_LOGS, OURS, Trained
 from causal_shaping.diagnose import Inspection
-from causal_shaping.learners.intervals import Interval
 
 EXAMPLES = 2
 """So many contradictions are shown."""
@@ -59,11 +58,10 @@ def ceiling_words(ceilings: Ceilings, sure: Ceilings) -> list[str]:
 
 def agent_rows(agents: Mapping[str, Trained]) -> list[list[str]]:
     """Return a row for each agent: its name, its regret and its falls into the lava, with intervals."""
-
-    def shown(interval: Interval) -> str:
-        return "{:.1f} ({:.1f} to {:.1f})".format(*interval)
-
-    return [[name, shown(one.regret_interval()), shown(one.lava_interval())] for name, one in agents.items()]
+    return [
+        [name, *("{:.1f} ({:.1f} to {:.1f})".format(*interval) for interval in one.intervals().values())]
+        for name, one in agents.items()
+    ]
 
 
 def conclusion(agents: Mapping[str, Trained], in_files: float, for_agent: float) -> list[str]:
@@ -74,7 +72,7 @@ def conclusion(agents: Mapping[str, Trained], in_files: float, for_agent: float)
         in_files: how often the move beside the lava succeeds in the files.
         for_agent: how often it succeeds for an agent.
     """
-    regret = {name: one.regret_interval()[0] for name, one in agents.items()}
+    regret = {name: one.intervals()["regret"][0] for name, one in agents.items()}
     best = min(regret, key=lambda name: regret[name])
     if best == OURS:
         less = [f"{1 - regret[OURS] / regret[other]:.0%} less" for other in (NO_LOGS, BELIEVES)]
