@@ -78,7 +78,7 @@ tables: $(VENV)/.paper  ## run again what the tables and figures of docs/ report
 	$(BIN)/python docs/figures.py
 
 clean:  ## remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis site
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis site
 	find src tests benchmarks docs examples tools validation -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: a file in .venv says what is installed there, and is remade when the declarations change.

@@ -21,7 +21,15 @@ from matplotlib.figure import Figure
 import causal_shaping as cs
 from causal_shaping.demo.agents import train_agents
 from causal_shaping.demo.page import draw_field, draw_regret, draw_shares
-from causal_shaping.demo.rover import HORIZON, open_files, rover_world, share_for_agent, share_in_logs, write_logs
+from causal_shaping.demo.rover import (
+    HORIZON,
+    OPERATORS,
+    open_files,
+    rover_world,
+    share_for_agent,
+    shares_in_logs,
+    write_logs,
+)
 from causal_shaping.io.files import replacing
 from causal_shaping.paper.diagram import draw_diagram
 
@@ -41,12 +49,14 @@ def overview():
     """Three panels, which the demo has on its page: the hidden wind, what the logs show, and regret."""
     world = rover_world()
     with tempfile.TemporaryDirectory() as folder:
-        counts = cs.count(open_files(write_logs(world, Path(folder), seed=1)))
+        paths = {name: Path(folder) / f"{name}.csv" for name in OPERATORS}
+        write_logs(world, paths, seed=1)
+        counts = cs.count(open_files(paths))
     trained = train_agents(world, cs.posterior(counts, HORIZON, REWARD_MAX), seed=1)
     figure = Figure(figsize=(13, 3.9), layout="constrained")
     field, shares, regret = figure.subplots(1, 3, width_ratios=[1, 1.2, 1.35])
     draw_field(field, world)
-    draw_shares(shares, share_in_logs(counts), share_for_agent(world))
+    draw_shares(shares, *shares_in_logs(counts), share_for_agent(world))
     draw_regret(regret, trained)
     return figure
 

@@ -290,7 +290,7 @@ def demo():
 def demo_lead():
     """Why logs mislead, in the numbers of the demo."""
     shares = demo()[1]["right_beside_lava"]
-    logs, agent = 100 * shares["logs"]["all"], 100 * shares["agent"]
+    logs, agent = 100 * shares["in_logs"], 100 * shares["for_agent"]
     text = (
         "Some operators of a rover press `right` beside lava only while the air is calm. In their logs, which omit the "
         f"wind, `right` succeeds there {logs:.0f} times in 100; for an agent that cannot feel the wind, {agent:.0f}. "
@@ -317,7 +317,7 @@ def readme_agent():
         without, shaped = map(float, run([sys.executable, "-W", "ignore", "-c", code]).stdout.split())
     return [
         f"This prints mean returns: {without:.2f} without logs, {shaped:.2f} with logs; the best possible is "
-        f"{best:.2f}. With more steps, both get there.",
+        f"{best:.2f}.",
         "",
     ]
 

@@ -31,11 +31,11 @@ def section(name, text=README):
 
 
 def assert_same_but_for_rounding(text, lines):
-    """Compare words exactly, and numbers to a tenth: another processor may round a run differently."""
+    """Compare words exactly, and numbers to 5%: another processor may round a run differently."""
     made = "\n".join(lines).strip()
     assert re.sub(NUMBER, "#", text) == re.sub(NUMBER, "#", made)
     numbers = [[float(found.replace(",", "")) for found in re.findall(NUMBER, one)] for one in (text, made)]
-    assert numbers[0] == pytest.approx(numbers[1], rel=0.1)
+    assert numbers[0] == pytest.approx(numbers[1], rel=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,8 @@ def test_without_make_it_installs_and_runs_outside_of_the_checkout(tmp_path):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COVERAGE"))}
-    script = f"set -e\n{block('sh', 'venv .venv')}".replace("python -m", f"{shlex.quote(sys.executable)} -m")
+    lines = [line for line in block("sh", "venv .venv").splitlines() if "[test]" not in line]  # the suite itself
+    script = "\n".join(["set -e", *lines]).replace("python -m", f"{shlex.quote(sys.executable)} -m")
     ran = subprocess.run(
         ["/bin/sh", "-c", script], cwd=tmp_path, env=clean, capture_output=True, text=True, check=False
     )
@@ -95,11 +96,20 @@ def test_its_figures_are_those_of_the_demo():
     assert_same_but_for_rounding(section("demo"), demo_end())
     index = (ROOT / "docs" / "index.md").read_text()
     assert section("lead", index) == section("lead")
-    assert demo()[1]["agents"]["causal-shaping"]["regret"]["high"] < demo()[1]["agents"]["no logs"]["regret"]["low"]
+    none, believing, ours = demo()[1]["agents"].values()
+    assert "Believing the logs lowers it, but adds falls" in README
+    assert ours["regret"]["high"] < believing["regret"]["low"] < believing["regret"]["high"] < none["regret"]["low"]
+    assert believing["falls into the lava"]["low"] > none["falls into the lava"]["high"]
 
 
 def test_its_table_is_that_of_the_field_study():
     assert section("help") == "\n".join(study_help()).strip()
+    assert "Shaping alone\nhelped once and harmed once." in README
+    shaped = [float(found) for found in re.findall(NUMBER, study_help()[-2].split("|", 2)[2])]
+    changes = sorted(one - without for one, without in zip(shaped[::2], shaped[1::2], strict=True))
+    assert changes[0] < -0.1
+    assert abs(changes[1]) < 0.01
+    assert changes[2] > 0.1
 
 
 def test_no_other_figure_stands_in_it():

@@ -12,7 +12,7 @@ from brief_report import shorten
 
 import causal_shaping as cs
 from causal_shaping.cli import JOBS
-from causal_shaping.demo.rover import rover_world, write_logs
+from causal_shaping.demo.rover import OPERATORS, rover_world, write_logs
 
 
 def test_the_list_of_worlds(run):
@@ -505,7 +505,7 @@ def test_the_three_jobs_run_with_fewer_steps_each_in_a_process_of_its_own(run, t
     lines = [line.split()[1:] for line in told.splitlines() if line.startswith("       causal-shaping ")]
     assert [line[0] for line in lines] == ["demo", "inspect", "ceilings", "train"]
     (tmp_path / "demo").mkdir()
-    write_logs(rover_world(), tmp_path / "demo", seed=1)
+    write_logs(rover_world(), {name: tmp_path / "demo" / f"{name}.csv" for name in OPERATORS}, seed=1)
     for line in lines[1:]:
         brief = ["--steps", "1000"] if line[0] == "train" else []
         ran = forked.run(forked.COMMAND, *line, *brief)

@@ -9,13 +9,9 @@ import pytest
 from test_commands import BOUNDED
 
 from causal_shaping.cli._messages import in_options
+from causal_shaping.cli.train import CAN_LOCK_IN
 
-WARNING = (
-    "warning: Without --learner, train uses Q-UCB Shaping, which as printed in the paper can lock "
-    "in: it may keep repeating the first action it tried for the rest of the run. The counts of "
-    "your logs are the better input: `train --counts counts.parquet`, with the file that `ceilings "
-    "--counts counts.parquet` writes.\n"
-)
+WARNING = f"warning: {CAN_LOCK_IN}\n"
 TRAIN = ("train", "lavacross-easy", "--steps", 200, "--seeds", 3)
 
 

@@ -68,7 +68,7 @@ def test_of_rewards_above_0_it_says_that_the_fit_is_coarse_and_offers_no_shaping
     code, out, _ = run("fit", *files, *bounded, "--members", 1, "-o", tmp_path / "phi")
     assert code == 0
     told = " ".join(out.split())
-    assert "Fits with rewards above 0 are coarse in this version: the free mass of a state" in told
+    assert "Fits with rewards above 0 are coarse in this version: ceilings may hardly tell" in told
     assert "Do not use it as a potential for a deep agent yet: fits with rewards above 0" in told
     assert "ShapeReward" not in out
 

@@ -6,18 +6,13 @@ import warnings
 import pytest
 
 import causal_shaping as cs
+from causal_shaping.learners.rules import CAN_LOCK_IN
 
 EASY = cs.load_world("lavacross-easy")
 COUNTS = cs.count([EASY.collect(name, 20_000) for name in ("bad", "random")])
 CEILINGS = cs.value_ceilings(COUNTS, EASY.horizon, -0.1)
 BELIEF = cs.posterior(COUNTS, EASY.horizon, -0.1)
 ZERO = cs.Potential.zero(EASY)
-
-WARNING = (
-    "Without learner=, train uses Q-UCB Shaping, which as printed in the paper can lock in: it may "
-    "keep repeating the first action it tried for the rest of the run. The counts of your logs are "
-    "the better input: cs.train(world, cs.posterior(counts, horizon=..., reward_max=...))."
-)
 
 
 def warned(call):
@@ -36,13 +31,13 @@ def train(potential=None, **options):
 @pytest.mark.parametrize("given", [CEILINGS, CEILINGS.potential(step_indexed=False), ZERO])
 def test_a_potential_without_a_learner_is_warned_of_once_where_train_was_called(given, compiled):
     (found,) = train(given, compiled=compiled)
-    assert str(found.message) == WARNING
+    assert str(found.message) == CAN_LOCK_IN
     assert found.category is cs.ShapingWarning
     assert found.filename == __file__
 
 
 def test_the_warning_has_two_sentences_of_lock_in_and_of_counts():
-    first, second = re.split(r"(?<=[.]) (?=[A-Z])", WARNING)
+    first, second = re.split(r"(?<=[.]) (?=[A-Z])", CAN_LOCK_IN)
     assert "can lock in: it may keep repeating the first action it tried" in first
     assert "counts" in second
     assert "cs.train(world, cs.posterior(counts" in second
@@ -72,7 +67,7 @@ def test_a_named_learner_a_posterior_and_nothing_at_all_are_silent(tmp_path, giv
 def test_many_seeds_are_warned_of_once(tmp_path, given):
     options = {"steps": 200, "seeds": range(6), "folder": tmp_path}
     (found,) = warned(lambda: cs.train_seeds(EASY, given, **options))
-    assert str(found.message) == WARNING
+    assert str(found.message) == CAN_LOCK_IN
     assert found.filename == __file__
     # A folder whose seeds are all there already still answers from the learner that can lock in.
     assert len(warned(lambda: cs.train_seeds(EASY, given, **options))) == 1

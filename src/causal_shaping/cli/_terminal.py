@@ -33,8 +33,8 @@ SAVED = "what they are expected to save an agent"
 
 
 def say(text: object) -> None:
-    """Print text of one or several lines."""
-    print(escaped(str(text), keep="\n"))
+    """Print text of one or several lines, at once: through a pipe, too, people follow long work."""
+    print(escaped(str(text), keep="\n"), flush=True)
 
 
 def say_result(result: object) -> None:

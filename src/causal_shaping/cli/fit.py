@@ -123,7 +123,7 @@ def fit(
     say_result(found)
     say("")
     say_written({found.WHAT.capitalize(): output, "Figure": png})
-    if not floors and not found.settings.coarse_ceilings:
+    if not floors and not found.settings.coarse:
         say(f"Shape rewards with them: env = causal_shaping.ShapeReward(env, {str(output)!r})")
 
 

@@ -7,17 +7,16 @@ prove and trusts each source as far as it turns out to be right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.beliefs import Posterior
 from causal_shaping.beliefs._kernels import observe
-from causal_shaping.data.arrays import FloatArray, LongArray
+from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.learners import train
 from causal_shaping.learners._kernels import Course, parts_of, room_for, run_tables
@@ -37,57 +36,42 @@ LAVA = -1.0
 NO_LOGS, BELIEVES, OURS = "no logs", "believes the logs", "causal-shaping"
 
 
-@dataclass(frozen=True)
-class Trained:
-    """What an agent came to, seed by seed.
+class Trained(NamedTuple):
+    """What an agent came to, seed by seed."""
 
-    Attributes:
-        regret: float64 [seeds, points], how much less than an optimal agent it earned so far.
-        falls: int64 [seeds], how many times it walked into the lava.
-    """
-
-    regret: FloatArray
-    falls: LongArray
+    regret: FloatArray  # [seeds, points], how much less than an optimal agent it earned so far
+    falls: FloatArray  # [seeds], how many times it fell into the lava
 
     def intervals(self) -> dict[str, Interval]:
         """Return the means over seeds and the ends of their 95% intervals: of the final regret, and of falls."""
-        return {
-            "regret": mean_interval(self.regret[:, -1]),
-            "falls_into_lava": mean_interval(self.falls.astype(np.float64)),
-        }
+        return {"regret": mean_interval(self.regret[:, -1]), "falls into the lava": mean_interval(self.falls)}
 
 
-def train_agents(world: World, belief: Posterior, seed: int, progress: Progress = no_progress) -> Mapping[str, Trained]:
+def train_agents(world: World, belief: Posterior, seed: int, progress: Progress = no_progress) -> dict[str, Trained]:
     """Train the three agents on `SEEDS` seeds each, from `seed` on."""
     agents: dict[str, Callable[[int], tuple[FloatArray, FloatArray]]] = {
         NO_LOGS: lambda number: _trained(world, None, number),
         BELIEVES: lambda number: _believing(world, belief.counts, number),
         OURS: lambda number: _trained(world, belief, number),
     }
-    points, seeds = curve_points(STEPS), range(seed, seed + SEEDS)
-    runs: dict[tuple[str, int], tuple[FloatArray, int]] = {}
     what = f"Training {len(agents)} agents on {SEEDS} seeds each"
     progress(0, 1, f"{what} (the first run compiles for about half a minute)")
-    with ThreadPoolExecutor(WORKERS) as pool:
-        jobs = {pool.submit(agent, k): (name, k) for name, agent in agents.items() for k in seeds}
-        try:
-            for done, job in enumerate(as_completed(jobs), 1):
-                regret, rewards = job.result()
-                runs[jobs[job]] = regret[points - 1], int((rewards < LAVA).sum())
-                progress(done, len(jobs), what)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return {
-        name: Trained(np.array([runs[name, k][0] for k in seeds]), np.array([runs[name, k][1] for k in seeds]))
-        for name in agents
-    }
+    pool, runs = ThreadPoolExecutor(WORKERS), []
+    jobs = [pool.submit(agent, seed + k) for agent in agents.values() for k in range(SEEDS)]
+    try:
+        for job in jobs:
+            runs.append(job.result())
+            progress(len(runs), len(jobs), what)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, nobody waits for what is half done
+    regret = np.array([regret[curve_points(STEPS) - 1] for regret, _ in runs]).reshape(len(agents), SEEDS, -1)
+    falls = np.array([float((rewards < LAVA).sum()) for _, rewards in runs]).reshape(len(agents), SEEDS)
+    return {name: Trained(*one) for name, *one in zip(agents, regret, falls, strict=True)}
 
 
 def _trained(world: World, belief: Posterior | None, seed: int) -> tuple[FloatArray, FloatArray]:
     """Return the regret so far and the reward of each step of an agent of this package."""
-    options: Any = {"learner": "posterior", "samples": True, "record": True}
-    run = train(world, belief, steps=STEPS, seed=seed, **options)
+    run = train(world, belief, learner="posterior", steps=STEPS, seed=seed, samples=True, record=True)
     assert run.logs is not None
     return run.step_regret, run.logs.reward
 
@@ -98,7 +82,7 @@ def _believing(world: World, counts: Counts, seed: int) -> tuple[FloatArray, Flo
     model = model_for(problem, None, None, step_indexed=False)
     room = STEPS + len(counts)
     agent = sampler_of(model, room, seed, problem.admissible, step_indexed=False, samples=True)
-    agent.memory.against[2] = -np.inf  # no step is ever compared with the logs
+    agent.memory.against[2] = -np.inf  # or an alarm would drop the logs as soon as steps contradict them
     moved = counts.to_space(world.space)
     cell = moved.state.astype(np.int64) * len(world.actions) + moved.action
     after = np.where(moved.terminated, len(world.states), moved.next_state)

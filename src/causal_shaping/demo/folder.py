@@ -1,34 +1,51 @@
-"""The folder of the demo: it holds what the demo wrote, and nothing of anybody else is replaced."""
+"""The folder of the demo: a list in it names what the demo wrote, and nothing of anybody else is replaced."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from causal_shaping.demo.rover import OPERATORS
 from causal_shaping.errors import FileError
-from causal_shaping.io.files import TEMPORARY, check_folder, write_text
-from causal_shaping.io.inputs import read_json, with_checksum
+from causal_shaping.io.files import TEMPORARY, check_folder, holding, write_text
+from causal_shaping.io.inputs import checked_json, read_json, with_checksum
 
-LIST, COUNTS, PAGE = "demo.json", "counts.parquet", "index.html"
-FILES = (LIST, *(f"{name}.csv" for name in OPERATORS), COUNTS, PAGE)
-"""What the demo writes; `LIST` is written first and names the others."""
+LIST = "demo.json"
+OTHER = "Choose another folder: causal-shaping demo --output FOLDER."
 
 
-def claim_folder(folder: Path) -> None:
-    """Make the folder, or take it over from an earlier demo; refuse a folder with files of others."""
-    check_folder(folder)
-    other = "Choose another folder: causal-shaping demo --output FOLDER."
-    if (folder / LIST).exists():
-        own = read_json(folder / LIST, other).get("files", [])
-    else:
-        own = []
-        held = folder.iterdir() if folder.exists() else ()
-        if any(not path.name.startswith(TEMPORARY) for path in held):
-            raise FileError(f"{folder} holds files that the demo did not write. {other}")
-    for name in FILES:
-        if name not in own and (folder / name).exists():
-            raise FileError(f"{folder / name} was not written by the demo. {other}")
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(with_checksum({"files": list(FILES)}), indent=2)
-    write_text(folder / LIST, text + "\n", [".json"])
+class DemoFolder:
+    """A folder that holds files of the demo, by name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._names = [LIST]
+
+    def file(self, name: str) -> Path:
+        """Return where to write a file, and list it as the demo's."""
+        if (self.path / name).exists():
+            raise FileError(f"{self.path / name} was not written by the demo. {OTHER}")
+        self._names.append(name)
+        write_text(self.path / LIST, json.dumps(with_checksum({"files": self._names})), [".json"])
+        return self.path / name
+
+
+@contextmanager
+def demo_folder(path: Path) -> Iterator[DemoFolder]:
+    """Hold a new folder, or that of an earlier demo without what it wrote; refuse a folder with files of others."""
+    check_folder(path)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise FileError(f"{path} cannot be the name of a folder here. {OTHER}") from None
+    listed = path / LIST
+    if not listed.exists() and path.exists() and any(not one.name.startswith(TEMPORARY) for one in path.iterdir()):
+        raise FileError(f"{path} holds files that the demo did not write. {OTHER}")
+    path.mkdir(parents=True, exist_ok=True)
+    with holding(listed):
+        if listed.exists():
+            own = checked_json(read_json(listed, OTHER, check=False), listed, OTHER, needed=True)["files"]
+            for name in reversed(own):  # the list itself comes last: until then the others are known to be ours
+                (path / Path(name).name).unlink(missing_ok=True)
+        yield DemoFolder(path)

@@ -15,7 +15,7 @@ from causal_shaping.bounds import Ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.demo.agents import BELIEVES, NO_LOGS, OURS, SEEDS, STEPS, Trained
 from causal_shaping.demo.rover import BESIDE, HORIZON, OPERATORS, SAFE
-from causal_shaping.demo.words import agent_rows, ceiling_words, conclusion
+from causal_shaping.demo.words import agent_rows
 from causal_shaping.io.files import write_text
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.plot._html import environment, figure_source
@@ -32,27 +32,15 @@ STYLES: Mapping[str, dict[str, Any]] = {
 """Lines of the agents: told apart by dashes and by lightness, too, as in print without colours."""
 
 
-def write_page(
-    path: Path,
-    world: World,
-    shares: Mapping[str, float],
-    agent: float,
-    ceilings: Ceilings,
-    sure: Ceilings,
-    agents: Mapping[str, Trained],
-    commands: Mapping[str, str],
-) -> None:
+def write_page(path: Path, world: World, ceilings: Ceilings, agents: Mapping[str, Trained], **facts: Any) -> None:
     """Write the page.
 
     Args:
         path: the file.
         world: the world of the demo.
-        shares: how often `right` beside the lava succeeds in the files, see `share_in_logs`.
-        agent: how often it does for an agent.
-        ceilings: estimated from the files.
-        sure: the same with confidence.
+        ceilings: estimated from the logs.
         agents: the agents by name.
-        commands: the commands "demo", "inspect", "ceilings" and "train".
+        facts: what else the template names: `shares`, `in_logs`, `for_agent`, `verdict`, `conclusion`, `commands`.
     """
     truth = world.model.optimum(horizon=HORIZON).values[0]
     order = [ceilings.space.states.index(state) for state in world.states]
@@ -61,27 +49,15 @@ def write_page(
     large, flat = (4.6, 3.9), (4.6, 3.2)
     pictures = {
         "map": _picture(large, draw_field, world),
-        "shares": _picture(flat, draw_shares, shares, agent),
+        "shares": _picture(flat, draw_shares, facts["shares"], facts["in_logs"], facts["for_agent"]),
         "ceilings": _picture(large, draw_values, world, ceiling, limits, "Ceilings, from the logs"),
         "truth": _picture(large, draw_values, world, truth, limits, "Optimal values, the truth"),
         "regret": _picture(flat, draw_regret, agents),
     }
+    facts |= {"operators": OPERATORS, "rows": agent_rows(agents), "steps": STEPS, "seeds": SEEDS}
+    facts |= {"below": int((ceiling < truth - 1e-9).sum()), "version": version("causal-shaping")}
     template = environment("causal_shaping.demo").get_template("demo.html")
-    text = template.render(
-        version=version("causal-shaping"),
-        operators=OPERATORS,
-        in_logs=f"{shares['all']:.0%}",
-        for_agent=f"{agent:.0%}",
-        below=int((ceiling < truth - 1e-9).sum()),
-        verdict=" ".join(ceiling_words(ceilings, sure)[1:]),
-        conclusion=conclusion(agents, shares["all"], agent)[0],
-        rows=agent_rows(agents),
-        steps=STEPS,
-        seeds=SEEDS,
-        pictures=pictures,
-        commands=commands,
-    )
-    write_text(path, text, [".html"])
+    write_text(path, template.render(pictures=pictures, **facts), [".html"])
 
 
 def _picture(size: tuple[float, float], drawing: Callable[..., None], *given: Any) -> str:
@@ -105,11 +81,12 @@ def draw_field(axes: Axes, world: World) -> None:
     axes.annotate("", (middle[0], y + 1.7), middle, arrowprops={**move, "color": "#b2182b"})
 
 
-def draw_shares(axes: Axes, shares: Mapping[str, float], agent: float) -> None:
+def draw_shares(axes: Axes, shares: Mapping[str, float], in_logs: float, for_agent: float) -> None:
     """Draw how often `right` beside the lava succeeds: bars for each operator, all logs, and an agent."""
+    known = {**shares, "all logs": in_logs, "an agent": for_agent}
     names = [*OPERATORS, "all logs", "an agent"]
-    values = [*(shares.get(name, 0.0) for name in OPERATORS), shares["all"], agent]
-    notes = [f"{value:.0%}" if value else "never tried it" for value in values]
+    values = [known.get(name, 0.0) for name in names]
+    notes = [f"{known[name]:.0%}" if name in known else "never tried it" for name in names]
     colors = ["#9db8d6"] * len(OPERATORS) + ["#123f73", "#b2182b"]
     bars = axes.barh(names, values, color=colors)
     bars[-1].set_hatch("//")
@@ -121,13 +98,8 @@ def draw_shares(axes: Axes, shares: Mapping[str, float], agent: float) -> None:
 
 
 def draw_values(axes: Axes, world: World, values: FloatArray, limits: tuple[float, float], title: str) -> None:
-    """Draw values as colours and numbers; without a scale beside them, so that numbers stay large."""
-    draw_world(world, values=values, limits=limits, winds=False, title=title, axes=axes)
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.axes[1].remove()  # the scale of colours, which had moved the map to the right
-    figure.set_layout_engine(None)
-    axes.set(position=(0.02, 0.02, 0.96, 0.9), anchor="C")
+    """Draw values as colours and large numbers."""
+    draw_world(world, values=values, limits=limits, scale=False, winds=False, title=title, axes=axes)
     for number in axes.texts:
         number.set_fontsize(9.5)
 

@@ -57,12 +57,10 @@ def rover_world() -> World:
     return load_world(WORLD, demonstrators={"carla": Demonstrator(_carla)})
 
 
-def write_logs(world: World, folder: Path, seed: int) -> dict[str, Path]:
-    """Write a CSV file for each operator, and return the paths by name."""
-    paths = {name: folder / f"{name}.csv" for name in OPERATORS}
-    for name, operator in OPERATORS.items():
-        write_table(paths[name], _rows(world, world.collect(operator.demonstrator, ROWS, seed, name)))
-    return paths
+def write_logs(world: World, paths: Mapping[str, Path], seed: int) -> None:
+    """Write the CSV file of each operator."""
+    for name, path in paths.items():
+        write_table(path, _rows(world, world.collect(OPERATORS[name].demonstrator, ROWS, seed, name)))
 
 
 def _rows(world: World, logs: Logs) -> pa.Table:
@@ -109,19 +107,15 @@ def open_files(paths: Mapping[str, Path]) -> list[LogTable]:
     return [open_logs(path, source=name, **COLUMNS) for name, path in paths.items()]
 
 
-def share_in_logs(counts: Counts) -> dict[str, float]:
-    """Return how often `MOVE` beside the lava reached the safe cell: for each who tried it, and for all."""
+def shares_in_logs(counts: Counts) -> tuple[dict[str, float], float]:
+    """Return how often `MOVE` beside the lava reached the safe cell: for each source that tried it, and for all."""
     space = counts.space
     tried = counts.state == space.state_position(BESIDE)
     tried &= counts.action == space.actions.index(MOVE)
     reached = tried & (counts.next_state == space.state_position(SAFE))
-    rows = {name: counts.source == i for i, name in enumerate(counts.sources)}
-    rows["all"] = np.ones(len(counts), dtype=bool)
-    return {
-        name: float(counts.n[reached & own].sum() / counts.n[tried & own].sum())
-        for name, own in rows.items()
-        if (tried & own).any()
-    }
+    times = [np.bincount(counts.source, counts.n * which, len(counts.sources)) for which in (reached, tried)]
+    shares = {name: float(times[0][i] / times[1][i]) for i, name in enumerate(counts.sources) if times[1][i]}
+    return shares, float(times[0].sum() / times[1].sum())
 
 
 def share_for_agent(world: World) -> float:

@@ -15,16 +15,10 @@ EXAMPLES = 2
 
 def coverage_words(found: Inspection) -> list[str]:
     """Return what the files cover and where they contradict each other, in at most eight lines."""
-    cells = {item.source: item.states for item in found.coverage}
+    cells = {item.source: str(item.states) for item in found.coverage}
     rows = [
-        [
-            item.source,
-            f"{item.steps:,}",
-            f"{item.episodes:,}",
-            f"{cells[item.source]}",
-            f"{item.mean_return:.2f}",
-        ]
-        for item in found.episodes
+        [one.source, f"{one.steps:,}", f"{one.episodes:,}", cells[one.source], f"{one.mean_return:.2f}"]
+        for one in found.episodes
     ]
     heads = ("log", "rows", "trips", "cells visited", "mean score of a trip")
     lines = text_table(heads, rows).splitlines()
@@ -49,10 +43,11 @@ def ceiling_words(ceilings: Ceilings, sure: Ceilings) -> list[str]:
     values = ceilings.values[0][~ceilings.terminal]
     helps = {True: "expected to help", None: "of doubtful help", False: "not expected to help"}
     return [
-        f"Ceilings on an agent's expected score: {values.min():.2f} from the worst cell, {values.max():.2f} from "
-        "the best.",
+        f"Ceilings on an agent's expected score: {values.min():.2f} from the worst cell, "
+        f"{values.max():.2f} from the best.",
         f"Verdict: they are estimates, and {helps[ceilings.informative]} as a potential for reward shaping.",
-        f"With --confidence {sure.confidence:g} they hold with that probability, and are {helps[sure.informative]}.",
+        f"With --confidence {sure.confidence:g} they hold with that probability, if what `ceilings` assumes is true,",
+        f"and are {helps[sure.informative]}.",
     ]
 
 
@@ -64,25 +59,31 @@ def agent_rows(agents: Mapping[str, Trained]) -> list[list[str]]:
     ]
 
 
-def conclusion(agents: Mapping[str, Trained], in_files: float, for_agent: float) -> list[str]:
-    """Return which agent did best, and why, in two sentences.
+def conclusion(agents: Mapping[str, Trained], in_logs: float, for_agent: float) -> list[str]:
+    """Return which agent did best, and why believing the logs misleads, in two sentences.
 
     Args:
         agents: the three agents.
-        in_files: how often the move beside the lava succeeds in the files.
+        in_logs: how often the move beside the lava succeeds in the logs.
         for_agent: how often it succeeds for an agent.
     """
-    regret = {name: one.intervals()["regret"][0] for name, one in agents.items()}
-    best = min(regret, key=lambda name: regret[name])
-    if best == OURS:
-        less = [f"{1 - regret[OURS] / regret[other]:.0%} less" for other in (NO_LOGS, BELIEVES)]
+    regret = {name: one.intervals()["regret"] for name, one in agents.items()}
+    best, second, *_ = sorted(regret, key=lambda name: regret[name])
+    less = [f"{1 - regret[OURS][0] / regret[other][0]:.0%} less" for other in (NO_LOGS, BELIEVES)]
+    if regret[best][2] > regret[second][1]:
+        first = f"No agent is clearly the best here: the intervals of '{best}' and '{second}' overlap."
+    elif best == OURS:
         first = f"{OURS} has {less[0]} regret than without the logs, and {less[1]} than believing them."
     elif best == BELIEVES:
-        first = f"Believing the logs was best here: they are right where it matters, and {OURS} took time to find out."
+        falls = {name: agents[name].falls.mean() for name in (BELIEVES, OURS)}
+        first = (
+            f"Believing the logs had the least regret here, with {falls[BELIEVES]:.0f} falls into the lava; "
+            f"{OURS} had {falls[OURS]:.0f}."
+        )
     else:
         first = "The logs did not help here: the agent without them has the least regret."
     return [
         first,
-        f"Beside the lava, `right` succeeds {100 * in_files:.0f} times in 100 in the logs, but {100 * for_agent:.0f} "
+        f"Beside the lava, `right` succeeds {100 * in_logs:.0f} times in 100 in the logs, but {100 * for_agent:.0f} "
         "times in 100 for an agent.",
     ]

@@ -137,7 +137,7 @@ def sweep(
         before = values
         after = np.where(rows.terminated | (rows.next_state < 0), 0.0, before[rows.next_state])
         targets = settings.side * np.asarray(rows.reward) + settings.discount * after
-        estimator.fit(targets, np.zeros_like(before) if settings.targets_only else before)
+        estimator.fit(targets, np.zeros_like(before) if settings.coarse else before)
         rule = rule_of(settings, rows.sources, left if settings.horizon else math.inf)
         values = np.empty_like(before)
         for begin in range(0, len(values), CHUNK):

@@ -363,7 +363,7 @@ def diagnostics_of(
         over_one=float((scores.excess > ROUNDING).mean()) if len(scores.row) else None,
         excess=float(scores.excess.mean()) if len(scores.row) else None,
         left=left,
-        coarse=settings.coarse_ceilings,
+        coarse=settings.coarse,
     )
 
 

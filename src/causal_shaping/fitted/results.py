@@ -36,9 +36,7 @@ SIDES = {"ceilings": 1.0, "floors": -1.0}
 VERSIONS = 1, 2
 """The oldest version of the format that is read, and the one that is written."""
 
-COARSE = "Fits with rewards above 0 are coarse in this version"
-TARGETS_ONLY = "the free mass of a state gets about the largest target among similar rows"
-"""What ceilings with rewards above 0 say of themselves, and why."""
+COARSE = "Fits with rewards above 0 are coarse in this version: ceilings may hardly tell neighbouring states apart."
 
 REAL, LONG, FIRST_STEP = np.dtype(np.float32), np.dtype(np.int64), np.zeros(1, dtype=np.int64)
 """What potentials need in each step, made once."""
@@ -197,11 +195,9 @@ class FittedCeilings(Result):
             f"action in some source, at the expectile {settings.expectile:g}.",
             "any": "Mass that no source proves may be worth anything.",
         }[settings.support]
-        why = "" if settings.support == "any" else f" {TARGETS_ONLY}, so"
-        coarse = (f"{COARSE}:{why} ceilings may hardly tell neighbouring states apart.",)
         gammas = [f"{name}: {settings.gammas(self.sources)[i]:g}" for i, name in enumerate(self.sources)]
         return (
-            *(coarse if settings.coarse_ceilings else ()),
+            *((COARSE,) if settings.coarse else ()),
             "This is a fit, not a bound: nothing is guaranteed. For exact shares it would hold under what follows.",
             f"Rewards never {most} {settings.reward_bound:g}.",
             "All sources and the world that the agent acts in are the same; no other actions exist.",
@@ -333,10 +329,7 @@ class FittedCeilings(Result):
                 middle=array_of(arrays, "middle", np.float64, shape),
                 rows={name: check_integer("rows", count) for name, count in held["rows"].items()},
                 excess=finite(held["excess"]),
-                diagnostics=Diagnostics.from_plain(
-                    held["diagnostics"],
-                    coarse=settings.coarse_ceilings,
-                ),
+                diagnostics=Diagnostics.from_plain(held["diagnostics"], coarse=settings.coarse),
                 path=os.fspath(folder),
             )
         except (MissingExtraError, Warning):

@@ -118,19 +118,13 @@ class Settings:
         return best * (left if discount == 1 else (1 - discount**left) / (1 - discount))
 
     @property
-    def targets_only(self) -> bool:
-        """Whether free mass is worth an expectile of targets, instead of one of gains.
+    def coarse(self) -> bool:
+        """Whether these are ceilings with rewards above 0, whose free mass is worth an expectile of targets, not gains.
 
-        That is so for ceilings with rewards above 0, and for floors with rewards below 0. There the
-        gain of one state, added to the value of a similar state, can exceed every target; over many
-        steps such errors would add up to values that nothing can pay.
+        There the gain of one state, added to the value of a similar state, can exceed every target; over many steps
+        such errors would add up to values that nothing can pay.
         """
-        return self.side * self.reward_bound > 0
-
-    @property
-    def coarse_ceilings(self) -> bool:
-        """Whether the result is ceilings whose free mass is worth an expectile of targets."""
-        return self.side > 0 and self.targets_only
+        return self.side > 0 and self.reward_bound > 0
 
     def as_plain(self) -> dict[str, Any]:
         """Return the settings as plain values, for JSON: inf as a string."""

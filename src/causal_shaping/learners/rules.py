@@ -137,6 +137,14 @@ def choose(learner: str | Rule | None, potential: Any, changes: dict[str, Any]) 
     return chosen if isinstance(chosen, str) else CUSTOM, resolve(chosen, **changes)
 
 
+CAN_LOCK_IN = (
+    "Without learner=, train uses Q-UCB Shaping, which as printed in the paper can lock in: it may keep repeating the "
+    "first action it tried for the rest of the run. The counts of your logs are the better input: cs.train(world, "
+    "cs.posterior(counts, horizon=..., reward_max=...))."
+)
+"""The warning of the default learner for potentials."""
+
+
 def warn_of_default_learner(learner: Any, potential: Any, stacklevel: int) -> None:
     """Warn if a potential or ceilings came without a learner: the default learner can lock in.
 
@@ -146,14 +154,7 @@ def warn_of_default_learner(learner: Any, potential: Any, stacklevel: int) -> No
         stacklevel: as for `warnings.warn`, counted from the caller.
     """
     if learner is None and isinstance(potential, (Ceilings, Potential)):
-        warnings.warn(
-            "Without learner=, train uses Q-UCB Shaping, which as printed in the paper can lock "
-            "in: it may keep repeating the first action it tried for the rest of the run. The "
-            "counts of your logs are the better input: cs.train(world, cs.posterior(counts, "
-            "horizon=..., reward_max=...)).",
-            ShapingWarning,
-            stacklevel=stacklevel + 1,
-        )
+        warnings.warn(CAN_LOCK_IN, ShapingWarning, stacklevel=stacklevel + 1)
 
 
 def as_belief(potential: Any) -> Posterior | None:

@@ -273,6 +273,10 @@ def as_view(rows: ibis.Table, origin: str) -> ibis.Table:
     return ops.DatabaseTable("rows", schema=rows.schema(), source=backend).to_expr()
 
 
+INTERRUPTED = "Query interrupted"
+"""What DuckDB's error says if Ctrl-C stopped a query."""
+
+
 @contextmanager
 def _same_files(expression: ibis.Table) -> Iterator[Any]:
     """Give the engine of a query; refuse what was read if one of its files is no longer the one that was opened."""
@@ -293,4 +297,6 @@ def reading(origin: str) -> Iterator[None]:
         raise
     except Exception as error:
         text = " ".join(str(error).split())
+        if text == INTERRUPTED:
+            raise KeyboardInterrupt from error
         raise FileError(f"{origin} cannot be read: {text[:400]}{' ...' if len(text) > 400 else ''}") from error

@@ -34,6 +34,7 @@ def draw_world(
     policy: npt.ArrayLike | None = None,
     winds: bool = True,
     limits: tuple[float, float] | None = None,
+    scale: bool = True,
     title: str | None = None,
     axes: Axes | None = None,
 ) -> Figure:
@@ -48,6 +49,7 @@ def draw_world(
         policy: actions as integers [states], or probabilities [states, actions]; arrows, a dot for `still`.
         winds: whether to draw the winds.
         limits: the values at the ends of the colour scale, by default the smallest and largest.
+        scale: whether to draw the colour scale beside the map.
         title: the text above, by default the world's title.
         axes: where to draw; by default a figure of its own.
 
@@ -70,7 +72,7 @@ def draw_world(
             line = COLORS[WALL] if mark == WALL else LINE
             axes.add_artist(Rectangle((x, y), 1, 1, facecolor=COLORS[mark], edgecolor=line, linewidth=0.8))
     if values is not None:
-        _draw_values(axes, world, cells, values, limits)
+        _draw_values(axes, world, cells, values, limits, scale)
     for y, row in enumerate(rows):
         for x, mark in enumerate(row):
             _draw_thing(axes, x, y, mark)
@@ -120,7 +122,12 @@ def _rows(world: World) -> Sequence[str]:
 
 
 def _draw_values(
-    axes: Axes, world: World, cells: dict[Cell, int], given: npt.ArrayLike, limits: tuple[float, float] | None
+    axes: Axes,
+    world: World,
+    cells: dict[Cell, int],
+    given: npt.ArrayLike,
+    limits: tuple[float, float] | None,
+    with_scale: bool,
 ) -> None:
     values = np.asarray(given)
     if values.shape != (len(world.states),):
@@ -136,6 +143,8 @@ def _draw_values(
         color = palette(scale(values[state]))
         axes.add_artist(Rectangle((x, y), 1, 1, facecolor=color, edgecolor=LINE, linewidth=0.8, alpha=0.85))
         axes.text(x + 0.06, y + 0.06, f"{values[state]:.2f}", ha="left", va="top", fontsize=6.5, color=ink_on(color))
+    if not with_scale:
+        return
     bar = axes.get_figure(root=True).colorbar(  # type: ignore[union-attr]
         ScalarMappable(scale, palette), ax=axes, fraction=0.04, pad=0.02, alpha=0.85, shrink=0.8 if world.grid else 0.6
     )
