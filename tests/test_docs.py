@@ -28,7 +28,7 @@ def test_every_table_has_its_place_and_is_filled():
         for name in tables:
             inside = text.split(f"<!-- begin {name} -->")[1].split(f"<!-- end {name} -->")[0]
             assert inside.count("|") >= 20 or page in ("../README.md", "index.md", "evidence.md")
-            assert len(inside.split()) > 20
+            assert len(inside.split()) > (20 if page != "../README.md" else 10)
 
 
 @pytest.mark.parametrize(
