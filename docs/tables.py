@@ -316,22 +316,19 @@ def readme_agent():
         run([sys.executable, "-m", "causal_shaping", "demo"])
         without, shaped = map(float, run([sys.executable, "-W", "ignore", "-c", code]).stdout.split())
     return [
-        f"This prints mean returns: {without:.2f} without logs, {shaped:.2f} with logs; the best possible is "
-        f"{best:.2f}.",
+        f"It prints mean returns: {without:.2f} without logs, {shaped:.2f} with logs (best possible: {best:.2f}).",
         "",
     ]
 
 
 HELP = {
-    "our agent, with logs": ("Posterior sampling with logs (ours)", None),
-    "posterior sampling that believes the logs": ("Logs believed: PSRL from their counts", None),
-    "Q-learning that starts from logs and replays them": ("Logs believed: fitted Q, then replayed half and half", None),
-    "Q-learning, reward shaped by our posterior": (
-        "Best guess as potential (ours)",
-        "Optimistic Q-learning, zero potential",
-    ),
+    "our agent with logs": "Posterior sampling with logs (ours)",
+    "posterior sampling, believing the logs": "Logs believed: PSRL from their counts",
+    "Q-learning that replays logs": "Logs believed: fitted Q, then replayed half and half",
+    "Q-learning without logs": "Optimistic Q-learning, zero potential",
+    "the same, shaped by our posterior": "Best guess as potential (ours)",
 }
-"""Rows of the README: a method of the field study, and its form without logs if that is another agent than ours."""
+"""Rows of the README, and the methods of the field study that they show."""
 
 
 def study_help():
@@ -339,10 +336,10 @@ def study_help():
     held = json.loads((HERE / "field-study.json").read_text())["tables"]
     families = {"random": "random worlds", "problems": "standard problems", "sepsis": "ICU-Sepsis simulator"}
     mean = {name: {row[0]: row[1].split(" ")[0] for row in held[f"family-{name}"]["rows"]} for name in families}
-    lines = ["| regret (our agent without logs: 1) | " + " | ".join(families.values()) + " |"]
+    lines = ["| regret relative to our agent without logs | " + " | ".join(families.values()) + " |"]
     lines.append("| --- |" + " ---: |" * len(families))
-    for title, (method, without) in HELP.items():
-        cells = [mean[name][method] + (f" ({mean[name][without]} unshaped)" if without else "") for name in families]
+    for title, method in HELP.items():
+        cells = [mean[name][method] for name in families]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return [*lines, ""]
 

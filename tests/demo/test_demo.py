@@ -333,10 +333,11 @@ def one(regret, spread=1.0):
 @pytest.mark.parametrize(
     ("regrets", "says"),
     [
-        ((50, 20, 5), "causal-shaping has 90% less regret than without the logs, and 75% less than believing them."),
+        ((50, 20, 5), "'causal-shaping' has 90% less regret than 'no logs', and 75% less than 'believes the logs'."),
         (
             (60, 5, 20),
-            "Believing the logs had the least regret here, with 7 falls into the lava; causal-shaping had 7.",
+            "Believing the logs had the least regret here (7 falls into the lava, 7 with causal-shaping), "
+            "as causal-shaping also doubts the logs where they are right.",
         ),
         ((5, 60, 20), "The logs did not help here: the agent without them has the least regret."),
         ((50, 5.2, 5), "No agent is clearly the best here: the intervals of 'causal-shaping' and 'believes the logs' "),

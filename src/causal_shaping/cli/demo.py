@@ -87,7 +87,7 @@ def _show(folder: DemoFolder, seed: int, report: Callable[..., None]) -> dict[st
         ceilings = value_ceilings(*bound, progress=progress)
         verdict = words.ceiling_words(ceilings, value_ceilings(*bound, confidence=CONFIDENCE, progress=progress))
     budget = f"{agents.STEPS:,} steps, {agents.SEEDS} seeds"
-    report(*verdict, "", f"3. What do the logs save an agent? Regret is return lost against the best ({budget}).")
+    report(*verdict, "", f"3. What do the logs save an agent? Regret: optimal return minus the agent's ({budget}).")
     with progress_bar() as progress:
         trained = agents.train_agents(world, posterior(*bound), seed, progress)
     if report is _report:
@@ -107,7 +107,7 @@ def _show(folder: DemoFolder, seed: int, report: Callable[..., None]) -> dict[st
             progress(0, 1, f"Writing {page}")
             write_page(page, world, ceilings, trained, **facts, **texts, commands=_commands(folder.path, seed))
     where = f"Pictures: {page}." if page else "For pictures: pip install matplotlib jinja2."
-    report(*conclusion, f"{where} On your own logs (COLUMNS: see inspect --help; R: most that a step pays):", *NEXT)
+    report(*conclusion, f"{where} On your own logs (COLUMNS: see inspect --help; R: largest reward of a step):", *NEXT)
     return {
         "seed": seed,
         "files": list(map(str, paths.values())),

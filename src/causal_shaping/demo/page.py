@@ -69,7 +69,12 @@ def _picture(size: tuple[float, float], drawing: Callable[..., None], *given: An
 
 def draw_field(axes: Axes, world: World) -> None:
     """Draw the map, the wind that the operators feel, and where `MOVE` beside the lava ends in it."""
-    draw_world(world, title="Wind (blue) in 80% of the steps", winds=False, axes=axes)
+    draw_world(
+        world,
+        title="Wind (blue) in 80% of the steps:\n'right' (black) then ends in the lava (red)",
+        winds=False,
+        axes=axes,
+    )
     assert world.grid is not None
     for x, y in world.grid.starts:
         wind = {"arrowstyle": "-|>", "linewidth": 1.2, "color": "#2f6fb2"}
@@ -85,10 +90,11 @@ def draw_shares(axes: Axes, shares: Mapping[str, float], in_logs: float, for_age
     """Draw how often `right` beside the lava succeeds: bars for each operator, all logs, and an agent."""
     known = {**shares, "all logs": in_logs, "an agent": for_agent}
     names = [*OPERATORS, "all logs", "an agent"]
+    labels = [f"{name}'s log" if name in OPERATORS else name for name in names]
     values = [known.get(name, 0.0) for name in names]
     notes = [f"{known[name]:.0%}" if name in known else "never tried it" for name in names]
     colors = ["#9db8d6"] * len(OPERATORS) + ["#123f73", "#b2182b"]
-    bars = axes.barh(names, values, color=colors)
+    bars = axes.barh(labels, values, color=colors)
     bars[-1].set_hatch("//")
     axes.bar_label(bars, notes, padding=3)
     axes.set(xlim=(0, 1.12), xticks=[])
@@ -108,7 +114,7 @@ def draw_regret(axes: Axes, agents: Mapping[str, Trained]) -> None:
     """Draw the regret of the agents over their steps, with intervals."""
     for name, trained in agents.items():
         draw_curve(axes, curve_points(STEPS), trained.regret, name, **STYLES[name])
-    axes.set(xlabel="steps of the agent", ylabel="regret", xlim=(0, STEPS), xticks=np.linspace(0, STEPS, 5))
+    axes.set(xlabel="agent steps", ylabel="regret", xlim=(0, STEPS), xticks=np.linspace(0, STEPS, 5))
     axes.set_title(f"Regret, mean of {SEEDS} seeds (95% intervals)", fontsize=11)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)

@@ -46,8 +46,8 @@ def ceiling_words(ceilings: Ceilings, sure: Ceilings) -> list[str]:
         f"Ceilings on an agent's expected score: {values.min():.2f} from the worst cell, "
         f"{values.max():.2f} from the best.",
         f"Verdict: they are estimates, and {helps[ceilings.informative]} as a potential for reward shaping.",
-        f"With --confidence {sure.confidence:g} they hold with that probability, if what `ceilings` assumes is true,",
-        f"and are {helps[sure.informative]}.",
+        f"With --confidence {sure.confidence:g} they hold with that probability under the assumptions that the command",
+        f"ceilings prints, and are {helps[sure.informative]}.",
     ]
 
 
@@ -73,17 +73,16 @@ def conclusion(agents: Mapping[str, Trained], in_logs: float, for_agent: float) 
     if regret[best][2] > regret[second][1]:
         first = f"No agent is clearly the best here: the intervals of '{best}' and '{second}' overlap."
     elif best == OURS:
-        first = f"{OURS} has {less[0]} regret than without the logs, and {less[1]} than believing them."
+        first = f"'{OURS}' has {less[0]} regret than '{NO_LOGS}', and {less[1]} than '{BELIEVES}'."
     elif best == BELIEVES:
-        falls = {name: agents[name].falls.mean() for name in (BELIEVES, OURS)}
+        believing, ours = (f"{agents[name].falls.mean():.0f}" for name in (BELIEVES, OURS))
         first = (
-            f"Believing the logs had the least regret here, with {falls[BELIEVES]:.0f} falls into the lava; "
-            f"{OURS} had {falls[OURS]:.0f}."
+            f"Believing the logs had the least regret here ({believing} falls into the lava, {ours} with {OURS}), "
+            f"as {OURS} also doubts the logs where they are right."
         )
     else:
         first = "The logs did not help here: the agent without them has the least regret."
     return [
         first,
-        f"Beside the lava, `right` succeeds {100 * in_logs:.0f} times in 100 in the logs, but {100 * for_agent:.0f} "
-        "times in 100 for an agent.",
+        f"Beside the lava, `right` succeeds in {in_logs:.0%} of the logged tries, but {for_agent:.0%} of an agent's.",
     ]
