@@ -293,8 +293,9 @@ def demo_lead():
     logs, agent = 100 * shares["in_logs"], 100 * shares["for_agent"]
     text = (
         "Some operators of a rover press `right` beside lava only while the air is calm. In their logs, which omit the "
-        f"wind, `right` succeeds there {logs:.0f} times in 100; for an agent that cannot feel the wind, {agent:.0f}. "
-        "The wind is a hidden cause of both the move and its outcome, so values estimated from the logs mislead."
+        f"wind, `right` succeeds there {logs:.0f} times in 100. For an agent that cannot feel the wind, it succeeds "
+        f"{agent:.0f} times. The wind is a hidden cause of both the move and its outcome, so values estimated from the "
+        "logs mislead."
     )
     return [*textwrap.wrap(text, 118), ""]
 
@@ -326,7 +327,7 @@ HELP = {
     "posterior sampling, believing the logs": "Logs believed: PSRL from their counts",
     "Q-learning that replays logs": "Logs believed: fitted Q, then replayed half and half",
     "Q-learning without logs": "Optimistic Q-learning, zero potential",
-    "the same, shaped by our posterior": "Best guess as potential (ours)",
+    "Q-learning shaped by our posterior": "Best guess as potential (ours)",
 }
 """Rows of the README, and the methods of the field study that they show."""
 
@@ -336,7 +337,7 @@ def study_help():
     held = json.loads((HERE / "field-study.json").read_text())["tables"]
     families = {"random": "random worlds", "problems": "standard problems", "sepsis": "ICU-Sepsis simulator"}
     mean = {name: {row[0]: row[1].split(" ")[0] for row in held[f"family-{name}"]["rows"]} for name in families}
-    lines = ["| regret relative to our agent without logs | " + " | ".join(families.values()) + " |"]
+    lines = ["| regret (ours without logs: 1; lower is better) | " + " | ".join(families.values()) + " |"]
     lines.append("| --- |" + " ---: |" * len(families))
     for title, method in HELP.items():
         cells = [mean[name][method] for name in families]

@@ -97,7 +97,7 @@ def test_its_figures_are_those_of_the_demo():
     index = (ROOT / "docs" / "index.md").read_text()
     assert section("lead", index) == section("lead")
     none, believing, ours = demo()[1]["agents"].values()
-    assert "Believing logs lowers it, but causes falls" in README
+    assert "Believing the logs lowers regret" in README
     assert ours["regret"]["high"] < believing["regret"]["low"] < believing["regret"]["high"] < none["regret"]["low"]
     assert believing["falls into the lava"]["low"] > none["falls into the lava"]["high"]
 
