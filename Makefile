@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE  # the suite starts some hundred processes, and
 ICU_SEPSIS := --no-deps icu-sepsis  # it asks for gym, which its files do not need
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup reproduce test lint suite format bench exploration validate attack mutants coverage field field-continuous docs docs-check tables clean
+.PHONY: help demo setup reproduce test lint suite golden format bench exploration validate attack mutants coverage field field-continuous docs docs-check tables clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ lint: $(VENV)/.test  ## check style, types, and that nothing is committed that s
 
 suite: $(VENV)/.test  ## run the whole test suite
 	$(BIN)/pytest
+
+golden: $(VENV)/.test  ## compare what is computed with version 0.2, with all seeds
+	$(BIN)/python tests/golden/golden.py --compare $(ARGS)
 
 format: $(VENV)/.format  ## format the code, fix what can be fixed
 	$(BIN)/ruff format .
