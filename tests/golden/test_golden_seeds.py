@@ -17,7 +17,7 @@ def test_the_comparison_notices_another_mean_and_another_spread():
     old = rng.normal(size=200)
     level = golden.LEVEL / 300
     assert golden.p_value(rng.normal(size=20), old) > level
-    assert golden.p_value(rng.normal(1.5, size=20), old) < level
+    assert golden.p_value(rng.normal(3.0, size=20), old) < level
     assert golden.p_value(8 * rng.normal(size=20), old) < 0.01
     assert golden.p_value(np.ones(20), np.ones(200)) == 1
     assert golden.p_value(np.full(20, 1.1), np.ones(200)) == 0
