@@ -211,11 +211,12 @@ class Agreement:
         over = masses.total > 1 + ROUNDING
         self.scaled += int(over.sum())
         self.largest_total = float(masses.total.max(initial=self.largest_total, where=over))
-        if len(self.counts.sources) > 1 and not self.counts.population and self.p_value == 1.0:
-            shares = masses if self.evidence.sampling is None else self.evidence.as_plug_in().masses(step)
-            if (shares.total > 1 + ROUNDING).any():
-                self._refuse_excess()
-        conflict = _conflict(masses)
+        # Whether sources fit together is asked of their shares: it does not depend on the confidence of the bounds.
+        shares = masses if self.evidence.sampling is None else self.evidence.as_plug_in().masses(step)
+        tested = len(self.counts.sources) == 1 or self.counts.population or self.p_value < 1.0
+        if not tested and (shares.total > 1 + ROUNDING).any():
+            self._refuse_excess()
+        conflict = _conflict(shares)
         if not (conflict > ROUNDING).any() or not (self.limited or self.counts.population):
             return
         if not self.counts.population:
