@@ -150,6 +150,21 @@ def bounds(world: str) -> Results:
                 yield f"{name}|{side}|{kind}", np.concatenate([array[0].ravel(), projections(array[1:])])
 
 
+def more_ceilings(world: str) -> Results:
+    """Ceilings with settings of their own: the published bound, a limit of values, rare outcomes."""
+    counted, horizon, (high, _) = counts_of(world), horizon_of(world), rewards_of(world)
+    discount = DISCOUNTS.get(world, 1.0)
+    chosen = {
+        "paper": {"method": "paper"},
+        "value_max": {"value_max": 0.5 * max(high, 0.0) * horizon},
+        "rarest": {"confidence": 0.8, "rarest": 0.1},
+    }
+    for name, what in chosen.items():
+        found = adapter.bound(counted, "ceilings", horizon, high, "observed", math.inf, discount=discount, **what)
+        for kind, array in adapter.arrays(found).items():
+            yield f"{world}|{name}|{kind}", np.concatenate([array[0].ravel(), projections(array[1:])])
+
+
 def projections(array: np.ndarray) -> np.ndarray:
     """Return one number a step that changes with every entry."""
     flat = array.reshape(len(array), math.prod(array.shape[1:]))
@@ -254,6 +269,7 @@ FROZEN: dict[str, tuple[Callable[[str], Results], tuple]] = {
     "files": (files, tuple(OPENING)),
     "counts": (counts, WORLDS),
     "bounds": (bounds, WORLDS),
+    "more ceilings": (more_ceilings, WORLDS),
     "masks": (masks, WORLDS),
     "sensitivity": (sensitivity, ("lavacross-hard", "walking-robot", *RANDOM)),
     "coverage": (coverage, WORLDS),
@@ -328,6 +344,17 @@ def compare_frozen(kind: str, worlds: tuple = ()) -> tuple[int, float, list[str]
     return sum(v.size for v in old.values()), largest, sorted(differing)
 
 
+def first_difference(kind: str, worlds: tuple) -> str | None:
+    """Return the first entry that differs, or None; nothing is computed beyond it."""
+    compute, cases = FROZEN[kind]
+    old = {key: v for key, v in read(kind).items() if not worlds or key.split("|")[0] in worlds}
+    for case in cases:
+        for key, value in compute(case) if not worlds or case in worlds else ():
+            if key not in old or difference(value, old.pop(key)) > TOLERANCE:
+                return f"{kind}: {key} differs"
+    return f"{kind}: {next(iter(old))} is missing" if old else None
+
+
 def p_value(new: np.ndarray, old: np.ndarray) -> float:
     """Return the chance of so large a difference between two samples of one distribution."""
     if np.array_equal(new, old[: len(new)], equal_nan=True):
@@ -355,11 +382,17 @@ def main() -> int:
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--write", action="store_true", help="make the files again")
     how.add_argument("--compare", action="store_true", help="compare with the files; exit with 1 if they differ")
+    how.add_argument("--first", action="store_true", help="the same for frozen kinds, up to the first difference")
     parser.add_argument("--worlds", default="", help="compare only these worlds, for example tiny,costs")
     arguments = parser.parse_args()
     worlds = tuple(filter(None, arguments.worlds.split(",")))
     failed = False
     for kind in arguments.kinds or [*FROZEN, *SEEDED]:
+        if arguments.first:
+            if found := first_difference(kind, worlds):
+                print(found)
+                return 1
+            continue
         if arguments.write:
             results = frozen(kind) if kind in FROZEN else seeded(kind, ALL_SEEDS[kind])
             write(kind, results)
