@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import causal_shaping as cs
+import studies.worlds
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.worlds.continuous import ContinuousWorld, log_table
 from causal_shaping.worlds.dynamics import SeeingRule, pick_rows
@@ -29,9 +29,7 @@ WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
 def load(name: str) -> ContinuousWorld:
     """Return one of the worlds."""
     kind, options = WORLDS[name]
-    world = cs.load_world(kind, **options)
-    assert isinstance(world, ContinuousWorld)
-    return world
+    return studies.worlds.load(kind, **options)
 
 
 def world_logs(world: ContinuousWorld, rule: SeeingRule | str, seed: int, source: str, lasting: float = 0.0) -> Any:

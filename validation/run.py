@@ -187,108 +187,6 @@ def covers(figures: Figures) -> bool:
     )
 
 
-# Episodes --------------------------------------------------------------------------------------------------------
-
-EPISODE_HORIZONS, EPISODE_WORLDS = 5, 400
-EPISODE_SAMPLES, EPISODES = 400, (30, 300)
-
-
-def _persistent() -> Any:
-    """Return the tests' worlds with hidden causes that last, and their search over histories."""
-    sys.path.insert(0, str(HERE.parent / "tests"))
-    import persistent
-
-    return persistent
-
-
-def run_episodes(part: str) -> Figures:
-    """Return how many ceilings lie below the optimum over histories, in population; and what the ordinary ones do."""
-    import numpy as np
-
-    import causal_shaping as cs
-    from causal_shaping.bounds.episodes import EpisodeSettings, bound_episodes
-
-    horizon = int(part.split()[-1])
-    failed = ordinary_failed = contradicted = first_states = 0
-    worst, closed = -np.inf, dict[int, list[float]]()
-    for seed in range(EPISODE_WORLDS):
-        rng = np.random.default_rng([horizon, seed])
-        world = _persistent().random_world(rng, horizon, largest=3 if horizon < EPISODE_HORIZONS else 2)
-        logs, masses = zip(*(world.population(i) for i in range(len(world.demonstrators))), strict=True)
-        bound, best = float(world.reward.max()), np.array([world.optimum(s) for s in range(world.shape[0])])
-        found = bound_episodes(logs, EpisodeSettings(horizon, bound, discount=world.discount), masses)
-        mean = float((world.start.sum(axis=0) * best).sum())
-        below = np.append(best - found.values[0], mean - found.mean)
-        failed += bool((below > 1e-9).any())
-        worst, first_states = max(worst, float(below.max())), first_states + len(best)
-        gap = found.vacuous_values[-1] - best
-        shares = (found.vacuous_values[-1] - found.values[0])[gap > 1e-9] / gap[gap > 1e-9]
-        closed.setdefault(int(world.shape[1]), []).extend(shares.tolist())
-        try:
-            ordinary = cs.value_ceilings(world.counts(), horizon, bound, support="any", discount=world.discount)
-            ordinary_failed += bool((ordinary.values[0] < best - 1e-9).any())
-        except cs.ContradictionError:
-            contradicted += 1
-    return {
-        "worlds": EPISODE_WORLDS,
-        "first_states": first_states,
-        "failed": failed,
-        "nearest_to_failure": worst,
-        "ordinary_failed": ordinary_failed,
-        "ordinary_contradiction": contradicted,
-        "share_of_vacuous_gap_closed": float(np.mean([share for shares in closed.values() for share in shares])),
-        "share_closed_by_actions": {actions: float(np.mean(shares)) for actions, shares in sorted(closed.items())},
-    }
-
-
-def episode_confidence_parts() -> list[str]:
-    """Return small worlds, with how many episodes a source has."""
-    worlds = ["drugs 2", "drugs 4", *(f"random {horizon} {seed}" for horizon in (1, 2, 3) for seed in (1, 2))]
-    return [f"{world}, {episodes} episodes" for world in worlds for episodes in EPISODES]
-
-
-def run_episode_confidence(part: str) -> Figures:
-    """Return how often all ceilings hold at once, with the least reward given and chosen by the logs.
-
-    The optimum is far below where demonstrators depart; so they are also held against the population's own ceilings.
-    """
-    import numpy as np
-
-    from causal_shaping.bounds.episodes import EpisodeSettings, bound_episodes
-
-    (kind, *numbers), episodes = part.split(",")[0].split(), int(part.split()[-2])
-    horizon = int(numbers[0])
-    if kind == "drugs":
-        world = _persistent().drug_world(horizon, cure=0.6, preferred=0.7)
-    else:
-        world = _persistent().random_world(np.random.default_rng([17, *map(int, numbers)]), horizon)
-    best = np.array([world.optimum(s) for s in range(world.shape[0])])
-    mean, bound = float((world.start.sum(axis=0) * best).sum()), float(world.reward.max())
-    figures: Figures = {"samples": EPISODE_SAMPLES}
-    plain = EpisodeSettings(horizon, bound, discount=world.discount)
-    given = plain._replace(confidence=CONFIDENCE, reward_min=float(world.reward.min()))
-    ways = {"plug_in": plain, "given": given, "chosen": given._replace(reward_min=None)}
-    logs, masses = zip(*(world.population(i) for i in range(len(world.demonstrators))), strict=True)
-    exact = bound_episodes(logs, plain, masses)
-    for name, settings in ways.items():
-        failed, tighter, above, vacuous = 0, 0, 0.0, 0.0
-        for seed in range(EPISODE_SAMPLES):
-            rng = np.random.default_rng([seed, episodes])
-            found = bound_episodes([world.sample(i, episodes, rng) for i in range(len(logs))], settings)
-            failed += bool((found.values[0] < best - 1e-9).any() or found.mean < mean - 1e-9)
-            pairs = ((found.by_source, exact.by_source), (found.means[-1], exact.means[-1]))
-            tighter += any(bool((one < other - 1e-9).any()) for one, other in pairs)
-            above += (found.mean - mean) / EPISODE_SAMPLES
-            vacuous = found.vacuous_values[-1] - mean
-        figures[name] = {
-            "failed": failed,
-            "below_population": tighter,
-            "mean_above_optimum": above,
-            "vacuous_above_optimum": vacuous,
-        }
-    return figures
-
-
 # Fitted ceilings of tables ---------------------------------------------------------------------------------------
 
 TABLE_STEPS, TABLE_SUPPORTS = 100_000, ("observed", "observed-action", "any")
@@ -578,25 +476,6 @@ CHECKS = {
         small_worlds,
         run_coverage,
         lambda parts: all(map(covers, parts.values())),
-    ),
-    "episodes": Check(
-        "No episode ceiling lies below the optimum over histories in 2,000 worlds with hidden causes that last.",
-        1,
-        lambda: [f"horizon {horizon}" for horizon in range(1, EPISODE_HORIZONS + 1)],
-        run_episodes,
-        lambda parts: not any(part["failed"] for part in parts.values()),
-    ),
-    "episode-confidence": Check(
-        f"Episode ceilings with confidence {CONFIDENCE:g} lie below the optimum, and below those of the population, in "
-        f"at most {1 - CONFIDENCE:.0%} of samples.",
-        2,
-        episode_confidence_parts,
-        run_episode_confidence,
-        lambda parts: all(
-            max(part[way]["failed"], part[way]["below_population"]) <= (1 - CONFIDENCE) * part["samples"]
-            for part in parts.values()
-            for way in ("given", "chosen")
-        ),
     ),
     "agent": Check(
         f"With the agent as one more source, ceilings with confidence {CONFIDENCE:g} stay as valid, and tighten.",

@@ -33,7 +33,6 @@ def started(easy):
         ["sensitivity", "{0}", *BOUNDED, "--reward-min", -1.1, "-o", "hard.parquet"],
         ["worth", "{0}", *BOUNDED, "-o", "{0}"],
         ["count", "{0}", "--part", "monday", "-o", "./{0}"],
-        ["episode-ceilings", "{0}", *BOUNDED, "-o", "{0}"],
         ["theory", "lavacross-easy", "--potential", "phi.parquet", "-o", "phi.parquet"],
     ],
 )

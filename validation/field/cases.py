@@ -15,6 +15,8 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.logs.transitions import read_transitions
 from causal_shaping.worlds.continuous import ContinuousWorld
+from studies.worlds import load
+from studies.worlds.optimum import solve
 
 FRESH_SEED, FRESH_ROWS, POINTS = 77, 20_000, 4_000
 TRUTH = 24
@@ -60,9 +62,7 @@ class Case:
             from field.images import ImageWorld
 
             return ImageWorld(self.world, **self.options)  # type: ignore[return-value]
-        world = cs.load_world(self.world, **self.options)
-        assert isinstance(world, ContinuousWorld)
-        return world
+        return load(self.world, **self.options)
 
 
 CASES = {
@@ -154,10 +154,15 @@ def where(world: ContinuousWorld, case: Case, optimum: Any) -> npt.NDArray[np.fl
     return seen[np.random.default_rng(0).choice(len(seen), POINTS, replace=False)]
 
 
+def best_values(world: Any, grid: int) -> Any:
+    """Return the optimal values of a world; those of an image world need no grid."""
+    return solve(world, grid) if isinstance(world, ContinuousWorld) else world.optimum()
+
+
 @lru_cache(maxsize=1)
 def optimum_of(name: str) -> Any:
     """Return the optimal values of a case's world."""
-    return CASES[name].load().optimum(CASES[name].grid)
+    return best_values(CASES[name].load(), CASES[name].grid)
 
 
 @lru_cache(maxsize=1)
@@ -173,6 +178,6 @@ def study(name: str) -> Study:
         world.reward_max,
         world.reward_min,
         points,
-        (world.optimum(TRUTH) if case.on_grid else optimum)(points),
+        (solve(world, TRUTH) if case.on_grid else optimum)(points),
         world=world,
     )

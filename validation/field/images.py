@@ -72,8 +72,8 @@ class ImageWorld:
         table = self.world.observed_logs(logs, "image")
         return table.set_column(table.column_names.index("action"), "action", [logs.action])
 
-    def optimum(self, grid: int) -> ExactValues:
-        """Return the optimal values of an agent that does not see the noise; they need no grid."""
+    def optimum(self) -> ExactValues:
+        """Return the optimal values of an agent that does not see the noise."""
         return ExactValues(self)
 
 

@@ -14,6 +14,7 @@ from causal_shaping.worlds.published import GRID_WORLDS
 from field.cases import TRUTH, logged
 from field.measure import compare, cpu_seconds
 from field.parts import Figures
+from studies.worlds.optimum import solve
 
 VERSION = 4
 ROWS, GRID, MARGIN = 100_000, 6, 0.02
@@ -57,7 +58,7 @@ def world_of(name: str) -> WindyField:
 def run_part(name: str) -> Figures:
     """Return the figures of the default fit in a variant."""
     world, seed = world_of(name), VARIANTS[name][1]
-    coarse = world.optimum(GRID)
+    coarse = solve(world, GRID)
     points = np.asarray(coarse.points[~coarse.terminal])
     rows = logged(world, tuple(world.demonstrators), ROWS, seed)
     basics = {"horizon": world.horizon, "reward_max": world.reward_max}
@@ -67,7 +68,7 @@ def run_part(name: str) -> Figures:
     from population import population_ceilings
 
     population = np.asarray(population_ceilings(world, grid=GRID)(points))
-    truth = world.optimum(TRUTH)(points)
+    truth = solve(world, TRUTH)(points)
     figures = compare(values, truth, MARGIN) | {"seconds": round(seconds, 1), "rows": len(rows)}
     return figures | {
         "below": float((values < truth - MARGIN).mean()),

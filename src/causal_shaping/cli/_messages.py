@@ -15,7 +15,7 @@ from collections.abc import Sequence
 OPTIONS = (
     "action", "actions", "admissible", "bins", "coins", "complete", "confidence", "confounding", "counted_in", "counts",
     "demonstrator", "discount", "episode", "episodes", "estimator", "expectile", "first_step", "fixed", "fixed_length",
-    "floors", "hidden", "horizon", "html", "ignore_rewards", "learner", "level", "mask", "members", "memory_limit",
+    "floors", "hidden", "horizon", "html", "learner", "level", "mask", "members", "memory_limit",
     "method", "missing", "most_rows", "next_state", "plug_in", "potential", "rarest", "reward", "reward_bins",
     "reward_max", "reward_min", "seed", "seeds", "shape", "skip_bad_episodes", "smallest_cell", "state", "stationary",
     "step", "step_indexed", "steps", "support", "terminated", "trial", "truncated", "value_max", "wind", "workers",

@@ -278,7 +278,7 @@ def inspect_continuous(
 
     Examples:
         >>> import causal_shaping as cs
-        >>> world = cs.load_world("cart-pole", horizon=20)
+        >>> world = cs.load_world("windy-field")
         >>> logs = [world.collect(name, 2000) for name in ("bad", "random")]
         >>> cs.inspect_continuous(logs, state=list(world.columns))
         ContinuousInspection(bad, random: 50 clusters of states, contradictions between 1 of 1 pairs)

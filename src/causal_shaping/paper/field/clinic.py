@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from causal_shaping.bounds import episode_ceilings, value_ceilings
+from causal_shaping.bounds import value_ceilings
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Space
@@ -25,6 +25,7 @@ from causal_shaping.errors import AssumptionWarning, ContradictionError
 from causal_shaping.logs import count
 from causal_shaping.paper.field.materials import CONFIDENCE
 from causal_shaping.paper.field.plan import LOG_SEED
+from studies.calibration.episodes import bound_episodes
 
 DAYS, HELPS, PREFERS = 3, (0.1, 0.9), 0.8
 HINTS, STAYS = (0.0, 0.4), (300, 4_000)
@@ -49,7 +50,7 @@ def claims() -> list[dict[str, Any]]:
         for name, assumed, found in (
             ("ceiling at the true Gamma", not lasts, _ceiling(counts, true_gamma)),
             ("ceiling, any confounding", not lasts, _ceiling(counts, math.inf)),
-            ("episode ceiling", True, float(episode_ceilings(logs, DAYS, 1.0, confidence=CONFIDENCE).values[0, 0])),
+            ("episode ceiling", True, float(bound_episodes(logs, DAYS, 1.0, confidence=CONFIDENCE).values[0])),
             ("logs believed (a guess)", None, _believed(counts)),
         ):
             holds = None if found is None else found >= truth - TOLERANCE

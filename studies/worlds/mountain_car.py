@@ -7,7 +7,8 @@ import numpy as np
 from causal_shaping._checks import check_horizon
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.worlds.continuous import ContinuousWorld
-from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States, check_push, mostly
+from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States
+from studies.worlds._pushes import check_push, mostly
 
 # Gymnasium's MountainCar-v0
 FORCE, GRAVITY, FASTEST = 0.001, 0.0025, 0.07

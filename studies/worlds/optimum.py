@@ -1,23 +1,83 @@
 """The optimal values of a continuous world, by dynamic programming on a grid.
 
 V_h(s) = max over x of E[ r + discount * V_{h+1}(s') | s, do(x) ] at the points of a grid, with V_{h+1} interpolated
-between those of its neighbours in which episodes go on, linearly or by polynomials of the world's `degree`. V = 0 after
+between those of its neighbours in which episodes go on, linearly or by polynomials in the cart-pole's. V = 0 after
 termination and after the horizon.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.special import ndtr
 
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.worlds.dynamics import Dynamics, Numbers, States, pick_rows
+from causal_shaping.worlds.field import WindyField
+from studies.worlds.cart_pole import CartPole
 
 CORNERS_AT_ONCE = 2_000_000
 """Outcomes, states by actions by noises by nodes, times their neighbours, that are held in memory at a time."""
+
+
+class Outcomes(NamedTuple):
+    """All that can follow some states: by action, hidden noise, and a node of the noise that nobody sees.
+
+    The mean of f under do(x) in state s is the sum over u and k of `probability[s, u, k] * f(s, x, u, k)`; a
+    demonstrator of rule beta takes x and meets (u, k) with `probability[s, u, k] * beta[s, u, x]`. What has no
+    probability is left blank: the state itself, a reward of 0.
+    """
+
+    next_states: States  # [states, actions, noises, nodes, coordinates]
+    reward: FloatArray  # [states, actions, noises, nodes]
+    terminated: BoolArray  # [states, actions, noises, nodes]
+    probability: FloatArray  # [states, noises, nodes]
+
+
+def outcomes(world: Dynamics, states: States, nodes: int = 5) -> Outcomes:
+    """Return all that can follow states [states, coordinates], for exact expectations."""
+    states = np.asarray(states, np.float32)
+    draws, weights = nodes_of(world, nodes)
+    probability = world.noise(states)[:, :, None] * weights
+    shape = (len(states), len(world.actions), len(world.noises), len(weights))
+    s, x, u, k = np.nonzero(np.broadcast_to(probability[:, None] > 0, shape))
+    moved = world.step(states[s], x, u, draws[k])
+    next_states = np.broadcast_to(states[:, None, None, None], (*shape, len(world.columns))).copy()
+    reward, terminated = np.zeros(shape), np.zeros(shape, dtype=bool)
+    next_states[s, x, u, k], reward[s, x, u, k], terminated[s, x, u, k] = moved
+    return Outcomes(next_states, reward, terminated, probability)
+
+
+def nodes_of(world: Dynamics, count: int) -> tuple[FloatArray, FloatArray]:
+    """Return uniforms [nodes, step_draws] that stand for all, and their weights: Gauss-Hermite quadrature in fields."""
+    if not isinstance(world, WindyField):
+        return np.zeros((1, world.step_draws)), np.ones(1)  # there is nothing to draw
+    if world.noise_sd == 0:
+        return np.full((1, 2), 0.5), np.ones(1)
+    points, weights = np.polynomial.hermite_e.hermegauss(count)
+    i, j = (part.ravel() for part in np.indices((count, count)))
+    return ndtr(np.stack([points[i], points[j]], axis=1)), weights[i] * weights[j] / weights.sum() ** 2
+
+
+def axes_of(world: Dynamics, grid: int) -> tuple[FloatArray, ...]:
+    """Return the points of a grid along each coordinate, rising: `grid` for each cell of a field, none on its edges."""
+    if isinstance(world, WindyField):
+        sides = (world.grid.width - 2, world.grid.height - 2)
+        return tuple(0.5 + (np.arange(grid * cells) + 0.5) / grid for cells in sides)
+    if isinstance(world, CartPole):
+        return world.axes(grid)
+    return tuple(
+        np.linspace(low, high, grid) for low, high in zip(world.low.tolist(), world.high.tolist(), strict=True)
+    )
+
+
+def degree_of(world: Dynamics) -> int:
+    """Return the degree of the polynomials between points of a grid; above 1 these are evenly spaced, none terminal."""
+    return world.degree if isinstance(world, CartPole) else 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +105,7 @@ class GridValues:
         """Return the optimal values of states [..., coordinates] at a step, the first by default: [...]."""
         states = np.asarray(states, np.float32)
         flat = states.reshape(-1, states.shape[-1])
-        corners, weights = _neighbours(self.axes, self.terminal, flat, self.world.degree)
+        corners, weights = neighbours(self.axes, self.terminal, flat, degree_of(self.world))
         return np.asarray((self.values[step][corners] * weights).sum(axis=1)).reshape(states.shape[:-1])
 
     def q_values(self, states: npt.ArrayLike, step: int = 0) -> FloatArray:
@@ -53,7 +113,7 @@ class GridValues:
         states = np.asarray(states, np.float32)
         parts = [np.zeros((0, len(self.world.actions)))]
         for block in _blocks(self.world, states, self.nodes):
-            after = self.world.outcomes(block, self.nodes)
+            after = outcomes(self.world, block, self.nodes)
             follows = np.where(after.terminated, 0.0, self(after.next_states, step + 1))
             parts.append(np.einsum("suk,sxuk->sx", after.probability, after.reward + self.world.discount * follows))
         return np.concatenate(parts)
@@ -82,9 +142,15 @@ class GridValues:
         return f"GridValues({self.world.name!r}, {sides} points, {len(self.values) - 1} steps)"
 
 
-def solve(world: Dynamics, grid: int, nodes: int) -> GridValues:
-    """Return the optimal values on a grid; see `ContinuousWorld.optimum`."""
-    axes = world.axes(grid)
+def solve(world: Dynamics, grid: int, nodes: int = 5) -> GridValues:
+    """Return the optimal values of an agent that does not see the noise, by dynamic programming on a grid.
+
+    Args:
+        world: the world.
+        grid: points along each coordinate; in the windy field, points along the side of a cell.
+        nodes: nodes of a quadrature for each continuous draw of a step.
+    """
+    axes = axes_of(world, grid)
     points = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1).astype(np.float32)
     terminal = world.terminal(points)
     inside = np.flatnonzero(~terminal)
@@ -102,7 +168,7 @@ def _transitions(
     """Return mean rewards [states x actions] and what follows: weights [states x actions, grid points]."""
     rewards, parts = [], []
     for block in _blocks(world, states, nodes):
-        after = world.outcomes(block, nodes)
+        after = outcomes(world, block, nodes)
         chance = np.broadcast_to(after.probability[:, None], after.reward.shape)
         rewards.append((chance * after.reward).sum(axis=(2, 3)).ravel())
         row = np.broadcast_to(
@@ -110,7 +176,7 @@ def _transitions(
         )
         goes_on = (~after.terminated & (chance > 0)).ravel()
         next_states = after.next_states.reshape(-1, len(axes))[goes_on]
-        corners, weights = _neighbours(axes, terminal, next_states, world.degree)
+        corners, weights = neighbours(axes, terminal, next_states, degree_of(world))
         entries = (weights * chance.ravel()[goes_on, None]).ravel()
         where = (np.repeat(row.ravel()[goes_on], corners.shape[1]), corners.ravel())
         shape = (len(block) * len(world.actions), len(terminal))
@@ -120,13 +186,13 @@ def _transitions(
 
 def _blocks(world: Dynamics, states: States, nodes: int) -> list[States]:
     """Return states in parts whose outcomes fit into memory."""
-    each = len(world.actions) * len(world.noises) * len(world.nodes(nodes)[1])
-    corners = (world.degree + 1) ** len(world.columns)
+    each = len(world.actions) * len(world.noises) * len(nodes_of(world, nodes)[1])
+    corners = (degree_of(world) + 1) ** len(world.columns)
     size = max(1, CORNERS_AT_ONCE // (each * corners))
     return [states[i : i + size] for i in range(0, len(states), size)]
 
 
-def _neighbours(
+def neighbours(
     axes: tuple[FloatArray, ...], terminal: BoolArray, states: States, degree: int = 1
 ) -> tuple[Numbers, FloatArray]:
     """Return the grid points around states and their weights: [states, (degree + 1)^coordinates] each.

@@ -9,7 +9,8 @@ import numpy as np
 from causal_shaping._checks import check_horizon
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.worlds.continuous import ContinuousWorld
-from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States, check_push, mostly
+from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States
+from studies.worlds._pushes import check_push, mostly
 
 # Gymnasium's CartPole-v1
 GRAVITY, CART_MASS, POLE_MASS, HALF_LENGTH, FORCE, SECONDS = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
