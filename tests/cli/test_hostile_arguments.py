@@ -38,7 +38,7 @@ HOSTILE = "\x1b[2J\x9b31m\u202e\u2066[red]x[/y]\r\n:smile:\udcff"
         (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "9" * 12, "-o", "x.csv"), "GB of memory"),
         (("collect", "windy-field", "--demonstrator", "good", "--steps", "9" * 12, "-o", "x.csv"), "GB of memory"),
         (("train", "lavacross-easy", "--seeds", MANY, "-o", "runs"), "run at most 100,000 at a time"),
-        (("worth", "LOGS", *BOUND, "--seeds", MANY), "--seeds is 1000000000; it must be at most 100,000"),
+        (("worth", "LOGS", *BOUND, "--seeds", MANY), "seeds is 1000000000; it must be at most 100,000"),
         (("worth", "LOGS", *BOUND, "--steps", "9" * 12), "GB of memory"),
         (("fit", "LOGS", "--reward-max", "1", "--shape", "²,3,3", "-o", "phi"), "such as 84,84,3"),
     ],

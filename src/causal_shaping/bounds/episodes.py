@@ -93,7 +93,7 @@ class EpisodeSettings(NamedTuple):
         if self.reward_min is not None:
             check_finite("reward_min", self.reward_min)
             if self.confidence is None:
-                raise ArgumentError("reward_min is for confidence limits. Pass confidence=0.95, too, or leave it out.")
+                raise ArgumentError("reward_min is for confidence limits. Set confidence, too, or leave it out.")
             if self.reward_min > self.reward_max:
                 raise ArgumentError(f"reward_min is {self.reward_min}, which is more than reward_max.")
         if self.value_max is not None:
@@ -684,7 +684,7 @@ def _refuse_returns(logs: Logs, tree: Tree, settings: EpisodeSettings) -> None:
     if highest > settings.value_max + ROUNDING * max(abs(highest), abs(settings.value_max)):
         raise ArgumentError(
             f"value_max is {settings.value_max}, but an episode of source {logs.source!r} pays {highest} from some "
-            f"step on. Pass value_max={highest} or more, or leave it out."
+            f"step on. Set value_max to {highest} or more, or leave it out."
         )
 
 

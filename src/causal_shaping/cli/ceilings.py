@@ -11,7 +11,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, file_option, flag, option, read_gammas
-from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_result, say_written, spoken_warnings
+from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_written, spoken_warnings
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def ceilings(
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)
     _say_next(horizon, reward_max, counts_file, step_indexed)
     files = {"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html}
     if any(files.values()):

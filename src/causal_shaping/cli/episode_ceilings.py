@@ -7,7 +7,7 @@ from typing import Annotated
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, read_reward_bins, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, flag
-from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
+from causal_shaping.cli._terminal import progress_bar, say, say_written, spoken_warnings
 
 
 @takes_logs
@@ -76,7 +76,7 @@ def episode_ceilings(
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)
     files = {"Table": output, "Figure": png}
     if any(files.values()):
         say("")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from causal_shaping._checks import check_probability
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import AsJson, Html, Png, SmallestCell, Table, check_files, flag, option
-from causal_shaping.cli._terminal import SAVED, progress_bar, say_next, say_result, say_written
+from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_written
 from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def inspect(
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)
     _say_next(found, smallest_cell is not None)
     say_written({"Table": output, "Figure": png, "Page": html})
 
@@ -107,5 +107,5 @@ def _inspect_continuous(
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)
     say_written({"Table": output})

@@ -215,7 +215,7 @@ class Inspection(Result):
         if result:
             result[-1] += (
                 " Name the columns that say whether an episode terminated or was truncated, or log them; after a time "
-                "limit of 10 days, truncated={'day': [10]}."
+                "limit of 10 days, truncated={'day': [10]} or --truncated day=10."
             )
         if without := [self.counts.sources[i] for i in sources_without_terminations(self.counts)]:
             result.append(

@@ -131,7 +131,7 @@ class LunarLanderEnv(LunarLander):
         """Watch a demonstrator for a number of steps and return its logs; see `ContinuousWorld.collect`."""
         source = demonstrator if source is None else source
         steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
-        check_memory(f"steps={steps}", BYTES_A_STEP * steps)
+        check_memory(f"A log of {steps:,} steps", BYTES_A_STEP * steps)
         rows: list[tuple[Any, ...]] = []
         episode, step = 0, 0
         state, _ = self.reset(seed=int(np.random.default_rng([seed, zlib.crc32(source.encode())]).integers(2**31)))
