@@ -602,7 +602,7 @@ def belief():
     [
         (False, {"reward_max": 0.0}, "knows the largest reward: leave reward_max out"),
         (False, {"horizon": 19}, "is of 20 steps, but episodes last 19"),
-        (True, {}, "tells steps apart: pass step_indexed=True"),
+        (True, {}, "tells steps apart: set step_indexed"),
         (False, {"bonus": 0.0}, "'posterior' has no constants: leave out bonus"),
         (False, {"learner": "q-ucb-shaping"}, "takes a potential: pass posterior.potential"),
         (None, {"learner": "posterior"}, "starts from a posterior, not from a potential"),

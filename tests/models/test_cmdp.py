@@ -350,7 +350,7 @@ def test_bad_tables_are_named(tables, message):
         (lambda m: m.evaluate([[0.5, 0.6], [1.0, 0.0]], 3), r"the sum of policy\[0\] is 1.1"),
         (lambda m: m.evaluate(np.ones((4, 2, 2)) / 2, 3), r"policy has shape \(4, 2, 2\)"),
         (lambda m: m.observe(np.ones((2, 2)) / 2, "a"), r"beta has shape \(2, 2\); it must be \[2, 2, 2\]"),
-        (lambda m: m.observe(np.ones((2, 2, 2)) / 2, "a", step_indexed=True), "pass horizon="),
+        (lambda m: m.observe(np.ones((2, 2, 2)) / 2, "a", step_indexed=True), "set a horizon"),
     ],
 )
 def test_bad_questions_are_answered_with_an_error(ask, message):

@@ -73,6 +73,7 @@ def ceilings(
     for name, given in (("--smallest-cell", smallest_cell), ("--hidden", hidden)):
         if given is not None and html is None:
             raise ArgumentError(f"{name} is for a page: give --html page.html, too.")
+    shared.check_smallest_cell(smallest_cell)
     gammas = read_gammas(confounding)
     options: Any = {"support": support, "confidence": confidence, "discount": discount, "rarest": rarest}
     bound: Any = {"confounding": gammas, "stationary": stationary, **options}
@@ -103,10 +104,12 @@ def ceilings(
                     analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
                 guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
                 declared: Any = {"admissible": logs.admissible(tables), "complete": logs.complete}
-                inspection = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress, **declared)
+                inspection = inspect_logs(tables, progress=progress, **declared)
+                if smallest_cell is not None:
+                    inspection = inspection.without_small_cells(smallest_cell)
                 progress(1, 1, f"Writing {html}")
                 parts: Any = {"floors": floors, "sensitivity": analysis, "hidden": guide, "inspection": inspection}
-                found.save_html(html, **parts, smallest_cell=smallest_cell)
+                found.save_html(html, **parts)
     if as_json:
         print(found.to_json())
         return
