@@ -22,6 +22,7 @@ STAGES = (
     "_leave",
     "_compile",
     "_registration",
+    "_removed",
     "data",
     "io",
     "models",

@@ -251,7 +251,7 @@ def test_untried_actions_and_states_below_rarest_allow_for_unknown_states_too():
 def test_without_a_horizon_an_unknown_state_needs_a_discount_or_a_highest_value():
     _, logs = kept_from(1.0)
     counts, options = read_off(logs), {"support": "any", "stationary": True}
-    with pytest.raises(cs.ArgumentError, match=r"may pay for ever\. Pass complete=True if no other states exist"):
+    with pytest.raises(cs.ArgumentError, match=r"may pay for ever\. Set complete if no other states exist"):
         cs.value_ceilings(counts, 20, 1.0, **options)
     assert cs.value_ceilings(counts, 20, 1.0, discount=0.9, **options).values[0] > 9
     assert cs.value_ceilings(counts, 20, 1.0, value_max=30.0, **options).values[0] == pytest.approx(30.0)

@@ -79,4 +79,4 @@ def test_rewards_of_many_values_in_a_later_part_are_refused_with_the_option_to_u
     code, _, err = run("count", f"ward={many}", "--part", "b", "-o", path, *COLUMNS)
     assert code == 2
     assert "Part 'b' has rewards of many values" in err
-    assert "--reward-bins" in err
+    assert "reward_bins" in err

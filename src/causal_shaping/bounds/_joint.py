@@ -138,8 +138,8 @@ def _refuse_endless(unknown: FloatArray) -> None:
     if math.isinf(unknown[0]):
         raise ArgumentError(
             "There is no infinite-horizon bound: the states were read off the logs, and one that no log holds may pay "
-            "for ever. Pass complete=True if no other states exist, or discount=0.99, or a known upper bound on values "
-            "(value_max=), or bound a finite horizon."
+            "for ever. Set complete if no other states exist, or discount to 0.99, or value_max to a known upper bound "
+            "on values, or bound a finite horizon."
         )
 
 

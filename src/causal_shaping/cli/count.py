@@ -9,7 +9,7 @@ from typing import Annotated
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, read_reward_bins, takes_logs
 from causal_shaping.cli._options import check_files, option
-from causal_shaping.cli._terminal import progress_bar, say_result, spoken_warnings
+from causal_shaping.cli._terminal import progress_bar, say, spoken_warnings
 
 
 @takes_logs
@@ -50,4 +50,4 @@ def count(
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)

@@ -177,7 +177,7 @@ def _rules_alone(rows: _Columns, logs: LogTable, episode: Sequence[str]) -> list
     return [*row_rules(rows, episode, state), *_reading_rules(rows.columns, logs)]
 
 
-GAP = "fill gaps first, or leave such episodes out: skip_bad_episodes=True"
+GAP = "fill gaps first, or set skip_bad_episodes to leave such episodes out"
 DIGITS = "if both were rounded, leave the columns of the next state out: it is the state of the following row"
 
 

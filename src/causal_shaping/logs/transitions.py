@@ -158,7 +158,7 @@ def read_transitions(
         left = sum(_size(table) for table in tables)
         warnings.warn(
             f"{left:,} of {total:,} rows are read: whole episodes, drawn by chance, the same share of each source "
-            f"(most_rows={most_rows:,}).",
+            f"(at most {most_rows:,}).",
             AssumptionWarning,
             stacklevel=2,
         )
@@ -262,7 +262,7 @@ def _actions(tables: Sequence[LogTable], held: Sequence[pa.Table]) -> tuple[Labe
             if "mask" in table.rows.columns and any(isinstance(label, str) for label in shown):
                 raise ArgumentError(
                     f"{table.origin}, column {table.names['mask']!r}: masks are lists in the order of the actions. "
-                    f"Declare these in that order: actions={shown}."
+                    f"Declare actions in that order, such as {shown}."
                 )
         found |= dict.fromkeys(shown)
     return tuple(found)
@@ -404,7 +404,7 @@ class _Reader:
         """
         allowed = np.ones((len(observations), len(self.actions)), dtype=bool)
         shape = (len(self.actions),)
-        hint = f" One entry is needed for each of the actions {', '.join(map(repr, self.actions))}; actions= names all."
+        hint = f" One entry is needed for each of the actions {', '.join(map(repr, self.actions))}; declare them all."
         if "mask" in batch.schema.names:
             allowed[place] = self._lists(batch, np.arange(batch.num_rows), "mask", shape, hint)
         if "next_mask" in batch.schema.names:

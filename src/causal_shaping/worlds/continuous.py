@@ -72,7 +72,7 @@ class ContinuousWorld(Dynamics):
                 raise ArgumentError("Logs of a demonstrator of one's own need a name: pass source=.")
             source = demonstrator
         steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
-        check_memory(f"steps={steps}", BYTES_A_STEP * steps)
+        check_memory(f"A log of {steps:,} steps", BYTES_A_STEP * steps)
         rng, rule = np.random.default_rng([seed, zlib.crc32(source.encode())]), self.demonstrator(demonstrator)
         parts: list[dict[str, npt.NDArray[Any]]] = []
         rows = episodes = 0

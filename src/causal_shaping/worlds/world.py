@@ -121,7 +121,7 @@ class World:
             source = demonstrator
         steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
         rng, beta = np.random.default_rng([seed, zlib.crc32(source.encode())]), self.demonstrator(demonstrator)
-        check_memory(f"steps={steps}", BYTES_A_STEP * steps)
+        check_memory(f"A log of {steps:,} steps", BYTES_A_STEP * steps)
         rows = watch(rng, steps, self.horizon, tables_of(self.model), cumulative(beta))
         for column in rows:
             column.flags.writeable = False  # handed on without a copy

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from small_field import USUAL
 
-from causal_shaping.cli import app
 from causal_shaping.paper.field import tables
 from causal_shaping.paper.field.claims import bound_claims, rarest_outcome
 from causal_shaping.paper.field.clinic import optimum
@@ -105,11 +104,3 @@ def test_the_most_that_a_stay_can_earn():
                 total += chance * helped
         best = max(best, total)
     assert optimum(lasts=True) == pytest.approx(best)
-
-
-def test_the_command_names_the_families_and_refuses_others(capsys):
-    with pytest.raises(SystemExit):
-        app(["field", "--help"])
-    assert "--families" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="no family 'mars'"):
-        app(["field", "--families", "mars", "-o", "nowhere"], standalone_mode=False)
