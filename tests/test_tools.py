@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "validation")]
+sys.path.append(str(ROOT / ".ci"))
 
 import check_leaks  # noqa: E402
-import run as validation  # noqa: E402
+
+from studies.calibration import __main__ as validation  # noqa: E402
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ the optimal value from above all the same and shapes rewards with that ceiling.
 - `Potential`, `load_potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium
   agent.
 - `train`, `train_seeds`: Q-UCB and Q-UCB Shaping, compiled over a world or plain over any discrete environment.
-- `causal_shaping.paper`: the paper reproduced, its theory, study and baselines (extra `paper`).
+
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
 Names are loaded when they are first used, so that importing the package costs little more than NumPy. Importing it

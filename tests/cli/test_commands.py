@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from brief_report import shorten
 
 import causal_shaping as cs
 from causal_shaping.cli import JOBS
@@ -88,12 +87,6 @@ def test_collect_writes_what_the_library_collects(run, tmp_path):
     assert "1,000 steps" in out
     cs.load_world("lavacross-easy").collect("good", 1000, seed=4).save(tmp_path / "library.parquet")
     assert pq.read_table(path).equals(pq.read_table(tmp_path / "library.parquet"))
-
-
-def test_the_diagram(run, tmp_path):
-    code, _, _ = run("diagram", "-o", tmp_path / "cmdp.svg")
-    assert code == 0
-    assert "<svg" in (tmp_path / "cmdp.svg").read_text()
 
 
 def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(run, easy, tmp_path):
@@ -359,8 +352,6 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("train", "FrozenLake-v1", "-o", "runs", "--coins", "once"), "--coins and --wind are for worlds"),
         (("train", "NoSuch-v1", "-o", "runs"), "name that, too, as in package:NoSuch-v1"),
         (("train", "mine/NoSuch-v1", "-o", "runs"), "name that, too, as in mine:mine/NoSuch-v1"),
-        (("theory", "lavacross-easy", "--png", "x.gif"), "must end in"),
-        (("theory", "lavacross-easy", "-o", "x.txt"), "must end in .csv or .parquet"),
         (("worlds", "-o", "x.txt"), "must end in .csv or .parquet"),
         (("inspect", "a.parquet", "--bins", "age"), "--bins is 'age'"),
         (("ceilings", "a.parquet", *BOUNDED, "-o", "phi.txt"), "must end in .csv or .parquet"),
@@ -390,7 +381,6 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("collect", "lavacross-easy", "--demonstrator", "gd", "-o", "x.parquet"), "no demonstrator 'gd'"),
         (("collect", "lavacross-easy", "--demonstrator", "good", "-o", "x.txt"), "must end in .parquet"),
         (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "0", "-o", "x.parquet"), "--steps is 0"),
-        (("diagram", "-o", "no/such/folder.svg"), "does not exist"),
     ],
 )
 def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, monkeypatch, arguments, message):
@@ -402,37 +392,6 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_the_study_is_run_from_the_command_line(run, tmp_path, monkeypatch):
-    shorten(monkeypatch)
-    monkeypatch.setattr("causal_shaping.paper.study.figures.FORMATS", (".svg",))  # what the page shows, no copies
-    folder = tmp_path / "report"
-    chosen = ["--only", "world=lavacross-easy", "method=zero,joint", "coins=standing"]
-    code, out, _ = run("reproduce", "--quick", "--no-bcq", "--workers", 1, "-o", folder, *chosen)
-    assert code == 0
-    assert "4 runs and 4 potentials" in out
-    assert f"Report written to {folder / 'index.html'}" in out
-    assert (folder / "index.html").exists()
-    assert pq.read_table(folder / "results.parquet").num_rows == 4
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--only", "world=mars"], "There is no world 'mars'. There are windy-empty"),
-        (["--only", "zero"], "write it as 'world=NAME', 'method=NAME', 'coins=RULE' or 'seed=NUMBER'."),
-        (["world=lavacross-easy"], "Write --only world=lavacross-easy"),
-        (["--seeds", "0"], "seeds is 0"),
-        (["--counted-in", "days"], "--counted-in is 'days'; use 'steps' or 'episodes'"),
-        (["--workers", "0"], "workers is 0"),
-    ],
-)
-def test_a_study_that_makes_no_sense_is_refused_before_it_starts(run, tmp_path, arguments, message):
-    code, _, errors = run("reproduce", "--quick", "--no-bcq", "-o", tmp_path / "report", *arguments)
-    assert code == 2
-    assert message in errors
-    assert not list(tmp_path.rglob("*.json.*"))
 
 
 def test_ceilings_write_the_counts_they_were_computed_from(run, tmp_path, monkeypatch):
@@ -458,37 +417,6 @@ def test_ceilings_write_the_counts_they_were_computed_from(run, tmp_path, monkey
     assert "No state has a value above 0, at any step." in out
     assert "Counts written to counts.parquet." in out
     assert cs.Counts.load("counts.parquet").checksum == cs.Ceilings.load("phi.parquet").counts_checksum
-
-
-def test_theory_prints_all_of_it_for_one_world(run, tmp_path):
-    picture = tmp_path / "bounds.png"
-    code, out, err = run("theory", "lavacross-easy", "--episodes", 50, "--seeds", 2, "--png", picture)
-    assert code == 0, err
-    for text in ("conservatively optimistic", "154 of 154", "2,456 of 2,482", "vacuous", "never leaves it", "Q-UCB"):
-        assert text in out
-    assert picture.stat().st_size > 10_000
-
-
-def test_theory_takes_a_potential_of_ones_own_and_gives_json(run, tmp_path):
-    path = tmp_path / "mine.parquet"
-    cs.Potential.zero(cs.load_world("windy-empty")).save(path)
-    code, out, err = run("theory", "windy-empty", "--potential", path, "--episodes", 20, "--seeds", 1, "--json")
-    assert code == 0, err
-    found = json.loads(out)["potentials"]
-    assert found[-1]["potential"] == "mine.parquet"
-    for name in ("settled", "bound", "regret"):
-        assert found[-1][name] == found[0][name]
-
-
-def test_theory_refuses_what_it_cannot_examine(run, tmp_path):
-    path = tmp_path / "robot.parquet"
-    cs.Potential.zero(cs.load_world("walking-robot")).save(path)
-    code, _, err = run("theory", "windy-empty", "--potential", path)
-    assert code == 2
-    assert "The potential is of other states" in err
-    code, _, err = run("theory", "windy-empty", "--seeds", 0)
-    assert code == 2
-    assert "seeds is 0; it must be at least 1" in err
 
 
 def test_the_command_alone_shows_the_three_jobs(run):
@@ -552,10 +480,6 @@ COMMANDS = (
     "sensitivity",
     "worth",
     "train",
-    "theory",
-    "reproduce",
-    "field",
-    "diagram",
 )
 
 

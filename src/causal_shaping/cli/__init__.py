@@ -21,14 +21,10 @@ from causal_shaping.cli import (
     collect,
     count,
     demo,
-    diagram,
     episode_ceilings,
-    field,
     fit,
     inspect,
-    reproduce,
     sensitivity,
-    theory,
     train,
     worlds,
     worth,
@@ -106,10 +102,6 @@ for _command in (
     sensitivity.sensitivity,
     worth.worth,
     train.train,
-    theory.theory,
-    reproduce.reproduce,
-    field.field,
-    diagram.diagram,
 ):
     app.command(cls=Command)(_command)
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 # fmt: off
 OPTIONS = (
-    "action", "actions", "admissible", "bins", "coins", "complete", "confidence", "confounding", "counted_in", "counts",
-    "demonstrator", "discount", "episode", "episodes", "estimator", "expectile", "first_step", "fixed", "fixed_length",
+    "action", "actions", "admissible", "bins", "coins", "complete", "confidence", "confounding", "counts",
+    "demonstrator", "discount", "episode", "estimator", "expectile", "first_step", "fixed", "fixed_length",
     "floors", "hidden", "horizon", "html", "ignore_rewards", "learner", "level", "mask", "members", "memory_limit",
     "method", "missing", "most_rows", "next_state", "plug_in", "potential", "rarest", "reward", "reward_bins",
     "reward_max", "reward_min", "seed", "seeds", "shape", "skip_bad_episodes", "smallest_cell", "state", "stationary",
-    "step", "step_indexed", "steps", "support", "terminated", "trial", "truncated", "value_max", "wind", "workers",
+    "step", "step_indexed", "steps", "support", "terminated", "trial", "truncated", "value_max", "wind",
 )
 """Arguments in Python that an option of the same name sets."""
 

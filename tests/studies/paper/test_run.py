@@ -1,0 +1,132 @@
+"""Running the study: nothing is lost, nothing is run twice, and it does not matter how often it was stopped."""
+
+import json
+
+import numpy as np
+import pytest
+from killing import finished, killed_five_times
+
+from causal_shaping.errors import CausalShapingError, FileError
+from causal_shaping.io.inputs import with_checksum
+from studies._parts import PART_FILES
+from studies.paper.plan import METHODS, Plan
+from studies.paper.run import POTENTIALS, RESULTS, load_results, merge, run_study
+
+TINY = {"world": ["lavacross-easy"], "method": ["zero", "causal-bound", "joint"]}
+
+
+def tiny(folder, **options):
+    return run_study(Plan(**{"seeds": 2, "quick": True, "deep": False, "only": TINY, **options}), folder, workers=1)
+
+
+def one_world(folder):
+    """A quick run of one seed, without BCQ."""
+    run_study(Plan(seeds=1, quick=True, deep=False, only={"world": ["lavacross-easy"]}), folder, workers=1)
+
+
+def parts_of(folder):
+    return sorted(folder.glob(PART_FILES))
+
+
+def test_a_quick_run_that_is_killed_five_times_ends_in_the_same_results(tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    finished(one_world, whole, modules=[run_study.__module__])
+    done = killed_five_times(one_world, killed, parts_of, most=12, modules=[run_study.__module__])
+    assert 0 < done[0] < done[-1] < len(parts_of(whole))
+    finished(one_world, killed)
+    for name in (RESULTS, POTENTIALS):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_what_is_done_is_not_done_again_and_more_is_added(tmp_path):
+    first = tiny(tmp_path)
+    stamps = {path: path.stat().st_mtime_ns for path in parts_of(tmp_path)}
+    more = tiny(tmp_path, seeds=3, only={**TINY, "method": ["zero", "oracle"]})
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    assert {row["name"] for row in more.runs} == {"zero", "causal-bound", "joint", "oracle"}
+    assert [row["seed"] for row in more.runs_of("lavacross-easy", "zero")] == [0, 1, 2]
+    assert [row for row in more.runs if row in first.runs] == list(first.runs)
+    names = [row["name"] for row in more.runs]
+    assert names == sorted(names, key=list(METHODS).index)
+
+
+def test_the_number_of_workers_does_not_matter(tmp_path):
+    one = tiny(tmp_path / "one")
+    told = []
+    two = run_study(
+        Plan(seeds=2, quick=True, deep=False, only=TINY),
+        tmp_path / "two",
+        workers=2,
+        progress=lambda *args: told.append((*args,)),
+    )
+    assert one.runs == two.runs
+    assert (tmp_path / "one" / RESULTS).read_bytes() == (tmp_path / "two" / RESULTS).read_bytes()
+    done = [progress[0] for progress in told]
+    assert done == sorted(done)
+    assert told[0][0] == 0
+    assert told[-1][0] == pytest.approx(told[-1][1])
+
+
+def test_budgets_in_episodes_are_longer(tmp_path):
+    steps = tiny(tmp_path / "steps")
+    episodes = tiny(tmp_path / "episodes", counted_in="episodes")
+    assert {row["steps"] for row in steps.runs} == {2_000}
+    assert {row["episodes"] for row in episodes.runs} == {2_000}
+    assert min(row["steps"] for row in episodes.runs) > 4_000
+    points, curves = episodes.curves("lavacross-easy", "zero")
+    assert curves.shape == (2, len(points))
+    assert (np.diff(curves, axis=1) >= 0).all()
+
+
+def test_other_settings_and_broken_parts_are_refused(tmp_path):
+    tiny(tmp_path)
+    with pytest.raises(FileError, match="holds runs with another counted_in"):
+        tiny(tmp_path, counted_in="episodes")
+    part = next(one for one in parts_of(tmp_path) if one.name.startswith("run-"))
+    held = json.loads(part.read_text())
+    edited = [held | {"seconds": 0.0}, held | {"world": "elsewhere"}]  # with the old checksum; the next without any
+    edited += [{key: value for key, value in one.items() if key != "checksum"} | {"seed": []} for one in edited]
+    for text in ("{", "[" * 100_000, *map(json.dumps, edited)):
+        part.write_text(text)
+        with pytest.raises(FileError, match=r"Remove it to run that part again"):
+            merge(tmp_path)
+    del held["checksum"]
+    for change in ({"seconds": "x"}, {"regret": ""}, {"steps": [1]}, {"curve": 1e308}, {"policy": [10**12]}):
+        part.write_text(json.dumps(with_checksum(held | change)))
+        with pytest.raises(FileError, match=r"is not a part of the study.*Remove it to run that part again"):
+            merge(tmp_path)
+    part.unlink()
+    assert tiny(tmp_path).runs == load_results(tmp_path).runs
+    with pytest.raises(FileError, match="holds no results"):
+        load_results(tmp_path / "nowhere")
+
+
+def test_what_a_kill_leaves_half_written_is_no_part(tmp_path):
+    before = tiny(tmp_path)
+    part = parts_of(tmp_path)[0]
+    (part.parent / f".0123456789ab.{part.name}").write_bytes(part.read_bytes())  # whole, but not yet renamed
+    (part.parent / f".ba9876543210.{part.name}").write_text('{"world":')
+    part.unlink()
+    assert tiny(tmp_path).runs == before.runs
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        {"world": ["windy-empty"], "coins": ["once"]},
+        {"world": ["windy-empty"], "method": ["max-without-better"]},
+        {"method": ["bcq"]},
+    ],
+)
+def test_a_plan_without_anything_to_run_says_so(tmp_path, only):
+    with pytest.raises(CausalShapingError, match="nothing to run"):
+        tiny(tmp_path / "new", only=only)
+    assert not (tmp_path / "new").exists()
+
+
+def test_timings_are_kept_apart(tmp_path):
+    results = tiny(tmp_path)
+    assert "seconds" not in results.runs[0]
+    lines = (tmp_path / "timings.csv").read_text().splitlines()
+    assert len(lines) == 1 + len(parts_of(tmp_path))
+    assert "seconds" in json.loads(parts_of(tmp_path)[0].read_text())
