@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from causal_shaping.learners.intervals import Interval
 
 NOTHING = "-"
@@ -61,3 +63,8 @@ def _latex(text: str) -> str:
 def interval_text(interval: Interval, digits: int) -> str:
     """Return an estimate and its interval as text."""
     return "{0:.{3}f} [{1:.{3}f}, {2:.{3}f}]".format(*interval, digits)
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Return rows as a table of a schema; what a row does not hold is null."""
+    return pa.Table.from_pylist([{column: row.get(column) for column in schema.names} for row in rows], schema)

@@ -4,26 +4,24 @@
     make calibrate ARGS='confidence'     # one check
     make calibrate ARGS='--list'         # the checks, and how far each is
 
-A check is a list of parts and a function that returns the figures of one. The figures of a part are written to
-`figures/CHECK.json` beside this file as soon as they are there; a part that is there is not run again, unless --again
-says so or the check's version has changed. To add a check, write those two and put it into `CHECKS`.
+A check is a list of parts and a function that returns the figures of one. The figures of all are written to
+`figures/CHECK.json` beside this file; a part that is there is not run again, unless --again says so or the check's
+version has changed. To add a check, write those two and put it into `CHECKS`.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from studies import ROOT
+from studies import ROOT, parts
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures"
@@ -178,107 +176,6 @@ def covers(figures: Figures) -> bool:
         for name, found in figures["settings"].items()
         if "plug-in" not in name and "default" not in name
     )
-
-
-# Episodes --------------------------------------------------------------------------------------------------------
-
-EPISODE_HORIZONS, EPISODE_WORLDS = 5, 400
-EPISODE_SAMPLES, EPISODES = 400, (30, 300)
-
-
-def _persistent() -> Any:
-    """Return the tests' worlds with hidden causes that last, and their search over histories."""
-    import persistent
-
-    return persistent
-
-
-def run_episodes(part: str) -> Figures:
-    """Return how many ceilings lie below the optimum over histories, in population; and what the ordinary ones do."""
-    import numpy as np
-
-    import causal_shaping as cs
-    from causal_shaping.bounds.episodes import EpisodeSettings, bound_episodes
-
-    horizon = int(part.split()[-1])
-    failed = ordinary_failed = contradicted = first_states = 0
-    worst, closed = -np.inf, dict[int, list[float]]()
-    for seed in range(EPISODE_WORLDS):
-        rng = np.random.default_rng([horizon, seed])
-        world = _persistent().random_world(rng, horizon, largest=3 if horizon < EPISODE_HORIZONS else 2)
-        logs, masses = zip(*(world.population(i) for i in range(len(world.demonstrators))), strict=True)
-        bound, best = float(world.reward.max()), np.array([world.optimum(s) for s in range(world.shape[0])])
-        found = bound_episodes(logs, EpisodeSettings(horizon, bound, discount=world.discount), masses)
-        mean = float((world.start.sum(axis=0) * best).sum())
-        below = np.append(best - found.values[0], mean - found.mean)
-        failed += bool((below > 1e-9).any())
-        worst, first_states = max(worst, float(below.max())), first_states + len(best)
-        gap = found.vacuous_values[-1] - best
-        shares = (found.vacuous_values[-1] - found.values[0])[gap > 1e-9] / gap[gap > 1e-9]
-        closed.setdefault(int(world.shape[1]), []).extend(shares.tolist())
-        try:
-            ordinary = cs.value_ceilings(world.counts(), horizon, bound, support="any", discount=world.discount)
-            ordinary_failed += bool((ordinary.values[0] < best - 1e-9).any())
-        except cs.ContradictionError:
-            contradicted += 1
-    return {
-        "worlds": EPISODE_WORLDS,
-        "first_states": first_states,
-        "failed": failed,
-        "nearest_to_failure": worst,
-        "ordinary_failed": ordinary_failed,
-        "ordinary_contradiction": contradicted,
-        "share_of_vacuous_gap_closed": float(np.mean([share for shares in closed.values() for share in shares])),
-        "share_closed_by_actions": {actions: float(np.mean(shares)) for actions, shares in sorted(closed.items())},
-    }
-
-
-def episode_confidence_parts() -> list[str]:
-    """Return small worlds, with how many episodes a source has."""
-    worlds = ["drugs 2", "drugs 4", *(f"random {horizon} {seed}" for horizon in (1, 2, 3) for seed in (1, 2))]
-    return [f"{world}, {episodes} episodes" for world in worlds for episodes in EPISODES]
-
-
-def run_episode_confidence(part: str) -> Figures:
-    """Return how often all ceilings hold at once, with the least reward given and chosen by the logs.
-
-    The optimum is far below where demonstrators depart; so they are also held against the population's own ceilings.
-    """
-    import numpy as np
-
-    from causal_shaping.bounds.episodes import EpisodeSettings, bound_episodes
-
-    (kind, *numbers), episodes = part.split(",")[0].split(), int(part.split()[-2])
-    horizon = int(numbers[0])
-    if kind == "drugs":
-        world = _persistent().drug_world(horizon, cure=0.6, preferred=0.7)
-    else:
-        world = _persistent().random_world(np.random.default_rng([17, *map(int, numbers)]), horizon)
-    best = np.array([world.optimum(s) for s in range(world.shape[0])])
-    mean, bound = float((world.start.sum(axis=0) * best).sum()), float(world.reward.max())
-    figures: Figures = {"samples": EPISODE_SAMPLES}
-    plain = EpisodeSettings(horizon, bound, discount=world.discount)
-    given = plain._replace(confidence=CONFIDENCE, reward_min=float(world.reward.min()))
-    ways = {"plug_in": plain, "given": given, "chosen": given._replace(reward_min=None)}
-    logs, masses = zip(*(world.population(i) for i in range(len(world.demonstrators))), strict=True)
-    exact = bound_episodes(logs, plain, masses)
-    for name, settings in ways.items():
-        failed, tighter, above, vacuous = 0, 0, 0.0, 0.0
-        for seed in range(EPISODE_SAMPLES):
-            rng = np.random.default_rng([seed, episodes])
-            found = bound_episodes([world.sample(i, episodes, rng) for i in range(len(logs))], settings)
-            failed += bool((found.values[0] < best - 1e-9).any() or found.mean < mean - 1e-9)
-            pairs = ((found.by_source, exact.by_source), (found.means[-1], exact.means[-1]))
-            tighter += any(bool((one < other - 1e-9).any()) for one, other in pairs)
-            above += (found.mean - mean) / EPISODE_SAMPLES
-            vacuous = found.vacuous_values[-1] - mean
-        figures[name] = {
-            "failed": failed,
-            "below_population": tighter,
-            "mean_above_optimum": above,
-            "vacuous_above_optimum": vacuous,
-        }
-    return figures
 
 
 # Fitted ceilings of tables ---------------------------------------------------------------------------------------
@@ -462,65 +359,19 @@ def run_sources(part: str) -> Figures:
     return {"repetitions": REPETITIONS, "false": sum(SOURCES[part](rng) for _ in range(REPETITIONS))}
 
 
-# Study -----------------------------------------------------------------------------------------------------------
-
-
-def study_parts() -> list[str]:
-    """Return the study's worlds."""
-    from studies.paper.plan import WORLDS
-
-    return list(WORLDS)
-
-
-def run_study_world(world: str) -> Figures:
-    """Run every method of the study in a world and return where its potentials fall below the optimum."""
-    from studies.paper.plan import Plan
-    from studies.paper.run import run_study
-
-    results = run_study(Plan(deep=False, only={"world": [world]}), WORK / "study")
-    rows = [row for row in results.potentials if row["world"] == world]
-    return {
-        f"{coins}, {name}": {
-            "potentials": len(chosen),
-            "guaranteed": sum(bool(row["guaranteed"]) for row in chosen),
-            "violated": sum(bool(row["violations"]) for row in chosen),
-            "violated_although_guaranteed": sum(bool(row["guaranteed"] and row["violations"]) for row in chosen),
-        }
-        for coins, name in sorted({(row["coins"], row["name"]) for row in rows})
-        for chosen in [[row for row in rows if (row["coins"], row["name"]) == (coins, name)]]
-    }
-
-
-# Verdict ---------------------------------------------------------------------------------------------------------
-
-
-def run_verdict(part: str) -> Figures:
-    """Return how often the verdict is right."""
-    from studies.calibration.verdict import run_verdict as run_part
-
-    return run_part(part)
-
-
-# Monitor ---------------------------------------------------------------------------------------------------------
-
-
-def _monitor() -> Any:
-    """Return the module of the monitor's runs, imported late."""
-    from studies.calibration import monitor
-
-    return monitor
-
-
 # Checks with a module of their own -------------------------------------------------------------------------------
 
 
-def late(module: str, name: str) -> Any:
-    """Return a function that imports another one of a module in this folder, and calls it, once it is called."""
+@dataclass(frozen=True)
+class late:
+    """A function of a module in this folder that is imported once it is called; it can be sent to other processes."""
 
-    def call(*arguments: Any) -> Any:
-        return getattr(importlib.import_module(f"studies.calibration.{module}"), name)(*arguments)
+    module: str
+    name: str
 
-    return call
+    def __call__(self, *arguments: Any) -> Any:
+        """Import and call it."""
+        return getattr(importlib.import_module(f"studies.calibration.{self.module}"), self.name)(*arguments)
 
 
 CHECKS = {
@@ -570,25 +421,6 @@ CHECKS = {
         run_coverage,
         lambda parts: all(map(covers, parts.values())),
     ),
-    "episodes": Check(
-        "No episode ceiling lies below the optimum over histories in 2,000 worlds with hidden causes that last.",
-        1,
-        lambda: [f"horizon {horizon}" for horizon in range(1, EPISODE_HORIZONS + 1)],
-        run_episodes,
-        lambda parts: not any(part["failed"] for part in parts.values()),
-    ),
-    "episode-confidence": Check(
-        f"Episode ceilings with confidence {CONFIDENCE:g} lie below the optimum, and below those of the population, in "
-        f"at most {1 - CONFIDENCE:.0%} of samples.",
-        2,
-        episode_confidence_parts,
-        run_episode_confidence,
-        lambda parts: all(
-            max(part[way]["failed"], part[way]["below_population"]) <= (1 - CONFIDENCE) * part["samples"]
-            for part in parts.values()
-            for way in ("given", "chosen")
-        ),
-    ),
     "agent": Check(
         f"With the agent as one more source, ceilings with confidence {CONFIDENCE:g} stay as valid, and tighten.",
         2,
@@ -611,7 +443,7 @@ CHECKS = {
         "The verdict calls no more than 4% of the ceilings in 400 random worlds the opposite of what they are.",
         2,
         lambda: [f"seed {seed}" for seed in range(4)],
-        run_verdict,
+        late("verdict", "run_verdict"),
         lambda parts: (
             sum(
                 part["true / said"]["help / no help"] + part["true / said"]["no help / help"] for part in parts.values()
@@ -643,9 +475,9 @@ CHECKS = {
     "monitor": Check(
         "The monitor calls ceilings that hold wrong in at most 5% of 1,000 runs, and finds most of those that do not.",
         1,
-        lambda: _monitor().parts(),
-        lambda part: _monitor().run_part(part),
-        lambda parts: _monitor().as_promised(parts),
+        late("monitor", "parts"),
+        late("monitor", "run_part"),
+        late("monitor", "as_promised"),
     ),
     "calibration": Check(
         "Posterior intervals of V* hold as often as they say in 200 worlds drawn from the prior, with confounded logs.",
@@ -682,39 +514,14 @@ CHECKS = {
         late("fitted_tests", "run_part"),
         late("fitted_tests", "holds"),
     ),
-    "study": Check(
-        "No potential of the study that says it is guaranteed falls below the optimum: the full table of validity.",
-        1,
-        study_parts,
-        run_study_world,
-        lambda parts: not any(row["violated_although_guaranteed"] for part in parts.values() for row in part.values()),
-    ),
 }
 
 
-def kept(name: str, folder: Path = FIGURES) -> dict[str, Figures]:
-    """Return the figures of a check that are there already, by part."""
-    path = folder / f"{name}.json"
-    held = json.loads(path.read_text()) if path.exists() else {}
-    return dict(held["parts"]) if held.get("version") == CHECKS[name].version else {}
-
-
-def run(name: str, again: bool = False, folder: Path = FIGURES) -> bool:
+def run(name: str, again: bool = False, workers: int = 1) -> bool:
     """Run the parts of a check that are missing, keep their figures, and return whether all is as promised."""
-    check, done = CHECKS[name], {} if again else kept(name, folder)
-    parts = check.parts()
-    folder.mkdir(parents=True, exist_ok=True)
-    for i, part in enumerate(parts, 1):
-        if part in done:
-            continue
-        print(f"{name} {i}/{len(parts)}: {part}", flush=True)
-        start = time.monotonic()
-        done[part] = check.run(part)
-        print(f"  {time.monotonic() - start:.0f} s", flush=True)
-        temporary = folder / f".{name}.json"
-        temporary.write_text(json.dumps({"version": check.version, "text": check.text, "parts": done}, indent=1) + "\n")
-        temporary.replace(folder / f"{name}.json")
-    passed = check.passes({part: done[part] for part in parts})
+    check, wanted = CHECKS[name], CHECKS[name].parts()
+    found = parts.run_figures(FIGURES / f"{name}.json", check.version, wanted, check.run, workers=workers, again=again)
+    passed = check.passes({part: found[part] for part in wanted})
     print(f"{name}: {'as promised' if passed else 'NOT AS PROMISED'}. {check.text}")
     return passed
 
@@ -729,6 +536,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("checks", nargs="*", metavar="CHECK", help="which to run; all if left out")
     parser.add_argument("--list", action="store_true", help="list the checks and how far each is")
     parser.add_argument("--again", action="store_true", help="run also what is there already")
+    parser.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.checks if name not in CHECKS]
     if unknown:
@@ -736,10 +544,10 @@ def main(arguments: Sequence[str]) -> int:
     chosen = given.checks or list(CHECKS)
     if given.list:
         for name in chosen:
-            parts = CHECKS[name].parts()
-            print(f"{name:12} {sum(part in kept(name) for part in parts)} of {len(parts)} parts. {CHECKS[name].text}")
+            wanted, kept = CHECKS[name].parts(), parts.figures(FIGURES / f"{name}.json", CHECKS[name].version)
+            print(f"{name:12} {sum(part in kept for part in wanted)} of {len(wanted)} parts. {CHECKS[name].text}")
         return 0
-    passed = [run(name, given.again) for name in chosen]
+    passed = [run(name, given.again, given.workers) for name in chosen]
     return 0 if all(passed) else 1
 
 

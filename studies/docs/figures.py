@@ -144,7 +144,7 @@ def flow():
         "potential": "data/\nceilings.potential()",
         "reward": "shaping/\nShapeReward",
         "policy": "learners/ train,\nor any agent",
-        "report": "paper/\nreproduce",
+        "report": "studies/\nreproduce",
     }
     figure = Figure(figsize=(11, 2.2), layout="constrained")
     axes = figure.add_subplot()

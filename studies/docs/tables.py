@@ -20,9 +20,8 @@ import causal_shaping as cs
 from causal_shaping.io.files import replacing
 from causal_shaping.learners.intervals import bootstrap_interval, mean_interval, ratio_of_means
 from causal_shaping.learners.seeds import NEARLY, optimal_ratios
-from studies import ROOT
+from studies import ROOT, parts
 from studies.field.continuous import continuous_table as agents_table, read_agents
-from studies.field.fitted import parts
 from studies.paper.baselines import behaviour_potential
 from studies.paper.theory import Shaped, regret_bound, usual_potentials
 from studies.paper.theory_tables import theory_tables
@@ -242,7 +241,7 @@ def kept(check):
 def field_table(study):
     """What `studies.field.fitted` keeps of a study: tables in Markdown."""
     module = importlib.import_module(f"studies.field.fitted.{study}")
-    return module.tables(parts.kept(study, module.VERSION))
+    return module.tables(parts.figures(STUDIES / "field" / "fitted" / "figures" / f"{study}.json", module.VERSION))
 
 
 def continuous_table():

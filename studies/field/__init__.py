@@ -1,7 +1,6 @@
 """The field study: random worlds, standard problems, real data, and what people would use instead (extra `paper`).
 
-It stands beside `studies.paper` and shares its machinery (`paper._parts`), since it is run, resumed and reported in the
-same way, and only researchers need it.
+It stands beside `studies.paper` and is run, resumed and reported in the same way (`studies.parts`).
 
 - `plan`: what to run, as data; `run.run_field`: run it; `page.write_page`: write its page.
 """
@@ -10,5 +9,4 @@ from causal_shaping._extras import needs_extra
 
 with needs_extra("The field study and its page", "studies"):  # at once, before anything is computed
     import jinja2  # noqa: F401
-    import joblib  # noqa: F401
     import matplotlib  # noqa: F401

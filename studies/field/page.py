@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib.externals.loky import get_reusable_executor
 
 from causal_shaping import __version__
 from causal_shaping._progress import Progress, no_progress, part_of
@@ -59,7 +58,6 @@ def study_field(
         results, missing = run_held(plan, path, workers, part_of(progress, 0, RUNNING))
         progress(RUNNING, 1, "Writing the page")
         page = write_page(results, missing, agents)
-    get_reusable_executor().shutdown(wait=True)  # joblib's workers would wait for more
     return results, page, missing
 
 

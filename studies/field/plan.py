@@ -301,8 +301,8 @@ class Unit:
 
     @property
     def path(self) -> str:
-        """Its file, relative to the folder of the parts."""
-        return f"{self.family}/{self.case}/{self.kind}-{self.name}.json"
+        """The name of its part."""
+        return f"{self.family}, {self.case}, {self.kind}, {self.name}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ All but the last depend on the settings and the seeds alone, not on interruption
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date
@@ -28,7 +28,8 @@ from causal_shaping.errors import FileError
 from causal_shaping.io.container import load, save
 from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table
 from causal_shaping.io.inputs import read_json
-from studies._parts import HINT, PART_FILES, check_columns, is_kept, keep, read_parts, run_jobs, table_of
+from studies import parts
+from studies._table import table_of
 from studies.field import clinic, lalonde
 from studies.field._packages import MissingPackageError, package_folder
 from studies.field.claims import bound_claims
@@ -160,7 +161,7 @@ def run_field(
 @contextmanager
 def field_folder(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Hold the folder of a study: nobody else works in it meanwhile."""
-    with claim_run_folder(Path(folder), plan.settings(), PART_FILES):
+    with claim_run_folder(Path(folder), plan.settings(), parts.FILES):
         yield Path(folder)
 
 
@@ -184,12 +185,14 @@ def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) ->
         except MissingPackageError as error:
             missing[method.name] = f"{method.title}: {error}"
     left = [
-        replace(job, units=tuple(one for one in job.units if not is_kept(path, one) and one.name not in missing))
+        replace(
+            job, units=tuple(one for one in job.units if not parts.is_kept(path, one.path) and one.name not in missing)
+        )
         for job in jobs
     ]
     total = sum(job.cost for job in jobs)
     waiting = [job for job in left if job.units]
-    run_jobs(waiting, partial(run_job, plan, folder=path), total=total, workers=workers, progress=progress)
+    parts.with_progress(waiting, partial(run_job, plan, folder=path), total, workers, progress)
     return merge(path), list(missing.values())
 
 
@@ -199,7 +202,11 @@ def run_job(plan: Plan, job: Job, folder: Path) -> None:
     family, materials = plan.family(job.case.family), Materials(job.case)
     for unit in job.units:
         about = {"unit": asdict(unit), "date": date.today().isoformat()} | _about(unit, job.case)
-        keep(folder, unit, about, lambda unit=unit: {"found": run_unit(family, materials, unit)})  # type: ignore[misc]
+        parts.keep(
+            folder,
+            unit.path,
+            lambda _, unit=unit, about=about: about | {"rows_found": run_unit(family, materials, unit)},
+        )
 
 
 def _about(unit: Unit, case: Case) -> dict[str, Any]:
@@ -257,9 +264,9 @@ def merge(folder: str | os.PathLike[str]) -> Results:
     path = Path(folder)
     rows: dict[str, list[Row]] = {kind: [] for kind in TABLES}
     timings: list[Row] = []
-    parts = [(_checked(file, part), part) for file, part in read_parts(path)]
+    held = [(Unit(**part["found"]["unit"]), part) for part in parts.read(path)]
     families, methods = list(FAMILIES), list(METHODS)
-    parts.sort(
+    held.sort(
         key=lambda one: (
             families.index(one[0].family),
             one[0].case,
@@ -267,10 +274,11 @@ def merge(folder: str | os.PathLike[str]) -> Results:
             methods.index(one[0].name) if one[0].kind == RUN else 0,
         )
     )
-    for unit, part in parts:
-        about = {column: part.get(column) for column, _ in ABOUT}
-        rows[unit.kind] += [about | found for found in part["found"]]
-        timings.append(asdict(unit) | {key: part.get(key) for key in ("seconds", "cpu_seconds", "date")})
+    for unit, part in held:
+        about = {column: part["found"].get(column) for column, _ in ABOUT}
+        rows[unit.kind] += [about | found for found in part["found"]["rows_found"]]
+        spent = {key: part[key] for key in ("seconds", "cpu_seconds")}
+        timings.append(asdict(unit) | spent | {"date": part["found"]["date"]})
     settings = read_json(path / SETTINGS)
     for kind, (name, schema) in TABLES.items():
         save(path / name, "field", table_of(rows[kind], schema), {"settings": settings})
@@ -290,19 +298,3 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     except FileError as error:
         raise FileError(f"{path} holds no results of the field study ({error}) Run make field.") from error
     return Results(path, settings, runs, claims, worths, ())
-
-
-def _checked(file: Path, part: Mapping[str, Any]) -> Unit:
-    """Return the unit of a part, or refuse it."""
-    unit, found = part.get("unit"), part.get("found")
-    try:
-        made = Unit(**unit)  # type: ignore[arg-type]
-        sound = made.family in FAMILIES and made.kind in TABLES and (made.kind != RUN or made.name in METHODS)
-    except TypeError:
-        sound = False
-    if not sound or not isinstance(found, list):
-        raise FileError(f"{file} is not a part of the study (something is missing). {HINT}")
-    rows: Sequence[Row] = [{**part, **row} if isinstance(row, dict) else {"case": row} for row in found]
-    check_columns(file, rows, TABLES[made.kind][1])
-    check_columns(file, [part], TIMING_COLUMNS)
-    return made

@@ -239,8 +239,8 @@ class Unit:
 
     @property
     def path(self) -> str:
-        """Its file, relative to the folder of the parts."""
-        return f"{self.world}-{self.coins}/seed-{self.seed}/{self.kind}-{self.name}.json"
+        """The name of its part."""
+        return f"{self.world}, {self.coins}, {self.seed}, {self.kind}, {self.name}"
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import joblib
-from joblib.externals.loky import get_reusable_executor
 from markdown_it import MarkdownIt
 
 from causal_shaping import __version__
@@ -23,15 +22,15 @@ from causal_shaping.io.files import replacing
 from causal_shaping.plot._html import environment, svg_source
 from causal_shaping.worlds import World, load_world
 from studies import ROOT
-from studies._processes import processes
 from studies.paper.figures import Drawing, all_figures, save_figure, shown_policies, shown_values
 from studies.paper.findings import findings, headlines, standing_worlds
 from studies.paper.maps import arrow_angle, map_panel, policy_panels, value_panels
 from studies.paper.plan import LOG_STEPS, METHODS, QUICK, SEEDS, WORLDS, Plan, is_deep
 from studies.paper.run import Results, run_held, study_folder
 from studies.paper.tables import Table, all_tables
+from studies.parts import side_by_side
 
-LIBRARIES = ("numpy", "numba", "scipy", "pyarrow", "duckdb", "joblib", "matplotlib", "torch")
+LIBRARIES = ("numpy", "numba", "scipy", "pyarrow", "duckdb", "matplotlib", "torch")
 STUDY_SHARE, QUICK_SHARE, TABLES_SHARE = 0.95, 0.4, 0.25
 """How much of the work is running the study, running a quick one, and, of the report, making the tables."""
 
@@ -51,7 +50,6 @@ def reproduce(
     with study_folder(plan, folder) as path:
         results = run_held(plan, path, workers, part_of(progress, 0, share))
         page = write_report(results, workers=workers, progress=part_of(progress, share, 1))
-    get_reusable_executor().shutdown(wait=True)  # joblib's workers would wait for more
     return results, page
 
 
@@ -80,18 +78,13 @@ def write_report(
         _write(results.folder / "tables" / f"{table.name}.tex", table.to_latex())
     drawing = part_of(progress, TABLES_SHARE, 1)
     drawing(0, len(drawings), "Drawing figures")
-    count = joblib.cpu_count() if workers is None else workers
-    for done, name in enumerate(processes(count)(joblib.delayed(_draw)(one, results.folder) for one in drawings), 1):
-        drawing(done - 1, len(drawings), f"Drawing {name}")  # the page is left
+    draw = partial(save_figure, folder=results.folder / "figures")
+    for done, one in enumerate(side_by_side(drawings, draw, workers)):
+        drawing(done, len(drawings), f"Drawing {one.name}")  # the page is left
     page = results.folder / "index.html"
     _write(page, render(results, worlds, tables, drawings))
     progress(1, 1, "Writing the report")
     return page
-
-
-def _draw(drawing: Drawing, folder: Path) -> str:
-    save_figure(drawing, folder / "figures")
-    return drawing.name
 
 
 def _write(path: Path, text: str) -> None:

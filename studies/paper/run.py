@@ -35,7 +35,8 @@ from causal_shaping.learners import train
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.worlds import load_world
 from causal_shaping.worlds.world import COINS
-from studies._parts import HINT, PART_FILES, check_columns, is_kept, keep, read_parts, run_jobs, table_of
+from studies import parts
+from studies._table import table_of
 from studies.paper.materials import Materials
 from studies.paper.metrics import deployed_facts, potential_facts, run_facts
 from studies.paper.plan import (
@@ -177,7 +178,7 @@ def study_folder(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Hold the folder of a study: nobody else works in it meanwhile."""
     if not plan.jobs():
         raise ArgumentError("There is nothing to run: no world that was chosen has these methods, coins and seeds.")
-    with claim_run_folder(Path(folder), plan.settings(), PART_FILES):
+    with claim_run_folder(Path(folder), plan.settings(), parts.FILES):
         yield Path(folder)
 
 
@@ -186,7 +187,7 @@ def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) ->
     jobs = plan.jobs()
     total = sum(job.cost for job in jobs)
     left = [job for job in (_missing(job, path) for job in jobs) if job.units]
-    run_jobs(left, partial(run_job, plan, folder=path), total=total, workers=workers, progress=progress)
+    parts.with_progress(left, partial(run_job, plan, folder=path), total, workers, progress)
     return merge(path)
 
 
@@ -195,8 +196,12 @@ def run_job(plan: Plan, job: Job, folder: Path) -> None:
     world = load_world(job.world, coins=job.coins)
     materials = Materials(world, plan.log_steps(), job.seed, plan.bcq_steps)
     for unit in job.units:
-        find = partial(potential_unit, materials, unit)
-        keep(folder, unit, asdict(unit), find if unit.kind == POTENTIAL else partial(run_unit, materials, unit, plan))
+        find = (
+            partial(potential_unit, materials, unit)
+            if unit.kind == POTENTIAL
+            else partial(run_unit, materials, unit, plan)
+        )
+        parts.keep(folder, unit.path, lambda _, unit=unit, find=find: asdict(unit) | find())
 
 
 def potential_unit(materials: Materials, unit: Unit) -> dict[str, Any]:
@@ -236,22 +241,22 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
 def merge(folder: str | os.PathLike[str]) -> Results:
     """Merge all parts of a folder into its tables, in the order of the plan, and return them."""
     path = Path(folder)
-    parts = [_checked(file, part) for file, part in read_parts(path)]
+    rows = [part["found"] | {"seconds": part["seconds"]} for part in parts.read(path)]
     names = {name: place for place, name in enumerate(METHODS)}
-    parts.sort(
-        key=lambda part: (
-            WORLDS.index(part["world"]),
-            COINS.index(part["coins"]),
-            names.get(part["name"], len(names)),
-            part["name"],
-            part["seed"],
+    rows.sort(
+        key=lambda row: (
+            WORLDS.index(row["world"]),
+            COINS.index(row["coins"]),
+            names.get(row["name"], len(names)),
+            row["name"],
+            row["seed"],
         )
     )
     settings = read_json(path / SETTINGS)
     for name, kind, schema in ((RESULTS, RUN, RUN_COLUMNS), (POTENTIALS, POTENTIAL, POTENTIAL_COLUMNS)):
-        rows = [part for part in parts if part["kind"] == kind]
-        save(path / name, "study", table_of(rows, schema), {"settings": settings})
-    write_table(path / TIMINGS, table_of(parts, TIMING_COLUMNS))
+        of_kind = [row for row in rows if row["kind"] == kind]
+        save(path / name, "study", table_of(of_kind, schema), {"settings": settings})
+    write_table(path / TIMINGS, table_of(rows, TIMING_COLUMNS))
     return load_results(path)
 
 
@@ -271,14 +276,4 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
 
 def _missing(job: Job, folder: Path) -> Job:
     """Return what is left of a job."""
-    return replace(job, units=tuple(unit for unit in job.units if not is_kept(folder, unit)))
-
-
-def _checked(file: Path, part: dict[str, Any]) -> dict[str, Any]:
-    known = {"kind": (RUN, POTENTIAL), "world": WORLDS, "coins": COINS}
-    sound = all(part.get(key) in values for key, values in known.items())
-    sound &= type(part.get("seed")) is int and isinstance(part.get("name"), str)
-    if not sound or not all(key in part for key in TIMING_COLUMNS.names):
-        raise FileError(f"{file} is not a part of the study (something is missing). {HINT}")
-    check_columns(file, [part], RUN_COLUMNS if part["kind"] == RUN else POTENTIAL_COLUMNS, TIMING_COLUMNS)
-    return part
+    return replace(job, units=tuple(unit for unit in job.units if not parts.is_kept(folder, unit.path)))

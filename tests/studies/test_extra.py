@@ -28,17 +28,6 @@ def outcome(statement, *missing):
     return forked.run(script, prepared=forked.REQUIRED).stdout.strip()
 
 
-@pytest.mark.parametrize("package", ["jinja2", "joblib", "markdown_it", "matplotlib"])
+@pytest.mark.parametrize("package", ["jinja2", "markdown_it", "matplotlib"])
 def test_the_study_asks_for_its_extra_when_it_is_imported(package):
     assert outcome("import studies.paper.plan", package) == "studies"
-
-
-@pytest.mark.parametrize("module", ["diagram", "theory.picture"])
-def test_figures_ask_for_the_extra_when_they_are_imported(module):
-    assert outcome(f"import studies.paper.{module}", "matplotlib") == "studies"
-
-
-def test_theory_and_baselines_need_no_extra_until_they_are_used():
-    optional = ("jinja2", "joblib", "markdown_it", "matplotlib", "torch", "pandas")
-    statement = "import studies.paper.theory.printing, studies.paper.baselines"
-    assert outcome(statement, *optional) == "fine"

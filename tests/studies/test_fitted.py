@@ -11,7 +11,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 import causal_shaping as cs
 from causal_shaping.logs.transitions import read_transitions
 from causal_shaping.worlds.continuous_environments import ContinuousEnv
-from studies.field.fitted import agents, bounds, cases, growth, parts, rivals
+from studies.field.fitted import agents, bounds, cases, growth, rivals
 from studies.field.fitted.buffers import HalfLogged
 from studies.field.fitted.measure import compare
 from studies.field.fitted.vectors import ForStableBaselines, WorldVector
@@ -24,27 +24,6 @@ SMALL = cases.Case("small", "windy-field", {"horizon": 3}, grid=2, rows=1_000, m
 def small(monkeypatch, tmp_path):
     monkeypatch.setitem(cases.CASES, "small", SMALL)
     monkeypatch.setattr(agents, "WORK", tmp_path)
-
-
-# Parts -----------------------------------------------------------------------------------------------------------
-
-
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
-    ran, broken = [], ["b"]
-
-    def work(part):
-        ran.append(part)
-        if part in broken:
-            raise KeyboardInterrupt
-        return {"name": part}
-
-    with pytest.raises(KeyboardInterrupt):
-        parts.run("study", 1, ["a", "b", "c"], work, folder=tmp_path)
-    assert parts.kept("study", 1, tmp_path) == {"a": {"name": "a"}}
-    broken.clear()
-    assert list(parts.run("study", 1, ["a", "b", "c"], work, folder=tmp_path)) == ["a", "b", "c"]
-    assert ran == ["a", "b", "b", "c"]
-    assert parts.kept("study", 2, tmp_path) == {}
 
 
 def test_all_runs_of_the_first_seeds_come_before_any_later_one():

@@ -8,7 +8,7 @@
     python -m studies.field.fitted bounds --only maze # the parts whose names hold a text
     python -m studies.field.fitted --tables           # only the tables, of what is there
 
-Figures are kept in `studies/field/fitted/figures/*.json`, fits and peers' environments in `studies/field/fitted/work`.
+Figures are kept in `studies/field/fitted/figures/*.json`, fits and peers' environments in `studies/work`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from studies.field.fitted import agents, bounds, growth, parts, variants
+from studies import parts
+from studies.field.fitted import agents, bounds, growth, variants
 
+FIGURES = Path(__file__).parent / "figures"
 STUDIES = {
     "bounds": (bounds.VERSION, lambda seeds: bounds.parts(), bounds.run_part, bounds.tables),
     "variants": (variants.VERSION, lambda seeds: variants.parts(), variants.run_part, variants.tables),
@@ -32,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"of {', '.join(STUDIES)}; all if left out")
     parser.add_argument("--seeds", type=int, default=10, help="runs of each agent (default: 10)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at a time (default: 1)")
+    parser.add_argument("--workers", type=int, default=1, help="processes at a time (default: 1)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only parts whose names hold this text")
     parser.add_argument("--again", action="store_true", help="run also what is there already")
     parser.add_argument("--tables", action="store_true", help="only print the tables, of what is there")
@@ -44,8 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         version, every, work, tables = STUDIES[name]
         if not given.tables:
             chosen = [part for part in every(given.seeds) if given.only in part]
-            parts.run(name, version, chosen, work, again=given.again, jobs=given.jobs)
-        done = parts.kept(name, version)
+            parts.run_figures(FIGURES / f"{name}.json", version, chosen, work, workers=given.workers, again=given.again)
+        done = parts.figures(FIGURES / f"{name}.json", version)
         print("\n".join(["", *tables(done)]), flush=True)
     return 0
 

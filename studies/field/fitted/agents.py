@@ -28,7 +28,7 @@ from studies.field.continuous import MEASURES, SCALE, dates_of, rows_of, score_t
 from studies.field.fitted import rivals
 from studies.field.fitted.cases import CASES, Study, available, logged, optimum_of
 from studies.field.fitted.measure import cpu_seconds
-from studies.field.fitted.parts import WORK, Figures
+from studies.parts import WORK, Found
 
 VERSION = 2
 STEPS, EVERY, EPISODES, EVALUATION_SEED = 30_000, 1_500, 20, 12_345
@@ -150,7 +150,7 @@ def potential_of(case: str, logs: str, arm: str) -> ObservationPotential:
 # Runs --------------------------------------------------------------------------------------------------------------
 
 
-def run_part(part: str) -> Figures:
+def run_part(part: str) -> Found:
     """Return the unshaped returns of a run: at the start, and after each `EVERY` steps; or what a score is made of."""
     if part.endswith(SCALE):
         return scale(part.split("; ")[0])
@@ -161,7 +161,7 @@ def run_part(part: str) -> Figures:
     return train(case, logs, arm, int(seed))
 
 
-def train(case: str, logs: str, arm: str, seed: int, steps: int = STEPS, every: int = EVERY) -> Figures:
+def train(case: str, logs: str, arm: str, seed: int, steps: int = STEPS, every: int = EVERY) -> Found:
     """Train an agent; see `run_part`."""
     import torch
     from stable_baselines3 import DQN
@@ -221,7 +221,7 @@ def episodes(world: ContinuousWorld, act: Callable[[Any], Any], count: int) -> F
     return returns
 
 
-def scale(case: str) -> Figures:
+def scale(case: str) -> Found:
     """Return what acting at random, many times, and acting optimally earn in the same episodes: 0 and 1 of a score."""
     world, rng, optimum = CASES[case].load(), np.random.default_rng(0), optimum_of(case)
     act = lambda states: rng.integers(len(world.actions), size=len(states))  # noqa: E731
@@ -234,7 +234,7 @@ def scale(case: str) -> Figures:
 # Tables ------------------------------------------------------------------------------------------------------------
 
 
-def tables(done: dict[str, Figures]) -> list[str]:
+def tables(done: dict[str, Found]) -> list[str]:
     """Return the scores of early, all and late evaluations, by world and over all worlds."""
     cases = [case for case in CASES if f"{case}; {SCALE}" in done]
     lines: list[str] = []
@@ -250,7 +250,7 @@ def tables(done: dict[str, Figures]) -> list[str]:
     return [*lines, f"Run on {dates_of(done)}.", "", *_seconds(done, cases)]
 
 
-def _seconds(done: dict[str, Figures], cases: list[str]) -> list[str]:
+def _seconds(done: dict[str, Found], cases: list[str]) -> list[str]:
     """Return the table of CPU seconds: of a fit, and of a run of each arm."""
     lines = ["CPU seconds of a fit, and of a run (the mean over seeds and logs).", ""]
     lines += ["| | " + " | ".join(cases) + " |", "|---|" + "---:|" * len(cases)]

@@ -14,49 +14,49 @@ from studies.field.fitted import peers, rivals
 from studies.field.fitted.cases import CASES, LEAST_BELOW, Study, available, study
 from studies.field.fitted.coins import COIN_CASES, coin_study, population_of, table_of
 from studies.field.fitted.measure import compare, cpu_seconds
-from studies.field.fitted.parts import Figures
+from studies.parts import Found
 
 VERSION = 3
-Found = tuple[FloatArray, float]
+Estimate = tuple[FloatArray, float]
 """Values at the study's points, and CPU seconds."""
 
 
-def _default(given: Study) -> Found:
+def _default(given: Study) -> Estimate:
     fitted, seconds = given.fitted
     return fitted(given.points), seconds
 
 
-def _guess(given: Study) -> Found:
+def _guess(given: Study) -> Estimate:
     fitted, seconds = given.fitted
     return fitted.potential(kind="mean").values(given.points, 0), seconds
 
 
-def _forest(given: Study, **options: object) -> Found:
+def _forest(given: Study, **options: object) -> Estimate:
     fitted, seconds = cpu_seconds(lambda: cs.fit_ceilings(given.rows, members=given.members, **given.basics, **options))
     return fitted(given.points), seconds
 
 
-def _swept(given: Study, kind: int, **options: object) -> Found:
+def _swept(given: Study, kind: int, **options: object) -> Estimate:
     return cpu_seconds(lambda: rivals.swept(given, kind, **options))
 
 
-def _made(make: Callable[[Study], FloatArray], given: Study) -> Found:
+def _made(make: Callable[[Study], FloatArray], given: Study) -> Estimate:
     return cpu_seconds(lambda: make(given))
 
 
-def _zero(given: Study) -> Found:
+def _zero(given: Study) -> Estimate:
     return np.zeros(len(given.points)), 0.0
 
 
-def _endless(given: Study) -> Found:
+def _endless(given: Study) -> Estimate:
     return cpu_seconds(lambda: population(given.name))
 
 
-def _tabular(given: Study, bins: int) -> Found:
+def _tabular(given: Study, bins: int) -> Estimate:
     return cpu_seconds(lambda: rivals.binned(given, bins))
 
 
-METHODS: dict[str, Callable[[Study], Found]] = {
+METHODS: dict[str, Callable[[Study], Estimate]] = {
     "zero potential": _zero,
     "endless logs, observed": _endless,
     "forest, observed (default)": _default,
@@ -81,7 +81,7 @@ TABLES = {
 IN_TABLES = [*TABLES, *(name for name in METHODS if not name.endswith("tabular"))]
 
 
-def methods() -> dict[str, Callable[[Study], Found]]:
+def methods() -> dict[str, Callable[[Study], Estimate]]:
     """Return all methods; networks where they exist."""
     from importlib.util import find_spec
 
@@ -111,7 +111,7 @@ def population(name: str) -> FloatArray:
     return np.asarray(population_ceilings(given.world, grid=CASES[name].grid)(given.points))
 
 
-def run_part(part: str) -> Figures:
+def run_part(part: str) -> Found:
     """Return the figures of a method in a world."""
     name, method = part.split("; ")
     given = _study(name)
@@ -138,7 +138,7 @@ COLUMNS = {
 }
 
 
-def tables(done: dict[str, Figures]) -> list[str]:
+def tables(done: dict[str, Found]) -> list[str]:
     """Return a table for each world, in Markdown."""
     lines: list[str] = []
     for case in [name for name in (*CASES, *COIN_CASES) if any(part.startswith(f"{name}; ") for part in done)]:

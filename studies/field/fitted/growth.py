@@ -12,7 +12,7 @@ import numpy as np
 
 from studies.field.fitted.cases import CASES, LEAST_BELOW, Study, logged, optimum_of
 from studies.field.fitted.measure import compare
-from studies.field.fitted.parts import Figures
+from studies.parts import Found
 
 VERSION = 1
 CASE = "windy-field"
@@ -26,7 +26,7 @@ def parts() -> list[str]:
     return [f"{what}; {value}" for what, values in varied.items() for value in values]
 
 
-def run_part(part: str) -> Figures:
+def run_part(part: str) -> Found:
     """Return the figures of a fit, from a process of its own: memory is the most that it ever held."""
     ran = subprocess.run(
         [sys.executable, "-m", "studies.field.fitted.growth", part], capture_output=True, text=True, check=False
@@ -66,7 +66,7 @@ def study_of(what: str, value: int) -> tuple[Study, dict[str, int]]:
     return Study(CASE, rows, world.horizon, world.reward_max, world.reward_min, points, truth), options
 
 
-def measure(part: str) -> Figures:
+def measure(part: str) -> Found:
     """Fit with one member and return figures: most of the time and memory is proportional to the members."""
     import resource
 
@@ -88,7 +88,7 @@ def measure(part: str) -> Figures:
     }
 
 
-def tables(done: dict[str, Figures]) -> list[str]:
+def tables(done: dict[str, Found]) -> list[str]:
     """Return the table, in Markdown."""
     head = ["", "rows in all", "CPU s", "peak MB", "distance to V*", "correlation", "too low"]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]

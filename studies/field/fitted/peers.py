@@ -11,7 +11,7 @@ import numpy as np
 
 from causal_shaping.data.arrays import FloatArray
 from studies.field.fitted.cases import Study
-from studies.field.fitted.parts import WORK
+from studies.parts import WORK
 
 PACKAGES = {"causalrl": ["causalrl==3.0.0", "scikit-learn"]}
 ROWS = 30_000

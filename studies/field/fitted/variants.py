@@ -11,7 +11,7 @@ from causal_shaping.worlds.field import WindyField
 from causal_shaping.worlds.published import GRID_WORLDS
 from studies.field.fitted.cases import TRUTH, logged
 from studies.field.fitted.measure import compare, cpu_seconds
-from studies.field.fitted.parts import Figures
+from studies.parts import Found
 
 VERSION = 4
 ROWS, GRID, MARGIN = 100_000, 6, 0.02
@@ -52,7 +52,7 @@ def world_of(name: str) -> WindyField:
     return WindyField(**options)
 
 
-def run_part(name: str) -> Figures:
+def run_part(name: str) -> Found:
     """Return the figures of the default fit in a variant."""
     world, seed = world_of(name), VARIANTS[name][1]
     coarse = world.optimum(GRID)
@@ -74,7 +74,7 @@ def run_part(name: str) -> Figures:
     }
 
 
-def tables(done: dict[str, Figures]) -> list[str]:
+def tables(done: dict[str, Found]) -> list[str]:
     """Return the table, in Markdown."""
     columns = {
         "zero potential": ("zero", ".3f"),

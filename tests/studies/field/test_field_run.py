@@ -1,24 +1,21 @@
 """Running the field study: nothing is lost, nothing is run twice, and it does not matter how often it was stopped."""
 
-import json
-
 import pytest
 from killing import finished, killed_five_times
 from small_field import USUAL, shrink, without_problems
 
 from causal_shaping.errors import FileError
-from causal_shaping.io.inputs import with_checksum
-from studies._parts import PART_FILES
 from studies.field import run as runs
 from studies.field._packages import MissingPackageError
 from studies.field.plan import LEARNER_SEED, Plan
 from studies.field.run import CLAIMS, RESULTS, WORTHS, load_results, merge, run_field
+from studies.parts import FILES
 
 MERGED = (RESULTS, CLAIMS, WORTHS)
 
 
 def parts_of(folder):
-    return sorted(folder.glob(PART_FILES))
+    return sorted(folder.glob(FILES))
 
 
 def test_a_run_that_is_killed_five_times_ends_in_the_same_results(tmp_path):
@@ -68,15 +65,7 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
     with pytest.raises(FileError, match="holds runs with another"):
         run_field(Plan(families=clinic), tmp_path, workers=1)
     (part,) = parts_of(tmp_path)
-    held = json.loads(part.read_text())
-    del held["checksum"]
-    changes = ({"found": 3}, {"found": [3]}, {"unit": {}}, {"unit": None}, {"seconds": "x"}, {"rows": "x"})
-    changes += ({"unit": held["unit"] | {"family": "mars"}}, {"unit": held["unit"] | {"kind": "mars"}})
-    for change in changes:
-        part.write_text(json.dumps(with_checksum(held | change)))
-        with pytest.raises(FileError, match=r"is not a part of the study.*Remove it to run that part again"):
-            merge(tmp_path)
-    part.write_text(json.dumps(held | {"checksum": "0"}))
+    part.write_text(part.read_text().replace('"seconds": ', '"seconds":  '))
     with pytest.raises(FileError, match="Remove it to run that part again"):
         merge(tmp_path)
     with pytest.raises(FileError, match="holds no results of the field study"):

@@ -1,16 +1,13 @@
 """Running the study: nothing is lost, nothing is run twice, and it does not matter how often it was stopped."""
 
-import json
-
 import numpy as np
 import pytest
 from killing import finished, killed_five_times
 
 from causal_shaping.errors import CausalShapingError, FileError
-from causal_shaping.io.inputs import with_checksum
-from studies._parts import PART_FILES
 from studies.paper.plan import METHODS, Plan
 from studies.paper.run import POTENTIALS, RESULTS, load_results, merge, run_study
+from studies.parts import FILES
 
 TINY = {"world": ["lavacross-easy"], "method": ["zero", "causal-bound", "joint"]}
 
@@ -25,7 +22,7 @@ def one_world(folder):
 
 
 def parts_of(folder):
-    return sorted(folder.glob(PART_FILES))
+    return sorted(folder.glob(FILES))
 
 
 def test_a_quick_run_that_is_killed_five_times_ends_in_the_same_results(tmp_path):
@@ -82,32 +79,14 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
     tiny(tmp_path)
     with pytest.raises(FileError, match="holds runs with another counted_in"):
         tiny(tmp_path, counted_in="episodes")
-    part = next(one for one in parts_of(tmp_path) if one.name.startswith("run-"))
-    held = json.loads(part.read_text())
-    edited = [held | {"seconds": 0.0}, held | {"world": "elsewhere"}]  # with the old checksum; the next without any
-    edited += [{key: value for key, value in one.items() if key != "checksum"} | {"seed": []} for one in edited]
-    for text in ("{", "[" * 100_000, *map(json.dumps, edited)):
-        part.write_text(text)
-        with pytest.raises(FileError, match=r"Remove it to run that part again"):
-            merge(tmp_path)
-    del held["checksum"]
-    for change in ({"seconds": "x"}, {"regret": ""}, {"steps": [1]}, {"curve": 1e308}, {"policy": [10**12]}):
-        part.write_text(json.dumps(with_checksum(held | change)))
-        with pytest.raises(FileError, match=r"is not a part of the study.*Remove it to run that part again"):
-            merge(tmp_path)
+    part = parts_of(tmp_path)[0]
+    part.write_text(part.read_text().replace('"seconds": ', '"seconds":  '))
+    with pytest.raises(FileError, match=r"Remove it to run that part again"):
+        merge(tmp_path)
     part.unlink()
     assert tiny(tmp_path).runs == load_results(tmp_path).runs
     with pytest.raises(FileError, match="holds no results"):
         load_results(tmp_path / "nowhere")
-
-
-def test_what_a_kill_leaves_half_written_is_no_part(tmp_path):
-    before = tiny(tmp_path)
-    part = parts_of(tmp_path)[0]
-    (part.parent / f".0123456789ab.{part.name}").write_bytes(part.read_bytes())  # whole, but not yet renamed
-    (part.parent / f".ba9876543210.{part.name}").write_text('{"world":')
-    part.unlink()
-    assert tiny(tmp_path).runs == before.runs
 
 
 @pytest.mark.parametrize(
@@ -129,4 +108,4 @@ def test_timings_are_kept_apart(tmp_path):
     assert "seconds" not in results.runs[0]
     lines = (tmp_path / "timings.csv").read_text().splitlines()
     assert len(lines) == 1 + len(parts_of(tmp_path))
-    assert "seconds" in json.loads(parts_of(tmp_path)[0].read_text())
+    assert '"seconds": ' in parts_of(tmp_path)[0].read_text()
