@@ -165,7 +165,7 @@ def main() -> None:
     arguments = parser.parse_args()
     known = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {"verdicts": {}, "explanations": {}}
     everything = mutants(arguments.only)
-    sample = random.Random(arguments.seed).sample(everything, min(arguments.count, len(everything)))  # noqa: S311
+    sample = random.Random(arguments.seed).sample(everything, min(arguments.count, len(everything)))
     chosen = [name for name, *_ in sample]
     if not arguments.show:
         left = [one for one in sample if one[0] not in known["verdicts"]]

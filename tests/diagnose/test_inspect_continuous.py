@@ -97,7 +97,7 @@ def test_two_policies_that_see_nothing_do_not_contradict_each_other(world):
 
 
 def test_wind_that_is_drawn_afresh_hardly_counts_as_lasting(inspected, world):
-    """At a level of 5% two alarms in two logs have a probability of 0.3%; `make validate` has many more logs."""
+    """At a level of 5% two alarms in two logs have a probability of 0.3%; `make calibrate` has many more logs."""
     more = [world.collect(name, 1000, seed=1) for name in ("good", "random")]
     found = [inspected, cs.inspect_continuous(more, state=STATE)]
     quiet = [one for one in found if not one.lasting()]
