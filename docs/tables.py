@@ -657,9 +657,10 @@ TABLES = {
         "hard": hard_table,
         "exploration": exploration_table,
         "potentials": potentials_table,
-        "learners": learners_table,
     },
-    "ceilings.md": {"worlds": ceilings_tables, "confidence": confidence_table},
+    "../studies/paper/learners.md": {"learners": learners_table},
+    "ceilings.md": {"confidence": confidence_table},
+    "../studies/paper/ceilings.md": {"worlds": ceilings_tables},
     "differences.md": {
         "support": support_table,
         "claims": claims_table,

@@ -13,7 +13,7 @@ from causal_shaping.paper import theory
 
 @pytest.mark.parametrize(("name", "coins"), [("walking-robot", "standing"), ("lavacross-easy", "standing")])
 def test_the_population_figures_are_those_of_the_page(name, coins):
-    page = (HERE / "ceilings.md").read_text()
+    page = (HERE.parent / "studies" / "paper" / "ceilings.md").read_text()
     title = f"### {name}" if name == "walking-robot" else f"### {name}, coins {coins}"
     section = page.split(title + "\n")[1].split("###")[0]
     rows = world_table(name, coins, logs=False)[2:]
