@@ -656,25 +656,24 @@ TABLES = {
         "hard": hard_table,
         "exploration": exploration_table,
         "potentials": potentials_table,
-        "learners": learners_table,
     },
-    "ceilings.md": {"worlds": ceilings_tables, "confidence": confidence_table},
-    "differences.md": {
-        "support": support_table,
-        "claims": claims_table,
-        "maze": maze_table,
-        "robot": robot_table,
-    },
-    "speed.md": {"speed": speed_table},
-    "field.md": {
+    "../studies/paper/learners.md": {"learners": learners_table},
+    "ceilings.md": {"confidence": confidence_table},
+    "../studies/paper/ceilings.md": {"worlds": ceilings_tables},
+    "differences.md": {"support": support_table, "claims": claims_table},
+    "../studies/paper/README.md": {"maze": maze_table, "robot": robot_table},
+    "../studies/speed/README.md": {"speed": speed_table},
+    "field.md": {"decisions": study_decisions},
+    "../studies/field/README.md": {
         "targets": study_targets,
-        "decisions": study_decisions,
         "study": partial(study_table, *STUDIED),
         "networks": partial(study_table, "networks-random", "networks-problems"),
         "continuous": continuous_table,
     },
-    "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")},
-    "theory.md": {
+    "../studies/field/fitted.md": {
+        name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")
+    },
+    "../studies/paper/theory.md": {
         "corrections": partial(theory_table, "theory-corrections"),
         "bounds": partial(theory_table, "theory-bounds"),
         "parts": parts_table,
