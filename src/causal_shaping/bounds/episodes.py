@@ -490,11 +490,11 @@ class EpisodeCeilings(Result):
             files.write_table(path, self.to_pandas())
             return
         about = {name: getattr(self, name).tolist() for name in self.ARRAYS if name not in self.BY_STATE}
-        by_state.save_by_state(path, self.KIND, self.space, self.columns(), self.metadata | about, self.checksum)
+        by_state.save_by_state(path, self.KIND, self.space, self.columns(), self.metadata | about)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return what `save` wrote to a Parquet file, checked against its checksum."""
+        """Return what `save` wrote to a Parquet file."""
         from causal_shaping.io.container import load
 
         return load(path, cls.KIND, cls._from_contents)
