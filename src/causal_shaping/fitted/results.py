@@ -25,16 +25,16 @@ from causal_shaping.fitted._network import NetworkSurface, load_network, save_ne
 from causal_shaping.fitted._stored import array_of, finite, name_of
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import replacing, replacing_together, write_text
-from causal_shaping.io.inputs import checked_json, input_folder, read_arrays, read_json, with_checksum
+from causal_shaping.io.files import replacing_together, write_arrays, write_json
+from causal_shaping.io.inputs import input_folder, read_arrays, read_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DESCRIPTION, ARRAYS, NETWORK = "fitted.json", "fitted.npz", "network.safetensors"
 SIDES = {"ceilings": 1.0, "floors": -1.0}
-VERSIONS = 1, 2
-"""The oldest version of the format that is read, and the one that is written."""
+VERSION = 2
+"""The version of the format."""
 
 COARSE = "Fits with rewards above 0 are coarse in this version: ceilings may hardly tell neighbouring states apart."
 
@@ -257,10 +257,8 @@ class FittedCeilings(Result):
         with replacing_together():
             if weights:
                 save_network(folder / NETWORK, weights)
-            with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
-                np.savez(file, allow_pickle=False, **{name: arrays[name] for name in arrays if name not in weights})
-            about = with_checksum(self._description(arrays))
-            write_text(folder / DESCRIPTION, json.dumps(about, indent=2) + "\n", [".json"])
+            write_arrays(folder / ARRAYS, {name: arrays[name] for name in arrays if name not in weights})
+            write_json(folder / DESCRIPTION, self._description(arrays))
         vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -271,7 +269,7 @@ class FittedCeilings(Result):
     def _description(self, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
         return {
             "kind": f"fitted {self.WHAT}",
-            "version": VERSIONS[1],
+            "version": VERSION,
             "arrays": _checksum(arrays),
             "settings": self.settings.as_plain(),
             "sources": list(self.sources),
@@ -293,13 +291,13 @@ class FittedCeilings(Result):
         It is also checked that everything fits together, since compiled code runs on it.
         """
         folder = input_folder(path)
-        held, version = _described(folder)
+        held = _described(folder)
         if held.get("kind") != f"fitted {cls.WHAT}":
             raise FileError(f"{folder} holds {held.get('kind')}, not fitted {cls.WHAT}.")
         arrays = read_arrays(folder / ARRAYS)
         if held.get("network"):
             arrays |= load_network(folder / NETWORK)
-        if held.get("checksum" if version == 1 else "arrays") != _checksum(arrays, version):
+        if held.get("arrays") != _checksum(arrays):
             raise FileError(f"{folder} was changed after it was written: its checksum does not fit its contents.")
 
         def part(prefix: str) -> dict[str, npt.NDArray[Any]]:
@@ -365,24 +363,24 @@ def _finite(found: FloatArray, observations: npt.NDArray[Any]) -> FloatArray:
     return found
 
 
-def _described(folder: Path) -> tuple[dict[str, Any], int]:
-    """Return what a folder says of its fit, checked against its checksum, and the version of its format."""
-    file = folder / DESCRIPTION
+def _described(folder: Path) -> dict[str, Any]:
+    """Return what a folder says of its fit."""
     try:
-        held = read_json(file, check=False)
+        held = read_json(folder / DESCRIPTION)
     except FileError as error:
         raise FileError(f"{folder} holds no complete fit: {error}") from error
-    version = held.get("version")
-    if type(version) is not int or not VERSIONS[0] <= version <= VERSIONS[1]:
-        raise FileError(f"{folder} was written in format {version}; this package reads {VERSIONS[0]} to {VERSIONS[1]}.")
-    return held if version == 1 else checked_json(held, file, needed=True), version
+    if held.get("version") != VERSION:
+        raise FileError(
+            f"{folder} was written in format {held.get('version')}; this package reads {VERSION}. Fit again."
+        )
+    return held
 
 
-def _checksum(arrays: Mapping[str, npt.NDArray[Any]], version: int = VERSIONS[1]) -> str:
-    """Return a SHA-256 of arrays, their names, and from version 2 on of their types and shapes."""
+def _checksum(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Return a SHA-256 of arrays, their names, types and shapes: it binds them to their description."""
     names = sorted(arrays)
     kinds: list[Any] = [[name, arrays[name].dtype.str, arrays[name].shape] for name in names]
-    return checksum_of(json.dumps(kinds if version > 1 else names), [np.asarray(arrays[name]) for name in names])
+    return checksum_of(json.dumps(kinds), [np.asarray(arrays[name]) for name in names])
 
 
 class FittedFloors(FittedCeilings):

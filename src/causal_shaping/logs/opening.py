@@ -210,7 +210,6 @@ def open_logs(
         admissible=held.admissible if held and not bins and not states and not actions else {},
         reward_bins=held.reward_bins if held else None,
         metadata=found.metadata,
-        checksum=found.checksum if (states, actions, bins, state, missing) == (None,) * 5 else None,
         header=found.header,
         hidden=carried,
         numbers=numbers,

@@ -19,13 +19,14 @@ import pyarrow as pa
 
 from causal_shaping._checks import check_line
 from causal_shaping._progress import Progress, no_progress
+from causal_shaping.data.arrays import checksum_of
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, json_text
 from causal_shaping.data.space import shortened
 from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError, FileError
-from causal_shaping.io.container import Contents, load, rows_checksum
+from causal_shaping.io.container import Contents, load
 from causal_shaping.io.convert import counts_columns, counts_from, save_counts
-from causal_shaping.io.files import PARQUET, check_target, holding
+from causal_shaping.io.files import PARQUET, TEMPORARY, check_target, locked
 from causal_shaping.logs._translation import sql_of
 from causal_shaping.logs.counting import Item, count, counting, opened_logs
 from causal_shaping.logs.table import LogTable, is_ours
@@ -172,7 +173,8 @@ def update_counts(
     if not given or "" in given or len(given) < len(parts):
         raise ArgumentError(f"parts must name each part once, as in {{'2026-11-01': logs}}, but names {list(parts)}.")
     declared = {name: options.pop(name) for name in DECLARED if name in options}
-    with holding(target):
+    lock = target.with_name(f"{TEMPORARY}{target.name}.lock")
+    with locked(lock, f"Another process updates {path}. Wait until it ends."):
         held, manifest = _held(target) if target.exists() else (None, {})
         added, known = [], []
         for done, name in enumerate(sorted(given, key=lambda name: name not in manifest)):  # what can be refused first
@@ -284,7 +286,19 @@ def _fingerprint(counts: Counts) -> str:
     del columns[counts.space.free_name("reward_sum")]
     texts = {name: column.cast(pa.string()) for name, column in columns.items() if _has_labels(column)}
     table = pa.table(columns | texts)
-    return rows_checksum(table.sort_by([(name, "ascending") for name in table.column_names]))
+    return _rows_checksum(table.sort_by([(name, "ascending") for name in table.column_names]))
+
+
+def _rows_checksum(table: pa.Table) -> str:
+    """Return a SHA-256 of the rows of a table, in their order."""
+    texts, arrays = [], []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_primitive(column.type) and not column.null_count:
+            texts.append([name, str(column.type)])
+            arrays.append(column.to_numpy())
+        else:
+            texts.append([name, column.to_pylist()])
+    return checksum_of(json.dumps(texts), arrays)
 
 
 def _has_labels(column: Any) -> bool:

@@ -21,7 +21,6 @@ import pyarrow as pa
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Bins, Label, Space
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
-from causal_shaping.io.container import check_checksum
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.labels import read_off, row_positions
 from causal_shaping.logs._translation import sql_of
@@ -58,7 +57,6 @@ class LogTable:
         admissible: the actions that exist in a state; see `Space`.
         reward_bins: the bins of rewards, None to find out.
         metadata: that of the file.
-        checksum: that of the logs as they were written, None if it is not known.
         sound: whether the rows have been checked.
         size: how many rows there are at most, None if it is not known.
         dropped: what `check_logs` left out.
@@ -85,7 +83,6 @@ class LogTable:
     admissible: Mapping[Label, Collection[Label]] = field(default_factory=dict)
     reward_bins: Bins | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    checksum: str | None = None
     sound: bool = False
     size: int | None = None
     dropped: Dropped | None = None
@@ -168,10 +165,7 @@ class LogTable:
             _, episode = np.unique(episode.astype(str), return_inverse=True)
         columns = {name: table[name].to_numpy() for name in ("step", "reward", "terminated", "truncated")}
         columns |= {"episode": episode, **row_positions(table, space, self.states, self.next_states)}
-        logs = Logs(space, self.source or str(table["source"][0]), **columns, metadata=self.metadata)
-        if self.dropped is None:
-            check_checksum(self.origin, self.checksum, logs.checksum)
-        return logs
+        return Logs(space, self.source or str(table["source"][0]), **columns, metadata=self.metadata)
 
     def __repr__(self) -> str:
         source = f"source {self.source!r}" if self.source else "sources by column"
