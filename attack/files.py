@@ -83,18 +83,6 @@ def _counts() -> Any:
     return cs.count([_world().collect(name, 300, seed=1) for name in ("good", "bad")])
 
 
-def _make_parts(folder: Path) -> None:
-    import causal_shaping as cs
-
-    cs.update_counts(folder / "a.parquet", {f"day {i}": _world().collect("good", 150, seed=i) for i in range(3)})
-
-
-def _parts(folder: Path) -> Any:
-    import causal_shaping as cs
-
-    return cs.Counts.load(folder / "a.parquet").checksum, repr(cs.counted_parts(folder / "a.parquet"))
-
-
 def _ceilings() -> Any:
     import causal_shaping as cs
 
@@ -373,7 +361,6 @@ KINDS: dict[str, Kind] = {
     "minari": Kind(_make_minari, _minari, often=1),
     "logs": Kind(partial(_save, _logs), partial(_count, "a.parquet"), often=1),
     "counts": Kind(partial(_save, _counts), partial(_load, "Counts")),
-    "counts by part": Kind(_make_parts, _parts),
     "ceilings": Kind(partial(_save, _ceilings), partial(_load, "Ceilings")),
     "potential": Kind(partial(_save, lambda: _ceilings().potential()), _potential),
     "posterior": Kind(partial(_save, _belief), partial(_load, "Posterior")),

@@ -53,13 +53,10 @@ COMMANDS = {
     "theory": "theory walking-robot --episodes 3 --seeds 1 -o out/t.csv --png out/t.pdf",
     "worlds": "worlds walking-robot -o out/w.csv --png out/w.png",
     "diagram": "diagram -o out/d.svg",
-    "count": "count random.parquet --part tuesday -o out/days.parquet",
     "reproduce": f"reproduce {STUDY} --workers 1 -o out/report",
     "reproduce-workers": f"reproduce {STUDY} --workers 2 -o out/report",
     "field": "field --quick --families clinic --workers 1 -o out/field",
 }
-GROWING = {"count": "days.parquet"}
-"""What a command adds to: that of `workshop` is there before."""
 OLD = b"what was there before\n"
 UNSURE = ("timings.csv", ".unfinished")
 """Files that differ from run to run, and those of work that is not done: they are only to be gone, or complete."""
@@ -199,7 +196,6 @@ class Case:
         self.name, self.command, self.workshop, self.found = name, COMMANDS[name], workshop, found
         self.folder = workshop / name
         self.renames = 0
-        self.old = {GROWING[name]: (workshop / GROWING[name]).read_bytes()} if name in GROWING else {}
         if name.startswith("reproduce"):
             shorten_the_study()
         self.fresh()
@@ -226,9 +222,9 @@ class Case:
         self.begin(self.files if old else ())
 
     def begin(self, names: Iterable[str] = ()) -> None:
-        """Put old files, and those that the command adds to, into the places of the outputs."""
-        for name in {*names, *self.old}:
-            (self.folder / "out" / name).write_bytes(self.old.get(name, OLD))
+        """Put old files into the places of the outputs."""
+        for name in names:
+            (self.folder / "out" / name).write_bytes(OLD)
 
     def said(self) -> str:
         """Return the last line of errors."""
@@ -242,7 +238,7 @@ class Case:
         self.found.check("Traceback" not in errors, f"{about}: {self.said()}")
         held = contents(out) if out.is_dir() else {}
         for name, bytes_ in held.items():
-            old = bytes_ == self.old.get(name, OLD) and name in self.files
+            old = bytes_ == OLD and name in self.files
             right = temporary(name) or bytes_ == self.whole.get(name) or old
             self.found.check(right, f"{about}: {name} is neither the old nor the complete file")
         for name in self.files if old_expected(what) else ():
@@ -417,7 +413,6 @@ def workshop() -> Iterator[Path]:
             ),
             "collect windy-field --demonstrator good --steps 2000 -o field.parquet",
             f"ceilings {LOGS} {BOUNDS} --counts counts.parquet",
-            "count good.parquet --part monday -o days.parquet",
         ]
         for command in made:
             if Run(command, folder).end(10 * PATIENCE) != 0:

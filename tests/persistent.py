@@ -143,7 +143,7 @@ class PersistentWorld:
             columns |= {"source": np.zeros(len(logs), dtype=int), "n": n, "reward_sum": n * logs.reward}
             columns |= {"reward_min": logs.reward, "reward_max": logs.reward}
             parts.append(cs.Counts.combined(self.space, [logs.source], columns, population=True))
-        return parts[0].merge(*parts[1:])
+        return sum(parts)
 
 
 def random_world(rng, horizon, *, ending=True, largest=3):

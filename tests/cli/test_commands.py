@@ -545,7 +545,6 @@ COMMANDS = (
     "worlds",
     "collect",
     "inspect",
-    "count",
     "ceilings",
     "fit",
     "episode-ceilings",

@@ -19,7 +19,6 @@ from causal_shaping._leave import INTERRUPTED, leave_quietly
 from causal_shaping.cli import (
     ceilings,
     collect,
-    count,
     demo,
     diagram,
     episode_ceilings,
@@ -99,7 +98,6 @@ for _command in (
     worlds.worlds,
     collect.collect,
     inspect.inspect,
-    count.count,
     ceilings.ceilings,
     fit.fit,
     episode_ceilings.episode_ceilings,

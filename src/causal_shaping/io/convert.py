@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -40,13 +39,10 @@ def logs_table(logs: Logs) -> pa.Table:
     return pa.table(logs.labelled(label_column))
 
 
-def save_counts(counts: Counts, path: str | os.PathLike[str], parts: Mapping[str, Any] | None = None) -> None:
-    """Write counts to a Parquet file: a row per entry, sources, states and actions by label.
-
-    `parts` are what was counted, by name, as plain values; see `update_counts`.
-    """
-    metadata = counts_metadata(counts) | ({} if parts is None else {"parts": parts})
-    save(path, "counts", counts_columns(counts), metadata, space=counts.space, checksum=counts.checksum)
+def save_counts(counts: Counts, path: str | os.PathLike[str]) -> None:
+    """Write counts to a Parquet file: a row per entry, sources, states and actions by label."""
+    columns, metadata = counts_columns(counts), counts_metadata(counts)
+    save(path, "counts", columns, metadata, space=counts.space, checksum=counts.checksum)
 
 
 def counts_columns(counts: Counts) -> dict[str, Any]:

@@ -158,10 +158,9 @@ class Engine:
 
 
 def table_in_memory(table: pa.Table) -> ibis.Table:
-    """Return an Arrow table as one of an engine, which sees nothing else.
+    """Return an Arrow table as one of an engine, which sees nothing else: that of Ibis is shared with the user.
 
-    That of Ibis would be shared with the user, and give each table a name of its own: every query would be translated
-    anew. Engines of tables share one DuckDB, whose start takes longer than most of what is asked of a small table.
+    Engines of tables share one DuckDB, whose start takes longer than most of what is asked of a small table.
     """
     rows = ibis.memtable(table).op()
     backend = ibis.duckdb.from_connection(_memory(os.getpid()).cursor())

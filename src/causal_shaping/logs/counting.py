@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from causal_shaping.data.counts import MAX_REWARDS, REWARD_BINS, REWARDS, Counts
+from causal_shaping.data.counts import MAX_REWARDS, REWARD_BINS, REWARDS, Counts, add_counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Admissible, Bins, plain
 from causal_shaping.errors import ArgumentError, DataError, UnknownLabelError
@@ -77,7 +77,7 @@ def count(
         partitions: for files, columns that their folders name; see `open_logs`.
         max_rewards: if a log has more distinct rewards than this, all rewards are cut into bins.
         reward_bins: the bins of rewards, `Bins` by edges or by quantiles; by default 32 quantiles of all logs, where
-            bins are needed. Later logs need the same edges to be merged: `reward_bins=counts.space.reward_bins`.
+            bins are needed. Counts that are to be added need the same edges: `reward_bins=counts.space.reward_bins`.
         check: look for bad rows first. This needs the rows of an episode in order, and so takes longer than the
             counting; leave it out only for files that have been checked before.
         skip_bad_episodes: leave out every episode that holds a bad row, with a warning.
@@ -100,20 +100,16 @@ def count(
     if not isinstance(reward_bins, Bins | None):
         raise ArgumentError(f"reward_bins is {reward_bins!r}; pass Bins(edges=...) or Bins(quantiles=...).")
     bins = reward_bins or next((table.reward_bins for table in tables if table.reward_bins), None)
-    if bins is None and any(_samples_many_rewards(table, max_rewards) for table in tables if not _is_small(table)):
+    if bins is None and any(_samples_many_rewards(table, max_rewards) for table in tables):
         bins = Bins(quantiles=REWARD_BINS)
     bins = bins and _reward_edges(tables, bins)
     parts = [count_table(table, step_indexed, bins, scratch) for table in tables]
-    many = [bins is None and len(np.unique(part.reward_min)) > max_rewards for part in parts]
-    if any(found and _is_small(table) for found, table in zip(many, tables, strict=True)):
-        bins = _reward_edges(tables, Bins(quantiles=REWARD_BINS))
-        parts = [count_table(table, step_indexed, bins, scratch) for table in tables]
     origins: dict[str, str] = {}
     for part, table in zip(parts, tables, strict=True):
         for name in part.sources:
             keep_origin(origins, name, table)
-    counts = parts[0].merge(*parts[1:])
-    if bins is None and any(many):
+    counts = add_counts(parts)
+    if bins is None and any(len(np.unique(part.reward_min)) > max_rewards for part in parts):
         counts = counts.with_reward_bins(_reward_edges(tables, Bins(quantiles=REWARD_BINS)))
     if all(given is None for given in (states, actions, terminal, admissible)) and complete <= counts.space.complete:
         return counts
@@ -184,11 +180,6 @@ def counting(table: LogTable, step_indexed: bool) -> ibis.Table:
     return rows.group_by([*key, "reward_bin"]).aggregate(
         n=rows.count(), reward_sum=rows.reward.sum(), reward_min=rows.reward.min(), reward_max=rows.reward.max()
     )
-
-
-def _is_small(table: LogTable) -> bool:
-    """Whether all rows would be in a sample: then it is as cheap to count them, and again if rewards need bins."""
-    return table.size is not None and table.size <= SAMPLE_ROWS
 
 
 def _samples_many_rewards(table: LogTable, max_rewards: int) -> bool:

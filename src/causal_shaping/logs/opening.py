@@ -21,7 +21,7 @@ from causal_shaping.logs._columns import MISSING_NUMBER, Flag, RawColumns, fits,
 from causal_shaping.logs._engine import table_in_memory
 from causal_shaping.logs._finding import RawLogs, Where, find
 from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.table import LogTable, as_view, fetch, look_at_rows
+from causal_shaping.logs.table import LogTable, fetch, look_at_rows
 
 
 def read_logs(where: Where, *, source: str | None = None, skip_bad_episodes: bool = False, **columns: Any) -> Logs:
@@ -196,7 +196,7 @@ def open_logs(
     logged = rows.select(**columns)
     logged = _completed_numbers(logged) if numbers else _completed(logged, list(absent.values()) or [None] * len(parts))
     return LogTable(
-        rows=as_view(logged, origin),
+        rows=logged,
         origin=origin,
         names=names,
         source=named,
@@ -242,7 +242,6 @@ def table_of(logs: Logs) -> LogTable:
         reward_bins=space.reward_bins,
         metadata=logs.metadata,
         sound=True,
-        size=len(logs),
     )
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ibis
-import ibis.expr.operations as ops
 import numpy as np
 import pyarrow as pa
 
@@ -24,7 +23,6 @@ from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, 
 from causal_shaping.io.container import check_checksum
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.labels import read_off, row_positions
-from causal_shaping.logs._translation import sql_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,6 @@ class LogTable:
         metadata: that of the file.
         checksum: that of the logs as they were written, None if it is not known.
         sound: whether the rows have been checked.
-        size: how many rows there are at most, None if it is not known.
         dropped: what `check_logs` left out.
         header: whether a line of column names comes before the first row.
         hidden: columns that are no part of the state, by the user's name: what they are called in `rows`.
@@ -87,7 +84,6 @@ class LogTable:
     metadata: Mapping[str, str] = field(default_factory=dict)
     checksum: str | None = None
     sound: bool = False
-    size: int | None = None
     dropped: Dropped | None = None
     header: bool = False
     hidden: Mapping[str, str] = field(default_factory=dict)
@@ -207,11 +203,6 @@ def looking_at_rows(table: ibis.Table) -> Iterator[None]:
 def fetch(expression: ibis.Table, origin: str) -> pa.Table:
     """Run a query and return its result; what the engine cannot read becomes a `FileError`."""
     with reading(origin), _same_files(expression) as backend:
-        if is_ours(backend):
-            from ibis.backends.duckdb.converter import DuckDBPyArrowData  # with pandas, which only engines need
-
-            table = backend.con.sql(sql_of(expression, backend)).to_arrow_table()
-            return expression.__pyarrow_result__(table, data_mapper=DuckDBPyArrowData)
         if backend.name != "pyspark":
             return expression.to_pyarrow()
         # Ibis 12 would go by way of pandas, where whole numbers with gaps lose digits, and NaN is missing.
@@ -229,8 +220,7 @@ def batches(expression: ibis.Table, origin: str, rows: int) -> Generator[pa.Reco
             yield from expression.to_pyarrow_batches(chunk_size=rows)
             return
         # Ibis 12 asks for batches by a name that DuckDB 2 has given up, and would have it keep a copy of all rows.
-        ours = is_ours(backend)
-        relation = backend.con.sql(sql_of(expression, backend)) if ours else backend._to_duckdb_relation(expression)
+        relation = backend._to_duckdb_relation(expression)
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         stream = reader(rows)
         try:
@@ -254,23 +244,11 @@ def drawn(table: LogTable, episodes: ibis.Table, seed: int) -> ibis.Column:
 def watch(backend: Any, files: Sequence[InputFile]) -> None:
     """Remember the files that an engine reads, for `fetch` and `batches` to notice when one was changed."""
     backend.causal_shaping_files = tuple(files)
-    backend.causal_shaping_view = ""  # see `as_view`
 
 
 def is_ours(backend: Any) -> bool:
     """Return whether an engine is one that we started to read files, and that nobody else uses."""
     return hasattr(backend, "causal_shaping_files")
-
-
-def as_view(rows: ibis.Table, origin: str) -> ibis.Table:
-    """Return rows of our own engine as a view there, so that they are not translated anew with each query over them."""
-    backend = rows.get_backend()
-    if not is_ours(backend) or backend.causal_shaping_view:
-        return rows
-    with reading(origin), _same_files(rows):
-        backend.causal_shaping_view = sql_of(rows, backend)
-        backend.raw_sql(f"CREATE TEMP VIEW rows AS {backend.causal_shaping_view}").fetchall()
-    return ops.DatabaseTable("rows", schema=rows.schema(), source=backend).to_expr()
 
 
 INTERRUPTED = "Query interrupted"
