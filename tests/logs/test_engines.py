@@ -14,7 +14,7 @@ import causal_shaping as cs
 from causal_shaping.diagnose import inspection
 from causal_shaping.errors import DataError
 from causal_shaping.io.convert import logs_table
-from causal_shaping.logs import check_logs, counting
+from causal_shaping.logs import check_logs
 from causal_shaping.logs.summary import summarise
 from causal_shaping.logs.table import fetch
 
@@ -107,12 +107,10 @@ WAYS = {
 
 
 @pytest.mark.parametrize("step_indexed", [False, True])
-def test_an_engine_counts_what_duckdb_counts(engine, logs, rows, step_indexed, tmp_path):
-    opened = cs.open_logs(engine(rows), **XY)
-    counts = cs.count(opened, step_indexed=step_indexed, scratch=str(tmp_path))
+def test_an_engine_counts_what_duckdb_counts(engine, logs, rows, step_indexed):
+    counts = cs.count(cs.open_logs(engine(rows), **XY), step_indexed=step_indexed)
     assert by_label(counts) == counted(logs, step_indexed)
     assert_equal(counts, cs.count(logs, step_indexed=step_indexed))
-    assert not list(tmp_path.iterdir())  # what a cluster wrote is removed
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -204,7 +202,7 @@ def test_parts_of_a_table_add_up_to_the_whole(engine, logs, rows):
 @pytest.fixture
 def arrived(monkeypatch):
     """How many rows each query of an engine brings back."""
-    sizes, whole, run = [], fetch, counting._run
+    sizes, whole = [], fetch
 
     def noted(found):
         sizes.append(found.num_rows)
@@ -212,7 +210,6 @@ def arrived(monkeypatch):
 
     for module in [module for module in sys.modules.values() if getattr(module, "fetch", None) is whole]:
         monkeypatch.setattr(module, "fetch", lambda *given: noted(whole(*given)))
-    monkeypatch.setattr(counting, "_run", lambda *given: noted(run(*given)))
     return sizes
 
 
@@ -241,7 +238,7 @@ def test_what_else_reads_logs_reads_the_same_there(engine, duckdb):
         results.append(cs.episode_ceilings(opened, horizon=2, reward_max=0.1).to_json())
         results.append(cs.read_logs(table, source="random", state=["x", "y"]).checksum)
         bare = table.drop("next_x", "next_y")
-        numbers = cs.read_transitions(bare, source="random", state=["x", "age"], most_rows=300)
+        numbers = cs.read_transitions(bare, source="random", state=["x", "age"])
         results.append(numbers.observations.tolist())
     assert found == wanted
 
@@ -251,15 +248,6 @@ def test_whole_numbers_with_gaps_and_nan_arrive_as_they_are(engine):
     found = fetch(engine(pa.table(held | {"step": [0, 1, 2]})).order_by("step"), "it").to_pydict()
     assert found["id"] == held["id"]
     assert [str(number) for number in found["number"]] == ["nan", "None", "inf"]
-
-
-def test_results_are_written_by_the_cluster_not_collected(engine, rows, monkeypatch):
-    wrote, table = [], engine(rows)
-    backend = table.get_backend()
-    write = type(backend).to_parquet
-    monkeypatch.setattr(type(backend), "to_parquet", lambda self, *a, **k: wrote.append(a) or write(self, *a, **k))
-    cs.count(cs.open_logs(table, **XY), check=False)
-    assert len(wrote) == 1
 
 
 def test_episodes_are_spread_over_partitions(engine, rows):

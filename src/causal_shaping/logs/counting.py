@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import ibis
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from causal_shaping.data.counts import MAX_REWARDS, REWARD_BINS, REWARDS, Counts, add_counts
 from causal_shaping.data.logs import Logs
@@ -23,16 +20,13 @@ from causal_shaping.logs._columns import bin_of
 from causal_shaping.logs._finding import Where, is_table
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.opening import open_logs, table_of
-from causal_shaping.logs.table import LogTable, fetch, reading
+from causal_shaping.logs.table import LogTable, fetch
 
 SAMPLE_ROWS = 100_000
 """Rows that are looked at first, to see whether rewards take few values."""
 
 TILES = 8
 """Into how many parts each bin of rewards is cut on each engine, before the parts of all logs are put together."""
-
-DISTRIBUTED = ("pyspark",)
-"""Engines whose results are written by the cluster as Parquet, not sent through the driver."""
 
 Item: TypeAlias = Logs | LogTable | Where
 
@@ -53,7 +47,6 @@ def count(
     check: bool = True,
     skip_bad_episodes: bool = False,
     memory_limit: str | None = None,
-    scratch: str | None = None,
 ) -> Counts:
     """Count the outcomes in logs: per source, [step,] state, action, next state, whether the episode ended, and reward.
 
@@ -82,7 +75,6 @@ def count(
             counting; leave it out only for files that have been checked before.
         skip_bad_episodes: leave out every episode that holds a bad row, with a warning.
         memory_limit: for files, the most memory that DuckDB may use, such as "2GB".
-        scratch: a folder that a cluster can write to and this process can read; by default a temporary one.
 
     Examples:
         >>> from causal_shaping import load_world
@@ -103,7 +95,7 @@ def count(
     if bins is None and any(_samples_many_rewards(table, max_rewards) for table in tables):
         bins = Bins(quantiles=REWARD_BINS)
     bins = bins and _reward_edges(tables, bins)
-    parts = [count_table(table, step_indexed, bins, scratch) for table in tables]
+    parts = [count_table(table, step_indexed, bins) for table in tables]
     origins: dict[str, str] = {}
     for part, table in zip(parts, tables, strict=True):
         for name in part.sources:
@@ -143,10 +135,10 @@ def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:
     return tables
 
 
-def count_table(table: LogTable, step_indexed: bool, bins: Bins | None, scratch: str | None) -> Counts:
+def count_table(table: LogTable, step_indexed: bool, bins: Bins | None) -> Counts:
     """Count one table, with rewards in bins or as they are."""
     table = replace(table, reward_bins=bins)
-    counted = _run(counting(table, step_indexed), table.origin, scratch)
+    counted = fetch(counting(table, step_indexed), table.origin)
     if counted.num_rows == 0:
         raise DataError(f"{table.origin} has no rows.")
     space = table.space_of(counted)
@@ -204,14 +196,3 @@ def _reward_edges(tables: Iterable[LogTable], bins: Bins) -> Bins:
     first = np.searchsorted(before, np.arange(1, bins.quantiles) / bins.quantiles * n.sum())
     edges = np.unique(low[order][np.minimum(first, len(order) - 1)])
     return Bins(edges=tuple(edges))
-
-
-def _run(expression: ibis.Table, origin: str, scratch: str | None) -> pa.Table:
-    """Return the result of a query; that of a cluster by way of the Parquet files that it writes."""
-    backend = expression.get_backend()
-    if backend.name not in DISTRIBUTED:
-        return fetch(expression, origin)
-    with tempfile.TemporaryDirectory(dir=scratch) as folder, reading(origin):
-        target = str(Path(folder) / "counts")
-        backend.to_parquet(expression, target)
-        return pq.read_table(target, partitioning=None)
