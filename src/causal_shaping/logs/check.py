@@ -139,18 +139,14 @@ def _reading_rules(rows: ibis.Table, logs: LogTable) -> list[Rule]:
 
 def _message(key: Mapping[str, Any], rule: Rule, logs: LogTable) -> str:
     """Return what is wrong with a row, with the values of the user's table."""
-    rows = logs.rows
-    for name, value in key.items():
-        rows = rows.filter(rows[name].isnull() if value is None else rows[name] == value)
-    (row,) = fetch(rows.limit(1), logs.origin).to_pylist()
+    row = logs.row_of(key)
     value = row.get(f"raw_{rule.column}", row[rule.column])
     held = "nothing" if value is None else _shown(value, logs)
     if rule.column in logs.states and row[rule.column] is None:
         gaps = logs.rows.aggregate(n=logs.rows[rule.column].isnull().sum(), total=logs.rows.count())
         held += ", as in {n:,} of {total:,} rows".format(**fetch(gaps, logs.origin).to_pylist()[0])
     hint = f" ({rule.hint})" if rule.hint else ""
-    column = repr(logs.names.get(rule.column, rule.column))
-    return f"{logs.place(row, column)}: {rule.text}; found {held}{hint}."
+    return f"{logs.place(row, rule.column)}: {rule.text}; found {held}{hint}."
 
 
 def _shown(value: Any, logs: LogTable) -> str:

@@ -146,7 +146,7 @@ def count_table(table: LogTable, step_indexed: bool, bins: Bins | None) -> Count
     try:
         columns = row_positions(counted, space, table.states, table.next_states)
     except UnknownLabelError as error:
-        place = table.place_of(dict(zip(error.columns, error.parts, strict=True)), *error.columns)
+        place = table.place(table.row_of(dict(zip(error.columns, error.parts, strict=True))), *error.columns)
         raise DataError(f"{place}: {error}. Declare it, or correct the logs.") from error
     columns |= {"source": np.zeros(counted.num_rows), "step": None}
     if table.source is None:

@@ -101,24 +101,23 @@ class LogTable:
         """The columns of `rows` that make a next state."""
         return tuple(f"n{i}" for i in range(len(self.columns)))
 
-    def place(self, row: Mapping[str, Any], column: str) -> str:
-        """Return where a row stands, for messages: file, row if it is known, column, episode and step."""
-        number = "" if row.get("row") is None else f", row {row['row'] + 1}{' after the header' if self.header else ''}"
-        source = f"source {row['source']!r}, " if "source" in row else ""
-        return (
-            f"{row.get('file') or self.origin}{number}, column {column} ({source}episode {row['episode']!r}, step "
-            f"{row.get('raw_step', row['step'])})"
-        )
-
-    def place_of(self, key: Mapping[str, Any], *columns: str) -> str:
-        """Return where the first row stands that holds these values; `columns` are those to blame, by our names."""
+    def row_of(self, key: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the first row that holds these values, by the names of `rows`."""
         rows = self.rows
         for name, value in key.items():
             rows = rows.filter(rows[name].isnull() if value is None else rows[name] == value)
         order = ["row"] if "row" in rows.columns else ["episode", "step"]
-        kept = [name for name in ("row", "file", "source", "episode", "step", "raw_step") if name in rows.columns]
-        found = fetch(rows.order_by(order).select(kept).limit(1), self.origin).to_pylist()[0]
-        return self.place(found, ", ".join(repr(self.names.get(name, name)) for name in columns))
+        return dict(fetch(rows.order_by(order).limit(1), self.origin).to_pylist()[0])
+
+    def place(self, row: Mapping[str, Any], *columns: str) -> str:
+        """Return where a row stands, for messages: file, row if it is known, columns to blame, episode and step."""
+        number = "" if row.get("row") is None else f", row {row['row'] + 1}{' after the header' if self.header else ''}"
+        source = f"source {row['source']!r}, " if "source" in row else ""
+        blamed = ", ".join(repr(self.names.get(name, name)) for name in columns)
+        return (
+            f"{row.get('file') or self.origin}{number}, column {blamed} ({source}episode {row['episode']!r}, step "
+            f"{row.get('raw_step', row['step'])})"
+        )
 
     def check_labels(self) -> None:
         """Refuse logs that were opened with states as numbers, where labels are needed."""

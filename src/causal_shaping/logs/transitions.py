@@ -217,7 +217,7 @@ class _Reader:
                     if batch.num_rows:
                         yield self._block(batch, table)
         except _BadRow as bad:  # only now the engine can be asked where the row stands
-            raise DataError(f"{table.place_of(bad.key, *bad.columns)}: {bad.text}") from None
+            raise DataError(f"{table.place(table.row_of(bad.key), *bad.columns)}: {bad.text}") from None
 
     def _batch_rows(self) -> int:
         return max(1, BATCH_BYTES // (ROW_BYTES + np.dtype(self.kind).itemsize * math.prod(self.shape)))
