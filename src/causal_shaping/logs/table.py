@@ -8,7 +8,7 @@ table, for messages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from causal_shaping.data.logs import Logs
-from causal_shaping.data.space import Bins, Label, Space
+from causal_shaping.data.space import Bins, Space
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
 from causal_shaping.io.container import check_checksum
 from causal_shaping.io.inputs import InputFile
@@ -47,13 +47,8 @@ class LogTable:
         names: the user's name of each column of `rows`.
         source: the source's name; None if `rows` has a column of sources.
         columns: what the parts of a state are called.
-        bins: those of them that were real numbers.
-        missing: those of them in which values may be missing, and the label's part that stands for it.
-        declared_states: the states in the order that tables shall have; None to read them off.
-        declared_actions: the same for the actions.
-        terminal: the states that are known to end an episode.
-        complete: no other states exist than those declared.
-        admissible: the actions that exist in a state; see `Space`.
+        declared: what is known of the space before the rows are read, by the arguments of `Space`; states and actions
+            that are not there are read off the rows.
         reward_bins: the bins of rewards, None to find out.
         metadata: that of the file.
         checksum: that of the logs as they were written, None if it is not known.
@@ -73,13 +68,7 @@ class LogTable:
     names: Mapping[str, str]
     source: str | None
     columns: tuple[str, ...]
-    bins: Mapping[str, Bins] = field(default_factory=dict)
-    missing: Mapping[str, int | str] = field(default_factory=dict)
-    declared_states: Sequence[Label] | None = None
-    declared_actions: Sequence[Label] | None = None
-    terminal: Collection[Label] = ()
-    complete: bool = False
-    admissible: Mapping[Label, Collection[Label]] = field(default_factory=dict)
+    declared: Mapping[str, Any] = field(default_factory=dict)
     reward_bins: Bins | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     checksum: str | None = None
@@ -129,19 +118,13 @@ class LogTable:
 
     def space_of(self, table: pa.Table) -> Space:
         """Return the space: what is declared, and the rest as a fetched table shows it."""
-        states, actions = self.declared_states, self.declared_actions
-        labels = read_off(table, (self.states, self.next_states)) if states is None else states
-        return Space(
-            labels,
-            read_off(table, (("action",),)) if actions is None else actions,
-            self.columns,
-            bins=self.bins,
-            terminal=set(labels) & set(self.terminal),
-            missing=self.missing,
-            complete=self.complete,
-            admissible=self.admissible,
-            reward_bins=self.reward_bins,
-        )
+        known = dict(self.declared)
+        if "states" not in known:
+            known["states"] = read_off(table, (self.states, self.next_states))
+        if "actions" not in known:
+            known["actions"] = read_off(table, (("action",),))
+        known["terminal"] = set(known["states"]).intersection(known.get("terminal", ()))
+        return Space(columns=self.columns, reward_bins=self.reward_bins, **known)
 
     def read(self) -> Logs:
         """Read the logs into memory, ordered by episode and step."""

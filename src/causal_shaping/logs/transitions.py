@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -104,7 +104,8 @@ def read_transitions(
         tables[0].shape,
         _kind(tables[0]),
         None if isinstance(mask, str) else mask,
-        masked=callable(mask) or any("mask" in table.rows.columns or table.admissible for table in tables),
+        masked=callable(mask)
+        or any("mask" in table.rows.columns or table.declared.get("admissible") for table in tables),
     )
     total = sum(sum(one["n"].to_pylist()) for one in held)
     if total == 0:
@@ -168,7 +169,7 @@ def _actions(tables: Sequence[LogTable], held: Sequence[pa.Table]) -> tuple[Labe
     """Return the actions that the logs declare or show."""
     found: dict[Label, None] = {}
     for table, one in zip(tables, held, strict=True):
-        shown = table.declared_actions
+        shown = table.declared.get("actions")
         if shown is None:
             shown = read_off(one, (("action",),))
             if "mask" in table.rows.columns and any(isinstance(label, str) for label in shown):
@@ -311,8 +312,8 @@ class _Reader:
         if "next_mask" in batch.schema.names:
             ends = ends[_array(batch["next_mask"].is_valid())[ends]]
             allowed[place[ends] + 1] = self._truths(batch, ends, "next_mask")
-        if table.admissible:
-            allowed &= _admissible(table, self.actions, observations)
+        if admissible := table.declared.get("admissible"):
+            allowed &= _admissible(admissible, self.actions, observations)
         if self.mask is not None:
             found = np.asarray(self.mask(observations))
             if found.shape != allowed.shape or found.dtype != np.bool_:
@@ -353,11 +354,13 @@ def _in_order(table: LogTable) -> ibis.Table:
     return rows.select(*kept, last=last, **nexts).order_by([*key, "step"])
 
 
-def _admissible(table: LogTable, actions: Sequence[Label], observations: npt.NDArray[Any]) -> BoolArray:
-    """Return which actions the space of labels admits."""
+def _admissible(
+    admissible: Mapping[Label, Collection[Label]], actions: Sequence[Label], observations: npt.NDArray[Any]
+) -> BoolArray:
+    """Return which actions exist in observations that are labels; `admissible` is that of `Space`."""
     distinct, where = np.unique(observations, axis=0, return_inverse=True)
     labels = [tuple(int(number) for number in row) for row in distinct]
-    held = [table.admissible.get(label if len(label) > 1 else label[0], actions) for label in labels]
+    held = [admissible.get(label if len(label) > 1 else label[0], actions) for label in labels]
     return np.array([[action in admitted for action in actions] for admitted in held])[where]
 
 
