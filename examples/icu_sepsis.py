@@ -1,6 +1,7 @@
 """ICU-Sepsis: treatments chosen by clinicians who saw more than their CSV holds. See docs/tutorials/icu-sepsis.md."""
 
 import argparse
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -9,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 import causal_shaping as cs
-from causal_shaping.paper.field.sepsis import HORIZON, clinicians, sepsis
+
+sys.path.append(str(Path(__file__).parents[1]))  # the ward is that of the field study
+from studies.field.sepsis import HORIZON, clinicians, sepsis
 
 DRUGS = tuple(f"fluids{fluids}-pressors{drugs}" for fluids in range(5) for drugs in range(5))
 

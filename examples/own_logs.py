@@ -107,7 +107,8 @@ def main():
     ward_7 = cs.open_logs(folder / "ward-7.csv", truncated="study_over", **columns)
     found = cs.inspect([ward_3, ward_7])
     print(found)
-    found.without_small_cells(11).save_html(folder / "logs.html")
+    shared = found.without_small_cells(11)
+    shared.save_html(folder / "logs.html")
 
     counts = found.counts
     ceilings = cs.value_ceilings(counts, horizon=DAYS, reward_max=-1, confidence=0.95)
@@ -115,7 +116,7 @@ def main():
     ceilings.potential(step_indexed=False).save(folder / "phi.parquet")
 
     floors = cs.value_floors(counts, horizon=DAYS, reward_min=-WORST, confidence=0.95)
-    ceilings.save_html(folder / "ceilings.html", floors=floors, inspection=found, smallest_cell=11)
+    ceilings.save_html(folder / "ceilings.html", floors=floors, inspection=shared)
 
     phi = cs.load_potential(folder / "phi.parquet")
     for observation in ([64.9, 8.0], [81.3, 8.0], [81.3, 2.0]):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import check
 import pytest
-from tables import HERE, TABLES, theory_table, world_table
 
 import causal_shaping
-from causal_shaping.paper import theory
+from studies.docs.tables import HERE, TABLES, theory_table, world_table
+from studies.paper import theory
 
 
 @pytest.mark.parametrize(("name", "coins"), [("walking-robot", "standing"), ("lavacross-easy", "standing")])

@@ -13,7 +13,6 @@ the optimal value from above all the same and shapes rewards with that ceiling.
 - `Potential`, `load_potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium
   agent.
 - `train`, `train_seeds`: Q-UCB and Q-UCB Shaping, compiled over a world or plain over any discrete environment.
-- `causal_shaping.paper`: the paper reproduced, its theory, study and baselines (extra `paper`).
 - `Space`, `Logs`, `Counts`: what the stages hand to each other.
 
 Names are loaded when they are first used, so that importing the package costs little more than NumPy. Importing it
@@ -32,6 +31,7 @@ from causal_shaping._leave import interrupt_quietly
 interrupt_quietly()  # what follows takes most of the start
 
 from causal_shaping._registration import register_environments  # noqa: E402
+from causal_shaping._removed import REMOVED, explain_removed_names  # noqa: E402
 
 _HOMES = {
     name.name: line.module
@@ -49,6 +49,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("causal-shaping")
+    if name in REMOVED:
+        raise AttributeError(REMOVED[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'causal_shaping' has no attribute {name!r}")
     value = getattr(importlib.import_module(str(_HOMES[name])), name)
@@ -61,3 +63,4 @@ def __dir__() -> list[str]:
 
 
 register_environments()
+explain_removed_names()

@@ -3,10 +3,8 @@
 from causal_shaping.beliefs import Posterior as Posterior, Trust as Trust, posterior as posterior
 from causal_shaping.bounds import (
     Ceilings as Ceilings,
-    EpisodeCeilings as EpisodeCeilings,
     Floors as Floors,
     Sensitivity as Sensitivity,
-    episode_ceilings as episode_ceilings,
     provably_suboptimal as provably_suboptimal,
     sensitivity as sensitivity,
     value_ceilings as value_ceilings,

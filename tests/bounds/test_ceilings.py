@@ -270,7 +270,7 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], {name: [] for name in COUNTS.COLU
         (COUNTS, {"reward_max": math.inf}, "must be a finite number"),
         (COUNTS, {"horizon": 0}, "horizon is 0; it must be at least 1"),
         (COUNTS, {"horizon": 2.5}, "horizon is 2.5; it must be a whole number"),
-        (BY_STEP, {"horizon": 19}, "horizon is 19, but the logs hold episodes of 20 steps. Pass horizon=20"),
+        (BY_STEP, {"horizon": 19}, "horizon is 19, but the logs hold episodes of 20 steps. Set horizon to 20"),
         (BY_STEP, {"stationary": True}, "needs steps pooled"),
         (COUNTS, {"confounding": 0.9}, "confounding of 'good' is 0.9; it must be 1"),
         (COUNTS, {"confounding": math.nan}, "it must be 1"),
@@ -284,7 +284,7 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], {name: [] for name in COUNTS.COLU
         (
             COUNTS,
             {"rarest": 0.01},
-            "rarest says how many visits show all outcomes with confidence: pass confidence=0.95",
+            "rarest says how many visits show all outcomes with confidence: set confidence, too",
         ),
         (COUNTS, {"value_max": math.inf}, "value_max is inf; it must be a finite number"),
         (COUNTS, {"value_max": 0.0, "method": "paper"}, "no value_max"),
@@ -304,7 +304,7 @@ def test_what_makes_no_sense_is_refused(counts, options, message):
 
 def test_a_table_of_steps_that_memory_cannot_hold_is_refused(monkeypatch):
     monkeypatch.setattr("causal_shaping._checks.machine_memory", lambda: 1e6)
-    with pytest.raises(CausalShapingError, match="horizon=20000 with 49 states needs about"):
+    with pytest.raises(CausalShapingError, match="A horizon of 20000 with 49 states needs about"):
         cs.value_ceilings(COUNTS, 20_000, -0.1)
     assert cs.value_ceilings(COUNTS, 20_000, -0.1, stationary=True).values.shape == (49,)
 

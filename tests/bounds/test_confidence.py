@@ -262,6 +262,22 @@ def test_sources_that_prove_more_than_one_at_any_confounding_are_told(options):
         cs.value_ceilings(trial_and_register(), 1, 1.0, confounding={"trial": 1.0}, **options)
 
 
+@pytest.mark.parametrize("seer", ["good", "bad"])
+def test_sources_that_contradict_each_other_are_refused_at_any_confidence(seer):
+    """Limits of bounds are wide enough to hold both sources; whether they fit together is another question."""
+    world = cs.load_world("lavacross-hard")
+    counts = cs.count([world.collect(name, 5_000, 0, name) for name in (seer, "random")])
+    messages = set()
+    for confidence in (None, 0.5, 0.95, 0.999):
+        with pytest.raises(
+            ContradictionError, match=r"unconfounded: they prove a mass of .* more than chance"
+        ) as error:
+            cs.value_ceilings(counts, 20, 0.1, confounding=1.0, confidence=confidence)
+        messages.add(str(error.value))
+    assert len(messages) == 1
+    assert cs.value_ceilings(counts, 20, 0.1, confounding={"random": 1.0}, confidence=0.95).guaranteed
+
+
 def test_population_masses_above_one_are_refused():
     space = cs.Space(["a", "end"], ["go"])
     parts = []

@@ -504,18 +504,6 @@ def test_one_cell_may_hold_most_outcomes():
     assert (cs.value_ceilings(counts, 2, 0.0).values == 0).all()
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_threads_do_not_change_the_bounds(threads, monkeypatch):
-    monkeypatch.setattr("causal_shaping.bounds._threads.MANY_OUTCOMES", 1)
-    monkeypatch.setattr("numba.get_num_threads", lambda: threads)
-    world = cs.load_world("lavacross-maze")
-    found = bounds_of(world.model, world_counts(world), world.horizon)
-    monkeypatch.undo()
-    expected = bounds_of(world.model, world_counts(world), world.horizon)
-    for one, other in zip(found, expected, strict=True):
-        assert np.array_equal(one.q_values, other.q_values)
-
-
 def test_rewards_that_differ_by_rounding_are_one():
     """A source in single precision and one in double: 0.1 is the same reward, its mass is not counted twice."""
     rewards = np.array([0.1] * 50 + [0.0] * 50)

@@ -31,9 +31,9 @@ def bounds(counts, **options):
 def test_plug_in_bounds_mask_no_action():
     """60 rows of 12 equal actions, Gamma = 1: plug-in estimates would mask all but one of them."""
     counts = equal_actions(0)
-    with pytest.raises(cs.ArgumentError, match=r"prove no action suboptimal.*Pass confidence=0.95"):
+    with pytest.raises(cs.ArgumentError, match=r"prove no action suboptimal.*Set confidence to 0.95"):
         cs.provably_suboptimal(*bounds(counts))
-    with pytest.raises(cs.ArgumentError, match=r"Pass confidence=0\.95"):
+    with pytest.raises(cs.ArgumentError, match=r"Set confidence to 0\.95"):
         cs.sensitivity(counts, 1, 1.0, 0.0)
     ceilings, floors = bounds(counts)
     with pytest.warns(cs.AssumptionWarning, match="a masked action may be best") as told:

@@ -310,5 +310,5 @@ def test_trap_10_observed_support_needs_all_sources():
 def test_the_paper_has_no_confidence_and_no_finite_confounding(options):
     world = cs.load_world("lavacross-easy")
     counts = cs.count(world.collect("good", 1000))
-    with pytest.raises(CausalShapingError, match="method='joint'"):
+    with pytest.raises(CausalShapingError, match="the method 'joint'"):
         paper(counts, 20, 0.0, **options)

@@ -8,8 +8,7 @@ import warnings
 import pytest
 from test_commands import BOUNDED
 
-from causal_shaping.cli._messages import in_options
-from causal_shaping.cli.train import CAN_LOCK_IN
+from causal_shaping.learners.rules import CAN_LOCK_IN
 
 WARNING = f"warning: {CAN_LOCK_IN}\n"
 TRAIN = ("train", "lavacross-easy", "--steps", 200, "--seeds", 3)
@@ -55,24 +54,11 @@ def test_a_named_learner_counts_and_nothing_at_all_are_silent(run, files, tmp_pa
         assert (code, err) == (0, ""), given
 
 
-def test_the_warning_has_two_sentences_in_words_of_the_command_line():
-    _, _, text = WARNING.strip().partition(": ")
-    first, second = re.split(r"(?<=[.]) (?=[A-Z])", text)
+def test_the_warning_says_what_is_wrong_and_what_to_do_in_two_sentences():
+    first, second = re.split(r"(?<=[.]) (?=[A-Z])", CAN_LOCK_IN)
     assert "can lock in: it may keep repeating the first action it tried" in first
-    assert "`train --counts counts.parquet`" in second
-    assert in_options(text, []) == text
-
-
-def test_the_warning_of_the_library_is_understood_on_the_command_line_too():
-    from causal_shaping.learners.rules import warn_of_default_learner
-    from causal_shaping.shaping.potentials import Potential
-    from causal_shaping.worlds import load_world
-
-    with pytest.warns(match="lock in") as caught:
-        warn_of_default_learner(None, Potential.zero(load_world("lavacross-easy")), 1)
-    spoken = in_options(str(caught[0].message), [])
-    assert spoken.startswith("Without --learner, train uses Q-UCB Shaping, which as printed")
-    assert spoken.endswith("The counts of your logs are the better input.")
+    assert "cs.posterior(counts, " in second
+    assert "--counts" in second
 
 
 @pytest.mark.parametrize("written", [None, "counts.parquet", "my counts.parquet"])

@@ -126,14 +126,14 @@ def test_a_folder_with_other_things_in_it_is_refused(run, field, tmp_path):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--state", "x,y", "--reward-max", 0), "--horizon is missing: pass --horizon, the steps of an episode"),
+        (("--state", "x,y", "--reward-max", 0), "horizon is missing: set it to the steps of an episode"),
         (("--state", "x,y", "--horizon", 5), "Give --reward-max for ceilings, or --floors --reward-min for floors."),
         ((*BOUNDED, "--reward-min", -1), "Give --reward-max for ceilings, or --floors --reward-min for floors."),
         ((*BOUNDED, "--estimator", "tree"), "--estimator"),
-        ((*BOUNDED, "--expectile", 2), "--expectile is 2.0; it must be from 0.5 to 1."),
-        ((*BOUNDED, "--members", 0), "--members is 0"),
+        ((*BOUNDED, "--expectile", 2), "expectile is 2.0; it must be from 0.5 to 1."),
+        ((*BOUNDED, "--members", 0), "members is 0"),
         ((*BOUNDED, "--shape", "8x8"), "--shape is '8x8'; write it as rows, columns and channels"),
-        (("--state", "x,y", "--horizon", 5, "--reward-max", -0.2), "--reward-max is -0.2, but source"),
+        (("--state", "x,y", "--horizon", 5, "--reward-max", -0.2), "reward_max is -0.2, but source"),
         (("--state", "x,z", "--horizon", 5, "--reward-max", 0), "'z'"),
     ],
 )

@@ -2,10 +2,8 @@
 
 import csv
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -32,8 +30,6 @@ def started(easy):
         ["inspect", "a={0}", "-o", "link.parquet"],
         ["sensitivity", "{0}", *BOUNDED, "--reward-min", -1.1, "-o", "hard.parquet"],
         ["worth", "{0}", *BOUNDED, "-o", "{0}"],
-        ["episode-ceilings", "{0}", *BOUNDED, "-o", "{0}"],
-        ["theory", "lavacross-easy", "--potential", "phi.parquet", "-o", "phi.parquet"],
     ],
 )
 def test_what_is_read_is_never_written(run, started, monkeypatch, arguments):
@@ -65,7 +61,6 @@ def test_folders_that_cannot_be_written_to_are_noticed_before_anything_is_read(r
         ("worth", "no.parquet", *BOUNDED, "--folder", "/proc/self/x"),
         ("fit", "no.parquet", *BOUNDED, "-o", "/proc/self/x"),
         ("train", "lavacross-easy", "--potential", "no.parquet", "-o", "/proc/self/x"),
-        ("reproduce", "--quick", "-o", "/proc/self/x"),
     ):
         code, _, err = run(*arguments)
         assert code == 2
@@ -165,60 +160,6 @@ def with_all_streams(tmp_path_factory):
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_stop_nothing_and_do_not_flow_into_files(with_all_streams, tmp_path, closed):
     assert collected(tmp_path / "some.csv", closed) == with_all_streams
-
-
-def workers_of(process):
-    """Return the processes that a process started, and those that they did."""
-    listed = subprocess.run(["/bin/ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    parents = dict(map(int, line.split()) for line in listed.splitlines())
-    found = {process}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {process}
-
-
-def alive(process):
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="looks at processes as Linux shows them")
-def test_workers_end_with_a_command_that_is_killed(tmp_path):
-    command = (
-        "reproduce",
-        "--quick",
-        "--seeds",
-        "20",
-        "--only",
-        "world=lavacross-easy",
-        "method=zero",
-        "--workers",
-        "2",
-    )
-    process = subprocess.Popen([sys.executable, "-m", "causal_shaping", *command, "-o", tmp_path / "report"])
-    while process.poll() is None and not any((tmp_path / "report").glob("parts/*/*/[!.]*.json")):
-        time.sleep(0.05)
-    workers = workers_of(process.pid)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
-    assert len(workers) >= 2
-    end = time.monotonic() + 20
-    while any(map(alive, workers)) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not [worker for worker in workers if alive(worker)]
-
-
-def test_an_interrupted_study_says_where_its_work_is(run, tmp_path, monkeypatch):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("causal_shaping.paper.study.report.reproduce", stop)
-    code, _, err = run("reproduce", "--quick", "-o", tmp_path / "report")
-    assert code == 130
-    assert "report; call again to resume" in err
 
 
 @pytest.mark.parametrize(

@@ -439,7 +439,7 @@ def test_exact_rewards_are_added_into_bins_and_other_bins_are_refused():
     merged = paid(0.1) + paid(0.5, BINS) + paid(0.2)
     assert (len(merged), merged.n.tolist(), merged.space.reward_bins) == (1, [6], BINS)
     assert (merged.reward_min[0], merged.reward_max[0], merged.reward_sum[0]) == (0.1, 0.5, pytest.approx(1.6))
-    with pytest.raises(DataError, match=r"different bins.*reward_bins=first.space.reward_bins"):
+    with pytest.raises(DataError, match=r"different bins.*first.space.reward_bins"):
         paid(0.1, BINS) + paid(0.1, Bins(edges=(0.3,)))
 
 

@@ -519,9 +519,8 @@ def test_masses_above_one_say_that_the_sources_did_not_watch_one_world():
         "The sources prove more mass than there is, even with unlimited confounding, for control in person (1.06, p ="
     )
     assert "they did not watch the same world, or a hidden cause lasts over the episode" in found.findings()[0]
-    hidden = replace(found, smallest_cell=11)
+    hidden = replace(found, excess=(replace(item, total=math.nan, p_value=math.nan),))
     assert "1.06" not in hidden.findings()[0]
-    assert hidden.excess_as_plain()[0]["total"] is None
 
 
 def brute_force(counts, level):

@@ -17,6 +17,7 @@ from causal_shaping.fitted.results import _checksum
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.inputs import read_arrays, with_checksum
 from causal_shaping.logs.transitions import read_transitions
+from studies.worlds.optimum import solve
 
 pytest.importorskip("sklearn")
 
@@ -799,7 +800,7 @@ def test_ceilings_of_the_windy_field_are_near_the_optimum_and_seldom_below():
     world = cs.load_world("windy-field")
     logs = [world.collect(name, 10_000, seed=0) for name in world.demonstrators]
     found = cs.fit_ceilings(logs, horizon=world.horizon, reward_max=-0.1, members=1, trees=4, **XY)
-    best = world.optimum(3)
+    best = solve(world, 3)
     gap = (found(best.points) - best.values[0])[~best.terminal]
     assert np.abs(gap).mean() < 0.11
     assert (gap < -0.02).mean() < 0.04

@@ -241,7 +241,7 @@ def test_layers_of_one_s_own_get_normalised_images_by_channel(images):
 
 
 def test_a_network_refuses_to_learn_the_largest_value(vectors):
-    with pytest.raises(ArgumentError, match="expectile= below 1"):
+    with pytest.raises(ArgumentError, match="set expectile below 1"):
         fit(vectors, expectile=1.0, **BRIEF)
 
 

@@ -83,7 +83,7 @@ def test_tuples_and_integer_boxes():
 def test_boxes_of_floats_need_bins():
     box = gym.spaces.Box(-1, 5, (1,), np.float64)
     where = foreign(np.array([[0.2], [1.7], [-0.5], [0.9]]), box)
-    with pytest.raises(CausalShapingError, match=r"Cut it: bins="):
+    with pytest.raises(CausalShapingError, match=r"Cut it, bins="):
         cs.read_logs(where)
     logs = cs.read_logs(where, bins={"state": cs.Bins(edges=(0.0, 1.0))})
     assert states(logs) == [1, 2, 0, 1]

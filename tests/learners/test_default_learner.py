@@ -20,7 +20,7 @@ def warned(call):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
-    return [one for one in caught if "learner=" in str(one.message)]
+    return [one for one in caught if "Without a learner" in str(one.message)]
 
 
 def train(potential=None, **options):

@@ -70,7 +70,7 @@ def test_seeds_of_the_learner_that_samples_are_kept_with_what_it_started_from(tm
 def test_the_learner_of_seeds_is_the_recommended_one_unless_one_is_named(tmp_path):
     sources = [EASY.model.observe(EASY.demonstrators[name], name) for name in ("good", "bad")]
     ceilings, folder = cs.value_ceilings(sources, 20, -0.1), tmp_path / "ceilings"
-    with pytest.warns(cs.ShapingWarning, match=r"^Without learner="):
+    with pytest.warns(cs.ShapingWarning, match=r"^Without a learner"):
         with_ceilings = cs.train_seeds(EASY, ceilings, steps=200, seeds=[0], folder=folder)
     assert with_ceilings.settings["learner"] == "q-ucb-shaping"
     own = cs.train_seeds(EASY, learner=cs.Rule(c=2.0), steps=200, seeds=[0], folder=tmp_path / "own")

@@ -181,7 +181,7 @@ def test_the_default_learner_is_the_recommended_one_and_is_named(ceilings):
     expected = "q-ucb-shaping"
     for potential in (None, paper, joint):
         assert cs.recommended_learner(potential) == expected
-        warned = pytest.warns(cs.ShapingWarning, match=r"^Without learner=")
+        warned = pytest.warns(cs.ShapingWarning, match=r"^Without a learner")
         with nullcontext() if potential is None else warned:
             run = cs.train(world, potential, steps=500)
         named = cs.train(world, potential, learner=expected, steps=500)
@@ -602,7 +602,7 @@ def belief():
     [
         (False, {"reward_max": 0.0}, "knows the largest reward: leave reward_max out"),
         (False, {"horizon": 19}, "is of 20 steps, but episodes last 19"),
-        (True, {}, "tells steps apart: pass step_indexed=True"),
+        (True, {}, "tells steps apart: set step_indexed"),
         (False, {"bonus": 0.0}, "'posterior' has no constants: leave out bonus"),
         (False, {"learner": "q-ucb-shaping"}, "takes a potential: pass posterior.potential"),
         (None, {"learner": "posterior"}, "starts from a posterior, not from a potential"),
@@ -616,9 +616,9 @@ def test_what_a_learner_cannot_use_is_refused(belief, given, options, message):
 
 
 def test_environments_must_tell_their_length_and_the_posterior_the_largest_reward():
-    with pytest.raises(cs.ArgumentError, match=r"has no time limit: pass horizon="):
+    with pytest.raises(cs.ArgumentError, match=r"has no time limit: set horizon"):
         cs.train(Walk(), steps=10)
-    with pytest.raises(cs.ArgumentError, match=r"Without logs, pass reward_max="):
+    with pytest.raises(cs.ArgumentError, match=r"Without logs, set reward_max"):
         cs.train(Walk(), learner="posterior", horizon=5, steps=10)
     other = cs.Potential.zero(cs.Space([7, 8], [0, 1, 2]))
     with pytest.raises(cs.ArgumentError, match="shows 0, which is not one of the learner's states"):

@@ -369,7 +369,7 @@ def test_a_memory_limit_is_respected_by_the_engine(tmp_path, logs):
         (lambda logs: cs.count([]), "no logs to count"),
         (lambda logs: cs.count(logs, states=[(1, 1)]), r"no state \(3, 1\)|no state"),
         (lambda logs: cs.count(logs, actions=["up"]), "no action"),
-        (lambda logs: cs.count(logs) + cs.count(logs, step_indexed=True), "with the same step_indexed="),
+        (lambda logs: cs.count(logs) + cs.count(logs, step_indexed=True), "with the same step_indexed"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(logs, call, message):

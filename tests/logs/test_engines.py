@@ -235,7 +235,6 @@ def test_what_else_reads_logs_reads_the_same_there(engine, duckdb):
     for table, results in ((engine(rows), found), (duckdb(rows), wanted)):
         opened = cs.open_logs(table, source="random", state=["x", "y"], hidden="age")
         results.append(cs.confounding_of(opened, ["age"]).to_json())
-        results.append(cs.episode_ceilings(opened, horizon=2, reward_max=0.1).to_json())
         results.append(cs.read_logs(table, source="random", state=["x", "y"]).checksum)
         bare = table.drop("next_x", "next_y")
         numbers = cs.read_transitions(bare, source="random", state=["x", "age"])

@@ -95,7 +95,7 @@ def test_costs_are_read_with_a_minus(file):
     assert rewards.tolist() == [0.0, -3.0, -1.5, 0.0]
     assert not np.signbit(rewards[0])
     assert cs.read_logs(file, reward="cost").reward.tolist() == [0.0, 3.0, 1.5, 0.0]
-    with pytest.raises(ArgumentError, match=r"reward_max is -1.0, but .* holds costs, read it .* reward='-cost'"):
+    with pytest.raises(ArgumentError, match=r"reward_max is -1.0, but .* holds costs, read it .* '-cost'"):
         cs.value_ceilings(cs.count(cs.open_logs(file, reward="cost")), 2, -1)
     with pytest.raises(ArgumentError, match="no column 'costs'"):
         cs.read_logs(file, reward="-costs")
@@ -105,7 +105,7 @@ def test_costs_are_read_with_a_minus(file):
 
 def test_steps_may_be_counted_from_one_if_said_so(file):
     write(file, step=[1, 2, 1, 2])
-    with pytest.raises(DataError, match=r"row 1, column 'step'.*does not begin.*; found 1 \(first_step=1 if"):
+    with pytest.raises(DataError, match=r"row 1, column 'step'.*does not begin.*; found 1 \(set first_step to 1 if"):
         cs.read_logs(file)
     assert cs.read_logs(file, first_step=1).step.tolist() == [0, 1, 0, 1]
 
@@ -541,7 +541,7 @@ def test_a_data_frame_is_a_table_like_any_other():
     counts = cs.count(cs.open_logs(frame, source="ward", reward="score", terminated="ended", **columns))
     assert counts.n.sum() == 4
     assert counts.sources == ("ward",)
-    with pytest.raises(ArgumentError, match=r"has no column 'scor'. Did you mean 'score'\?.*with reward="):
+    with pytest.raises(ArgumentError, match=r"has no column 'scor'. Did you mean 'score'\?.*in reward"):
         cs.open_logs(frame, source="ward", reward="scor", **columns)
     with pytest.raises(ArgumentError, match="Name the source: open_logs"):
         cs.count(frame)
@@ -644,7 +644,7 @@ GAPS = ["early", None, "early", None, "late"]
 
 def test_missing_values_of_a_state_are_counted_in_the_error():
     with pytest.raises(
-        DataError, match=r"row 2, column 'stage' .*found nothing, as in 2 of 5 rows \(missing='unknown'"
+        DataError, match=r"row 2, column 'stage' .*found nothing, as in 2 of 5 rows \(set missing to a label"
     ):
         cs.read_logs(pa.table(WARD | {"stage": GAPS}), source="ward", **NAMES)
 

@@ -209,7 +209,7 @@ def loop(reward, ends=False):
 
 
 def test_endless_reward_has_no_stationary_optimum():
-    with pytest.raises(ModelError, match=r"no optimum without a horizon.*state 0.*Pass horizon="):
+    with pytest.raises(ModelError, match=r"no optimum without a horizon.*state 0.*Set a horizon"):
         loop(0.1).optimum()
     assert loop(0.1).optimum(discount=0.9).values[0] == pytest.approx(1.0)
     assert loop(0.1).optimum(horizon=7).values[0, 0] == pytest.approx(0.7)
@@ -350,7 +350,7 @@ def test_bad_tables_are_named(tables, message):
         (lambda m: m.evaluate([[0.5, 0.6], [1.0, 0.0]], 3), r"the sum of policy\[0\] is 1.1"),
         (lambda m: m.evaluate(np.ones((4, 2, 2)) / 2, 3), r"policy has shape \(4, 2, 2\)"),
         (lambda m: m.observe(np.ones((2, 2)) / 2, "a"), r"beta has shape \(2, 2\); it must be \[2, 2, 2\]"),
-        (lambda m: m.observe(np.ones((2, 2, 2)) / 2, "a", step_indexed=True), "pass horizon="),
+        (lambda m: m.observe(np.ones((2, 2, 2)) / 2, "a", step_indexed=True), "set a horizon"),
     ],
 )
 def test_bad_questions_are_answered_with_an_error(ask, message):
@@ -362,7 +362,7 @@ def test_a_model_with_steps_needs_a_horizon_within_them():
     tables = {name: [GOOD[name]] * 3 for name in ("next_state", "reward", "noise")}
     model = TabularCMDP(**{**GOOD, **tables})
     assert model.steps == 3
-    with pytest.raises(ModelError, match="changes over its 3 steps; optimum needs horizon="):
+    with pytest.raises(ModelError, match="changes over its 3 steps; optimum needs a horizon"):
         model.optimum()
     with pytest.raises(ModelError, match="at most 3"):
         model.optimum(horizon=4)

@@ -41,7 +41,7 @@ def pages(tmp_path_factory):
         cs.open_logs(ward(200, 0.9, 0), source="ward", **columns),
         cs.open_logs(ward(60, 0.3, 1), source=SCRIPT, **columns),
     ]
-    found = cs.inspect(ward_logs, smallest_cell=11)
+    found = cs.inspect(ward_logs).without_small_cells(11)
     found.save_html(folder / "ward.html")
     bounds = {"confidence": 0.95}
     ceilings = cs.value_ceilings(found.counts, 3, 1.0, **bounds)
@@ -119,7 +119,8 @@ def test_sums_over_sources_do_not_give_small_cells_away(tmp_path):
     found = cs.inspect(logs)
     ceilings = cs.value_ceilings(found.counts, 2, 1.0)
     for smallest, visits in ((None, ["493", "107"]), (11, ["withheld", "withheld"]), (5, ["493", "107"])):
-        ceilings.save_html(tmp_path / "x.html", inspection=found, smallest_cell=smallest)
+        shown = found if smallest is None else found.without_small_cells(smallest)
+        ceilings.save_html(tmp_path / "x.html", inspection=shown)
         text = (tmp_path / "x.html").read_text(encoding="utf-8")
         states = text[text.index('<section id="states">') :]
         cells = [re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", states[: states.index("</table>")])]

@@ -344,7 +344,7 @@ def posterior(
     """
     merged = merge_counts(counts)
     if not isinstance(support, str):
-        raise ArgumentError("A posterior takes support by name: pass support='any', 'observed' or 'observed-action'.")
+        raise ArgumentError("A posterior takes support by name: 'any', 'observed' or 'observed-action'.")
     check_choice("support", support, SUPPORTS)
     check_integer("draws", draws, least=1)
     check_finite("reward_max", reward_max)

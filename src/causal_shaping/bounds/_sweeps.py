@@ -66,8 +66,8 @@ def fixed_point(
             less = "a discount below 1" if discount == 1 else f"a smaller discount, {SOON_SETTLED} or less"
             raise ModelError(
                 f"There is no infinite-horizon bound: after {len(changes):,} sweeps the bound of {states[state]!r} "
-                f"still changes by {found.change[state]:.3g} a sweep (it is {found.values[state]:.4g}). Pass "
-                f"stationary=False for a horizon, or {less}."
+                f"still changes by {found.change[state]:.3g} a sweep (it is {found.values[state]:.4g}). Leave "
+                f"out stationary to bound a horizon, or choose {less}."
             )
         found = repeat(sweep, found.values, SWEEPS, found.size)
         changes = changes + found.changes

@@ -181,8 +181,8 @@ def provably_suboptimal(ceilings: Ceilings, floors: Floors, *, plug_in: bool = F
     doubts = (*ceilings.caveats, *floors.caveats)
     if doubts and not plug_in:
         raise ArgumentError(
-            f"Bounds that are not guaranteed prove no action suboptimal: {doubts[0]} Mend that, or pass plug_in=True "
-            "to study what such bounds would say."
+            f"Bounds that are not guaranteed prove no action suboptimal: {doubts[0]} Mend that, or set plug_in to "
+            "study what such bounds would say."
         )
     result = masked(ceilings, floors)
     if doubts:
@@ -207,7 +207,7 @@ def refuse_plug_in(plug_in: bool, *estimated: bool) -> None:
     if any(estimated) and not plug_in:
         raise ArgumentError(
             "Plug-in bounds of a sample prove no action suboptimal: equally good ones look different by chance alone. "
-            "Pass confidence=0.95 for ceilings and floors, or plug_in=True to study plug-in estimates."
+            "Set confidence to 0.95 for ceilings and floors, or set plug_in to study plug-in estimates."
         )
 
 
@@ -229,7 +229,11 @@ def refuse_crossing(ceilings: Ceilings, floors: Floors) -> FloatArray:
         raise ContradictionError(
             f"The ceiling of {above.states[place[-1]]!r}{f' at step {place[0]}' if len(place) > 1 else ''} lies below "
             f"its floor, {ceilings.values[place]:.4g} against {floor[place]:.4g}: no world fits both. "
-            + ("These are plug-in bounds, which cross by sampling error, too: pass confidence=0.95. " if chance else "")
+            + (
+                "These are plug-in bounds, which cross by sampling error, too: set confidence to 0.95. "
+                if chance
+                else ""
+            )
             + "If both are of the same counts and settings, then either a source is more confounded than declared, or "
             "the sources did not watch the same world, or a hidden cause lasts over the episode."
         )
@@ -312,7 +316,7 @@ def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
         what = "a state" if support == "observed" else "an action in a state"
         warnings.warn(
             f"Only {counts.sources[0]!r} is there to show what can follow {what}. Support {support!r} takes all else "
-            "for impossible; with one source it is better to pass support='any'.",
+            "for impossible; with one source it is better to set support to 'any'.",
             AssumptionWarning,
             stacklevel=4,
         )
@@ -323,7 +327,7 @@ def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
             warnings.warn(
                 f"Sources show different outcomes after the same action in {len(found.state):,} cases, of {action!r} "
                 f"in {state!r} among them: some take an action only when it will do certain things. Support "
-                "'observed-action' holds only if all else that it can do was seen in some source; support='observed' "
+                "'observed-action' holds only if all else that it can do was seen in some source; support 'observed' "
                 "assumes less.",
                 AssumptionWarning,
                 stacklevel=4,
@@ -332,8 +336,8 @@ def _warn_of_doubts(counts: Counts, settings: Settings) -> None:
         stopped = counts.n[~counts.outcome_known & np.isin(counts.source, endless)].sum()
         warnings.warn(
             f"No episode of {', '.join(counts.sources[i] for i in endless)} is known to have terminated, and "
-            f"{stopped:,.0f} steps have an unknown outcome: anything may have followed. Pass the column that says "
-            "whether an episode terminated (terminated=, --terminated), or those of the next state.",
+            f"{stopped:,.0f} steps have an unknown outcome: anything may have followed. Name the column that says "
+            "whether an episode terminated (terminated), or those of the next state (next_state).",
             AssumptionWarning,
             stacklevel=4,
         )

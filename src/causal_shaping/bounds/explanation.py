@@ -185,7 +185,7 @@ def findings(found: Sensitivity) -> list[str]:
     if found.plug_in:
         result.append(
             "These are plug-in estimates: sampling error is not allowed for, and an action that is called suboptimal "
-            "here may be best. Use confidence=0.95."
+            "here may be best. Set confidence to 0.95."
         )
     result += [f"Not guaranteed: {caveat}" for caveat in found.caveats]
     possible = [why is None for why in found.contradictions]
@@ -196,11 +196,11 @@ def findings(found: Sensitivity) -> list[str]:
     if (np.diff(ceilings, axis=0) < -tie).any() or (np.diff(floors, axis=0) > tie).any():
         result.append(
             "Some bounds tighten as confounding grows, which only sampling error can do: at small confounding the "
-            "sources differ within it, and were scaled to agree. Use confidence=0.95."
+            "sources differ within it, and were scaled to agree. Set confidence to 0.95."
         )
     yardstick = (
         "Compare these values of confounding with what leaving out a logged column amounts to: "
-        "confounding_of(..., hidden=['age'])."
+        "confounding_of(..., hidden=['age']), or --hidden age."
     )
     if not len(known):
         return [*result, f"In none of {states} states do the logs single out a best action.", yardstick]

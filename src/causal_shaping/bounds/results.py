@@ -318,7 +318,6 @@ class Ceilings(Bounds):
         sensitivity: Any = None,
         hidden: Any = None,
         inspection: Any = None,
-        smallest_cell: int | None = None,
     ) -> None:
         """Write one self-contained page for people who will not run anything (extra `plot`).
 
@@ -327,13 +326,12 @@ class Ceilings(Bounds):
             floors: of the same counts, to stand beside the ceilings.
             sensitivity: what `sensitivity` found in the same counts.
             hidden: what `confounding_of` found in the same logs.
-            inspection: what `inspect` found in the same logs.
-            smallest_cell: show no count of rows, visits or episodes from 1 to one below this; see `inspect`.
+            inspection: what `inspect` found in the same logs; `inspection.without_small_cells(11)` shows no smaller
+                count.
         """
         from causal_shaping.plot import save_page  # the stage to the right: a method people look for
 
-        parts = {"floors": floors, "sensitivity": sensitivity, "hidden": hidden, "inspection": inspection}
-        save_page(self, path, **parts, smallest_cell=smallest_cell)
+        save_page(self, path, floors=floors, sensitivity=sensitivity, hidden=hidden, inspection=inspection)
 
 
 class Floors(Bounds):

@@ -85,7 +85,7 @@ class Settings:
         unlimited = self.confidence is None and self.value_max is None and set(gammas.values()) == {math.inf}
         if self.method == "paper" and not unlimited:
             raise ArgumentError(
-                "The paper's method has no confidence, no finite confounding and no value_max. Use method='joint'."
+                "The paper's method has no confidence, no finite confounding and no value_max. Use the method 'joint'."
             )
         if counts.step is not None:
             if self.stationary:
@@ -95,12 +95,14 @@ class Settings:
             longest = int(counts.step.max()) + 1
             if longest > self.horizon:
                 raise ArgumentError(
-                    f"horizon is {self.horizon}, but the logs hold episodes of {longest} steps. Pass horizon={longest} "
-                    "or more, or pool the steps."
+                    f"horizon is {self.horizon}, but the logs hold episodes of {longest} steps. Set horizon to "
+                    f"{longest} or more, or pool the steps."
                 )
         if not self.stationary:
             states, actions = counts.space.is_admissible.shape
-            check_memory(f"horizon={self.horizon} with {states:,} states", 16 * self.horizon * states * (actions + 1))
+            check_memory(
+                f"A horizon of {self.horizon} with {states:,} states", 16 * self.horizon * states * (actions + 1)
+            )
         plain: dict[str, Any] = {"horizon": int(self.horizon), "stationary": bool(self.stationary)}
         for name in ("reward_bound", "confidence", "discount", "value_max"):
             value = getattr(self, name)
@@ -119,8 +121,7 @@ class Settings:
             )
         if self.confidence is None:
             raise ArgumentError(
-                "rarest says how many visits show all outcomes with confidence: pass confidence=0.95, too, or leave "
-                "rarest out."
+                "rarest says how many visits show all outcomes with confidence: set confidence, too, or leave it out."
             )
         return float(self.rarest)
 
@@ -177,10 +178,10 @@ def refuse_reward(name: str, bound: float, source: str, seen: float) -> None:
     if side * bound < side * seen:
         cost = ""
         if side > 0 and bound <= 0 < seen:
-            cost = " If the column holds costs, read it with a minus in front: reward='-cost'."
+            cost = " If the column holds costs, read it with a minus in front of its name: '-cost'."
         raise ArgumentError(
-            f"{name} is {bound}, but source {source!r} holds a reward of {seen}. A {what} bound of the reward: pass "
-            f"{name}={seen} or {more}.{cost}"
+            f"{name} is {bound}, but source {source!r} holds a reward of {seen}. A {what} bound of the reward: set "
+            f"{name} to {seen} or {more}.{cost}"
         )
 
 

@@ -16,18 +16,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from causal_shaping._leave import INTERRUPTED, leave_quietly
+from causal_shaping._removed import REMOVED_COMMANDS
 from causal_shaping.cli import (
     ceilings,
     collect,
     demo,
-    diagram,
-    episode_ceilings,
-    field,
     fit,
     inspect,
-    reproduce,
     sensitivity,
-    theory,
     train,
     worlds,
     worth,
@@ -100,14 +96,9 @@ for _command in (
     inspect.inspect,
     ceilings.ceilings,
     fit.fit,
-    episode_ceilings.episode_ceilings,
     sensitivity.sensitivity,
     worth.worth,
     train.train,
-    theory.theory,
-    reproduce.reproduce,
-    field.field,
-    diagram.diagram,
 ):
     app.command(cls=Command)(_command)
 
@@ -144,12 +135,21 @@ def _commands() -> Any:
     return typer.main.get_command(app)
 
 
+def _refuse_removed_commands() -> None:
+    """Name what replaces a command of an earlier version, whatever options follow it."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name in REMOVED_COMMANDS:
+        complain("error", f"causal-shaping {name} is {REMOVED_COMMANDS[name]}")
+        sys.exit(2)
+
+
 def main() -> None:
     """Run the command line; what the package refuses ends with its message and exit code 2, Ctrl-C with 130."""
     _stand_in()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to stop
+    _refuse_removed_commands()
     try:
         with warned_safely():
             sys.exit(_commands()(prog_name="causal-shaping", standalone_mode=False) or 0)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from causal_shaping._checks import check_integer
 from causal_shaping.errors import ArgumentError
 
 TABLES = (".csv", ".parquet")
@@ -128,6 +129,12 @@ def check_files(
         [path for path in (table, counts, png, html, *more) if path is not None],
         [Path(path) for path in inputs if path is not None],
     )
+
+
+def check_smallest_cell(smallest: int | None) -> None:
+    """Refuse a limit of small counts that would hide none."""
+    if smallest is not None:
+        check_integer("--smallest-cell", smallest, least=2)
 
 
 def read_gammas(text: str, option: str = "--confounding") -> float | dict[str, float]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from causal_shaping._checks import escaped
 from causal_shaping._progress import Progress
-from causal_shaping.cli._messages import in_options
 from causal_shaping.errors import AssumptionWarning, DroppedEpisodesWarning, ShapingWarning
 
 if TYPE_CHECKING:
@@ -37,14 +36,9 @@ def say(text: object) -> None:
     print(escaped(str(text), keep="\n"), flush=True)
 
 
-def say_result(result: object) -> None:
-    """Print the summary of a result, in words of the command line."""
-    say("\n".join(in_options(line) for line in str(result).split("\n")))
-
-
 def complain(kind: str, message: object) -> None:
-    """Print an error or a warning as one line on the error stream, in words of the command line."""
-    tell(f"{kind}: {in_options(shortened(str(message)))}")
+    """Print an error or a warning as one line on the error stream."""
+    tell(f"{kind}: {shortened(str(message))}")
 
 
 def tell(line: str) -> None:

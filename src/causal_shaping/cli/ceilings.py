@@ -11,7 +11,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, file_option, flag, option, read_gammas
-from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_result, say_written, spoken_warnings
+from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_written, spoken_warnings
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def ceilings(
     for name, given in (("--smallest-cell", smallest_cell), ("--hidden", hidden)):
         if given is not None and html is None:
             raise ArgumentError(f"{name} is for a page: give --html page.html, too.")
+    shared.check_smallest_cell(smallest_cell)
     gammas = read_gammas(confounding)
     options: Any = {"support": support, "confidence": confidence, "discount": discount, "rarest": rarest}
     bound: Any = {"confounding": gammas, "stationary": stationary, **options}
@@ -103,14 +104,16 @@ def ceilings(
                     analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
                 guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
                 declared: Any = {"admissible": logs.admissible(tables), "complete": logs.complete}
-                inspection = inspect_logs(tables, smallest_cell=smallest_cell, progress=progress, **declared)
+                inspection = inspect_logs(tables, progress=progress, **declared)
+                if smallest_cell is not None:
+                    inspection = inspection.without_small_cells(smallest_cell)
                 progress(1, 1, f"Writing {html}")
                 parts: Any = {"floors": floors, "sensitivity": analysis, "hidden": guide, "inspection": inspection}
-                found.save_html(html, **parts, smallest_cell=smallest_cell)
+                found.save_html(html, **parts)
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)
     _say_next(horizon, reward_max, counts_file, step_indexed)
     files = {"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html}
     if any(files.values()):

@@ -11,7 +11,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, flag, option, read_gammas
-from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
+from causal_shaping.cli._terminal import progress_bar, say, say_written, spoken_warnings
 from causal_shaping.errors import ArgumentError, FileError
 
 UNFINISHED = ".unfinished"
@@ -119,7 +119,7 @@ def fit(
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)
     say("")
     say_written({found.WHAT.capitalize(): output, "Figure": png})
     if not floors and not found.settings.coarse:

@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from causal_shaping._checks import check_probability
 from causal_shaping.cli._logs import LogArguments, takes_logs
-from causal_shaping.cli._options import AsJson, Html, Png, SmallestCell, Table, check_files, flag, option
-from causal_shaping.cli._terminal import SAVED, progress_bar, say_next, say_result, say_written
+from causal_shaping.cli._options import (
+    AsJson,
+    Html,
+    Png,
+    SmallestCell,
+    Table,
+    check_files,
+    check_smallest_cell,
+    flag,
+    option,
+)
+from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_written
 from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -44,6 +54,7 @@ def inspect(
 
     check_files(output, png, html, inputs=logs.files)
     check_probability("--level", level, "0.05")
+    check_smallest_cell(smallest_cell)
     if continuous:
         refused = {"--png": png, "--html": html, "--smallest-cell": smallest_cell, "--bins": logs.bins or None}
         refused |= {"--missing": logs.columns.get("missing"), "--admissible": logs.admissible_file}
@@ -54,10 +65,12 @@ def inspect(
     with progress_bar() as progress:
         tables = logs.open(progress)
         admissible = logs.admissible(tables)
-        options: Any = {"level": level, "smallest_cell": smallest_cell, "admissible": admissible}
-        found = inspect_logs(tables, complete=logs.complete, progress=progress, **options)
+        declared: Any = {"admissible": admissible, "complete": logs.complete}
+        found = inspect_logs(tables, level=level, progress=progress, **declared)
         if admissible is not None:
             admissible.check(found.counts.space)
+        if smallest_cell is not None:
+            found = found.without_small_cells(smallest_cell)
         with replacing_together():
             if output is not None:
                 write_table(output, found.to_pandas())
@@ -69,7 +82,7 @@ def inspect(
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)
     _say_next(found, smallest_cell is not None)
     say_written({"Table": output, "Figure": png, "Page": html})
 
@@ -107,5 +120,5 @@ def _inspect_continuous(
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)
     say_written({"Table": output})

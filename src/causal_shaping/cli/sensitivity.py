@@ -9,7 +9,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import SUPPORTS, bound_option, check_files, flag, option, read_gamma, read_gammas
-from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written
+from causal_shaping.cli._terminal import progress_bar, say, say_written
 from causal_shaping.errors import ArgumentError
 
 
@@ -75,7 +75,7 @@ def sensitivity(
         print(json_text(extra | json.loads(found.to_json())))
         return
     if guide is not None:
-        say_result(guide)
+        say(guide)
         say("")
-    say_result(found)
+    say(found)
     say_written({"Table": output, "Figure": png})

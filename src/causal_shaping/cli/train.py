@@ -28,14 +28,6 @@ NO_LOGS, SAMPLING = "no logs", "posterior"
 ZERO_FOLDER, NO_LOGS_FOLDER, SEEDS_TABLE = "zero", "no-logs", "seeds.csv"
 LEARNERS = "posterior, q-ucb, q-ucb-shaping"
 
-CAN_LOCK_IN = (
-    "Without --learner, train uses Q-UCB Shaping, which as printed in the paper can lock in: it "
-    "may keep repeating the first action it tried for the rest of the run. The counts of your logs "
-    "are the better input: `train --counts counts.parquet`, with the file that `ceilings --counts "
-    "counts.parquet` writes."
-)
-"""The warning of `warn_of_default_learner` in words of the command line."""
-
 
 def train(
     world: Annotated[
@@ -129,7 +121,7 @@ def train(
     from causal_shaping.data.potential import Potential
     from causal_shaping.io.files import replacing_together
     from causal_shaping.learners import train_seeds
-    from causal_shaping.learners.rules import recommended_learner
+    from causal_shaping.learners.rules import CAN_LOCK_IN, recommended_learner
     from causal_shaping.shaping.potentials import load_ceilings_or_potential
 
     read = [world, counts, potential, admissible]

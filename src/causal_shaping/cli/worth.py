@@ -10,7 +10,7 @@ from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import SUPPORTS, check_files, file_option, option, read_gammas
-from causal_shaping.cli._terminal import progress_bar, say, say_result, say_written, spoken_warnings
+from causal_shaping.cli._terminal import progress_bar, say, say_written, spoken_warnings
 
 if TYPE_CHECKING:
     from causal_shaping.data.space import Label
@@ -75,7 +75,7 @@ def worth(
     if as_json:
         print(found.to_json())
         return
-    say_result(found)
+    say(found)
     if output is not None or png is not None:
         say("")
     say_written({"Table": output, "Figure": png})

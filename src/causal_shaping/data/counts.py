@@ -339,7 +339,7 @@ def add_counts(parts: Sequence[Counts]) -> Counts:
         return first
     if len({part.step_indexed for part in parts}) > 1:
         raise DataError(
-            "Counts by step and counts with steps pooled cannot be added. Count both with the same step_indexed=."
+            "Counts by step and counts with steps pooled cannot be added. Count both with the same step_indexed."
         )
     if len({part.population for part in parts}) > 1:
         raise DataError("Population masses and counts of a sample cannot be added: their n mean different things.")

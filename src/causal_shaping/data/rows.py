@@ -83,7 +83,7 @@ def order_rules(rows: Rows, jumps: Sequence[Rule]) -> list[Rule]:
     """Return the rules of a row and the one before it, to be reported after its own; `jumps` are those of states."""
     step, continues = rows["step"], rows.continues
     gap = step - rows.before("step")
-    late = "first_step=1 if steps count from 1"
+    late = "set first_step to 1 if steps count from 1"
     return [
         Rule("step", ~continues & (step != 0), "the episode does not begin with its first step", late),
         Rule("step", continues & (gap == 0), "the step stands twice in its episode"),
@@ -95,7 +95,7 @@ def order_rules(rows: Rows, jumps: Sequence[Rule]) -> list[Rule]:
 
 def label_rules(rows: Rows, states: Sequence[str]) -> list[Rule]:
     """Return the rules of states that are labels."""
-    own_label = "missing='unknown' makes missing values a state of their own"
+    own_label = "set missing to a label, such as 'unknown', to make missing values a state of their own"
     return [Rule(name, rows.missing(name), "the state has no value", own_label) for name in states]
 
 

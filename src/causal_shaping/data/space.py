@@ -378,7 +378,7 @@ class Space:
             if not float(part).is_integer():
                 raise DataError(
                     f"The observation has {part!r} in column {column!r}, which has no bins. Cut it when the logs are "
-                    f"read, bins={{{column!r}: Bins(...)}}, or pass label=, a function from observations to labels."
+                    "read, or pass label=, a function from observations to labels."
                 )
             return int(part)
         return part
@@ -426,14 +426,14 @@ class Space:
             why = f"their states are made of different columns ({mine} against {theirs})."
         elif cut:
             why = f"{', '.join(cut)} is cut into different bins. Quantiles differ from file to file: read the others "
-            why += "with the bins of the first one, bins=first.space.bins, or give edges."
+            why += "with the bins of the first one (first.space.bins), or give edges."
         elif clash:
-            why = f"missing values of {', '.join(clash)} have different labels. Read both logs with the same missing=."
+            why = f"missing values of {', '.join(clash)} have different labels. Set missing to one label for both."
         elif differ:
             why = f"different actions are admissible in {differ[0]!r}. Declare them once, for all logs."
         elif self.reward_bins and other.reward_bins and self.reward_bins != other.reward_bins:
             why = "rewards are cut into different bins. Count the others with the bins of the first one, "
-            why += "count(..., reward_bins=first.space.reward_bins), or count all logs together."
+            why += "first.space.reward_bins, or count all logs together."
         if why:
             raise DataError(f"Two spaces cannot be merged: {why}")
         states = tuple(dict.fromkeys(self.states + other.states))

@@ -26,7 +26,7 @@ from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import ResultSequence
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.data.words import state_text
-from causal_shaping.diagnose.small_cells import SmallCells
+from causal_shaping.diagnose.coverage import share_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,36 +83,30 @@ class Contradiction:
     confounding: float | None
     step: int | None = None
 
-    def describe(self, cells: SmallCells, *, reasons: bool = True) -> str:
-        """Return it in words, with what it can mean; shares that would give a small count away are withheld."""
+    def describe(self, *, reasons: bool = True) -> str:
+        """Return it in words, with what it can mean."""
         if self.confounding is None:
             why = f"No confounding reconciles them (at 95% confidence){f': {OTHER_WORLD}' if reasons else ''}."
         else:
             little = f"{self.confounding:.3g}" == "1"
             much = "a little confounding" if little else f"a confounding of {self.confounding:.3g}"
             much = "unlimited confounding alone" if math.isinf(self.confounding) else much
-            much = "some confounding" if self._is_small(cells) else much  # how much would tell the shares
+            much = "some confounding" if math.isnan(self.confounding) else much  # a small cell is hidden
             why = f"{much[0].upper()}{much[1:]} reconciles them."
             if reasons:
                 why = f"{CONFOUNDED} ({much} reconciles them), or {OTHER_WORLD}."
         when = "" if self.step is None else f" at step {self.step}"
         shares = " against ".join(
-            f"a share that is {cells.share(0, share * n, n)}"
-            if cells.hides_share(round(share * n), n)
-            else f"{share:.0%}"
-            for share, n in zip((self.first_share, self.second_share), self.visits, strict=True)
+            f"a share that is {share_text(share)}" if math.isnan(share) else share_text(share)
+            for share in (self.first_share, self.second_share)
         )
         return (
             f"{self.first} and {self.second} disagree on what {self.action} does in {self.where}{when}: it "
             f"{self.outcome} in {shares}. {why}"
         )
 
-    def _is_small(self, cells: SmallCells) -> bool:
-        shares = zip((self.first_share, self.second_share), self.visits, strict=True)
-        return any(cells.hides_share(round(share * n), n) for share, n in shares)
-
     def __str__(self) -> str:
-        return self.describe(SmallCells())
+        return self.describe()
 
 
 @dataclass(frozen=True)
@@ -137,15 +131,15 @@ class ExcessMass:
     p_value: float
     step: int | None = None
 
-    def describe(self, cells: SmallCells) -> str:
+    def describe(self) -> str:
         """Return it in words; without numbers where small cells are hidden."""
         when = "" if self.step is None else f" at step {self.step}"
-        shown = f" ({self.total:.3g}, p = {self.p_value:.2g})" if cells.smallest is None else ""
+        shown = f" ({self.total:.3g}, p = {self.p_value:.2g})" if not math.isnan(self.total) else ""
         return f"{self.action} in {self.where}{when}{shown}"
 
     def __str__(self) -> str:
         masses = "The masses that the sources prove add up to more than 1, even with unlimited confounding"
-        return f"{masses}: {self.describe(SmallCells())}. So {OTHER_WORLD}."
+        return f"{masses}: {self.describe()}. So {OTHER_WORLD}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,7 +154,6 @@ class Contradictions(ResultSequence[Contradiction]):
         shared: how many both sources of a pair took; what was not compared holds rows without a known outcome.
         excess: where the sources together prove more mass than there is, whatever their confounding; the largest
             first.
-        smallest_cell: counts below are hidden, see `SmallCells`; None shows all.
     """
 
     items: tuple[Contradiction, ...]
@@ -169,7 +162,6 @@ class Contradictions(ResultSequence[Contradiction]):
     compared: int
     shared: int
     excess: tuple[ExcessMass, ...] = ()
-    smallest_cell: int | None = None
 
     def findings(self) -> list[str]:
         """Return what was found, in sentences."""
@@ -190,20 +182,19 @@ class Contradictions(ResultSequence[Contradiction]):
         return [*result, nothing]
 
     def _items_in_words(self) -> list[str]:
-        cells, many = SmallCells(self.smallest_cell), len(self.items)
+        many = len(self.items)
         if many == 1:
-            return ["1 contradiction between sources:", self.items[0].describe(cells)]
+            return ["1 contradiction between sources:", self.items[0].describe()]
         head = (
             f"{many} contradictions between sources. Where two disagree: {CONFOUNDED[0].lower()}{CONFOUNDED[1:]}, or "
         )
-        shown = [item.describe(cells, reasons=False) for item in self.items[:MOST_LISTED]]
+        shown = [item.describe(reasons=False) for item in self.items[:MOST_LISTED]]
         return [f"{head}{OTHER_WORLD}.", *shown, *([f"And {many - MOST_LISTED} more."] if many > MOST_LISTED else [])]
 
     def _excess_in_words(self) -> list[str]:
         if not self.excess:
             return []
-        cells = SmallCells(self.smallest_cell)
-        named = "; ".join(item.describe(cells) for item in self.excess[:MOST_NAMED])
+        named = "; ".join(item.describe() for item in self.excess[:MOST_NAMED])
         more = len(self.excess) - MOST_NAMED
         return [
             f"The sources prove more mass than there is, even with unlimited confounding, for {named}"
@@ -215,7 +206,7 @@ class Contradictions(ResultSequence[Contradiction]):
         return "\n".join(self.findings())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row per contradiction; shares that would give a small count away are missing."""
+        """Return a row per contradiction; hidden numbers are missing."""
         import pandas as pd
 
         rows = self.as_plain()
@@ -226,24 +217,11 @@ class Contradictions(ResultSequence[Contradiction]):
 
     def as_plain(self) -> list[dict[str, Any]]:
         """Return everything as plain values, for JSON."""
-        cells, result = SmallCells(self.smallest_cell), []
-        for item in self.items:
-            row = asdict(item) | {"text": item.describe(cells)}
-            for name, n in zip(("first_share", "second_share"), item.visits, strict=True):
-                row[name] = None if cells.hides_share(round(row[name] * n), n) else cells.rounded(row[name])
-            if self.smallest_cell is not None:  # what is left of the visits to the state could be a small cell
-                row["visits"] = [None, None]
-                row["p_value"] = float(f"{item.p_value:.1g}")
-                row["confounding"] = item.confounding and float(f"{item.confounding:.2g}")
-            if item._is_small(cells):
-                row["p_value"] = row["confounding"] = None
-            result.append(row)
-        return result
+        return [asdict(item) | {"text": item.describe()} for item in self.items]
 
     def excess_as_plain(self) -> list[dict[str, Any]]:
-        """Return the excess masses as plain values, for JSON; totals and p-values would tell small cells."""
-        hidden = {} if self.smallest_cell is None else {"total": None, "p_value": None}
-        return [asdict(item) | hidden for item in self.excess]
+        """Return the excess masses as plain values, for JSON."""
+        return [asdict(item) for item in self.excess]
 
     def __repr__(self) -> str:
         return f"Contradictions({len(self.items)} in {self.compared} comparisons of {', '.join(self.sources)})"

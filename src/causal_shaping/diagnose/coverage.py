@@ -12,7 +12,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArra
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import ResultSequence, state_parts, text_table
 from causal_shaping.data.space import UNKNOWN, Label
-from causal_shaping.diagnose.small_cells import SmallCells
 from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -74,32 +72,28 @@ class Coverage(ResultSequence[SourceCoverage]):
         counts: what was looked at.
         items: one per source, in the order of the counts.
         limit: fewer visits to a state than this are few.
-        smallest_cell: counts below are hidden, see `SmallCells`; None shows all.
+        visits: how often each source acted in each state: int64 [sources, states], or words where small cells are
+            hidden.
+        actions_tried: how many actions each source tried in each state: int64 [sources, states].
+        most_frequent: which action each source took most: int64 [sources, states].
+        action_shares: how often that was, as a share of the visits: float64 [sources, states], NaN without visits and
+            where small cells are hidden.
     """
 
     counts: Counts
     items: tuple[SourceCoverage, ...]
-    limit: int = FEW_VISITS
-    smallest_cell: int | None = None
-
-    @cached_property
-    def taken(self) -> FloatArray:
-        """How often each source took each action in each state: float64 [sources, states, actions]."""
-        return self.counts.actions_taken()
-
-    @cached_property
-    def visits(self) -> list[list[int | str]]:
-        """How often each source acted in each state, small cells hidden: [sources][states]."""
-        cells = SmallCells(self.smallest_cell)
-        return [cells.plain_parts(taken.sum(axis=1).astype(int).tolist()) for taken in self.taken]
+    limit: int
+    visits: Any
+    actions_tried: LongArray
+    most_frequent: LongArray
+    action_shares: FloatArray
 
     def rows(self) -> list[list[str]]:
         """Return a row of text per source, under the heads of `summary`."""
-        cells, result = SmallCells(self.smallest_cell), []
+        result = []
         for item in self.items:
             numbers = (item.states, len(item.few_visits), len(item.untried_actions))
-            share = cells.share(0, round(item.action_share * item.steps), item.steps)
-            result.append([item.source, *(f"{number:,}" for number in numbers), share])
+            result.append([item.source, *(f"{number:,}" for number in numbers), share_text(item.action_share)])
         return result
 
     HEADS = ("source", "states acted in", "with few visits", "untried actions", "most frequent action")
@@ -109,46 +103,30 @@ class Coverage(ResultSequence[SourceCoverage]):
         return text_table(self.HEADS, self.rows(), "Coverage")
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row per source and state in which it acted.
-
-        Visits that are hidden are missing, and so are numbers that would give them away.
-        """
+        """Return a row per source and state in which it acted; hidden numbers are missing."""
         import pandas as pd
 
-        cells, space = SmallCells(self.smallest_cell), self.counts.space
+        space = self.counts.space
         rows: list[dict[str, Any]] = []
-        for item, taken, visits in zip(self.items, self.taken, self.visits, strict=True):
-            for s in np.flatnonzero(taken.sum(axis=1)).tolist():
-                total, most = int(taken[s].sum()), int(taken[s].max())
-                hidden = isinstance(visits[s], str)
-                rows.append(
-                    {
-                        "source": item.source,
-                        **state_parts(space, s),
-                        space.free_name("visits"): None if hidden else visits[s],
-                        space.free_name("actions_tried"): int((taken[s] > 0).sum()),
-                        space.free_name("most_frequent_action"): space.actions[int(taken[s].argmax())],
-                        space.free_name("action_share"): (
-                            None if hidden or cells.hides_share(most, total) else cells.rounded(most / total)
-                        ),
-                    }
-                )
+        for i, s in np.argwhere(self.actions_tried).tolist():
+            visits = self.visits[i, s]
+            rows.append(
+                {
+                    "source": self.items[i].source,
+                    **state_parts(space, s),
+                    space.free_name("visits"): None if isinstance(visits, str) else visits,
+                    space.free_name("actions_tried"): self.actions_tried[i, s],
+                    space.free_name("most_frequent_action"): space.actions[self.most_frequent[i, s]],
+                    space.free_name("action_share"): self.action_shares[i, s],
+                }
+            )
         return pd.DataFrame(rows).astype(
             {space.free_name("visits"): "Int64", space.free_name("action_share"): "float64"}
         )
 
     def as_plain(self) -> list[dict[str, Any]]:
         """Return everything as plain values, for JSON."""
-        cells = SmallCells(self.smallest_cell)
-        result = []
-        for item in self.items:
-            hidden = cells.hides_share(round(item.action_share * item.steps), item.steps)
-            shown = {
-                "steps": cells.plain(item.steps),
-                "action_share": None if hidden else cells.rounded(item.action_share),
-            }
-            result.append(asdict(item) | shown)
-        return result
+        return [asdict(item) for item in self.items]
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{item.source} {item.states}" for item in self.items)
@@ -163,10 +141,10 @@ def coverage(counts: Counts, *, few_visits: int = FEW_VISITS) -> Coverage:
         few_visits: states with fewer visits are listed.
     """
     limit = check_integer("few_visits", few_visits)
-    items = []
+    items, taken_by_source = [], counts.actions_taken()
     ends = np.searchsorted(counts.source, np.arange(len(counts.sources) + 1, dtype=np.int32))
     parts = itertools.starmap(slice, itertools.pairwise(ends.tolist()))
-    for source, part, taken in zip(counts.sources, parts, counts.actions_taken(), strict=True):
+    for source, part, taken in zip(counts.sources, parts, taken_by_source, strict=True):
         visits = taken.sum(axis=1)
         acted = visits > 0
         entered = np.zeros(len(acted), dtype=bool)
@@ -185,7 +163,15 @@ def coverage(counts: Counts, *, few_visits: int = FEW_VISITS) -> Coverage:
             action_share=float(taken.max(axis=1).sum() / visits.sum()),
         )
         items.append(covered)
-    return Coverage(counts, tuple(items), limit)
+    visits = taken_by_source.sum(axis=2)
+    shares = np.divide(taken_by_source.max(axis=2), visits, out=np.full_like(visits, np.nan), where=visits > 0)
+    tried, most = (taken_by_source > 0).sum(axis=2), taken_by_source.argmax(axis=2)
+    return Coverage(counts, tuple(items), limit, visits.astype(np.int64), tried, most, shares)
+
+
+def share_text(share: float) -> str:
+    """Return a share in whole percent for people; words if it is hidden."""
+    return "withheld" if math.isnan(share) else f"{share:.0%}"
 
 
 def _labels(counts: Counts, which: BoolArray) -> tuple[Label, ...]:

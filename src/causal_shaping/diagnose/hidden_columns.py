@@ -212,7 +212,7 @@ def confounding_of(
     """
     names = (hidden,) if isinstance(hidden, str) else tuple(hidden)
     if not names:
-        raise ArgumentError("hidden names no column; give those that could have been left out, as in hidden=['age'].")
+        raise ArgumentError("hidden names no column; give those that could have been left out, such as 'age'.")
     check_integer("quantiles", quantiles, least=2)
     check_integer("draws", draws, least=19)
     tables = [check_logs(table) for table in opened_logs(logs, hidden=names, **columns)]
@@ -253,7 +253,7 @@ def _counting(table: LogTable, name: str, quantiles: int) -> ibis.Table:
     if part is None and name not in table.hidden:
         raise ArgumentError(
             f"{table.origin} was opened without column {name!r}, which is no part of the state. Carry it along: "
-            f"open_logs(..., hidden=[{name!r}])."
+            "name it in hidden when the logs are opened."
         )
     column = rows[table.hidden[name] if part is None else f"s{part}"]
     kept = [i for i in range(len(table.columns)) if i != part]

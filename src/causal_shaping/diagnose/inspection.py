@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,17 +22,9 @@ from causal_shaping.data.result import Result, frame_by_state, json_text, text_t
 from causal_shaping.data.space import Admissible
 from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.contradictions import LEVEL, Contradictions, contradictions
-from causal_shaping.diagnose.coverage import (
-    FEW_VISITS,
-    Coverage,
-    coverage,
-    rarest_seen,
-    seen_once,
-    unseen_limit,
-    unseen_mass,
-)
+from causal_shaping.diagnose.coverage import Coverage, coverage, rarest_seen, unseen_limit, unseen_mass
 from causal_shaping.diagnose.persistence import PersistenceTest, persistence_test
-from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
+from causal_shaping.diagnose.small_cells import WITHHELD, count_text, hide_small_cells
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, count, opened_logs
 from causal_shaping.logs.summary import Summary, summarise
@@ -57,96 +48,51 @@ class Inspection(Result):
         counts: what the logs hold, counted.
         episodes: what the episodes of each source look like.
         coverage: which states and actions each source shows.
+        unseen: an estimate of how much of what follows a state was never seen, see `unseen_mass`: float64 [states].
+        unseen_limit: an upper limit of it at 95%, see `unseen_limit`: float64 [states].
+        rarest_seen: the share above which every outcome would have been seen, see `rarest_seen`: float64 [states].
         contradictions: where two sources cannot both be unconfounded.
         persistence: whether what follows an action depends on the episode's past.
         dropped: what was left out, by the name of the log.
         metadata: what the logs say of their origin, one for each log.
-        smallest_cell: counts below are hidden, see `SmallCells`; None shows all.
+        smallest_cell: counts below are hidden in all parts but `counts`, see `hide_small_cells`; None: none are.
     """
 
     counts: Counts
     episodes: tuple[Summary, ...]
     coverage: Coverage
+    unseen: FloatArray
+    unseen_limit: FloatArray
+    rarest_seen: FloatArray
     contradictions: Contradictions
     persistence: PersistenceTest
     dropped: Mapping[str, Dropped]
     metadata: tuple[Mapping[str, str], ...] = ()
     smallest_cell: int | None = None
 
-    @cached_property
-    def unseen(self) -> FloatArray:
-        """An estimate of how much of what follows a state was never seen, see `unseen_mass`: float64 [states]."""
-        return unseen_mass(self.counts)
-
-    @cached_property
-    def unseen_limit(self) -> FloatArray:
-        """An upper limit of it at 95%, see `unseen_limit`: float64 [states]; NaN where small cells are hidden."""
-        limit = unseen_limit(self.counts)
-        return limit if self.smallest_cell is None else np.full_like(limit, np.nan)
-
-    @cached_property
-    def rarest_seen(self) -> FloatArray:
-        """The share above which every outcome would have been seen, see `rarest_seen`; NaN for hidden visits."""
-        share = rarest_seen(self.counts)
-        if self.smallest_cell is None:
-            return share
-        return np.where(np.isnan(self.unseen_shown), np.nan, np.ceil(100 * share) / 100)  # digits would tell the visits
-
-    @cached_property
-    def unseen_shown(self) -> FloatArray:
-        """The estimate; where small cells are hidden, a larger one that hides them, and NaN for hidden visits."""
-        if self.smallest_cell is None:
-            return self.unseen
-        once, total = seen_once(self.counts)
-        once = np.where(once > 0, np.maximum(once, self.smallest_cell), 0)
-        limit = np.ceil(100 * np.minimum(1, once / np.maximum(total, 1))) / 100  # more digits would tell the visits
-        hidden = [
-            any(isinstance(shown, str) for shown in of_state) for of_state in zip(*self.coverage.visits, strict=True)
-        ]
-        return np.where((total < self.smallest_cell) | np.array(hidden), np.nan, limit)
-
-    def without_small_cells(self, smallest_cell: int | None) -> Inspection:
-        """Return the same with counts below a limit hidden."""
-        SmallCells(smallest_cell)
-        covered = coverage(self.counts, few_visits=smallest_cell or FEW_VISITS)
-        return replace(
-            self,
-            coverage=replace(covered, smallest_cell=smallest_cell),
-            contradictions=replace(self.contradictions, smallest_cell=smallest_cell),
-            persistence=replace(self.persistence, smallest_cell=smallest_cell),
-            smallest_cell=smallest_cell,
-        )
+    def without_small_cells(self, smallest_cell: int) -> Inspection:
+        """Return the same without counts from 1 to one below a limit, such as 11, to be shared; see `SmallCells`."""
+        return hide_small_cells(self, smallest_cell)
 
     HEADS = ("source", "episodes", "steps", "length", "terminated", "truncated", "unknown", "return", "rewards")
 
     def rows(self) -> list[list[str]]:
         """Return a row of text per source, under the heads of the episodes."""
-        return [self._row(item, SmallCells(self.smallest_cell)) for item in self.episodes]
-
-    def _row(self, item: Summary, cells: SmallCells) -> list[str]:
-        single = self.smallest_cell is None  # whether a number may be that of a single episode
-        longest = f" (longest {item.longest})" if single else ""
-        returns = f" ({item.lowest_return:.3g} to {item.highest_return:.3g})" if single else ""
-        return [
-            item.source,
-            cells.count(item.episodes),
-            cells.count(item.steps),
-            WITHHELD if cells.hides(item.episodes) else f"{item.mean_length:.1f}{longest}",
-            *cells.parts(self._ends(item)),
-            WITHHELD if self._hides_return(item) else f"{item.mean_return:.3g}{returns}",
-            f"{item.lowest_reward:.3g} to {item.highest_reward:.3g}",
-        ]
-
-    def _hides_return(self, item: Summary) -> bool:
-        """Whether the mean return of a source could tell a count that is hidden, such as that of deaths."""
-        own = self.counts.source == self.counts.sources.index(item.source)
-        _, reward = np.unique(self.counts.reward_min[own], return_inverse=True)
-        paid = np.bincount(reward, self.counts.n[own]).tolist() if self.counts.discrete_rewards else []
-        return any(map(SmallCells(self.smallest_cell).hides, (item.episodes, *self._ends(item), *paid)))
+        return [self._row(item) for item in self.episodes]
 
     @staticmethod
-    def _ends(item: Summary) -> tuple[int, int, int]:
-        return item.terminated, item.truncated, item.unknown
+    def _row(item: Any) -> list[str]:
+        longest = "" if item.longest is None else f" (longest {item.longest})"
+        returns = "" if item.lowest_return is None else f" ({item.lowest_return:.3g} to {item.highest_return:.3g})"
+        return [
+            item.source,
+            count_text(item.episodes),
+            count_text(item.steps),
+            WITHHELD if item.mean_length is None else f"{item.mean_length:.1f}{longest}",
+            *map(count_text, (item.terminated, item.truncated, item.unknown)),
+            WITHHELD if item.mean_return is None else f"{item.mean_return:.3g}{returns}",
+            f"{item.lowest_reward:.3g} to {item.highest_reward:.3g}",
+        ]
 
     def findings(self) -> list[str]:
         """Return what matters most, in sentences."""
@@ -156,11 +102,11 @@ class Inspection(Result):
         rest = "" if acted.all() else f"; the other {(~acted).sum()} are terminal, or no source acted in them"
         result = [f"At least one source acted in {acted.sum()} of {len(states)} states{rest}."]
         best = max(self.coverage, key=lambda item: item.action_share)
-        share = SmallCells(self.smallest_cell).share(0, round(best.action_share * best.steps), best.steps)
-        result.append(
-            f"A confounded source proves at most what it does: {best.source} takes its most frequent action in "
-            f"{'a share (withheld)' if share == WITHHELD else share} of its steps, the most of all."
-        )
+        if not any(math.isnan(item.action_share) for item in self.coverage):
+            result.append(
+                f"A confounded source proves at most what it does: {best.source} takes its most frequent action in "
+                f"{best.action_share:.0%} of its steps, the most of all."
+            )
         for item in self.coverage:
             if item.untried_actions:
                 pairs = f"{len(item.untried_actions)} pair{'s' if len(item.untried_actions) > 1 else ''}"
@@ -177,23 +123,26 @@ class Inspection(Result):
     @property
     def _many_unknown_ends(self) -> bool:
         """Whether unknown ends concern many episodes; any where small cells are hidden, as the order would tell."""
-        most = MANY_UNKNOWN if self.smallest_cell is None else 0.0
-        return any(item.unknown > most * item.episodes for item in self.episodes)
+        if self.smallest_cell is not None:
+            return any(item.unknown != 0 for item in self.episodes)
+        return any(item.unknown > MANY_UNKNOWN * item.episodes for item in self.episodes)
 
     def _unseen(self) -> str:
         if not self.counts.outcome_known.any():
             return "No row tells what followed it: nothing can be bounded. Are next states or flags missing?"
-        mean, space = float(np.nanmean(self.unseen)), self.counts.space
+        space, seen = self.counts.space, self.unseen[~np.isnan(self.unseen)]
         if self.smallest_cell is None:
             worst = int(np.nanargmax(self.unseen_limit))
             half, most = _percent(np.nanmedian(self.unseen_limit)), _percent(self.unseen_limit[worst])
             text = (
-                f"An estimated {mean:.2%} of what follows a state was never seen (Good-Turing; mean over states); at "
-                f"most {half} in half of the states, and at most {most} in {state_text(space, worst)} (limits at 95%, "
-                "for all states together)."
+                f"An estimated {seen.mean():.2%} of what follows a state was never seen (Good-Turing; mean over "
+                f"states); at most {half} in half of the states, and at most {most} in {state_text(space, worst)} "
+                "(limits at 95%, for all states together)."
             )
+        elif not len(seen):
+            text = "How much of what follows a state was never seen is withheld."
         else:
-            text = f"An estimated {math.ceil(100 * mean)}% or less of what follows a state was never seen."
+            text = f"An estimated {math.ceil(100 * seen.mean())}% or less of what follows a state was never seen."
         shares = self.rarest_seen[~np.isnan(self.rarest_seen)]
         if len(shares):
             half, most = _percent(np.median(shares)), _percent(shares.max())
@@ -205,17 +154,16 @@ class Inspection(Result):
         return text
 
     def _unknown_ends(self) -> list[str]:
-        cells = SmallCells(self.smallest_cell)
         result = [
-            f"{item.source}: {shown} of {cells.count(item.episodes)} episodes stop with neither flag set; their last "
-            "outcome is unknown, and may have been anything."
+            f"{item.source}: {count_text(item.unknown)} of {count_text(item.episodes)} episodes stop with neither flag "
+            "set; their last outcome is unknown, and may have been anything."
             for item in self.episodes
-            if (shown := cells.parts(self._ends(item))[2]) != "0"
+            if item.unknown != 0
         ]
         if result:
             result[-1] += (
                 " Name the columns that say whether an episode terminated or was truncated, or log them; after a time "
-                "limit of 10 days, truncated={'day': [10]}."
+                "limit of 10 days, truncated={'day': [10]} or --truncated day=10."
             )
         if without := [self.counts.sources[i] for i in sources_without_terminations(self.counts)]:
             result.append(
@@ -232,51 +180,31 @@ class Inspection(Result):
     def to_pandas(self) -> pd.DataFrame:
         """Return the coverage, a row per source and state, with the state's unseen outcome mass and its limit."""
         space = self.counts.space
-        masses = frame_by_state(space, {"unseen_mass": self.unseen_shown, "unseen_limit": self.unseen_limit})
+        masses = frame_by_state(space, {"unseen_mass": self.unseen, "unseen_limit": self.unseen_limit})
         return self.coverage.to_pandas().merge(masses, on=list(space.columns), how="left")
 
     def to_json(self) -> str:
         """Return everything as JSON."""
-        cells, states = SmallCells(self.smallest_cell), self.counts.space.states
+        states = self.counts.space.states
         plain = {
             "states": len(states),
             "actions": list(self.counts.space.actions),
             "smallest_cell": self.smallest_cell,
             "sources": [
-                self._plain_episodes(item) | covered
-                for item, covered in zip(self.episodes, self.coverage.as_plain(), strict=True)
+                asdict(item) | covered for item, covered in zip(self.episodes, self.coverage.as_plain(), strict=True)
             ],
             "unseen_outcome_mass": [
                 {"state": state, "mass": mass, "limit": limit}
-                for state, mass, limit in zip(states, self.unseen_shown, self.unseen_limit, strict=True)
+                for state, mass, limit in zip(states, self.unseen, self.unseen_limit, strict=True)
                 if not np.isnan(mass)
             ],
-            "dropped": {
-                origin: {
-                    "episodes": cells.plain(item.episodes),
-                    "rows": cells.plain(item.rows),
-                    "reasons": {text: cells.plain(n) for text, n in item.reasons.items()},
-                }
-                for origin, item in self.dropped.items()
-            },
+            "dropped": {origin: asdict(item) for origin, item in self.dropped.items()},
             "contradictions": self.contradictions.as_plain(),
             "excess_masses": self.contradictions.excess_as_plain(),
             "persistence": self.persistence.as_plain(),
             "findings": self.findings(),
         }
         return json_text(plain)
-
-    def _plain_episodes(self, item: Summary) -> dict[str, Any]:
-        held = asdict(item)
-        if self.smallest_cell is None:
-            return held
-        cells, ends = SmallCells(self.smallest_cell), ("terminated", "truncated", "unknown")
-        held |= zip(ends, cells.plain_parts([held[name] for name in ends]), strict=True)
-        held |= {"episodes": cells.plain(item.episodes), "steps": cells.plain(item.steps)}
-        hidden = {"longest", "lowest_return", "highest_return"}
-        hidden |= {"mean_length"} if cells.hides(item.episodes) else set()
-        hidden |= {"mean_return"} if self._hides_return(item) else set()
-        return held | dict.fromkeys(hidden)
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write one self-contained page for people who will not run anything (extra `plot`)."""
@@ -305,7 +233,6 @@ def inspect(
     skip_bad_episodes: bool = False,
     memory_limit: str | None = None,
     level: float = LEVEL,
-    smallest_cell: int | None = None,
     progress: Progress = no_progress,
 ) -> Inspection:
     """Return what logs are worth: what they cover, what each source can prove, and where they cannot be trusted.
@@ -325,8 +252,6 @@ def inspect(
         memory_limit: see `count`.
         level: the chance of any false contradiction; and that of a rejection by the persistence test where no hidden
             cause lasts.
-        smallest_cell: show no count of rows, visits or episodes from 1 to one below this, such as 11; nor what would
-            give one away. See `SmallCells`.
         progress: called after each log, and while sources are compared.
 
     Examples:
@@ -335,7 +260,6 @@ def inspect(
         >>> inspect([world.collect(name, 20_000) for name in ("bad", "random")])
         Inspection(bad, random: 49 states, 4 contradictions)
     """
-    SmallCells(smallest_cell)
     tables = opened_logs(logs, states=states, actions=actions, missing=missing, memory_limit=memory_limit)
     total = len(tables) + 3
     summaries: dict[str, Summary] = {}
@@ -356,10 +280,13 @@ def inspect(
         counts=counts,
         episodes=tuple(summaries[source] for source in counts.sources),
         coverage=coverage(counts),
+        unseen=unseen_mass(counts),
+        unseen_limit=unseen_limit(counts),
+        rarest_seen=rarest_seen(counts),
         contradictions=found_contradictions,
         persistence=persistence,
         dropped={table.origin: table.dropped for table in tables if table.dropped is not None},
         metadata=tuple(table.metadata for table in tables),
     )
     progress(total, total, "Testing whether hidden causes last")
-    return found.without_small_cells(smallest_cell)
+    return found

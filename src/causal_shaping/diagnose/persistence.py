@@ -22,7 +22,7 @@ from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.result import Result, json_text
 from causal_shaping.diagnose._persistence import Rows, StepTest, step_tests
-from causal_shaping.diagnose.small_cells import SmallCells
+from causal_shaping.diagnose.small_cells import count_text
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, keep_origin, opened_logs
 from causal_shaping.logs.table import LogTable, drawn, fetch
@@ -45,8 +45,8 @@ MEANING = (
     "A hidden cause may last over the episode, such as a patient's severity; then neither ceilings nor floors hold. It "
     "may also be that the state leaves out what the past tells (it is not Markov), that the world or the demonstrator "
     "changed while the log was written, that a source holds several demonstrators, or that a demonstrator remembers "
-    "and sees hidden causes. What helps: episode ceilings, which hold all the same; the past, or what is known of the "
-    "whole episode, as part of the state; sources split by demonstrator and by period."
+    "and sees hidden causes. What helps: the past, or what is known of the whole episode, as part of the state; "
+    "sources split by demonstrator and by period."
 )
 """What a rejection can mean, and what to do."""
 
@@ -68,19 +68,17 @@ class PersistenceTest(Result):
         unknown: how many rows were left out because their outcome is unknown.
         level: the chance of a rejection where nothing lasts.
         permutations: of each step.
-        smallest_cell: counts below are hidden, see `SmallCells`; None shows all.
     """
 
     p_value: float
     p_values: FloatArray
     steps: LongArray
     compared: LongArray
-    episodes: Mapping[str, int]
-    total_episodes: Mapping[str, int]
-    unknown: int
+    episodes: Mapping[str, int | str]
+    total_episodes: Mapping[str, int | str]
+    unknown: int | str
     level: float = LEVEL
     permutations: int = PERMUTATIONS
-    smallest_cell: int | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -112,15 +110,14 @@ class PersistenceTest(Result):
         return [" ".join([found, *self._left_out()])]
 
     def _left_out(self) -> list[str]:
-        cells = SmallCells(self.smallest_cell)
         sampled = [
-            f"{cells.count(self.episodes[source])} of {cells.count(self.total_episodes[source])} episodes of {source}"
+            f"{count_text(self.episodes[source])} of {count_text(self.total_episodes[source])} episodes of {source}"
             for source in self.sources
-            if self.episodes[source] < self.total_episodes[source]
+            if self.episodes[source] != self.total_episodes[source]
         ]
         result = [f"Tested on a random sample: {', '.join(sampled)}."] if sampled else []
         if self.unknown:
-            some = "Rows" if self.smallest_cell is not None else f"{self.unknown:,} row{'s' * (self.unknown > 1)}"
+            some = "Rows" if isinstance(self.unknown, str) else f"{self.unknown:,} row{'s' * (self.unknown > 1)}"
             result.append(
                 f"{some} without a known outcome {'was' if some == '1 row' else 'were'} left out of the test."
             )
@@ -128,17 +125,11 @@ class PersistenceTest(Result):
 
     @property
     def _p_text(self) -> str:
-        p_value = self._shown(self.p_value)
-        return f"p {'<' if p_value < 1e-4 else '='} {max(p_value, 1e-4):.2g}"
-
-    def _shown(self, p_value: float) -> float:
-        """Return a p-value; with one digit where small cells are hidden, as many digits would tell of counts."""
-        return float(p_value) if self.smallest_cell is None else float(f"{p_value:.1g}")
+        return f"p {'<' if self.p_value < 1e-4 else '='} {max(self.p_value, 1e-4):.2g}"
 
     def summary(self) -> str:
         """Return what was found, and on how much."""
-        cells = SmallCells(self.smallest_cell)
-        used = ", ".join(f"{source} ({cells.count(n)} episodes)" for source, n in self.episodes.items())
+        used = ", ".join(f"{source} ({count_text(n)} episodes)" for source, n in self.episodes.items())
         steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'} tested"
         head = f"Persistence test of {used}: {steps}, {self.permutations} permutations each, level {self.level:g}"
         return "\n".join([head, *self.findings()])
@@ -151,20 +142,16 @@ class PersistenceTest(Result):
 
     def as_plain(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
-        cells, hidden = SmallCells(self.smallest_cell), self.smallest_cell is not None
         steps = zip(self.steps.tolist(), self.p_values.tolist(), self.compared.tolist(), strict=True)
         return {
-            "p_value": self._shown(self.p_value),
+            "p_value": float(self.p_value),
             "rejected": self.rejected,
             "level": self.level,
             "permutations": self.permutations,
-            "episodes": {source: cells.plain(n) for source, n in self.episodes.items()},
-            "total_episodes": {source: cells.plain(n) for source, n in self.total_episodes.items()},
-            "unknown": None if hidden else self.unknown,
-            "steps": [
-                {"step": step, "p_value": self._shown(p_value), "compared": None if hidden else n}
-                for step, p_value, n in steps
-            ],
+            "episodes": dict(self.episodes),
+            "total_episodes": dict(self.total_episodes),
+            "unknown": self.unknown,
+            "steps": [{"step": step, "p_value": p_value, "compared": n} for step, p_value, n in steps],
             "findings": self.findings(),
         }
 
@@ -212,9 +199,9 @@ def persistence_test(
     **What a rejection can mean**: a hidden cause that lasts; a state that leaves out what the past tells; a world or a
     demonstrator that changed while the log was written; several demonstrators in one source; a demonstrator with a
     memory that sees hidden causes. The first two, and a world that changed, break bounds. Of the others, unlimited
-    confounding covers all: whoever acted, and why, a hidden cause drawn afresh knows nothing of it. Episode ceilings
-    hold in any case, for the population that was logged. No rejection proves nothing: where all who reach a step have
-    the same past, as with a doctor who gives one drug until it helps, there is nothing to compare.
+    confounding covers all: whoever acted, and why, a hidden cause drawn afresh knows nothing of it. No rejection proves
+    nothing: where all who reach a step have the same past, as with a doctor who gives one drug until it helps, there is
+    nothing to compare.
 
     Rows whose outcome is unknown are left out. This keeps the level if whether an outcome is known depends on the
     outcome or on the past, but not on how the two go together. Episodes cut by a time limit need no care: which

@@ -86,8 +86,8 @@ class Network:
 
         if settings.expectile == 1:
             raise ArgumentError(
-                "A network cannot learn the largest value that was seen: pass expectile= below 1, or "
-                "estimator='forest'."
+                "A network cannot learn the largest value that was seen: set expectile below 1, or "
+                "estimator to 'forest'."
             )
         self.rows, self.settings, self._seed, self._processes = rows, settings, seed, processes
         self._known = rows.outcome_known

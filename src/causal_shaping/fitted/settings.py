@@ -67,7 +67,7 @@ class Settings:
         check_discount(self.discount)
         if self.horizon is None and self.discount == 1:
             raise ArgumentError(
-                "horizon is missing: pass horizon=, the steps of an episode of your agent, or discount= below 1 for an "
+                "horizon is missing: set it to the steps of an episode of your agent, or discount below 1 for an "
                 "infinite horizon."
             )
         if self.horizon is not None:

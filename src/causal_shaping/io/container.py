@@ -53,7 +53,6 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "ceilings": (5, 7),
     "floors": (4, 5),
     "sensitivity": (2, 3),
-    "episode ceilings": (1, 2),
     "run": (2, 4),
     "learned table": (2, 4),
     "training run": (2, 4),

@@ -74,7 +74,7 @@ class Problem:
         own_limit = world.horizon if isinstance(world, World) else time_limit_of(world)
         limit = own_limit if horizon is None else horizon
         if limit is None:
-            raise ArgumentError(f"{self.name} has no time limit: pass horizon=, the steps of an episode.")
+            raise ArgumentError(f"{self.name} has no time limit: set horizon, the steps of an episode.")
         self.horizon = check_horizon(limit)
 
     def _labelled(self, potential: Posterior | Potential | Ceilings | None) -> Space:
@@ -95,7 +95,7 @@ class Problem:
         if len(labels) != len(known) or (by_label and set(labels) != set(known)):
             raise ArgumentError(
                 f"The actions are {', '.join(map(str, labels))}, but {self.name} takes {known.start} to "
-                f"{known.stop - 1}. Declare all of them, also those that no log holds: count(..., actions=[...])."
+                f"{known.stop - 1}. Declare all of them, also those that no log holds, when the logs are counted."
             )
         return [int(label) for label in labels] if by_label else list(known)  # type: ignore[arg-type]
 

@@ -138,9 +138,9 @@ def choose(learner: str | Rule | None, potential: Any, changes: dict[str, Any]) 
 
 
 CAN_LOCK_IN = (
-    "Without learner=, train uses Q-UCB Shaping, which as printed in the paper can lock in: it may keep repeating the "
+    "Without a learner, train uses Q-UCB Shaping, which as printed in the paper can lock in: it may keep repeating the "
     "first action it tried for the rest of the run. The counts of your logs are the better input: cs.train(world, "
-    "cs.posterior(counts, horizon=..., reward_max=...))."
+    "cs.posterior(counts, horizon=..., reward_max=...)), or the option --counts of the command."
 )
 """The warning of the default learner for potentials."""
 
@@ -170,5 +170,7 @@ def as_belief(potential: Any) -> Posterior | None:
 def as_potential(potential: Any) -> Potential | Ceilings | None:
     """Return what a rule was given, if it can use it."""
     if isinstance(potential, Posterior):
-        raise ArgumentError("This learner takes a potential: pass posterior.potential(), or learner='posterior'.")
+        raise ArgumentError(
+            "This learner takes a potential: pass posterior.potential(), or take the learner 'posterior'."
+        )
     return potential  # type: ignore[no-any-return]

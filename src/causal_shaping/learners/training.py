@@ -106,8 +106,8 @@ def train(
     most_episodes = steps if episodes is None else check_integer("episodes", episodes, least=1)
     problem, monitor = Problem(world, potential, horizon), None
     table = problem.admissible.size * (problem.horizon if step_indexed else 1)
-    check_memory(f"steps={steps}", BYTES_A_STEP * steps)
-    check_memory(f"horizon={problem.horizon} with {len(problem.space.states):,} states", BYTES_AN_ENTRY * table)
+    check_memory(f"A run of {steps:,} steps", BYTES_A_STEP * steps)
+    check_memory(f"A horizon of {problem.horizon} with {len(problem.space.states):,} states", BYTES_AN_ENTRY * table)
     agent: Tabular | Watched | Sampler
     if rule is None:
         model = model_for(problem, as_belief(potential), reward_max, step_indexed)

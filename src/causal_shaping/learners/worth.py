@@ -377,7 +377,7 @@ def simulate_worth(
     steps, trial = check_integer("steps", steps, least=1), check_integer("trial", trial)
     given = check_integer("seeds", seeds, least=1, most=MOST_SEEDS) if isinstance(seeds, (int, np.integer)) else seeds
     chosen = check_seeds(range(given) if isinstance(given, int) else given)
-    check_memory(f"steps={steps}", BYTES_A_STEP * steps * numba.get_num_threads())
+    check_memory(f"A run of {steps:,} steps", BYTES_A_STEP * steps * numba.get_num_threads())
     model, space = belief.model, belief.space
     where, words = start_of(model, belief.counts) if start is None else _start(belief, start)
     acting = int((space.is_admissible & ~model.terminal[:, None]).sum()) * model.shape.steps

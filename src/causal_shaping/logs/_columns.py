@@ -47,7 +47,7 @@ class RawColumns:
         near = difflib.get_close_matches(str(name), shown, n=1)
         raise ArgumentError(
             f"{self.origin} has no column {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} Its columns are "
-            f"{shortened(map(repr, shown), SHOWN_COLUMNS)}. Name the right one with {argument}=."
+            f"{shortened(map(repr, shown), SHOWN_COLUMNS)}. Name the right one in {argument}."
         )
 
     def typed(self, column: ibis.Column, wanted: str, *kinds: str) -> ibis.Column:
@@ -92,7 +92,9 @@ class RawColumns:
             return column.try_cast("int64") if kind is int else column
         hint = "Turn it into one of those."
         if held.is_numeric():
-            hint = f"Cut it: bins={{{name!r}: Bins(quantiles=8)}}; or make it integers if it holds whole numbers."
+            hint = (
+                f"Cut it, bins={{{name!r}: Bins(quantiles=8)}} or --bins {name}=8; or make it integers if it is whole."
+            )
         raise DataError(f"{self.origin}, column {name!r} holds {held}; a label must be an integer or a string. {hint}")
 
     def number(self, column: ibis.Column, name: str) -> ibis.Column:
@@ -189,7 +191,7 @@ class RawColumns:
             values = [repr(value) for value in self._values(column)]
             raise DataError(
                 f"{self.origin}, column {name!r} holds text: {', '.join(values)}. Say which of these end an episode: "
-                f"{argument}={{{name!r}: [{values[0] if values else '...'}]}}."
+                f"{argument}={{{name!r}: [{values[0] if values else '...'}]}} or --{argument} {name}=VALUE."
             )
         number = self.typed(column, "true and false, or 1 and 0", "integer")
         return ibis.cases((number == 1, True), (number == 0, False), else_=ibis.null("boolean"))
@@ -289,5 +291,5 @@ def discrete_actions(name: str) -> str:
     """Return what to do about actions that are real numbers."""
     return (
         "Actions must be discrete. Cut them into bins, in a column of their own, such as frame['bin'] = "
-        f"pandas.cut(frame[{name!r}], 5, labels=False), and name that column: action='bin'."
+        f"pandas.cut(frame[{name!r}], 5, labels=False), and name that column as the action: 'bin'."
     )

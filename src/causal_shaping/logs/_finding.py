@@ -139,8 +139,8 @@ def _arrow_table(where: Any, origin: str) -> pa.Table:
         return pa.table(where)
     except pa.ArrowException as error:
         raise DataError(
-            f"{origin} cannot be read: {error}. Arrays of several dimensions in a data frame must be flat, with shape= "
-            "to tell how they are to be read, or nested lists."
+            f"{origin} cannot be read: {error}. Arrays of several dimensions in a data frame must be flat, and shape "
+            "says how to read them, or nested lists."
         ) from error
 
 

@@ -18,7 +18,7 @@ from causal_shaping.errors import DataError, DroppedEpisodesWarning
 from causal_shaping.logs._columns import fault, is_finite, list_shape
 from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows
 
-GAP = "fill gaps first, or leave such episodes out: skip_bad_episodes=True"
+GAP = "fill gaps first, or set skip_bad_episodes to leave such episodes out"
 DIGITS = "if both were rounded, leave the columns of the next state out: it is the state of the following row"
 
 

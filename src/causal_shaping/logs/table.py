@@ -113,7 +113,7 @@ class LogTable:
         if self.numbers:
             raise ArgumentError(
                 f"{self.origin} was opened with numbers=True, but here states must be labels. Open it without, and cut "
-                "real numbers with bins=."
+                "real numbers into bins."
             )
 
     def space_of(self, table: pa.Table) -> Space:
@@ -137,8 +137,8 @@ class LogTable:
             raise DataError(f"{self.origin} has no rows.")
         if self.source is None and len(names := table["source"].unique().to_pylist()) > 1:
             raise ArgumentError(
-                f"{self.origin} holds {len(names)} sources ({', '.join(map(str, names[:8]))}). Logs are of one: pass "
-                "source= to choose, or hand the file to count() as it is."
+                f"{self.origin} holds {len(names)} sources ({', '.join(map(str, names[:8]))}). Logs are of one: name "
+                "the source, or hand the file to count() as it is."
             )
         space = self.space_of(table)
         episode = table["episode"].to_numpy()

@@ -175,7 +175,7 @@ def _actions(tables: Sequence[LogTable], held: Sequence[pa.Table]) -> tuple[Labe
             if "mask" in table.rows.columns and any(isinstance(label, str) for label in shown):
                 raise ArgumentError(
                     f"{table.origin}, column {table.names['mask']!r}: masks are lists in the order of the actions. "
-                    f"Declare these in that order: actions={shown}."
+                    f"Declare actions in that order, such as {shown}."
                 )
         found |= dict.fromkeys(shown)
     return tuple(found)
@@ -290,7 +290,7 @@ class _Reader:
         if not fits.all():
             row = int(rows[np.argmin(fits)])
             text = f"lists must be of shape {shape}, without gaps; found {fault(batch[name][row].as_py(), shape)}. One "
-            text += f"entry is needed for each of the actions {', '.join(map(repr, self.actions))}; actions= names all."
+            text += f"entry is needed for each of the actions {', '.join(map(repr, self.actions))}; declare them all."
             raise _BadRow(batch, row, [name], text)
         return _array(column).reshape(len(rows), *shape)
 

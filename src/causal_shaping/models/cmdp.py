@@ -291,7 +291,7 @@ class TabularCMDP:
         raise ModelError(
             f"There is no optimum without a horizon: after {MOST_SWEEPS:,} sweeps the value of state "
             f"{self.space.states[worst]!r} still changes by {found.change[worst]:.3g} a sweep (it is "
-            f"{found.values[worst]:.4g}). Pass horizon=, or a discount below 1."
+            f"{found.values[worst]:.4g}). Set a horizon, or a discount below 1."
         )
 
     def _improve(self, q_values: FloatArray, discount: float) -> Values:
@@ -343,7 +343,7 @@ class TabularCMDP:
         if trapped.any():
             raise ModelError(
                 f"Under this policy an episode never ends once it is in state {self.states[np.argmax(trapped)]!r}, so "
-                "visits have no sum. Pass horizon=, or a discount below 1."
+                "visits have no sum. Set a horizon, or a discount below 1."
             )
         return self._solve(chain.T.tocsr(), self.start, closed, discount)[:, None] * pi
 
@@ -379,7 +379,7 @@ class TabularCMDP:
     def _backward(self, horizon: int, discount: float, choose: Any) -> Values:
         horizon = self._check_horizon(horizon)
         states, actions = self.next_state.shape[-3:-1]
-        check_memory(f"horizon={horizon} with {states:,} states", 16 * horizon * states * (actions + 1))
+        check_memory(f"A horizon of {horizon} with {states:,} states", 16 * horizon * states * (actions + 1))
         values, q_values = np.zeros((horizon + 1, states)), np.zeros((horizon, states, actions))
         for h in reversed(range(horizon)):
             q_values[h] = self._backup(values[h + 1], h, discount)
@@ -403,7 +403,7 @@ class TabularCMDP:
         if paying.any():
             raise ModelError(
                 f"The policy has no value without a horizon: from state {self.states[np.argmax(paying)]!r} it never "
-                "ends and keeps being paid. Pass horizon=, or a discount below 1."
+                "ends and keeps being paid. Set a horizon, or a discount below 1."
             )
         return self._solve(chain, reward, closed, discount)
 
@@ -444,7 +444,7 @@ class TabularCMDP:
         if horizon is not None:
             weight = np.stack(list(self._visits(decisions, horizon)))
         elif step_indexed and steps is None:
-            raise ModelError("Counts by step need the number of steps: pass horizon=.")
+            raise ModelError("Counts by step need the number of steps: set a horizon.")
         else:
             weight = np.tile(~self.terminal, (steps or 1, 1)).astype(np.float64)
         pieces = []
@@ -486,7 +486,7 @@ class TabularCMDP:
 
     def _need_stationary(self, what: str) -> None:
         if self.steps is not None:
-            raise ModelError(f"The model changes over its {self.steps} steps; {what} needs horizon=.")
+            raise ModelError(f"The model changes over its {self.steps} steps; {what} needs a horizon.")
 
     def _check_horizon(self, horizon: int) -> int:
         horizon = check_integer("horizon", horizon, most=MOST_STEPS_AN_EPISODE)

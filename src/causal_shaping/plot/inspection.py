@@ -13,7 +13,6 @@ from causal_shaping.diagnose.contradictions import Contradictions
 from causal_shaping.diagnose.coverage import Coverage
 from causal_shaping.diagnose.inspection import Inspection
 from causal_shaping.diagnose.persistence import PersistenceTest
-from causal_shaping.diagnose.small_cells import SmallCells
 from causal_shaping.plot._panels import CEILING, INK, SOFT, draw_panels, text, tidy
 
 MOST_DRAWN = 30
@@ -42,10 +41,8 @@ def draw_persistence(found: PersistenceTest, ax: Any = None) -> Any:
 
 
 def _visits(found: Coverage, axes: Axes) -> None:
-    cell = found.smallest_cell or 1  # small cells are hidden by drawing multiples of the smallest one
-    for item, taken in zip(found, found.taken, strict=True):
-        visits = np.sort(taken.sum(axis=1))[::-1]
-        visits = np.maximum(visits[visits > 0] // cell, 1) * cell
+    for item, of_source in zip(found, found.visits.tolist(), strict=True):
+        visits = sorted((n for n in of_source if not isinstance(n, str) and n), reverse=True)
         axes.plot(np.arange(1, len(visits) + 1), visits, drawstyle="steps-mid", label=text(item.source))
     axes.axhline(found.limit, color=SOFT, linewidth=0.8, linestyle=":")
     axes.set(yscale="log", xlabel="states, most visited first", ylabel="visits", title="Visits per state")
@@ -54,10 +51,8 @@ def _visits(found: Coverage, axes: Axes) -> None:
 
 
 def _provable(found: Coverage, axes: Axes) -> None:
-    cells = SmallCells(found.smallest_cell)
-    for item, taken in zip(found, found.taken, strict=True):
-        pairs = [(most, visits) for most, visits in zip(taken.max(axis=1), taken.sum(axis=1), strict=True) if visits]
-        share = sorted(most / visits for most, visits in pairs if not cells.hides_share(most, visits))
+    for item, shares in zip(found, found.action_shares, strict=True):
+        share = np.sort(shares[~np.isnan(shares)])
         axes.plot(share, np.linspace(0, 1, len(share)), drawstyle="steps-post", label=text(item.source))
     axes.set(xlim=(0, 1.02), xlabel="share of the most frequent action", ylabel="share of states")
     axes.set_title("Mass that a source can prove")
@@ -66,7 +61,7 @@ def _provable(found: Coverage, axes: Axes) -> None:
 
 
 def _unseen(found: Inspection, axes: Axes) -> None:
-    unseen = np.sort(found.unseen_shown[~np.isnan(found.unseen_shown)])[::-1]
+    unseen = np.sort(found.unseen[~np.isnan(found.unseen)])[::-1]
     axes.plot(np.arange(1, len(unseen) + 1), unseen, color=INK, clip_on=False)
     axes.set(xlabel="states, worst first", ylabel="share of what follows a state")
     axes.set(ylim=(0, max(0.01, 1.05 * unseen.max(initial=0.0))), title="Outcomes never seen (estimate)")

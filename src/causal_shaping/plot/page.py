@@ -20,9 +20,10 @@ from causal_shaping.bounds.sensitivity import Sensitivity
 from causal_shaping.data.result import state_parts
 from causal_shaping.data.space import Space
 from causal_shaping.data.words import part_text
+from causal_shaping.diagnose.coverage import share_text
 from causal_shaping.diagnose.hidden_columns import HiddenColumns
 from causal_shaping.diagnose.inspection import Inspection
-from causal_shaping.diagnose.small_cells import WITHHELD, SmallCells
+from causal_shaping.diagnose.small_cells import WITHHELD, count_text
 from causal_shaping.errors import ArgumentError
 from causal_shaping.plot import draw, inspection as inspection_figures, sensitivity as sensitivity_figures
 from causal_shaping.plot._html import environment, figure_source
@@ -48,7 +49,6 @@ def render_ceilings(
     sensitivity: Sensitivity | None,
     hidden: HiddenColumns | None,
     inspection: Inspection | None,
-    smallest_cell: int | None,
 ) -> str:
     """Return the page of ceilings; see `Ceilings.save_html`."""
     for other in (floors, sensitivity, None if inspection is None else inspection.counts):
@@ -59,10 +59,8 @@ def render_ceilings(
             )
     if floors is not None and ceilings.method == "joint":
         refuse_crossing(ceilings, floors)
-    if inspection is not None and smallest_cell is not None:
-        inspection = inspection.without_small_cells(smallest_cell)
     title = f"What the logs of {' and '.join(ceilings.sources)} prove"
-    content: Content = {"title": title, "sources": ceilings.sources, "cells": SmallCells(smallest_cell)}
+    content: Content = {"title": title, "sources": ceilings.sources}
     content |= {} if inspection is None else _inspected(inspection)
     content |= {} if sensitivity is None else _moved(sensitivity)
     content |= {} if hidden is None else _left_out(hidden)
@@ -71,7 +69,7 @@ def render_ceilings(
 
 def _render(content: Content) -> str:
     """Return a page; what is not on it is None. The words are in the template."""
-    parts = dict.fromkeys(("found", "ceilings", "floors", "sensitivity", "hidden"))
+    parts = dict.fromkeys(("found", "ceilings", "floors", "sensitivity", "hidden", "smallest"))
     return environment().get_template("logs.html").render(parts | content, version=version("causal-shaping"))
 
 
@@ -103,7 +101,8 @@ def _inspected(found: Inspection) -> Content:
         pictures["contradicting"] = _picture(found.contradictions, caption)
     return pictures | {
         "found": found,
-        "cells": SmallCells(found.smallest_cell),
+        "smallest": found.smallest_cell,
+        "count": count_text,
         "bins": {
             name: "; ".join(part_text(space, name, part) for part in range(len(bins.edges) + 1))
             for name, bins in space.bins.items()
@@ -124,16 +123,13 @@ def _table(heads: Sequence[str], rows: list[Any]) -> Content:
 
 
 def _coverage_by_state(found: Inspection) -> Content:
-    space, cells = found.counts.space, SmallCells(found.smallest_cell)
-    rows = []
-    for item, taken, visits in zip(found.coverage, found.coverage.taken, found.coverage.visits, strict=True):
-        for s in np.flatnonzero(taken.sum(axis=1)).tolist():
-            unseen = found.unseen_shown[s]
-            less = "" if found.smallest_cell is None or unseen == 0 else " or less"
-            share = WITHHELD if isinstance(visits[s], str) else cells.share(0, taken[s].max(), taken[s].sum())
-            row = [item.source, *_state_cells(space, s), _count(visits[s])]
-            row += [f"{(taken[s] > 0).sum()} of {len(space.actions)}", share]
-            rows.append([*row, (WITHHELD if np.isnan(unseen) else f"{unseen:.1%}{less}", unseen)])
+    space, covered, rows = found.counts.space, found.coverage, []
+    for i, s in np.argwhere(covered.actions_tried).tolist():
+        unseen = found.unseen[s]
+        less = "" if found.smallest_cell is None or unseen == 0 else " or less"
+        row = [covered[i].source, *_state_cells(space, s), count_text(covered.visits[i, s])]
+        row += [f"{covered.actions_tried[i, s]} of {len(space.actions)}", share_text(covered.action_shares[i, s])]
+        rows.append([*row, (WITHHELD if np.isnan(unseen) else f"{unseen:.1%}{less}", unseen)])
     heads = ["source", *space.columns, "visits", "actions tried", "most frequent action", "never seen (estimate)"]
     return _table(heads, rows)
 
@@ -158,17 +154,12 @@ def _bounded(ceilings: Ceilings, floors: Floors | None, found: Inspection | None
     }
 
 
-def _count(shown: int | str) -> str:
-    return shown if isinstance(shown, str) else f"{shown:,}"
-
-
 def _total_visits(found: Inspection) -> list[str]:
     """Return the visits of all sources to each state; hidden where those of one source are."""
-    result = []
-    for shown in zip(*found.coverage.visits, strict=True):
-        counts = [n for n in shown if isinstance(n, int)]
-        result.append(WITHHELD if len(counts) < len(shown) else _count(sum(counts)))
-    return result
+    return [
+        WITHHELD if any(isinstance(n, str) for n in visits) else count_text(sum(visits))
+        for visits in found.coverage.visits.T.tolist()
+    ]
 
 
 def _bounds_by_state(sides: Sequence[Bounds], visits: list[str] | None) -> Content:

@@ -136,8 +136,8 @@ def refuse_excluded(space: Space, state: int, admitted: BoolArray, labels: Seque
     if excluded:
         raise ArgumentError(
             f"In state {space.states[state]!r} the environment admits {', '.join(map(str, excluded))}, but the "
-            "potential's space excludes it there: its ceilings can be too low. Declare what the environment admits: "
-            "count(..., admissible=env)."
+            "potential's space excludes it there: its ceilings can be too low. Declare what the environment admits "
+            "(admissible) when the logs are counted."
         )
 
 

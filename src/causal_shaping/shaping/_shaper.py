@@ -158,7 +158,7 @@ class Shaper(ABC):
         if not self.named:
             raise ArgumentError(
                 f"The logs name their actions ({', '.join(map(str, self._known))}), and the environment numbers its "
-                f"{len(self.numbers.all)}. Say which is which: actions=[...], the names in the order of the numbers."
+                f"{len(self.numbers.all)}. Say which is which: give actions, the names in the order of the numbers."
             )
 
     def taken(self, action: Any) -> int:

@@ -226,8 +226,8 @@ class Monitor:
         )
         return (
             f"{seen} The ceilings are too low here. {WHY},{estimates} or this is one of the rare runs in which they "
-            "fail by chance. Shape with a potential of 0, or compute ceilings that assume less: confidence=0.95, "
-            "support='any', a higher confounding, the suspected source left out."
+            "fail by chance. Shape with a potential of 0, or compute ceilings that assume less: a confidence of 0.95, "
+            "support 'any', a higher confounding, the suspected source left out."
         )
 
 
