@@ -95,7 +95,7 @@ def main():
         print(f"Q-learning with {name}: regret {run.step_regret[-1]:.1f}")
 
     trial = cs.count(opened(folder / "trial.csv"), states=world.states, admissible=exists)
-    both = found.counts.merge(trial)
+    both = found.counts + trial
     known = {"confounding": {"trial": 1.0}}
     tighter = cs.value_ceilings(both, horizon=HORIZON, reward_max=1.0, value_max=1.0, confidence=0.95, **known)
     start, guess = world.model.start, cs.posterior(both, horizon=HORIZON, reward_max=1.0, **known)

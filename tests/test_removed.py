@@ -63,5 +63,4 @@ def test_a_removed_command_names_the_one_that_replaces_it(monkeypatch, capsys, n
         main()
     out, err = capsys.readouterr()
     assert (stop.value.code, out) == (2, "")
-    assert f"run {instead} there" in err
-    assert "no longer part of the package but of the studies in the repository" in err
+    assert f"causal-shaping {name} is {instead}" in err

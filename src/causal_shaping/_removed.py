@@ -10,20 +10,24 @@ import sys
 EPISODES = (
     "Bounds of whole episodes are a program now, studies/calibration/episodes.py; 0.2.0 is the last version with {}."
 )
+SUMS = "Counts add up, `counts + cs.count(more)`, and do not list their parts: cs.{} is gone."
 REMOVED: dict[str, str] = {
+    **{name: SUMS.format(name) for name in ("update_counts", "counted_parts", "CountsUpdate", "Part")},
     "episode_ceilings": EPISODES.format("cs.episode_ceilings"),
     "EpisodeCeilings": EPISODES.format("cs.EpisodeCeilings"),
 }
 """A name or module, without `causal_shaping.`, to one sentence: its replacement, or the last version that has it."""
 
+STUDIES = "no longer part of the package but of the studies in the repository: run {} there."
 REMOVED_COMMANDS = {
-    "reproduce": "make reproduce",
-    "field": "make field",
-    "theory": "python -m studies.paper.theory",
-    "diagram": "python -m studies.paper.diagram",
-    "episode-ceilings": "python -m studies.calibration.episodes",
+    "reproduce": STUDIES.format("make reproduce"),
+    "field": STUDIES.format("make field"),
+    "theory": STUDIES.format("python -m studies.paper.theory"),
+    "diagram": STUDIES.format("python -m studies.paper.diagram"),
+    "episode-ceilings": STUDIES.format("python -m studies.calibration.episodes"),
+    "count": "gone: causal-shaping ceilings writes counts with --counts, and in Python counts add up.",
 }
-"""Commands that are programs in `studies/` now, and how to run these in a clone of the repository."""
+"""A command to what is said of it: that it is gone or a program in `studies/`, and what to run instead."""
 
 
 class RemovedFinder:

@@ -279,7 +279,7 @@ def run_agent(part: str) -> Figures:
             if i < AGENT_ROUNDS:
                 own = {"steps": AGENT_STEPS, "seed": 1_000 * seed + i, "step_indexed": True, "record": True}
                 logs = cs.train(world, found, learner="q-ucb-shaping", **own, **AGENTS[part]).logs
-                counts = counts.merge(cs.count(logs))
+                counts = counts + cs.count(logs)
     return {
         "samples": SAMPLES,
         "violated": violated.tolist(),

@@ -152,7 +152,7 @@ def counted(logs, step_indexed=False):
         columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), one.reward)
         columns |= {"source": np.zeros(len(one)), "n": np.ones(len(one)), "step": one.step if step_indexed else None}
         parts.append(cs.Counts.combined(one.space, [one.source], columns))
-    return parts[0].merge(*parts[1:])
+    return sum(parts)
 
 
 def confidence_table(repetitions=400):

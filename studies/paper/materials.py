@@ -64,7 +64,7 @@ class Materials:
     def counts(self) -> Counts:
         """The counts of all sources."""
         first, *others = self.counts_by_source.values()
-        return first.merge(*others)
+        return sum(others, first)
 
     @cached_property
     def best(self) -> Values:
@@ -145,7 +145,7 @@ class Materials:
             return self.counts
         shape = (*self.world.model.noise.shape, len(self.world.actions))
         trial = self.world.collect(np.full(shape, 1 / shape[-1]), self.log_steps, self.seed, ADDED_TRIAL)
-        return self.counts.merge(count([trial]))
+        return self.counts + count([trial])
 
     def _potential(self, name: str) -> Potential | Bounds:
         """Return what shapes rewards, by name; bounds are not reduced to potentials, since they hold Q-values."""

@@ -1,7 +1,6 @@
 """How fast logs are counted: `count` and the row check beside the bare SQL query, and how much memory they take.
 
-Rows are put in order by the check only where ends of episodes are not flagged: "check, in order". Times are taken in
-turns; what is said to have a peak of memory then runs once more in a process of its own.
+Times are taken in turns; what is said to have a peak of memory then runs once more in a process of its own.
 """
 
 import tempfile
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 
 import causal_shaping as cs
 from causal_shaping.io.convert import logs_table
-from causal_shaping.logs import check, check_logs
+from causal_shaping.logs import check_logs
 from studies.speed._table import MILLION, Row, alone, best_of, in_turns, main
 
 LIMIT = "1GB"
@@ -67,12 +66,6 @@ def check_rows(paths, limit=None):
     check_logs(opened(paths, limit))
 
 
-def check_in_order(paths):
-    hashed, check.HASHED = check.HASHED, ()
-    check_rows(paths)
-    check.HASHED = hashed
-
-
 def once(work, *arguments):
     """Give a row without a name: for its peak of memory."""
     yield Row("", best_of(lambda: work(*arguments), 1))
@@ -87,13 +80,11 @@ def of_size(paths, millions):
         f"count, {LIMIT}": lambda: count(paths, LIMIT),
         "row check": lambda: check_rows(paths),
         f"row check, {LIMIT}": lambda: check_rows(paths, LIMIT),
-        "row check, in order": lambda: check_in_order(paths),
     }
     seconds = in_turns(works, 3)
-    goals = {"row check": 3.0}
     for name in list(works)[1:]:
         work = f"{name}: {millions} million rows"
-        yield Row(work, seconds[name], "CPU s", YARDSTICK, seconds["bare"], most=goals.get(name))
+        yield Row(work, seconds[name], "CPU s", YARDSTICK, seconds["bare"])
 
 
 def of_files(paths):
@@ -122,11 +113,7 @@ def rows(quick):
         half, whole = ([str(Path(folder) / f"{name}.parquet")] for name in ("half", "whole"))
         alone(write_rows, half[0], millions // 2)
         alone(write_rows, whole[0], millions)
-        peaks = {
-            "count": (count, whole),
-            "row check": (check_rows, whole),
-            "row check, in order": (check_in_order, whole),
-        }
+        peaks = {"count": (count, whole), "row check": (check_rows, whole)}
         peaks |= {f"{name}, {LIMIT}": (*peaks[name], LIMIT) for name in ("count", "row check")}
         for row in alone(of_size, whole, millions):
             [other] = alone(once, *peaks[row.work.split(":")[0]])

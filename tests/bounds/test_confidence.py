@@ -240,7 +240,7 @@ def trial_and_register(size=1, employed=0.86):
         columns = {"source": zeros, "step": None, "state": zeros, "action": action, "next_state": zeros + 1}
         columns |= {"terminated": zeros == 0, "n": n, "reward_sum": n * reward, "reward_min": reward}
         parts.append(cs.Counts.combined(space, [name], columns | {"reward_max": reward}))
-    return parts[0].merge(parts[1])
+    return sum(parts)
 
 
 @pytest.mark.parametrize("options", [{}, {"confidence": 0.95}])

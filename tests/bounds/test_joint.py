@@ -481,7 +481,7 @@ def test_many_rewards_that_are_told_apart_stay_so():
     told = [(0, 0, 1, 0, 0.3 / 70, k / 70) for k in range(70)] + [(0, 1, 2, 1, 0.7, 0.0), *leave]
     silent = [(0, 0, 1, 0, 0.3 / 70, k / 70) for k in range(60)] + [(0, 1, -1, 1, 1 - 0.3 * 60 / 70, 0.0), *leave]
     parts = [masses_of(space, f"d{i}", rows) for i, rows in enumerate((told, silent))]
-    together = cs.value_ceilings(parts[0].merge(parts[1]), 1, 1.0, support="any")
+    together = cs.value_ceilings(sum(parts), 1, 1.0, support="any")
     truth = 0.3 * np.mean([k / 70 for k in range(70)]) + 0.7 * 1.0
     assert together.q_values[0, 0, 0] >= truth - 1e-9
     assert np.array_equal(together.q_values, cs.value_ceilings(parts, 1, 1.0, support="any").q_values)

@@ -448,7 +448,6 @@ COMMANDS = (
     "worlds",
     "collect",
     "inspect",
-    "count",
     "ceilings",
     "fit",
     "sensitivity",

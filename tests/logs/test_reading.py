@@ -386,7 +386,7 @@ def test_nan_never_falls_into_a_bin(tmp_path):
         assert counts.n[~counts.outcome_known].sum() == n / 2
     rows["state"] = np.choose(np.arange(n) % 4, [0.1, np.nan, 0.3, np.nan])
     write(tmp_path / "a.parquet", rows=rows)
-    edges = cs.open_logs(tmp_path / "a.parquet", bins={"state": cs.Bins(quantiles=2)}).bins["state"].edges
+    edges = cs.open_logs(tmp_path / "a.parquet", bins={"state": cs.Bins(quantiles=2)}).declared["bins"]["state"].edges
     assert edges == pytest.approx((0.2,))
 
 

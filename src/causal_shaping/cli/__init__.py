@@ -20,7 +20,6 @@ from causal_shaping._removed import REMOVED_COMMANDS
 from causal_shaping.cli import (
     ceilings,
     collect,
-    count,
     demo,
     fit,
     inspect,
@@ -95,7 +94,6 @@ for _command in (
     worlds.worlds,
     collect.collect,
     inspect.inspect,
-    count.count,
     ceilings.ceilings,
     fit.fit,
     sensitivity.sensitivity,
@@ -141,11 +139,7 @@ def _refuse_removed_commands() -> None:
     """Name what replaces a command of an earlier version, whatever options follow it."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name in REMOVED_COMMANDS:
-        complain(
-            "error",
-            f"causal-shaping {name} is no longer part of the package but of the studies in the repository: run "
-            f"{REMOVED_COMMANDS[name]} there.",
-        )
+        complain("error", f"causal-shaping {name} is {REMOVED_COMMANDS[name]}")
         sys.exit(2)
 
 

@@ -60,7 +60,7 @@ class LogArguments:
 
         opened: list[LogTable] = []
         for text in self.names:
-            cuts = {name: opened[0].bins[name] for name in self.bins} if opened else self.bins
+            cuts = {name: opened[0].declared["bins"][name] for name in self.bins} if opened else self.bins
             with spoken_warnings():
                 opened.append(_open(text, bins=cuts or None, **self.columns))
             for other in opened[:-1]:

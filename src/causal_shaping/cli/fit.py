@@ -104,7 +104,6 @@ def fit(
         with spoken_warnings():
             found = (fit_floors if floors else fit_ceilings)(
                 tables,
-                check=False,  # they were, when they were opened
                 confounding=read_gammas(confounding),
                 estimator=estimator,
                 members=members,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -39,13 +38,9 @@ def logs_table(logs: Logs) -> pa.Table:
     return pa.table(logs.labelled(label_column))
 
 
-def save_counts(counts: Counts, path: str | os.PathLike[str], parts: Mapping[str, Any] | None = None) -> None:
-    """Write counts to a Parquet file: a row per entry, sources, states and actions by label.
-
-    `parts` are what was counted, by name, as plain values; see `update_counts`.
-    """
-    metadata = counts_metadata(counts) | ({} if parts is None else {"parts": parts})
-    save(path, "counts", counts_columns(counts), metadata, space=counts.space)
+def save_counts(counts: Counts, path: str | os.PathLike[str]) -> None:
+    """Write counts to a Parquet file: a row per entry, sources, states and actions by label."""
+    save(path, "counts", counts_columns(counts), counts_metadata(counts), space=counts.space)
 
 
 def counts_columns(counts: Counts) -> dict[str, Any]:

@@ -196,4 +196,4 @@ def test_the_operator_is_of_one_source():
     world = cs.load_world("walking-robot")
     counts = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
     with pytest.raises(cs.CausalShapingError, match="one source"):
-        CausalBellman(counts[0].merge(counts[1]), 1.0)
+        CausalBellman(counts[0] + counts[1], 1.0)
