@@ -113,7 +113,6 @@ SMALL = {  # what lets a command run to its end, and soon
     "learner": ["posterior", "q-ucb", "q-ucb-shaping"],
     "method": ["joint", "paper"],
     "support": ["observed", "observed-action", "any"],
-    "estimator": ["forest"],
     "confounding": ["1", "2", "good=1", "1,2,inf"],
     "confidence": ["0.95"],
     "discount": ["0.9", "1", "0.999999999"],

@@ -1,4 +1,4 @@
-"""The compiled parts of the estimator "forest", against computations that share nothing with them."""
+"""The compiled parts of a fit, against computations that share nothing with them."""
 
 import math
 
@@ -186,9 +186,8 @@ def rows(request):
     lower, share = np.empty(n, np.int32), np.empty(n)
     kernels.project(held["targets"], atoms, lower, share)
     tried = rng.random((8, ACTIONS))
-    shown = kernels.tally(
-        order, bounds, *held.values(), lower, share, 0.9, (SOURCES, ACTIONS, ATOMS), request.param, tried
-    )
+    logged = kernels.Logged(**held, lower=lower, share=share)
+    shown = kernels.tally(order, bounds, logged, 0.9, (SOURCES, ACTIONS, ATOMS), request.param, tried)
     return leaves, held, atoms, lower, share, shown
 
 
@@ -255,10 +254,22 @@ def share_table(rng, known=1.0):
 
 
 def backed_up(masses, taken, best, atoms, rule, guess=False, admissible=None):
-    """Values of the actions at one observation, and the excess."""
-    found = np.empty((1, ACTIONS))
-    mask = np.ones((1, ACTIONS), dtype=bool) if admissible is None else np.array([admissible])
-    worst = kernels.back_up_masses(masses[None], taken[None], best[None], np.zeros(1), atoms, rule, mask, guess, found)
+    """Values of the actions at one observation, whose leaf shows some shares, and the excess."""
+    sources, actions, _ = masses.shape
+    shown = kernels.Tally(
+        first=np.array([0, masses.size]),
+        cell=np.arange(masses.size, dtype=np.uint32),
+        mass=masses.ravel(),
+        rows=np.ones((1, sources)),
+        taken=taken[None],
+        known=masses.sum(axis=2)[None],
+        worth=(masses @ atoms)[None],
+        best=best[None],
+        tried=taken.max(axis=0)[None],
+    )
+    mask = np.ones((1, actions), dtype=bool) if admissible is None else np.array([admissible])
+    found, leaf, before = np.empty((1, actions)), np.zeros((1, 1), dtype=np.int32), np.zeros(1)
+    worst = kernels.back_up(np.zeros(1, dtype=np.int64), leaf, before, shown, atoms, rule, mask, guess, found)
     return found[0], worst
 
 
@@ -314,13 +325,9 @@ def test_masses_above_one_are_scaled():
     masses = np.zeros((2, 2, 3))
     masses[0, 0], masses[0, 1] = (0.0, 0.0, 0.6), (0.4, 0.0, 0.0)
     masses[1, 0], masses[1, 1] = (0.6, 0.0, 0.0), (0.4, 0.0, 0.0)
-    found = np.empty((1, 2))
     rule = rule_of(confounding=np.full(2, np.inf), untried=5.0, vacuous=5.0)
-    best, mask = np.full((1, 2, 1), 5.0), np.ones((1, 2), bool)
-    worst = kernels.back_up_masses(
-        masses[None], masses.sum(2)[None], best, np.zeros(1), atoms, rule, mask, False, found
-    )
-    assert found[0, 0] == pytest.approx(0.0)  # 0.6 and 0.6, scaled to halves of 1 and -1
+    found, worst = backed_up(masses, masses.sum(axis=2), np.full((2, 1), 5.0), atoms, rule)
+    assert found[0] == pytest.approx(0.0)  # 0.6 and 0.6, scaled to halves of 1 and -1
     assert worst == pytest.approx(0.2)
 
 
@@ -423,10 +430,8 @@ def test_a_surface_of_single_observations_returns_their_numbers():
     rng = np.random.default_rng(0)
     seen, columns = rng.normal(size=(50, 2)).astype(np.float32), rng.normal(size=(50, 3))
     surface = forest.Surface.fit(seen, columns, 1, seed=0)
-    for column in range(3):
-        assert surface.at(seen, column) == pytest.approx(columns[:, column], abs=1e-6)
-    which = rng.integers(0, 3, 50)
-    assert surface.at(seen, which) == pytest.approx(columns[np.arange(50), which], abs=1e-6)
+    assert surface.at(seen, 0, 3) == pytest.approx(columns, abs=1e-6)
+    assert surface.at(seen, 2) == pytest.approx(columns[:, 2:], abs=1e-6)
 
 
 def test_reach_excludes_what_is_far_and_keeps_what_was_logged():

@@ -21,12 +21,12 @@ import causal_shaping as cs
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.fitted._forest import Surface, flat
+from causal_shaping.fitted._forest import Surface
 from causal_shaping.paper.field.continuous import MEASURES, SCALE, dates_of, rows_of, score_text, scores, seeds_text
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import pick_rows
 from field import rivals
-from field.cases import CASES, Study, available, logged, optimum_of
+from field.cases import CASES, Study, available, flat, logged, optimum_of
 from field.measure import cpu_seconds
 from field.parts import WORK, Figures
 
@@ -87,7 +87,7 @@ class Kept(ObservationPotential):
 
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations."""
-        return self.surface.at(flat(observations), 0)
+        return self.surface.at(flat(observations), 0)[:, 0]
 
 
 def kept(study: Study, values: Callable[[npt.NDArray[np.float32]], FloatArray]) -> Kept:
@@ -132,7 +132,8 @@ def fitted_to(case: str, logs: str) -> tuple[cs.FittedCeilings, float]:
         fitted, seconds = _study(case, logs).fitted
         fitted.save(folder)
         (folder / "seconds").write_text(f"{seconds:.1f}\n")
-    return cs.FittedCeilings.load(folder), float((folder / "seconds").read_text())
+    observe = flat if CASES[case].images else None
+    return cs.FittedCeilings.load(folder, observe=observe), float((folder / "seconds").read_text())
 
 
 @cache

@@ -14,17 +14,17 @@ from collections.abc import Sequence
 # fmt: off
 OPTIONS = (
     "action", "actions", "admissible", "bins", "coins", "complete", "confidence", "confounding", "counted_in", "counts",
-    "demonstrator", "discount", "episode", "episodes", "estimator", "expectile", "first_step", "fixed", "fixed_length",
+    "demonstrator", "discount", "episode", "episodes", "expectile", "first_step", "fixed", "fixed_length",
     "floors", "hidden", "horizon", "html", "ignore_rewards", "learner", "level", "mask", "members", "memory_limit",
     "method", "missing", "most_rows", "next_state", "plug_in", "potential", "rarest", "reward", "reward_bins",
-    "reward_max", "reward_min", "seed", "seeds", "shape", "skip_bad_episodes", "smallest_cell", "state", "stationary",
+    "reward_max", "reward_min", "seed", "seeds", "skip_bad_episodes", "smallest_cell", "state", "stationary",
     "step", "step_indexed", "steps", "support", "terminated", "trial", "truncated", "value_max", "wind", "workers",
 )
 """Arguments in Python that an option of the same name sets."""
 
 ONLY_PYTHON = (
     "bonus", "clip", "draws", "edges", "in_memory", "initial", "label", "numbers", "observation", "observe", "plug_in",
-    "quantiles", "random", "record", "shaped", "source", "states", "terminal", "time_limit",
+    "quantiles", "random", "record", "shape", "shaped", "source", "states", "terminal", "time_limit",
 )
 """Arguments that no command can set: what a message says of them is left out."""
 # fmt: on

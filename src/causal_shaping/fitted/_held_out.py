@@ -34,8 +34,8 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.diagnose._clusters import LEAST_EPISODES, clusters_of, holm, means_of
 from causal_shaping.fitted import _kernels as kernels
+from causal_shaping.fitted._forest import Partition
 from causal_shaping.fitted._kernels import NOTHING, Rule
-from causal_shaping.fitted._steps import Estimator
 from causal_shaping.fitted.settings import Settings
 
 MOST_ROWS = 20_000
@@ -77,9 +77,9 @@ class Scores(NamedTuple):
 
 
 def score(
-    model: Estimator, rows: Transitions, held: BoolArray, targets: FloatArray, settings: Settings, rule: Rule
+    model: Partition, rows: Transitions, held: BoolArray, targets: FloatArray, settings: Settings, rule: Rule
 ) -> Scores:
-    """Return the scores of held-out rows under an estimator that was fitted to the targets of the other rows."""
+    """Return the scores of held-out rows under trees that were fitted to the targets of the other rows."""
     row = _chosen(rows, held, settings.seed)
     known, action, source = rows.outcome_known[row], rows.action[row], np.asarray(rows.source[row], dtype=np.int64)
     y = np.where(known, targets[row], model.atoms[0])

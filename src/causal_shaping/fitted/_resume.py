@@ -23,13 +23,10 @@ from causal_shaping.io.inputs import read_arrays
 class Begun:
     """Where an interrupted fit goes on: a file for each pass, replaced after each step. Held while it is entered."""
 
-    def __init__(
-        self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings, writes: bool
-    ) -> None:
-        self.path, self.writes, self.done = None if folder is None else Path(folder), writes, False
-        self.settings = settings
+    def __init__(self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings) -> None:
+        self.path, self.done = None if folder is None else Path(folder), False
         self.claim: AbstractContextManager[None] = nullcontext()
-        if self.path is not None and writes:
+        if self.path is not None:
             texts = json.dumps([rows.sources, list(map(str, rows.actions)), rows.columns, rows.shape])
             arrays = [rows.observations, rows.action, rows.reward, rows.terminated, rows.source, rows.episode]
             self.claim = claim_run_folder(
@@ -54,7 +51,7 @@ class Begun:
             return None
         file = self.path / f"{name}.npz"
         try:
-            return _checked(read_arrays(file), rows, observations, self.settings)
+            return _checked(read_arrays(file), rows, observations)
         except DataError as error:
             raise FileError(f"{file} is no part of this fit: {error}. Remove it to begin that part anew.") from error
         except FileError as error:
@@ -64,7 +61,7 @@ class Begun:
         """Return a function that keeps a pass after a step."""
 
         def keep(kept: dict[str, npt.NDArray[Any]]) -> None:
-            if self.path is not None and self.writes:
+            if self.path is not None:
                 with replacing(self.path / f"{name}.npz", [".npz"]) as temporary, temporary.open("wb") as file:
                     np.savez(file, allow_pickle=False, **kept)
 
@@ -72,34 +69,20 @@ class Begun:
 
     def remove(self) -> None:
         """Remove what was kept, once all is done."""
-        if self.path is not None and self.writes:
+        if self.path is not None:
             for file in [*self.path.glob("member-*.npz"), self.path / "settings.json"]:
                 file.unlink(missing_ok=True)
             self.done = True
 
 
-def _checked(
-    held: dict[str, npt.NDArray[Any]], rows: Transitions, observations: int, settings: Settings
-) -> dict[str, npt.NDArray[Any]]:
+def _checked(held: dict[str, npt.NDArray[Any]], rows: Transitions, observations: int) -> dict[str, npt.NDArray[Any]]:
     """Return what was kept of a pass; or say what does not fit the rows: compiled code runs on it."""
-    shapes: dict[str, tuple[int | None, ...]] = {
-        "values": (len(rows.observations),),
-        "found": (None, observations),
-        "state_before": (len(rows.observations),),
-    }
-    if settings.estimator == "forest":
-        shapes["state_targets"] = (len(rows),)
-    else:
-        shapes["state_atoms"] = (None,)
-        number_of(held, "state_fits")
+    shapes: dict[str, tuple[int | None, ...]] = {"values": (len(rows.observations),), "found": (None, observations)}
     if number_of(held, "done"):
-        shapes["targets"] = (len(rows),)
+        shapes |= {"targets": (len(rows),), "before": (len(rows.observations),)}
     for name, shape in shapes.items():
         array_of(held, name, np.float64, shape)
     array_of(held, "q_values", np.float64, (observations, len(rows.actions)), missing=True)  # of those not admissible
-    atoms = held.get("state_atoms", np.arange(2.0))
-    if not 2 <= len(atoms) <= settings.atoms or not (np.diff(atoms) > 0).all():
-        raise DataError("its atoms are not in order, or too many")
     if number_of(held, "left") < 1 or not len(held["found"]) or not number_of(held, "worst") >= 0:
         raise DataError("it holds no step")
     return held
