@@ -238,7 +238,6 @@ def rule_of(**options):
         "by_action": False,
         "restricted": True,
         "vacuous": 9.0,
-        "untried": 9.0,
         "rarest_action": 0.001,
         "least_rows": 1.0,
     }
@@ -325,7 +324,7 @@ def test_masses_above_one_are_scaled():
     masses = np.zeros((2, 2, 3))
     masses[0, 0], masses[0, 1] = (0.0, 0.0, 0.6), (0.4, 0.0, 0.0)
     masses[1, 0], masses[1, 1] = (0.6, 0.0, 0.0), (0.4, 0.0, 0.0)
-    rule = rule_of(confounding=np.full(2, np.inf), untried=5.0, vacuous=5.0)
+    rule = rule_of(confounding=np.full(2, np.inf), vacuous=5.0)
     found, worst = backed_up(masses, masses.sum(axis=2), np.full((2, 1), 5.0), atoms, rule)
     assert found[0] == pytest.approx(0.0)  # 0.6 and 0.6, scaled to halves of 1 and -1
     assert worst == pytest.approx(0.2)
@@ -338,7 +337,7 @@ def test_an_untried_action_may_do_anything_and_a_rare_one_counts_as_untried():
     best = np.full((SOURCES, 1), 0.5)
     atoms = np.linspace(-1, 0, ATOMS)
     for rarest, expected in ((0.001, 4.0), (0.0001, 0.5)):
-        rule = rule_of(vacuous=4.0, untried=4.0, rarest_action=rarest)
+        rule = rule_of(vacuous=4.0, rarest_action=rarest)
         found, _ = backed_up(masses, masses.sum(axis=2), best, atoms, rule)
         assert found[1] == pytest.approx(expected, abs=0.01)
 
@@ -352,14 +351,14 @@ def test_supports_say_what_free_mass_is_worth():
         assert found[x] == pytest.approx(bound_by_program(masses, taken, x, w, atoms, (math.inf,) * 3))
         found, _ = backed_up(masses, taken, state, atoms, rule_of())
         assert found[x] == pytest.approx(bound_by_program(masses, taken, x, 0.3, atoms, (math.inf,) * 3))
-        found, _ = backed_up(masses, taken, state, atoms, rule_of(restricted=False, untried=2.0, vacuous=2.0))
+        found, _ = backed_up(masses, taken, state, atoms, rule_of(restricted=False, vacuous=2.0))
         assert found[x] == pytest.approx(bound_by_program(masses, taken, x, 2.0, atoms, (math.inf,) * 3))
 
 
 def test_free_mass_and_values_never_exceed_the_vacuous_value():
     masses, taken = share_table(np.random.default_rng(3))
     atoms, best = np.linspace(0, 9, ATOMS), np.full((SOURCES, 1), 20.0)
-    found, _ = backed_up(masses, taken, best, atoms, rule_of(vacuous=1.0, untried=1.0))
+    found, _ = backed_up(masses, taken, best, atoms, rule_of(vacuous=1.0))
     assert (found <= 1.0).all()
 
 
@@ -420,7 +419,7 @@ def test_a_source_with_too_few_rows_around_shows_nothing(rows):
     leaves, found = np.array([[0, 5]], dtype=np.int32), np.empty((1, ACTIONS))
     rule = rule_of(least_rows=1e6, by_action=shown.best.shape[2] > 1)
     kernels.back_up(np.array([0]), leaves, np.zeros(1), shown, atoms, rule, np.ones((1, 2), bool), False, found)
-    assert (found == rule.untried).all()
+    assert (found == rule.vacuous).all()
 
 
 # Functions of the observation -------------------------------------------------------------------------------------

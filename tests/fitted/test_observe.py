@@ -107,7 +107,7 @@ def test_an_encoder_gets_copies_a_few_at_a_time(images, fitted, monkeypatch):
 
 
 def test_images_without_an_encoder_are_refused(images):
-    with pytest.raises(ArgumentError, match=r"arrays of shape \(8, 8, 1\).*pass observe="):
+    with pytest.raises(ArgumentError, match=r"arrays of shape \(8, 8, 1\).*Pass observe="):
         cs.fit_ceilings(images, **OPTIONS)
 
 

@@ -21,13 +21,20 @@ AT_ONCE = 2**26
 
 def features_of(observe: Observe, observations: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Return the features of observations, float32 [n, k]; or say what is wrong with what the encoder gives."""
-    found = np.asarray(observe(observations))
-    if found.ndim != 2 or len(found) != len(observations) or found.dtype.kind not in "biuf":
-        raise ArgumentError(
-            f"observe= returned {found.dtype} of shape {found.shape} for observations of shape {observations.shape}; "
-            f"it must return an array of numbers [{len(observations)}, k], a row of features for each observation."
-        )
-    features = np.ascontiguousarray(found, dtype=np.float32)
+    each = max(1, AT_ONCE // max(1, observations[:1].nbytes))
+    parts = []
+    for begin in range(0, max(1, len(observations)), each):
+        batch = np.array(observations[begin : begin + each])  # a copy, which the encoder may write to
+        part = np.asarray(observe(batch))
+        if part.ndim != 2 or len(part) != len(batch) or part.dtype.kind not in "biuf":
+            raise ArgumentError(
+                f"observe= returned {part.dtype} of shape {part.shape} for observations of shape {batch.shape}; "
+                f"it must return an array of numbers [{len(batch)}, k], a row of features for each observation."
+            )
+        parts.append(part.astype(np.float32))
+    if len({part.shape[1] for part in parts}) > 1:
+        raise ArgumentError("observe= returned more features for some observations than for others.")
+    features = np.concatenate(parts)
     if not np.isfinite(features).all():
         raise DataError("observe= returned features that are not finite numbers.")
     return features
@@ -35,19 +42,12 @@ def features_of(observe: Observe, observations: npt.NDArray[Any]) -> npt.NDArray
 
 def with_features(rows: Transitions, observe: Observe | None) -> Transitions:
     """Return the rows of logs with the features of their observations; without an encoder as they are."""
-    if observe is None:
-        if len(rows.shape) != 1:
-            raise ArgumentError(
-                f"The states are arrays of shape {rows.shape}, such as images. In Python, pass observe=, a function "
-                "of your own from such arrays [n, ...] to features [n, k], for example an encoder."
-            )
-        return rows
-    each = max(1, AT_ONCE // max(1, rows.observations[:1].nbytes))
-    # copies, which the encoder may write to
-    batches = (np.array(rows.observations[begin : begin + each]) for begin in range(0, len(rows.observations), each))
-    features = [features_of(observe, batch) for batch in batches]
-    sizes = sorted({part.shape[1] for part in features})
-    if len(sizes) > 1:
-        raise ArgumentError(f"observe= returned {sizes[0]} features for some observations and {sizes[1]} for others.")
-    joined = np.concatenate(features)
-    return replace(rows, observations=joined, shape=joined.shape[1:], columns=("feature",))
+    if observe is not None:
+        features = features_of(observe, rows.observations)
+        return replace(rows, observations=features, shape=features.shape[1:], columns=("feature",))
+    if len(rows.shape) != 1:
+        raise ArgumentError(
+            f"The states are arrays of shape {rows.shape}, such as images, but a forest takes vectors. Pass "
+            "observe=, a function from such arrays [n, ...] to features [n, k], for example an encoder of your own."
+        )
+    return rows

@@ -106,7 +106,7 @@ def score(
         k, i, x, z, up = np.arange(len(masses)), source[part], action[part], lower[part], share[part]
         if rule.restricted:
             free = best.max(axis=1)[k, x if rule.by_action else 0]
-            found.w[part] = np.where(free == NOTHING, rule.untried, np.minimum(free, rule.untried))
+            found.w[part] = np.where(free == NOTHING, rule.vacuous, np.minimum(free, rule.vacuous))
         with np.errstate(invalid="ignore", divide="ignore"):
             scale = np.where(taken > 0, 1 + (1 - taken) / (taken * rule.confounding[:, None]), 1.0)
         proven = masses * scale[..., None]

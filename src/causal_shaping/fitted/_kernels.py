@@ -54,8 +54,7 @@ class Rule(NamedTuple):
     confounding: FloatArray  # [sources], Gamma
     by_action: bool  # free mass is worth what followed the action; else what followed the state
     restricted: bool  # free mass is worth no more than that; else anything
-    vacuous: float  # the value of a state about which nothing is known
-    untried: float  # the value of what an action does that nobody took, or of anything
+    vacuous: float  # the best that the steps left can pay: the value where nothing is known
     rarest_action: float  # an action with no larger share in any source counts as not taken
     least_rows: float  # a source with fewer rows in a leaf, on average over the trees, shows nothing
 
@@ -357,10 +356,10 @@ def bound_action(around: Around, x: int, before: float, atoms: FloatArray, rule:
         free = max(free, around.best[i, x if around.best.shape[1] > 1 else 0])
         capped = capped or _caps(around, i, x, rule)
     if around.tried[x] <= rule.rarest_action:
-        return rule.untried, 0.0
-    free = min(before + free, rule.untried) if rule.restricted and free > NOTHING else rule.untried
+        return rule.vacuous, 0.0
+    free = min(before + free, rule.vacuous) if rule.restricted and free > NOTHING else rule.vacuous
     total, value = _prove(around, x, atoms)
-    found = min(rule.untried, value / total if total > 1 else value + (1 - total) * free)
+    found = min(rule.vacuous, value / total if total > 1 else value + (1 - total) * free)
     if capped and total < 1:
         found = min(found, _filled(around, x, atoms, rule, value, 1 - total, free))
     return found, max(total - 1.0, 0.0)
@@ -454,7 +453,6 @@ def back_up(
                     value = around.worth.sum() / known if known > 0 else rule.vacuous
             else:
                 value, excess = bound_action(around, x, before[k], atoms, rule)
-                value = min(value, rule.vacuous)
                 worst = max(worst, excess)
             q_values[k, x] = value
     return worst
@@ -510,21 +508,13 @@ def look_up(
         observation = observations[k]
         if left <= 0:
             found[k] = 0.0
-        elif _holds_nan(observation):
+        elif np.isnan(observation).any():
             found[k] = np.nan
         elif _within(reach_nodes, reach_trees, boxes, enough, coordinates[k], leaves):
             _walk(nodes, observation, 0, trees, leaves)
             found[k] = _mean(means, leaves[:trees], first + min(left, columns) - 1)
         else:
             found[k] = beyond[min(left, len(beyond) - 1)]
-
-
-@njit(inline="always")
-def _holds_nan(observation: FloatArray) -> bool:
-    held = False
-    for number in observation:
-        held = held or np.isnan(number)
-    return held
 
 
 @njit(inline="always")

@@ -48,13 +48,11 @@ class Swept:
 
 def rule_of(settings: Settings, sources: tuple[str, ...], left: float) -> Rule:
     """Return what a backup with so many steps left assumes."""
-    vacuous = settings.vacuous(left)
     return Rule(
         confounding=settings.gammas(sources),
         by_action=settings.support == "observed-action",
         restricted=settings.support != "any",
-        vacuous=vacuous,
-        untried=vacuous,  # the best reward, and then the best that the steps left can pay
+        vacuous=settings.vacuous(left),
         rarest_action=settings.rarest_action,
         least_rows=settings.least_rows,
     )

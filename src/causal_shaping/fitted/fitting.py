@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from causal_shaping.fitted._features import Observe, with_features
 from causal_shaping.fitted._forest import Partition, Reach, Surface, flat
 from causal_shaping.fitted._held_out import Scores, score
 from causal_shaping.fitted._members import check_rewards, held_out, kept_at, seen_by, some_of
-from causal_shaping.fitted._resume import Begun
+from causal_shaping.fitted._resume import begun_in
 from causal_shaping.fitted._steps import Swept, rule_of, sweep
 from causal_shaping.fitted.diagnostics import diagnostics_of, share_left
 from causal_shaping.fitted.results import FittedCeilings, FittedFloors
@@ -165,7 +166,7 @@ def _fit(
     if leaf is None and repeated and LEAF * len(some) <= len(rows):
         settings = replace(settings, leaf=1, trees=1)  # trees would all be alike
 
-    with Begun(folder, rows, settings) as kept:
+    with begun_in(folder, rows, settings) as kept:
         found: dict[bool, list[Swept]] = {False: [], True: []}
         passes = settings.members + (settings.side > 0)
         for member in range(settings.members):
@@ -185,7 +186,7 @@ def _fit(
                     places,
                     guess,
                     begun=kept.load(name, seen, len(places)),
-                    keep=kept.keeper(name),
+                    keep=partial(kept.keep, name),
                     progress=part_of(progress, 0.05 + 0.9 * done / passes, 0.05 + 0.9 * (done + 1) / passes),
                     what=f"Fitting {'best guesses' if guess else kind.WHAT}, {member + 1} of {settings.members}",
                 )
