@@ -10,13 +10,15 @@ import sys
 REMOVED: dict[str, str] = {}
 """A name or module, without `causal_shaping.`, to one sentence: its replacement, or the last version that has it."""
 
+MOVED = "is no longer part of the package but of the studies in the repository: run"
+
 REMOVED_COMMANDS = {
-    "reproduce": "make reproduce",
-    "field": "make field",
-    "theory": "python -m studies.paper.theory",
-    "diagram": "python -m studies.paper.diagram",
+    "reproduce": f"{MOVED} `make reproduce` there.",
+    "field": f"{MOVED} `make field` there.",
+    "theory": f"{MOVED} `python -m studies.paper.theory` there.",
+    "diagram": f"{MOVED} `python -m studies.paper.diagram` there.",
 }
-"""Commands that are programs in `studies/` now, and how to run these in a clone of the repository."""
+"""A command to the end of the sentence "causal-shaping COMMAND ..."."""
 
 
 class RemovedFinder:

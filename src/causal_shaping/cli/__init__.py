@@ -143,11 +143,7 @@ def _refuse_removed_commands() -> None:
     """Name what replaces a command of an earlier version, whatever options follow it."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name in REMOVED_COMMANDS:
-        complain(
-            "error",
-            f"causal-shaping {name} is no longer part of the package but of the studies in the repository: run "
-            f"{REMOVED_COMMANDS[name]} there.",
-        )
+        complain("error", f"causal-shaping {name} {REMOVED_COMMANDS[name]}")
         sys.exit(2)
 
 
