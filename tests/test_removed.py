@@ -63,4 +63,4 @@ def test_a_removed_command_says_what_replaces_it(monkeypatch, capsys, name, opti
         main()
     out, err = capsys.readouterr()
     assert (stop.value.code, out) == (2, "")
-    assert f"causal-shaping {name} is {instead}" in err
+    assert f"causal-shaping {name} is {REMOVED_COMMANDS[name]}" in err
