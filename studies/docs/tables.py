@@ -673,7 +673,7 @@ TABLES = {
         "networks": partial(study_table, "networks-random", "networks-problems"),
         "continuous": continuous_table,
     },
-    "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")},
+    "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "agents")},
     "theory.md": {
         "corrections": partial(theory_table, "theory-corrections"),
         "bounds": partial(theory_table, "theory-bounds"),
