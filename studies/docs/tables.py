@@ -670,7 +670,6 @@ TABLES = {
         "targets": study_targets,
         "decisions": study_decisions,
         "study": partial(study_table, *STUDIED),
-        "networks": partial(study_table, "networks-random", "networks-problems"),
         "continuous": continuous_table,
     },
     "fitted-evidence.md": {name: partial(field_table, name) for name in ("bounds", "agents")},

@@ -127,8 +127,6 @@ def _summary(results: Results, made: Mapping[str, Table]) -> dict[str, Any]:
 def _tables(results: Results) -> Iterator[Table]:
     for family in tables.ran(results):
         yield tables.family_table(results, family)
-        if tables.network_cases(results, family):
-            yield tables.network_table(results, family)
     if results.runs:
         yield tables.confounding_table(results)
         yield tables.losses_table(results)
@@ -166,7 +164,7 @@ def decisions(results: Results) -> Iterator[tuple[str, str, str]]:
     for situation, levels, allowed in situations:
         means = {}
         for method in METHODS.values():
-            if method.uses_logs and not method.separate and (allowed is None or method.name in allowed):
+            if method.uses_logs and (allowed is None or method.name in allowed):
                 some = [one for level in levels for one in tables.by_confounding(results, method.name, level)]
                 if some:
                     ratios = np.concatenate([one.ratio for one in some])

@@ -41,7 +41,6 @@ from studies.field.plan import (
     FAMILIES,
     LEARNER_SEED,
     METHODS,
-    NETWORK_SEEDS,
     RUN,
     WORTH,
     Case,
@@ -151,7 +150,7 @@ def run_field(
         progress: called with the work that is done, all of it, and what runs now.
 
     Returns:
-        What the folder holds, and for each family or method that was left out, why: the package that holds it is
+        What the folder holds, and for each family that was left out, why: the package that holds it is
         missing.
     """
     with field_folder(plan, folder) as path:
@@ -178,18 +177,7 @@ def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) ->
     if len(missing) == len(plan.families):
         raise MissingPackageError(" ".join(missing.values()))
     jobs = replace(plan, families=tuple(name for name in plan.families if name not in missing)).jobs()
-    for method in METHODS.values() if plan.networks else ():
-        try:
-            if method.package is not None:
-                package_folder(method.package)
-        except MissingPackageError as error:
-            missing[method.name] = f"{method.title}: {error}"
-    left = [
-        replace(
-            job, units=tuple(one for one in job.units if not parts.is_kept(path, one.path) and one.name not in missing)
-        )
-        for job in jobs
-    ]
+    left = [replace(job, units=tuple(one for one in job.units if not parts.is_kept(path, one.path))) for job in jobs]
     total = sum(job.cost for job in jobs)
     waiting = [job for job in left if job.units]
     parts.with_progress(waiting, partial(run_job, plan, folder=path), total, workers, progress)
@@ -221,8 +209,7 @@ def run_unit(family: Family, materials: Materials, unit: Unit) -> list[dict[str,
     """Return the rows of a unit."""
     if unit.kind == RUN:
         steps = family.budget(materials.case.kind)
-        seeds = min(family.seeds, NETWORK_SEEDS) if METHODS[unit.name].separate else family.seeds
-        return [run_facts(materials, unit.name, steps, LEARNER_SEED + seed) for seed in range(seeds)]
+        return [run_facts(materials, unit.name, steps, LEARNER_SEED + seed) for seed in range(family.seeds)]
     if unit.kind == WORTH:
         return [worth_facts(materials, family)]
     if family.name == "lalonde":
