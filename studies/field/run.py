@@ -21,15 +21,11 @@ from typing import Any
 
 import numba
 import numpy as np
-import pyarrow as pa
 
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.errors import FileError
-from causal_shaping.io.container import load, save
-from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table
+from causal_shaping.io.files import SETTINGS, claim_run_folder
 from causal_shaping.io.inputs import read_json
 from studies import parts
-from studies._table import table_of
 from studies.field import clinic, lalonde
 from studies.field._packages import MissingPackageError, package_folder
 from studies.field.claims import bound_claims
@@ -49,70 +45,14 @@ from studies.field.plan import (
     Plan,
     Unit,
 )
+from studies.pages import filled, write_rows
 
 RESULTS, CLAIMS, WORTHS, TIMINGS = "results.parquet", "claims.parquet", "worth.parquet", "timings.csv"
 POINTS = 40
 """Regret is kept after each fortieth of the budget."""
 
-ABOUT = [
-    ("family", pa.string()),
-    ("case", pa.string()),
-    ("place", pa.string()),
-    ("kind_of_world", pa.string()),
-    ("skill", pa.string()),
-    ("confounding", pa.string()),
-    ("rows", pa.int64()),
-    ("gamma", pa.float64()),
-    ("trial", pa.int64()),
-]
-RUN_COLUMNS = pa.schema(
-    [
-        *ABOUT,
-        ("name", pa.string()),
-        ("seed", pa.int64()),
-        ("steps", pa.int64()),
-        ("regret", pa.float64()),
-        ("at_random", pa.float64()),
-        ("curve", pa.list_(pa.float64())),
-    ]
-)
-CLAIM_COLUMNS = pa.schema(
-    [
-        *ABOUT,
-        ("claim", pa.string()),
-        ("confidence", pa.float64()),
-        ("assumed", pa.bool_()),
-        ("cells", pa.int64()),
-        ("violations", pa.int64()),
-        ("worst", pa.float64()),
-        ("distance", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("truth", pa.float64()),
-        ("flagged", pa.bool_()),
-    ]
-)
-WORTH_COLUMNS = pa.schema(
-    [
-        *ABOUT,
-        ("predicted", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("chance_of_help", pa.float64()),
-        ("draws", pa.int64()),
-    ]
-)
-TIMING_COLUMNS = pa.schema(
-    [
-        *ABOUT[:2],
-        ("kind", pa.string()),
-        ("name", pa.string()),
-        ("seconds", pa.float64()),
-        ("cpu_seconds", pa.float64()),
-        ("date", pa.string()),
-    ]
-)
-TABLES = {RUN: (RESULTS, RUN_COLUMNS), CLAIM: (CLAIMS, CLAIM_COLUMNS), WORTH: (WORTHS, WORTH_COLUMNS)}
+ABOUT = ("family", "case", "place", "kind_of_world", "skill", "confounding", "rows", "gamma", "trial")
+TABLES = {RUN: RESULTS, CLAIM: CLAIMS, WORTH: WORTHS}
 
 Row = Mapping[str, Any]
 
@@ -262,26 +202,12 @@ def merge(folder: str | os.PathLike[str]) -> Results:
         )
     )
     for unit, part in held:
-        about = {column: part["found"].get(column) for column, _ in ABOUT}
+        about = {column: part["found"].get(column) for column in ABOUT}
         rows[unit.kind] += [about | found for found in part["found"]["rows_found"]]
         spent = {key: part[key] for key in ("seconds", "cpu_seconds")}
         timings.append(asdict(unit) | spent | {"date": part["found"]["date"]})
-    settings = read_json(path / SETTINGS)
-    for kind, (name, schema) in TABLES.items():
-        save(path / name, "field", table_of(rows[kind], schema), {"settings": settings})
-    write_table(path / TIMINGS, table_of(timings, TIMING_COLUMNS))
-    runs, claims, worths = (tuple(rows[kind]) for kind in (RUN, CLAIM, WORTH))
-    return Results(path, settings, runs, claims, worths, tuple(timings))
-
-
-def load_results(folder: str | os.PathLike[str]) -> Results:
-    """Return what a folder holds, from its merged tables; they have no timings."""
-    path = Path(folder)
-    try:
-        settings = read_json(path / SETTINGS)
-        runs, claims, worths = (
-            load(path / name, "field", lambda held: tuple(held.table.to_pylist())) for name in (RESULTS, CLAIMS, WORTHS)
-        )
-    except FileError as error:
-        raise FileError(f"{path} holds no results of the field study ({error}) Run make field.") from error
-    return Results(path, settings, runs, claims, worths, ())
+    runs, claims, worths = (filled(rows[kind]) for kind in (RUN, CLAIM, WORTH))
+    for kind, found in ((RUN, runs), (CLAIM, claims), (WORTH, worths)):
+        write_rows(path / TABLES[kind], found)
+    write_rows(path / TIMINGS, timings)
+    return Results(path, read_json(path / SETTINGS), runs, claims, worths, tuple(timings))

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from studies._table import NOTHING, Table, interval_text
 from studies.field.demonstrators import CONFOUNDING
 from studies.field.metrics import (
     Compared,
@@ -27,6 +26,7 @@ from studies.field.metrics import (
 )
 from studies.field.plan import BASELINE, FAMILIES, METHODS, RECOMMENDED
 from studies.field.run import Results, Row
+from studies.pages import NOTHING, Table, interval_text
 
 LEARNED = ("random", "problems", "sepsis")
 """The families in which learners run."""
