@@ -132,9 +132,10 @@ def _metadata(path: str | os.PathLike[str], content: bytes, kind: str) -> dict[s
     except Exception as error:  # Arrow has many kinds
         why = str(error).rstrip(".")
         raise FileError(f"{path} is not a complete Parquet file: {why}.") from error
-    checksum = next((keys[name] for name in CHECKSUM_KEYS if name in keys), b"")
-    if METADATA_KEY not in keys and not checksum:
+    # A damaged file of ours can lose its metadata, but still has the name of its checksum somewhere.
+    if METADATA_KEY not in keys and not any(name in content for name in CHECKSUM_KEYS):
         return None
+    checksum = next((keys[name] for name in CHECKSUM_KEYS if name in keys), b"")
     try:
         metadata = parse_json(keys[METADATA_KEY])
         stored, version = metadata["kind"], int(metadata["version"])
