@@ -200,3 +200,13 @@ def test_an_interrupted_fit_goes_on_with_the_same_encoder_only(images, fitted, t
         cs.fit_ceilings(images, observe=lambda seen: -place_of(seen), folder=tmp_path / "run", **OPTIONS)
     found = cs.fit_ceilings(images, observe=place_of, folder=tmp_path / "run", **OPTIONS)
     assert (found(image_of(EVERYWHERE)) == fitted(image_of(EVERYWHERE))).all()
+
+
+def test_features_have_no_names_to_draw_values_over(walks):
+    pytest.importorskip("matplotlib")
+    log = log_of(walks, lambda places: places.astype(np.float32))
+    log = log.append_column("x", pa.array([one[0] for one in log["state"].to_pylist()]))
+    log = log.append_column("next_x", pa.array([one[0] for one in log["next_state"].to_pylist()]))
+    fitted = cs.fit_ceilings(log, state=["x"], next_state=["next_x"], observe=lambda seen: -seen, **OPTIONS)
+    with pytest.raises(ArgumentError, match="no coordinates to draw values over"):
+        fitted.plot()

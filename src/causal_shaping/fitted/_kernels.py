@@ -178,15 +178,18 @@ def expectile(values: FloatArray, weights: FloatArray, count: int, level: float)
 
 
 class Logged(NamedTuple):
-    """What a step knows of each row, arrays [rows]."""
+    """What a step knows of each row, arrays [rows].
+
+    Expectiles are taken of gains: the states of a leaf differ in value, and an expectile of their targets would take
+    these differences for chance.
+    """
 
     source: npt.NDArray[np.int16]
     action: IntArray
     known: BoolArray  # an outcome that is not known proves nothing
     weight: FloatArray
     targets: FloatArray
-    gains: FloatArray  # targets less the value of the state before this step, of which expectiles are taken: the states
-    # of a leaf differ in value, and an expectile of their targets would take that for chance
+    gains: FloatArray  # targets less the value of the state before this step
     lower: IntArray  # the atom below the target
     share: FloatArray  # how much of the target goes to the atom above; see `project`
 

@@ -91,10 +91,9 @@ def fit_ceilings(
             some source; "observed-action", what followed the state after the action; "any", the best reward and then
             the best that the steps left can pay.
         confounding: Gamma, one for all sources or by source; inf is the worst case, 1 a randomised trial.
-        observe: a function from observations [n, *shape], as the logs hold them, to features [n, k], which the forest
-            takes in their place: needed for images, such as `lambda images: encoder(images).numpy()`. It is also
-            called with what the potential is asked for, so that `ShapeReward` takes an environment that shows what the
-            logs hold. It is code, and not saved: pass it again to load the fit.
+        observe: a function from a batch of observations [n, *shape], as the logs hold them, to features [n, k], which
+            the forest takes in their place; needed for images, whose encoder it is. Ceilings and potential then take
+            observations as the logs hold them, and call it. It is code and not saved: pass it again to load the fit.
         expectile: the level of w, an expectile of the values that followed the state, the largest over sources: 1 takes
             the largest that was seen, 0.5 the mean. In a windy field 0.99 was the lowest with nearly no state below the
             optimum.

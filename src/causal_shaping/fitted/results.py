@@ -163,6 +163,7 @@ class FittedCeilings(Result):
                 is only one.
         """
         check_choice("kind", kind, ("ceiling", "mean"))
+        encoded = self.observe is not None
         return FittedPotential(
             shape=self.shape,
             dtype=self.dtype,
@@ -173,10 +174,10 @@ class FittedCeilings(Result):
             assumptions=self.assumptions if kind == "ceiling" else (),
             kind="ceiling" if kind == "ceiling" else "guess",
             reward_max=self.settings.reward_bound,
-            low=None if self.observe else self.low,
-            high=None if self.observe else self.high,
+            low=None if encoded else self.low,
+            high=None if encoded else self.high,
             columns=self.columns if self.shape == (len(self.columns),) else (),
-            path=None if self.observe else self.path,  # a spec cannot hold the function
+            path=None if encoded else self.path,  # a spec cannot hold the function
             fitted=self,
         )
 
