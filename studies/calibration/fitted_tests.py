@@ -45,12 +45,11 @@ def both_tests(rows: Any, options: Mapping[str, Any], declared: float = 0.99) ->
     from causal_shaping.fitted._held_out import bias_of_maxima, level_of_w, score
     from causal_shaping.fitted._members import held_out, kept_at
     from causal_shaping.fitted._steps import rule_of, sweep
-    from causal_shaping.fitted._torch import Processes
     from causal_shaping.fitted.settings import Settings
 
     chosen = Settings(**options).checked(rows.sources)
     held = held_out(rows, chosen)
-    model = fitting._estimator(rows, np.where(held, 0.0, 1.0), chosen, 0, None, Processes())
+    model = fitting.forest_of(rows, np.where(held, 0.0, 1.0), chosen, 0)
     found = sweep(model, rows, chosen, kept_at(rows, held, chosen)[0], False, progress=lambda *_: None, what="")
     scores = score(model, rows, held, found.targets, chosen, rule_of(chosen, rows.sources, chosen.horizon or STEPS))
     w, maxima = level_of_w(scores, rows, declared), bias_of_maxima(scores, rows)

@@ -67,20 +67,3 @@ def test_files_that_do_not_fit_are_refused(run, ward):
     more = pd.concat([exists, pd.DataFrame([{"stage": 1, "sex": "f", "treatment": "drug"}])])
     assert "--actions rest,surgery,drug" in told(more, *COLUMNS[:-2])
     assert "not admissible" in told(exists.query("treatment == 'rest'"), *COLUMNS)
-
-
-def test_train_takes_the_file_for_an_environment(run, tmp_path):
-    """In FrozenLake, two of four actions in the first two states."""
-    pairs = pd.DataFrame([(0, 1), (0, 2), (1, 0), (1, 2)], columns=["state", "action"])
-    pairs.to_csv(tmp_path / "exists.csv", index=False)
-    given = ("--admissible", tmp_path / "exists.csv", "--steps", "300", "--seeds", "1")
-    code, _, err = run("train", "FrozenLake-v1", *given, "-o", tmp_path / "runs", "--learner", "q-ucb")
-    assert code == 0, err
-    frame = pd.read_parquet(tmp_path / "runs" / "seed-0-table.parquet")
-    visits = frame[[f"visits of {x} ({x})" for x in range(4)]].to_numpy()
-    assert (visits[0, [0, 3]] == 0).all()
-    assert (visits[1, [1, 3]] == 0).all()
-    assert visits[0, [1, 2]].sum() > 0
-    code, _, err = run("train", "lavacross-easy", *given, "-o", tmp_path / "other")
-    assert code == 2
-    assert "--admissible is for Gymnasium environments" in " ".join(err.split())

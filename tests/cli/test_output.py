@@ -130,10 +130,6 @@ def test_every_command_that_computes_writes_a_table(run, easy, tmp_path):
     expected = cs.value_ceilings(cs.count(list(logs)), 20, -0.1)
     rows = rows_of(table)
     assert [float(row["value"]) for row in rows] == expected.values.ravel().tolist()
-    assert run("worlds", "-o", table)[0] == 0
-    assert [row["world"] for row in rows_of(table)] == list(cs.list_worlds())
-    assert run("worlds", "lavacross-easy", "-o", table)[0] == 0
-    assert [(int(row["x"]), int(row["y"])) for row in rows_of(table)] == list(cs.load_world("lavacross-easy").states)
 
 
 def test_training_stands_beside_the_zero_potential(run, easy, tmp_path):

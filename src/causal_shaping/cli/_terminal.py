@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +58,21 @@ def say_written(files: Mapping[str, Path | None]) -> None:
     for what, path in files.items():
         if path is not None:
             say(f"{what} written to {path}.")
+
+
+def say_result(
+    result: Any, files: Mapping[str, Path | None], as_json: bool, then: Callable[[], None] | None = None
+) -> None:
+    """Print a result in words, what `then` adds, and where its files are; or nothing but the result as JSON."""
+    if as_json:
+        print(result.to_json())
+        return
+    say(result)
+    if then is not None:
+        then()
+    if any(files.values()):
+        say("")
+    say_written(files)
 
 
 def say_next(commands: Mapping[str, str], note: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, file_option, flag, option, read_gammas
-from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_written, spoken_warnings
+from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_result, spoken_warnings
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 
 if TYPE_CHECKING:
@@ -110,16 +111,9 @@ def ceilings(
                 progress(1, 1, f"Writing {html}")
                 parts: Any = {"floors": floors, "sensitivity": analysis, "hidden": guide, "inspection": inspection}
                 found.save_html(html, **parts)
-    if as_json:
-        print(found.to_json())
-        return
-    say(found)
-    _say_next(horizon, reward_max, counts_file, step_indexed)
     files = {"Ceilings": output, "Counts": counts_file, "Figure": png, "Page": html}
-    if any(files.values()):
-        say("")
-    say_written(files)
-    if output is not None and output.suffix.lower() != ".csv":
+    say_result(found, files, as_json, partial(_say_next, horizon, reward_max, counts_file, step_indexed))
+    if output is not None and output.suffix.lower() != ".csv" and not as_json:
         say(f"In Python: env = cs.ShapeReward(env, {str(output)!r})")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ from causal_shaping.cli._options import (
     flag,
     option,
 )
-from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_written
+from causal_shaping.cli._terminal import SAVED, progress_bar, say_next, say_result
 from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -79,12 +80,8 @@ def inspect(
             if html is not None:
                 progress(1, 1, f"Writing {html}")
                 found.save_html(html)
-    if as_json:
-        print(found.to_json())
-        return
-    say(found)
-    _say_next(found, smallest_cell is not None)
-    say_written({"Table": output, "Figure": png, "Page": html})
+    files = {"Table": output, "Figure": png, "Page": html}
+    say_result(found, files, as_json, partial(_say_next, found, smallest_cell is not None))
 
 
 def _say_next(found: Inspection, hides: bool) -> None:
@@ -117,8 +114,4 @@ def _inspect_continuous(
         found = inspect_continuous(numbers.open(progress), level=level, progress=progress)
         if output is not None:
             write_table(output, found.to_pandas())
-    if as_json:
-        print(found.to_json())
-        return
-    say(found)
-    say_written({"Table": output})
+    say_result(found, {"Table": output}, as_json)

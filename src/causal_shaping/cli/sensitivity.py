@@ -9,7 +9,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import SUPPORTS, bound_option, check_files, flag, option, read_gamma, read_gammas
-from causal_shaping.cli._terminal import progress_bar, say, say_written
+from causal_shaping.cli._terminal import progress_bar, say, say_result
 from causal_shaping.errors import ArgumentError
 
 
@@ -77,5 +77,4 @@ def sensitivity(
     if guide is not None:
         say(guide)
         say("")
-    say(found)
-    say_written({"Table": output, "Figure": png})
+    say_result(found, {"Table": output, "Figure": png}, as_json)

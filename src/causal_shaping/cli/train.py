@@ -66,14 +66,6 @@ def train(
         int | None,
         option("Steps after which an episode is cut off.  (default: the world's, or the environment's)", "STEPS"),
     ] = None,
-    admissible: Annotated[
-        Path | None,
-        option(
-            "Actions that exist in a state of an environment, where not all do: a row for each (.csv, .parquet).  "
-            "(default: those of the potential)",
-            "FILE",
-        ),
-    ] = None,
     coins: Coins = STANDING,
     wind: Wind = None,
     no_compare: Annotated[
@@ -88,30 +80,16 @@ def train(
             "NUMBER",
         ),
     ] = None,
-    confounding: Annotated[
-        str | None,
-        bound_option(
-            "With --counts: how confounded sources may be, 1 for a randomised trial, up to inf. One number for all, "
-            "or by name.  (default: inf)",
-            "GAMMA|NAME=GAMMA,...",
-        ),
-    ] = None,
-    support: Annotated[
-        str | None,
-        bound_option(
-            "With --counts: what may follow a state; see `ceilings --help`.  (default: observed)",
-            "observed|observed-action|any",
-        ),
-    ] = None,
-    discount: Annotated[
-        float | None, bound_option("With --counts: the factor on future reward.  (default: 1)", "NUMBER")
-    ] = None,
+    confounding: shared.Gammas = "inf",
+    support: shared.Support = "observed",
+    discount: shared.Discount = 1.0,
 ) -> None:
     """Train a learner online, seed by seed, and compare it with learning without logs; interrupted runs resume.
 
-    With --counts it starts from the posterior: what the logs prove, and what they suggest as far as that turns out to
-    be right. With --potential the reward is shaped. If you have the counts, --counts is the better
-    input: the default learner with --potential, Q-UCB Shaping as printed in the paper, can lock in.
+    With --counts it starts from the posterior: what the logs prove under --confounding, --support and --discount, and
+    what they suggest as far as that turns out to be right. With --potential the reward is shaped. If you have the
+    counts, --counts is the better input: the default learner with --potential, Q-UCB Shaping as printed in the paper,
+    can lock in.
 
     The folder gets a file per seed, a subfolder for each learner without logs (`no-logs` for the
     same one, `zero` for a zero potential), and `seeds.csv`, a row per seed.
@@ -124,19 +102,21 @@ def train(
     from causal_shaping.learners.rules import CAN_LOCK_IN, recommended_learner
     from causal_shaping.shaping.potentials import load_ceilings_or_potential
 
-    read = [world, counts, potential, admissible]
+    read = [world, counts, potential]
     check_files(png=png, more=[output / SEEDS_TABLE], folder=output, inputs=read)
     check_integer("--seeds", seeds, least=1)
     told = {"confounding": confounding, "support": support, "discount": discount}
-    _refuse_mixtures(counts, potential, admissible, told)
+    if counts is not None and potential is not None:
+        raise ArgumentError("--counts is for the learner posterior, --potential for the others: give one of them.")
+    if counts is None and told != {"confounding": "inf", "support": "observed", "discount": 1.0}:
+        raise ArgumentError("--confounding, --support and --discount are for --counts: give a file of counts, too.")
+    check_choice("--support", support, shared.SUPPORTS)
     loaded = _world_or_environment(world, coins, horizon, wind)
     if png is not None and not hasattr(loaded, "model") and not hasattr(loaded.unwrapped, "world"):
         raise ArgumentError(f"--png draws regret, but the optimum of {world} is not known.")
     start: Any = None if potential is None else load_ceilings_or_potential(potential)
     if counts is not None:
         start = _posterior(loaded, counts, horizon, reward_max, told)
-    if admissible is not None:
-        start = _restricted(loaded, start, admissible)
     chosen = learner or recommended_learner(start)
     file = counts or potential
     name = file.name if file is not None else NO_LOGS if chosen == SAMPLING else ZERO
@@ -191,19 +171,6 @@ def _world_or_environment(name: str, coins: str, horizon: int | None, wind: str 
         raise ArgumentError(f"Gymnasium cannot make {name!r}: {str(error).rstrip('.')}.{hint}") from error
 
 
-def _refuse_mixtures(
-    counts: Path | None, potential: Path | None, admissible: Path | None, told: dict[str, Any]
-) -> None:
-    """Refuse options that say nothing together."""
-    if counts is not None and potential is not None:
-        raise ArgumentError("--counts is for the learner posterior, --potential for the others: give one of them.")
-    if counts is not None and admissible is not None:
-        raise ArgumentError("The counts tell which actions exist: give --admissible where they are counted.")
-    for name, value in told.items():
-        if value is not None and counts is None:
-            raise ArgumentError(f"--{name} is for --counts: give a file of counts, too.")
-
-
 def _posterior(loaded: Any, path: Path, horizon: int | None, reward_max: float | None, told: dict[str, Any]) -> Any:
     """Return what is believed from a file of counts, over the steps of an episode."""
     from causal_shaping.beliefs import posterior
@@ -219,29 +186,8 @@ def _posterior(loaded: Any, path: Path, horizon: int | None, reward_max: float |
     own = loaded.horizon if hasattr(loaded, "model") else horizon or time_limit_of(loaded)
     if own is None:
         raise ArgumentError("The environment has no time limit: give --horizon, the steps of an episode.")
-    options: Any = {name: value for name, value in told.items() if value is not None}
-    if "support" in options:
-        check_choice("--support", options["support"], shared.SUPPORTS)
-    if "confounding" in options:
-        options["confounding"] = read_gammas(options["confounding"])
     with spoken_warnings():
-        return posterior(Counts.load(path), own, reward_max, **options)
-
-
-def _restricted(loaded: Any, phi: Any, path: Path) -> Any:
-    """Return the potential, or one of zero, with the actions that exist in an environment's states as a file tells."""
-    from dataclasses import replace
-
-    from causal_shaping.cli._admissible import read_admissible
-    from causal_shaping.data.potential import Potential
-    from causal_shaping.learners._problem import Problem
-
-    if hasattr(loaded, "model") or hasattr(loaded.unwrapped, "space"):
-        raise ArgumentError("--admissible is for Gymnasium environments that do not say it; a world knows its actions.")
-    found = phi if phi is not None else Potential.zero(Problem(loaded, None, 1).space)
-    told = read_admissible(path, found.space.columns, "action")
-    told.check(found.space)
-    return replace(found, space=found.space.restricted(told))
+        return posterior(Counts.load(path), own, reward_max, **told | {"confounding": read_gammas(told["confounding"])})
 
 
 def _facts(found: dict[str, Any]) -> dict[str, Any]:

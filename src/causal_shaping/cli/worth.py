@@ -10,7 +10,7 @@ from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import SUPPORTS, check_files, file_option, option, read_gammas
-from causal_shaping.cli._terminal import progress_bar, say, say_written, spoken_warnings
+from causal_shaping.cli._terminal import progress_bar, say_result, spoken_warnings
 
 if TYPE_CHECKING:
     from causal_shaping.data.space import Label
@@ -72,13 +72,7 @@ def worth(
                 write_table(output, found.to_pandas())
             if png is not None:
                 save_picture(found, png)
-    if as_json:
-        print(found.to_json())
-        return
-    say(found)
-    if output is not None or png is not None:
-        say("")
-    say_written({"Table": output, "Figure": png})
+    say_result(found, {"Table": output, "Figure": png}, as_json)
 
 
 def _starts(tables: list[LogTable]) -> dict[Label, float]:

@@ -206,7 +206,6 @@ def open_logs(
         declared=declared | ({"missing": absent} if absent else {}),
         reward_bins=held.reward_bins if held else None,
         metadata=found.metadata,
-        checksum=found.checksum if (states, actions, bins, state, missing) == (None,) * 5 else None,
         header=found.header,
         hidden=carried,
         numbers=numbers,

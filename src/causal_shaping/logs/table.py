@@ -20,7 +20,6 @@ import pyarrow as pa
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Bins, Space
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
-from causal_shaping.io.container import check_checksum
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.labels import read_off, row_positions
 
@@ -51,7 +50,6 @@ class LogTable:
             that are not there are read off the rows.
         reward_bins: the bins of rewards, None to find out.
         metadata: that of the file.
-        checksum: that of the logs as they were written, None if it is not known.
         sound: whether the rows have been checked.
         dropped: what `check_logs` left out.
         header: whether a line of column names comes before the first row.
@@ -71,7 +69,6 @@ class LogTable:
     declared: Mapping[str, Any] = field(default_factory=dict)
     reward_bins: Bins | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    checksum: str | None = None
     sound: bool = False
     dropped: Dropped | None = None
     header: bool = False
@@ -146,10 +143,7 @@ class LogTable:
             _, episode = np.unique(episode.astype(str), return_inverse=True)
         columns = {name: table[name].to_numpy() for name in ("step", "reward", "terminated", "truncated")}
         columns |= {"episode": episode, **row_positions(table, space, self.states, self.next_states)}
-        logs = Logs(space, self.source or str(table["source"][0]), **columns, metadata=self.metadata)
-        if self.dropped is None:
-            check_checksum(self.origin, self.checksum, logs.checksum)
-        return logs
+        return Logs(space, self.source or str(table["source"][0]), **columns, metadata=self.metadata)
 
     def __repr__(self) -> str:
         source = f"source {self.source!r}" if self.source else "sources by column"

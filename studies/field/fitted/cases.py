@@ -41,7 +41,6 @@ class Case:
         members: of the agents' fits; None for several.
         discount: the agents'.
         images: whether the world is one of tables, and is seen as images; only agents are compared there.
-        fit: the other arguments of the agents' fits.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Case:
     members: int | None = None
     discount: float = 0.99
     images: bool = False
-    fit: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> ContinuousWorld:
         """Return the world; one of images has all that is asked of it."""
@@ -86,7 +84,6 @@ CASES = {
             {"coins": "once"},
             rows=20_000,
             images=True,
-            fit={"first_gradient_steps": 500, "gradient_steps": 100, "batch": 256},
         ),
     )
 }
@@ -110,7 +107,7 @@ class Study:
         points: float32 [points, coordinates], where values are compared.
         truth: float64 [points], the optimal values of the first step there.
         discount: the factor on future reward.
-        members: of a fit; None for the package's default.
+        members: of a fit.
         world: the world, None for one that is a table.
     """
 
@@ -122,7 +119,7 @@ class Study:
     points: npt.NDArray[np.float32]
     truth: FloatArray
     discount: float = 1.0
-    members: int | None = None
+    members: int = 3
     world: ContinuousWorld | None = None
 
     @property
@@ -135,8 +132,13 @@ class Study:
         """Ceilings with the defaults, and the CPU seconds that they took."""
         from studies.field.fitted.measure import cpu_seconds
 
-        fit = CASES[self.name].fit if self.name in CASES else {}
-        return cpu_seconds(lambda: cs.fit_ceilings(self.rows, members=self.members, **self.basics, **fit))
+        observe = flat if len(self.rows.shape) > 1 else None
+        return cpu_seconds(lambda: cs.fit_ceilings(self.rows, members=self.members, observe=observe, **self.basics))
+
+
+def flat(observations: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Return observations as vectors: the pixels of images."""
+    return np.ascontiguousarray(observations, dtype=np.float32).reshape(len(observations), -1)
 
 
 def logged(world: ContinuousWorld, sources: tuple[str, ...], rows: int, seed: int = 0) -> Transitions:

@@ -33,7 +33,7 @@ OURS, SOURCE, PAPER, NAIVE = range(4)
 def _free(around: Around, before: float, rule: Rule) -> float:
     """Return what free mass is worth by what followed the state in some source."""
     found = around.best[:, 0].max()
-    return rule.untried if found == NOTHING else min(before + found, rule.untried)
+    return rule.vacuous if found == NOTHING else min(before + found, rule.vacuous)
 
 
 @njit()
@@ -80,7 +80,7 @@ def back_up(
         free = unknown if kind == PAPER else _free(around, before[k], rule)
         for x in range(actions):
             if kind != PAPER and around.tried[x] <= rule.rarest_action:
-                q_values[k, x] = rule.untried
+                q_values[k, x] = rule.vacuous
             else:
                 q_values[k, x] = _by_source(around, x, free)
 
