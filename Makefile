@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE  # the suite starts some hundred processes, and
 ICU_SEPSIS := --no-deps icu-sepsis  # it asks for gym, which its files do not need
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup reproduce test lint suite format bench exploration validate attack mutants coverage field field-continuous docs docs-check tables clean
+.PHONY: help demo setup reproduce test lint suite golden format bench calibrate coverage field docs docs-check tables clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,13 +17,13 @@ demo: $(VENV)/.package  ## show the main job in a minute: logs that mislead, and
 
 setup: $(VENV)/.package  ## install the package, its command, figures and environments into .venv
 
-reproduce: $(VENV)/.paper  ## run the paper's study and write report/index.html; ARGS='--quick' for a few minutes of it
-	$(BIN)/causal-shaping reproduce $(ARGS)
+reproduce: $(VENV)/.studies  ## run the paper's study and write report/index.html; ARGS='--quick' for a few minutes of it
+	$(BIN)/python -m studies.paper $(ARGS)
 
 test: lint suite  ## check style and types, run the whole test suite
 
 lint: $(VENV)/.test  ## check style, types, and that nothing is committed that should not be
-	$(BIN)/python tools/check_leaks.py
+	$(BIN)/python .ci/check_leaks.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -31,24 +31,18 @@ lint: $(VENV)/.test  ## check style, types, and that nothing is committed that s
 suite: $(VENV)/.test  ## run the whole test suite
 	$(BIN)/pytest
 
+golden: $(VENV)/.test  ## compare what is computed with version 0.2, with all seeds
+	$(BIN)/python tests/golden/golden.py --compare $(ARGS)
+
 format: $(VENV)/.format  ## format the code, fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.test  ## measure speed and memory beside yardsticks, in one table; ARGS='--quick' for minutes of it
-	$(BIN)/python benchmarks/run.py $(ARGS)
+	$(BIN)/python -m studies.speed $(ARGS)
 
-exploration: $(VENV)/.paper  ## measure regret in exploration problems beside rlberry's agents; resumes
-	$(BIN)/python benchmarks/exploration.py $(ARGS)
-
-validate: $(VENV)/.test  ## run what is too long for the suite; resumes; ARGS='--help' says what there is
-	$(BIN)/python validation/run.py $(ARGS)
-
-attack: $(VENV)/.test  ## attack files, names, command lines, and kill commands; ARGS='--long' for hours of it
-	$(BIN)/python attack/run.py $(ARGS)
-
-mutants: $(VENV)/.test  ## do the tests notice changed code? ARGS='--help'; resumes
-	$(BIN)/python attack/mutants.py $(ARGS)
+calibrate: $(VENV)/.test  ## run what is too long for the suite; resumes; ARGS='--help' says what there is
+	$(BIN)/python -m studies.calibration $(ARGS)
 
 coverage: $(VENV)/.test  ## run the suite and say which lines and branches no test passes
 	$(BIN)/coverage erase
@@ -57,10 +51,7 @@ coverage: $(VENV)/.test  ## run the suite and say which lines and branches no te
 	$(BIN)/coverage report
 
 field: $(VENV)/.field  ## measure what logs save outside of the paper's worlds; resumes; ARGS='--quick' for minutes of it
-	$(BIN)/causal-shaping field -o field --continuous validation/figures/field-agents.json $(ARGS)
-
-field-continuous: $(VENV)/.test  ## measure whether fitted ceilings help, against rivals and for DQN; resumes; ARGS='--help'
-	cd validation && ../$(BIN)/python -m field $(ARGS)
+	$(BIN)/python -m studies.field $(ARGS)
 
 docs: $(VENV)/.docs  ## build the documentation into site/, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
@@ -73,13 +64,13 @@ docs-check: $(VENV)/.docs  ## check links, spelling and the build of the documen
 	$(BIN)/pytest tests/test_readme.py tests/test_docs.py
 	$(BIN)/python examples/run.py
 
-tables: $(VENV)/.paper  ## run again what the tables and figures of docs/ report
-	$(BIN)/python docs/tables.py
-	$(BIN)/python docs/figures.py
+tables: $(VENV)/.studies  ## run again what the tables and figures of docs/ report
+	$(BIN)/python -m studies.docs.tables
+	$(BIN)/python -m studies.docs.figures
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis site
-	find src tests benchmarks docs examples tools validation -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests studies docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: a file in .venv says what is installed there, and is remade when the declarations change.
 $(VENV)/.venv:
@@ -90,11 +81,11 @@ $(VENV)/.package: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[plot,worlds]'
 	@touch $@
 
-$(VENV)/.paper: $(VENV)/.venv pyproject.toml constraints.txt
-	$(PIP) --editable '.[paper]'
+$(VENV)/.studies: $(VENV)/.venv pyproject.toml constraints.txt
+	$(PIP) --editable '.[studies]'
 	@touch $@ $(VENV)/.package
 
-$(VENV)/.field: $(VENV)/.paper
+$(VENV)/.field: $(VENV)/.studies
 	$(PIP) causaldata pandas causalrl==3.0.0
 	$(PIP) $(ICU_SEPSIS)
 	@touch $@
@@ -102,12 +93,12 @@ $(VENV)/.field: $(VENV)/.paper
 $(VENV)/.docs: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[test,docs]'
 	$(PIP) $(ICU_SEPSIS)
-	@touch $@ $(VENV)/.package $(VENV)/.paper $(VENV)/.format $(VENV)/.test $(VENV)/.field
+	@touch $@ $(VENV)/.package $(VENV)/.studies $(VENV)/.format $(VENV)/.test $(VENV)/.field
 
 $(VENV)/.test: $(VENV)/.venv pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'
 	$(PIP) $(ICU_SEPSIS)
-	@touch $@ $(VENV)/.package $(VENV)/.paper $(VENV)/.format $(VENV)/.field
+	@touch $@ $(VENV)/.package $(VENV)/.studies $(VENV)/.format $(VENV)/.field
 
 $(VENV)/.format: $(VENV)/.venv constraints.txt
 	$(PIP) ruff

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
-    (ROOT / "docs").rglob("*.md")
+    [*(ROOT / "docs").rglob("*.md"), *(ROOT / "studies").rglob("*.md")]
 )
 TUTORIALS = {
     "icu-sepsis": "icu_sepsis.py",

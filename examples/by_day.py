@@ -1,4 +1,4 @@
-"""Count a table that grows by a day each night, so that no day is counted twice.
+"""Count a table that grows by a day each night: the counts of new days are added to those before.
 
     python by_day.py --output out
 
@@ -40,43 +40,35 @@ for seed, day in enumerate(days):
     write(day, seed)
 
 
-# 2. What a part is: the logs of a day, with the meaning of their columns
-def logs_of(day):
-    """Open the logs of a day; the column `source` names their sources."""
+# 2. The counts of a day
+def counts_of(day):
+    """Count the logs of a day; the column `source` names their sources."""
     file = Path("episodes") / f"day={day}" / "rows.parquet"
-    return cs.open_logs(file, state=["x", "y"], states=world.states, actions=world.actions)
+    return cs.count(cs.open_logs(file, state=["x", "y"], states=world.states, actions=world.actions))
 
 
 # 3. The first night: three days are there
-print(cs.update_counts("counts.parquet", {day: logs_of(day) for day in days[:3]}))
+counts = sum(counts_of(day) for day in days[:3])
+counts.save("counts.parquet")
+print(counts.summary())
 
-# 4. Each night after it: count what is new
-new = [day for day in days if day not in cs.counted_parts("counts.parquet")]
-print(cs.update_counts("counts.parquet", {day: logs_of(day) for day in new}))
+# 4. Each night after it: add what is new
+for day in days[3:]:
+    counts = cs.Counts.load("counts.parquet") + counts_of(day)
+    counts.save("counts.parquet")
+    print(f"{counts.n.sum():,.0f} rows after {day}")
 
-# 5. A job that runs twice does no harm
-print(cs.update_counts("counts.parquet", {day: logs_of(day) for day in new}))
-
-# 6. A day that was changed after it was counted is refused
-write(days[1], seed=99)
-try:
-    cs.update_counts("counts.parquet", {days[1]: logs_of(days[1])})
-except cs.DataError as error:
-    print(error)
-write(days[1], seed=1)
-
-# 7. The same from a table of an engine: of Spark, ibis.pyspark.connect(session).table("episodes")
+# 5. The same from a table of an engine: of Spark, ibis.pyspark.connect(session).table("episodes")
 table = ibis.duckdb.connect().read_parquet("episodes/*/rows.parquet", hive_partitioning=True)
 columns = {"state": ["x", "y"], "states": world.states, "actions": world.actions}
-parts = {day: cs.open_logs(table.filter(table.day == day), **columns) for day in days}
-counts = cs.update_counts("from-table.parquet", parts).counts
+by_day = sum(cs.count(cs.open_logs(table.filter(table.day == day), **columns)) for day in days)
 
-# 8. Day by day or all at once, from files or from a table: the counts are the same
+# 6. Day by day or all at once, from files or from a table: the counts are the same
 at_once = cs.count(cs.open_logs(table, **columns))
-for found in (counts, cs.Counts.load("counts.parquet")):
+for found in (by_day, cs.Counts.load("counts.parquet")):
     equal = [np.array_equal(getattr(found, name), getattr(at_once, name)) for name in cs.Counts.COLUMNS]
     print(f"{found.n.sum():,.0f} rows; equal to all at once in {sum(equal)} of {len(equal)} columns")
 
-# 9. Go on with the counts
+# 7. Go on with the counts
 ceilings = cs.value_ceilings(cs.Counts.load("counts.parquet"), horizon=20, reward_max=-0.1, confidence=0.95)
 print(ceilings.verdict)

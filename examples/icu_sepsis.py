@@ -1,6 +1,7 @@
 """ICU-Sepsis: treatments chosen by clinicians who saw more than their CSV holds. See docs/tutorials/icu-sepsis.md."""
 
 import argparse
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -9,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 import causal_shaping as cs
-from causal_shaping.paper.field.sepsis import HORIZON, clinicians, sepsis
+
+sys.path.append(str(Path(__file__).parents[1]))  # the ward is that of the field study
+from studies.field.sepsis import HORIZON, clinicians, sepsis
 
 DRUGS = tuple(f"fluids{fluids}-pressors{drugs}" for fluids in range(5) for drugs in range(5))
 
@@ -92,7 +95,7 @@ def main():
         print(f"Q-learning with {name}: regret {run.step_regret[-1]:.1f}")
 
     trial = cs.count(opened(folder / "trial.csv"), states=world.states, admissible=exists)
-    both = found.counts.merge(trial)
+    both = found.counts + trial
     known = {"confounding": {"trial": 1.0}}
     tighter = cs.value_ceilings(both, horizon=HORIZON, reward_max=1.0, value_max=1.0, confidence=0.95, **known)
     start, guess = world.model.start, cs.posterior(both, horizon=HORIZON, reward_max=1.0, **known)

@@ -1,4 +1,4 @@
-"""When a hidden cause lasts: what breaks, what shows it, what still holds. See docs/tutorials/lasting-cause.md."""
+"""When a hidden cause lasts: what breaks, what shows it, what helps. See docs/tutorials/lasting-cause.md."""
 
 import argparse
 
@@ -75,8 +75,6 @@ def main():
         print(f"optimum {optimum(lasts):.3f}, ceiling {ceilings.values[0, 0]:.3f}")
         print(f"contradictions: {len(cs.contradictions(counts))}")
         print(cs.persistence_test(logs).summary())
-        episodes = cs.episode_ceilings(logs, DAYS, 1.0, confidence=0.95)
-        print(f"episode ceiling {episodes.values[0, 0]:.3f} (without logs {float(DAYS):.0f})")
         print()
 
     logs = [with_memory(log) for log in logs]  # those of the cause that lasts

@@ -130,7 +130,7 @@ def main():
     print("The wards alone:", *(f"{phi((1, stage)):.1f}" for stage in (2, 5, 8)))
     for patients in (300, 3_000):
         q_learning(env, patients, seed=0)
-        more = counts.merge(cs.count(env.logs()))
+        more = counts + cs.count(env.logs())
         own = {"confidence": 0.95, "confounding": {"agent": 1.0}}
         tighter = cs.value_ceilings(more, horizon=DAYS, reward_max=-1, **own).potential(step_indexed=False)
         print(f"{len(env.logs()):,} steps of its own:", *(f"{tighter((1, stage)):.1f}" for stage in (2, 5, 8)))

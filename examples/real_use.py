@@ -27,7 +27,6 @@ from windy_cliff import ACTIONS, COLUMNS, HORIZON, REWARD_MAX, ROWS, fly, make_w
 
 import causal_shaping as cs
 from causal_shaping.learners.intervals import mean_interval
-from causal_shaping.paper.baselines import behaviour_potential
 
 STATES = range(ROWS * COLUMNS)
 START, GOAL = (ROWS - 1) * COLUMNS, ROWS * COLUMNS - 1
@@ -92,6 +91,14 @@ def draw(maps: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
     axis.invert_yaxis()
 
 
+def earned_by(logs):
+    """Return what somebody earned from each state to the end of the episode, on average, as a potential."""
+    frame = logs.to_pandas()
+    frame["earned"] = frame[::-1].groupby("episode").reward.cumsum()
+    means = frame.earned.groupby(logs.state).mean()
+    return cs.Potential(means.reindex(range(len(logs.space.states)), fill_value=0.0), logs.space, unseen=0.0)
+
+
 def main() -> None:
     """Log, inspect, bound, compare with the truth, train, and report what the logs were worth."""
     parser = argparse.ArgumentParser(description="From somebody else's logs to a shaped agent.")
@@ -146,7 +153,7 @@ def main() -> None:
         print(f"{name:38}{values[START]:13.1f}{followed:>13}{abs(distance).mean():21.2f}{(distance < -1e-9).sum():10}")
 
     print(f"\n5. Learning: {arguments.steps:,} steps, {arguments.seeds} seeds, means and 95% intervals")
-    zero, earned = cs.Potential.zero(counts), behaviour_potential(sources[0])
+    zero, earned = cs.Potential.zero(counts), earned_by(sources[0])
     rule = cs.Rule(bonus=0.0, clip="zero")  # q-ucb-shaping without the two parts that do harm
     learners: dict[str, Callable[..., Trained]] = {
         "table, zero": partial(train_table, zero, rule),

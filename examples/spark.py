@@ -66,7 +66,7 @@ session.sql(
 table = ibis.pyspark.connect(session).table("episodes")
 logs = cs.open_logs(table, state=["x", "y"], states=world.states, actions=world.actions)
 print(logs)
-counts = cs.count(logs, scratch=str(output))
+counts = cs.count(logs)
 print(counts)
 
 # 5. The same rows counted by DuckDB, from the files

@@ -2,8 +2,8 @@
 
 from functools import cache, partial
 
-from causal_shaping.paper.study import robot, tables, theory
-from causal_shaping.paper.theory.picture import draw_bounds
+from studies.paper import robot, tables, theory_tables as theory
+from studies.paper.theory.picture import draw_bounds
 
 
 def shorten(patch):

@@ -17,7 +17,7 @@ os.environ["MPLBACKEND"] = "agg"
 
 # Examples are the same on every run, so a red suite stays red until the code changes.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)
-settings.register_profile("long", deadline=None, max_examples=5_000, database=None)  # make validate
+settings.register_profile("long", deadline=None, max_examples=5_000, database=None)  # make calibrate
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 

@@ -1,13 +1,8 @@
-"""Engines that the tests start by themselves: DuckDB to compare with, a local Spark session, a PostgreSQL server.
+"""Engines that the tests start by themselves: DuckDB to compare with, and a local Spark session.
 
 Each is a function to be used with `with`, which gives a function from an Arrow table to a table of the engine.
 """
 
-import glob
-import importlib.util
-import os
-import shutil
-import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,18 +11,9 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 PARTITIONS, KEYS = 8, {"step", "day"}
 """A table of Spark is spread over so many partitions, by whichever of these columns it has: episodes are torn apart."""
-SERVER = ("initdb", "pg_ctl")
-
-
-def programs():
-    """Return where the programs of a PostgreSQL server are: on the path, or where Debian puts them."""
-    places = [shutil.which(SERVER[0]), *sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), reverse=True)]
-    folders = [Path(place).resolve().parent for place in places if place]
-    return next((folder for folder in folders if all((folder / name).exists() for name in SERVER)), None)
 
 
 def plain(rows):
@@ -80,51 +66,3 @@ def spark():
 
         yield table
         session.stop()
-
-
-@contextmanager
-def postgres():
-    """A server in a temporary folder, reached by a socket in it; not as root, which it refuses."""
-    folder = tempfile.mkdtemp()
-    user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
-    if user:
-        shutil.chown(folder, user["user"])
-
-    def run(program, *arguments):
-        command = [programs() / program, "-D", f"{folder}/data", *arguments]
-        subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=60, **user)
-
-    try:
-        run("initdb", "-U", "tester", "--auth", "trust", "-E", "UTF8", "--locale", "C", "--no-sync")
-        run("pg_ctl", "-w", "-l", f"{folder}/log", "-o", f"-c listen_addresses='' -k {folder} -c fsync=off", "start")
-        try:
-            connection = ibis.postgres.connect(host=folder, user="tester", database="postgres")
-
-            def table(rows, name="steps"):
-                with connection.begin() as cursor:  # Ibis 12 loses the name when it is to overwrite
-                    cursor.execute(f'DROP TABLE IF EXISTS "{name}"')
-                return connection.create_table(name, plain(rows))
-
-            yield table
-            connection.disconnect()
-        finally:
-            run("pg_ctl", "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def missing(engine):
-    """Return why an engine cannot be started here, None if it can."""
-    if engine == "spark" and shutil.which("java") is None:
-        return "Spark needs Java 17: apt-get install openjdk-17-jre-headless"
-    if engine == "postgres" and programs() is None:
-        return "there is no PostgreSQL server: apt-get install postgresql"
-    if engine == "postgres" and importlib.util.find_spec("psycopg") is None:
-        return "PostgreSQL needs psycopg: pip install 'psycopg[binary]'"
-    return None
-
-
-def parameter(engine):
-    """Return an engine as a parameter of tests; those of a file share one session of it."""
-    skip = pytest.mark.skipif(missing(engine) is not None, reason=str(missing(engine)))
-    return pytest.param(globals()[engine], id=engine, marks=skip)

@@ -1,6 +1,6 @@
 """Standard problems of exploration in which a gust is hidden: demonstrators see it, the agent does not.
 
-The tables are those of `causal_shaping.paper.field.problems`, in other sizes than the field study has.
+The tables are those of `studies.field.problems`, in other sizes than the field study has.
 
 Letters: s, x, u are state, action and hidden noise; beta[s, u, x] is a demonstrator.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.paper.field import problems
 from causal_shaping.worlds import World
+from studies.field import problems
 
 DISCOUNT = 0.97
 """Demonstrators look ahead with this discount, so that their tables do not depend on the step."""

@@ -46,15 +46,15 @@ class PersistentWorld:
         states, actions, *_ = self.shape
         return cs.Space(range(states), range(actions))
 
-    def optimum(self, state, read_rewards=True):
+    def optimum(self, state):
         """The best mean return from a first state, by search over histories, and the weight of the state.
 
         The agent knows the history; what it believes of u is the mass of u together with the history.
         """
         mass = self.start[:, state]
-        return self._best(0, state, mass, read_rewards) / mass.sum()
+        return self._best(0, state, mass) / mass.sum()
 
-    def _best(self, step, state, mass, read_rewards):
+    def _best(self, step, state, mass):
         if step == self.horizon:
             return 0.0
         _, actions, causes, noises = self.shape
@@ -68,10 +68,9 @@ class PersistentWorld:
                         reward, after = self.reward[step, state, x, u, e], int(self.after[step, state, x, u, e])
                         value += here * reward
                         if after != END:
-                            seen = (after, reward if read_rewards else None)
-                            histories.setdefault(seen, np.zeros(causes))[u] += here
+                            histories.setdefault((after, reward), np.zeros(causes))[u] += here
             for (after, _), left in histories.items():
-                value += self.discount * self._best(step + 1, after, left, read_rewards)
+                value += self.discount * self._best(step + 1, after, left)
             values.append(value)
         return max(values)
 
@@ -132,18 +131,6 @@ class PersistentWorld:
                 rows.append((i, h, row.state, row.action, row.reward, after, ended, last and stop == "stopped"))
         arrays = dict(zip(columns, map(np.array, zip(*rows, strict=True)), strict=True))
         return cs.Logs(self.space, source, **arrays)
-
-    def counts(self):
-        """Return what `value_ceilings` takes, by step, at population level."""
-        parts = []
-        for i in range(len(self.demonstrators)):
-            logs, mass = self.population(i)
-            columns = {name: getattr(logs, name) for name in ("step", "state", "action", "next_state", "terminated")}
-            n = mass[logs.episode]
-            columns |= {"source": np.zeros(len(logs), dtype=int), "n": n, "reward_sum": n * logs.reward}
-            columns |= {"reward_min": logs.reward, "reward_max": logs.reward}
-            parts.append(cs.Counts.combined(self.space, [logs.source], columns, population=True))
-        return parts[0].merge(*parts[1:])
 
 
 def random_world(rng, horizon, *, ending=True, largest=3):

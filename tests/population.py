@@ -1,7 +1,7 @@
 """What fitted ceilings would be with endless logs: the bound at the points of a grid, in plain NumPy.
 
-Shares are exact, P_i(x, u, k | s) = probability[s, u, k] * beta_i[s, u, x] by `Dynamics.outcomes`, and targets are the
-reward plus the ceiling where a step leads, interpolated as in `causal_shaping.worlds.optimum`. Nothing here uses
+Shares are exact, P_i(x, u, k | s) = probability[s, u, k] * beta_i[s, u, x] by `outcomes`, and targets are the
+reward plus the ceiling where a step leads, interpolated as in `studies.worlds.optimum`. Nothing here uses
 `causal_shaping.fitted`.
 
 - `population_ceilings`: ceilings at the points of a grid, as `GridValues`.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from causal_shaping.worlds.optimum import GridValues, _neighbours
+from studies.worlds.optimum import GridValues, axes_of, degree_of, neighbours, outcomes
 
 
 class Comparison(NamedTuple):
@@ -50,7 +50,7 @@ def population_ceilings(
     Args:
         world: a `Dynamics`.
         sources: names of demonstrators, or rules; all of the world's by default.
-        grid: as in `ContinuousWorld.optimum`.
+        grid: as in `studies.worlds.optimum.solve`.
         level: the level of the expectile that free mass is worth; 1 is the largest target.
         support: "observed", targets that follow the state in some source; "observed-action", those that follow it after
             the action; "any", the vacuous value.
@@ -60,11 +60,11 @@ def population_ceilings(
         rarest_action: an action with no larger share in any source gets the vacuous value.
         nodes: nodes of the quadrature.
     """
-    axes = world.axes(grid)
+    axes = axes_of(world, grid)
     points = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1).astype(np.float32)
     terminal = world.terminal(points)
     inside = np.flatnonzero(~terminal)
-    after = world.outcomes(points[inside], nodes)
+    after = outcomes(world, points[inside], nodes)
     rules = [world.demonstrator(name)(points[inside]) for name in sources or world.demonstrators]
     shape = (*after.reward.shape[:2], -1)  # s, x, and o: (u, k)
     shares = np.stack(
@@ -156,6 +156,7 @@ def _by_value(shares, targets, atoms):
 def _follow(world, axes, terminal, after):
     """Return the weights of grid points in what follows, [s * x * u * k, points]."""
     goes_on = np.flatnonzero(~after.terminated)
-    corners, weights = _neighbours(axes, terminal, after.next_states.reshape(-1, len(axes))[goes_on], world.degree)
+    places = after.next_states.reshape(-1, len(axes))[goes_on]
+    corners, weights = neighbours(axes, terminal, places, degree_of(world))
     where = (np.repeat(goes_on, corners.shape[1]), corners.ravel())
     return sparse.coo_array((weights.ravel(), where), shape=(after.terminated.size, len(terminal))).tocsr()

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from imports import DELEGATING, STAGES, backward, cycles, imports, modules, unused_exceptions
+
+from studies.docs.imports import DELEGATING, STAGES, backward, cycles, imports, modules, unused_exceptions
 
 
 def test_every_module_belongs_to_a_stage():
@@ -28,7 +29,7 @@ def test_late_imports_are_seen(tmp_path, monkeypatch):
     (tmp_path / "cli").mkdir()
     (tmp_path / "cli" / "x.py").write_text("from causal_shaping.data import y\n")
     (tmp_path / "data" / "y.py").write_text("class A:\n    def f(self):\n        import causal_shaping.cli.x\n")
-    monkeypatch.setattr("imports.SOURCE", Path(tmp_path))
+    monkeypatch.setattr("studies.docs.imports.SOURCE", Path(tmp_path))
     assert ("data.y", "A.f", "cli.x") in list(imports())
     assert [one.stages for one in backward()] == [("data", "cli")]
     assert cycles() == [("cli.x", "data.y", "cli.x")]
@@ -37,8 +38,8 @@ def test_late_imports_are_seen(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["matplotlib", "jinja2", "minigrid", "torch", "pandas"])
 def test_optional_packages_are_imported_at_the_top_only_where_their_extra_is_needed(name):
     allowed = {
-        "matplotlib": ("plot", "demo.page", "paper"),
-        "jinja2": ("plot", "paper"),
+        "matplotlib": ("plot", "demo.page"),
+        "jinja2": ("plot",),
         "minigrid": ("worlds.environments",),
         "torch": (),
         "pandas": (),

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import check
 import pytest
-from tables import HERE, TABLES, theory_table, world_table
 
 import causal_shaping
-from causal_shaping.paper import theory
+from studies.docs.tables import HERE, TABLES, theory_table, world_table
+from studies.paper import theory
 
 
 @pytest.mark.parametrize(("name", "coins"), [("walking-robot", "standing"), ("lavacross-easy", "standing")])
 def test_the_population_figures_are_those_of_the_page(name, coins):
-    page = (HERE / "ceilings.md").read_text()
+    page = (HERE.parent / "studies" / "paper" / "ceilings.md").read_text()
     title = f"### {name}" if name == "walking-robot" else f"### {name}, coins {coins}"
     section = page.split(title + "\n")[1].split("###")[0]
     rows = world_table(name, coins, logs=False)[2:]
@@ -34,7 +34,7 @@ def test_every_table_has_its_place_and_is_filled():
 @pytest.mark.parametrize(
     ("page", "name"),
     [("evidence.md", name) for name in ("field", "rivals", "posterior")]
-    + [("speed.md", "speed")]
+    + [("../studies/speed/README.md", "speed")]
     + [("learners.md", name) for name in ("posterior", "hard", "exploration", "potentials")],
 )
 def test_tables_of_kept_figures_are_those_of_the_page(page, name):
@@ -43,7 +43,7 @@ def test_tables_of_kept_figures_are_those_of_the_page(page, name):
 
 
 def test_every_statement_of_the_paper_has_a_function_and_a_test():
-    page = (HERE / "theory.md").read_text()
+    page = (HERE.parent / "studies" / "paper" / "theory.md").read_text()
     section = page.split("## From the paper to the code")[1].split("## Printed and corrected")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("|")][
         2:
@@ -61,7 +61,7 @@ def test_every_statement_of_the_paper_has_a_function_and_a_test():
 
 
 def test_tests_that_the_theory_page_names_exist():
-    page = (HERE / "theory.md").read_text()
+    page = (HERE.parent / "studies" / "paper" / "theory.md").read_text()
     defined = "".join(path.read_text() for path in (HERE.parent / "tests").rglob("test_*.py"))
     named = set(re.findall(r"\btest_\w+(?=`)", page))
     assert len(named) > 25
@@ -84,7 +84,7 @@ def test_every_public_name_is_in_the_reference():
 
 
 def test_the_corrections_are_those_of_the_page():
-    page = (HERE / "theory.md").read_text()
+    page = (HERE.parent / "studies" / "paper" / "theory.md").read_text()
     rows = theory_table("theory-corrections", worlds=())
     assert len(rows) == 17
     for row in rows:

@@ -119,7 +119,6 @@ FINDINGS = {
         for name in ("ceiling", "floor")
     ],
     "suboptimal": lambda scale: scale * cs.provably_suboptimal(*sure(scale), plug_in=True).sum(),
-    "episodes": lambda scale: cs.episode_ceilings(logged(scale), 2, scale).values,
     "posterior": lambda scale: cs.posterior(one_source(counts_of(1, scale)), 5, scale).mean.values,
     "optimum": lambda scale: scaled_world(scale).model.optimum().values,
     "optimum with discount": lambda scale: scaled_world(scale).model.optimum(discount=0.99).values,

@@ -8,6 +8,7 @@ from scipy.stats import expectile as expectile_of_scipy
 import causal_shaping as cs
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import Moved
+from studies.worlds.optimum import solve
 
 
 class Listed(ContinuousWorld):
@@ -57,7 +58,7 @@ def test_in_a_world_of_tables_they_are_its_ceilings(support):
 )
 def test_ceilings_of_the_largest_target_are_never_below_the_optimum(options):
     world = cs.load_world("windy-field", horizon=8)
-    best = world.optimum(2)
+    best = solve(world, 2)
     found = population_ceilings(world, grid=2, level=1, **options)
     assert (found.values >= best.values - 1e-12).all()
     by_value = population_ceilings(world, grid=2, level=1, atoms=np.linspace(-3, -0.1, 31), **options)
@@ -66,7 +67,7 @@ def test_ceilings_of_the_largest_target_are_never_below_the_optimum(options):
 
 def test_lower_levels_and_more_sources_tighten_them():
     world = cs.load_world("windy-field", horizon=8)
-    best = world.optimum(2)
+    best = solve(world, 2)
     inside = ~best.terminal
     distances = [
         compare(population_ceilings(world, grid=2, level=level).values[0][inside], best.values[0][inside]).distance

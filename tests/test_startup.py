@@ -1,4 +1,4 @@
-"""What starting loads, and that it works where nothing can be written; `benchmarks/startup.py` measures the time."""
+"""What starting loads, and that it works where nothing can be written; `studies/speed/startup.py` measures the time."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Whether bounds hold in random worlds whose truth `independent` knows: used by the suite and by `make validate`.
+"""Whether bounds hold in random worlds whose truth `independent` knows: used by the suite and by `make calibrate`.
 
 - `judged`: the bounds of one random world under `any` and up to three other sets of assumptions that are true there.
 - `tallied`: many of them, added up by feature of the world and by assumptions.

@@ -121,9 +121,6 @@ confounding the conclusions withstand. Takes half a minute.
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.paper.diagram import draw_diagram
-
-draw_diagram()
 %%
 ## 1. The demonstrator sees what is not logged
 

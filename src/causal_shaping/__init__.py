@@ -5,9 +5,9 @@ the optimal value from above all the same and shapes rewards with that ceiling.
 
 - `load_world`, `list_worlds`, `World`: the paper's worlds, with demonstrators to collect logs from.
 - `TabularCMDP`: the structural model, solved exactly.
-- `read_logs`, `open_logs`, `count`: anybody's logs in, counts out; `update_counts`: day by day; `inspect`: what they
-  are worth, by `coverage`, `unseen_mass` and `contradictions`. `read_transitions`: logs of states that cannot be
-  listed, as `Transitions`.
+- `read_logs`, `open_logs`, `count`: anybody's logs in, counts out, which add up; `inspect`: what they are worth, by
+  `coverage`, `unseen_mass` and `contradictions`. `read_transitions`: logs of states that cannot be listed, as
+  `Transitions`.
 - `value_ceilings`, `value_floors`: bounds of the optimal value from counts; `provably_suboptimal`: what not to try;
   `sensitivity`: how all that moves with confounding.
 - `Potential`, `load_potential`, `ShapeReward`, `VectorShapeReward`, `check_potential`: shaped rewards for any Gymnasium

@@ -3,10 +3,8 @@
 from causal_shaping.beliefs import Posterior as Posterior, Trust as Trust, posterior as posterior
 from causal_shaping.bounds import (
     Ceilings as Ceilings,
-    EpisodeCeilings as EpisodeCeilings,
     Floors as Floors,
     Sensitivity as Sensitivity,
-    episode_ceilings as episode_ceilings,
     provably_suboptimal as provably_suboptimal,
     sensitivity as sensitivity,
     value_ceilings as value_ceilings,
@@ -76,15 +74,11 @@ from causal_shaping.learners import (
     train_seeds as train_seeds,
 )
 from causal_shaping.logs import (
-    CountsUpdate as CountsUpdate,
     LogTable as LogTable,
-    Part as Part,
     count as count,
-    counted_parts as counted_parts,
     open_logs as open_logs,
     read_logs as read_logs,
     read_transitions as read_transitions,
-    update_counts as update_counts,
 )
 from causal_shaping.models import TabularCMDP as TabularCMDP, Values as Values
 from causal_shaping.shaping import (

@@ -21,19 +21,8 @@ ENVIRONMENTS = {
 }
 """World name to environment id."""
 
-CONTINUOUS_ENVIRONMENTS = {
-    world: f"{NAMESPACE}/{name}-v{VERSION}"
-    for world, name in {
-        "windy-field": "WindyField",
-        "cart-pole": "CartPole",
-        "mountain-car": "MountainCar",
-    }.items()
-}
+CONTINUOUS_ENVIRONMENTS = {"windy-field": f"{NAMESPACE}/WindyField-v{VERSION}"}
 """The same for worlds whose states cannot be listed."""
-
-
-LUNAR_LANDER = f"{NAMESPACE}/LunarLander-v{VERSION}"
-"""Neither listed nor a world of `load_world`: it can only be stepped."""
 
 
 def register_environments() -> None:
@@ -51,4 +40,3 @@ def register_environments() -> None:
             entry_point="causal_shaping.worlds.continuous_environments:ContinuousEnv",
             kwargs={"world": world},
         )
-    gym.register(LUNAR_LANDER, entry_point="causal_shaping.worlds.lunar_lander:LunarLanderEnv")

@@ -7,18 +7,30 @@ from __future__ import annotations
 
 import sys
 
-REMOVED: dict[str, str] = {}
+EPISODES = (
+    "Bounds of whole episodes are a program now, studies/calibration/episodes.py; 0.2.0 is the last version with {}."
+)
+SUMS = "Counts add up, `counts + cs.count(more)`, and do not list their parts: cs.{} is gone."
+REMOVED: dict[str, str] = {
+    **{name: SUMS.format(name) for name in ("update_counts", "counted_parts", "CountsUpdate", "Part")},
+    "episode_ceilings": EPISODES.format("cs.episode_ceilings"),
+    "EpisodeCeilings": EPISODES.format("cs.EpisodeCeilings"),
+    "bounds.episodes": EPISODES.format("causal_shaping.bounds.episodes"),
+    "paper": "The paper's study, theory and baselines are programs in studies/paper of the repository now: "
+    "run make reproduce there.",
+}
 """A name or module, without `causal_shaping.`, to one sentence: its replacement, or the last version that has it."""
 
-MOVED = "is no longer part of the package but of the studies in the repository: run"
-
+STUDIES = "no longer part of the package but of the studies in the repository: run {} there."
 REMOVED_COMMANDS = {
-    "reproduce": f"{MOVED} `make reproduce` there.",
-    "field": f"{MOVED} `make field` there.",
-    "theory": f"{MOVED} `python -m studies.paper.theory` there.",
-    "diagram": f"{MOVED} `python -m studies.paper.diagram` there.",
+    "reproduce": STUDIES.format("make reproduce"),
+    "field": STUDIES.format("make field"),
+    "theory": STUDIES.format("python -m studies.paper.theory"),
+    "diagram": STUDIES.format("python -m studies.paper.diagram"),
+    "episode-ceilings": STUDIES.format("python -m studies.calibration.episodes"),
+    "count": "gone: causal-shaping ceilings writes counts with --counts, and in Python counts add up.",
 }
-"""A command to the end of the sentence "causal-shaping COMMAND ..."."""
+"""A command to what is said of it: that it is gone or a program in `studies/`, and what to run instead."""
 
 
 class RemovedFinder:

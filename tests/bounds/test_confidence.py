@@ -12,12 +12,12 @@ from programs import support_holds
 from properties import fewer
 from scipy.special import betaln
 from scipy.stats import beta, binom
-from tables import counted, held_at_once
 
 import causal_shaping as cs
 from causal_shaping.bounds._limits import lower_limit, upper_limit
 from causal_shaping.bounds._masses import sampling_of
 from causal_shaping.errors import CausalShapingError, ContradictionError
+from studies.docs.tables import counted, held_at_once
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")
 
@@ -240,7 +240,7 @@ def trial_and_register(size=1, employed=0.86):
         columns = {"source": zeros, "step": None, "state": zeros, "action": action, "next_state": zeros + 1}
         columns |= {"terminated": zeros == 0, "n": n, "reward_sum": n * reward, "reward_min": reward}
         parts.append(cs.Counts.combined(space, [name], columns | {"reward_max": reward}))
-    return parts[0].merge(parts[1])
+    return sum(parts)
 
 
 @pytest.mark.parametrize("options", [{}, {"confidence": 0.95}])
@@ -260,6 +260,22 @@ def test_sources_that_prove_more_than_one_at_any_confounding_are_told(options):
     assert fine.scaled == 0
     with pytest.raises(ContradictionError, match="Either trial is confounded, or they did not watch"):
         cs.value_ceilings(trial_and_register(), 1, 1.0, confounding={"trial": 1.0}, **options)
+
+
+@pytest.mark.parametrize("seer", ["good", "bad"])
+def test_sources_that_contradict_each_other_are_refused_at_any_confidence(seer):
+    """Limits of bounds are wide enough to hold both sources; whether they fit together is another question."""
+    world = cs.load_world("lavacross-hard")
+    counts = cs.count([world.collect(name, 5_000, 0, name) for name in (seer, "random")])
+    messages = set()
+    for confidence in (None, 0.5, 0.95, 0.999):
+        with pytest.raises(
+            ContradictionError, match=r"unconfounded: they prove a mass of .* more than chance"
+        ) as error:
+            cs.value_ceilings(counts, 20, 0.1, confounding=1.0, confidence=confidence)
+        messages.add(str(error.value))
+    assert len(messages) == 1
+    assert cs.value_ceilings(counts, 20, 0.1, confounding={"random": 1.0}, confidence=0.95).guaranteed
 
 
 def test_population_masses_above_one_are_refused():

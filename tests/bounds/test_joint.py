@@ -481,7 +481,7 @@ def test_many_rewards_that_are_told_apart_stay_so():
     told = [(0, 0, 1, 0, 0.3 / 70, k / 70) for k in range(70)] + [(0, 1, 2, 1, 0.7, 0.0), *leave]
     silent = [(0, 0, 1, 0, 0.3 / 70, k / 70) for k in range(60)] + [(0, 1, -1, 1, 1 - 0.3 * 60 / 70, 0.0), *leave]
     parts = [masses_of(space, f"d{i}", rows) for i, rows in enumerate((told, silent))]
-    together = cs.value_ceilings(parts[0].merge(parts[1]), 1, 1.0, support="any")
+    together = cs.value_ceilings(sum(parts), 1, 1.0, support="any")
     truth = 0.3 * np.mean([k / 70 for k in range(70)]) + 0.7 * 1.0
     assert together.q_values[0, 0, 0] >= truth - 1e-9
     assert np.array_equal(together.q_values, cs.value_ceilings(parts, 1, 1.0, support="any").q_values)
@@ -502,18 +502,6 @@ def test_one_cell_may_hold_most_outcomes():
     columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), zeros)
     counts = cs.Counts.combined(cs.Space(range(n), ["go"]), ["d0"], columns)
     assert (cs.value_ceilings(counts, 2, 0.0).values == 0).all()
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_threads_do_not_change_the_bounds(threads, monkeypatch):
-    monkeypatch.setattr("causal_shaping.bounds._threads.MANY_OUTCOMES", 1)
-    monkeypatch.setattr("numba.get_num_threads", lambda: threads)
-    world = cs.load_world("lavacross-maze")
-    found = bounds_of(world.model, world_counts(world), world.horizon)
-    monkeypatch.undo()
-    expected = bounds_of(world.model, world_counts(world), world.horizon)
-    for one, other in zip(found, expected, strict=True):
-        assert np.array_equal(one.q_values, other.q_values)
 
 
 def test_rewards_that_differ_by_rounding_are_one():

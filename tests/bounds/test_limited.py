@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from causal_shaping.bounds import _threads
-from causal_shaping.bounds._limited import FEW_OUTCOMES, LANES, LimitedCells
+from causal_shaping.bounds._joint import Layer
 from causal_shaping.bounds._masses import Masses
 
 STATES, ACTIONS, REWARDS = 40, 5, 3
@@ -56,34 +55,20 @@ def by_program(masses, k, values, w):
 @pytest.mark.parametrize("seed", range(3))
 def test_free_mass_fills_the_best_outcomes_as_a_linear_program_does(seed, by_action):
     rng = np.random.default_rng([seed, 1])
-    sizes = np.append(rng.integers(1, FEW_OUTCOMES + 1, LANES + 20), [1, FEW_OUTCOMES, FEW_OUTCOMES + 1, 50])
+    sizes = np.append(rng.integers(1, 33, 80), [1, 50])
     masses, following = random_masses(seed, rng.permutation(sizes), binned=seed == 0), rng.normal(size=STATES + 1)
     values = masses.rewards[masses.reward] + following[masses.after]
     given = np.where(rng.random(len(sizes)) < 0.3, values.max() + 0.5, -np.inf)
     q_values = np.full((STATES, ACTIONS), np.nan)
-    LimitedCells(masses, ACTIONS, by_action).backup(following, given, q_values)
+    layer = Layer(masses, np.zeros((STATES, ACTIONS), dtype=bool), 1.0, by_action)
+    layer.free_value[:] = given
+    layer.backup(following, q_values)
     for k, (s, x) in enumerate(zip(masses.state, masses.action, strict=True)):
         same = [k] if by_action else np.flatnonzero(masses.state == s)
         seen = max(values[masses.first[i] : masses.first[i + 1]].max() for i in same)
         w = seen if given[k] == -np.inf else given[k]
         assert q_values[s, x] == pytest.approx(by_program(masses, k, values, w), abs=1e-9)
     assert np.isnan(q_values).sum() == q_values.size - len(sizes)
-
-
-def test_threads_write_what_one_writes(monkeypatch):
-    monkeypatch.setattr("numba.get_num_threads", lambda: 3)
-    rng = np.random.default_rng(0)
-    masses, following = random_masses(0, rng.integers(1, 40, 190)), rng.normal(size=STATES + 1)
-    found = []
-    for many in (_threads.MANY_OUTCOMES, 1):
-        monkeypatch.setattr(_threads, "MANY_OUTCOMES", many)
-        cells, q_values = LimitedCells(masses, ACTIONS, True), np.zeros((STATES, ACTIONS))
-        cells.backup(following, np.full(190, -np.inf), q_values)
-        found.append((q_values, len(cells.parts)))
-    (alone, one), (together, several) = found
-    assert one == 1
-    assert several == 3
-    np.testing.assert_array_equal(alone, together)
 
 
 def test_no_cells_are_backed_up():
@@ -93,13 +78,5 @@ def test_no_cells_are_backed_up():
         first=np.zeros(1, dtype=np.int64),
     )
     q_values = np.ones((STATES, ACTIONS))
-    LimitedCells(empty, ACTIONS, False).backup(np.zeros(STATES + 1), np.empty(0), q_values)
+    Layer(empty, np.zeros((STATES, ACTIONS), dtype=bool), 1.0).backup(np.zeros(STATES + 1), q_values)
     assert (q_values == 1).all()
-
-
-def test_threads_have_nothing_to_share_if_all_cells_have_many_outcomes(monkeypatch):
-    monkeypatch.setattr("numba.get_num_threads", lambda: 3)
-    monkeypatch.setattr(_threads, "MANY_OUTCOMES", 1)
-    masses, q_values = random_masses(0, [FEW_OUTCOMES + 1] * 3), np.full((STATES, ACTIONS), np.nan)
-    LimitedCells(masses, ACTIONS, True).backup(np.zeros(STATES + 1), np.full(3, -np.inf), q_values)
-    assert np.isfinite(q_values).sum() == 3

@@ -22,7 +22,7 @@ edges = st.lists(st.sampled_from(np.linspace(-1.2, 1.2, 13).tolist()), min_size=
 
 def binned(model, betas, cuts):
     parts = [model.observe(beta, f"d{i}") for i, beta in enumerate(betas)]
-    return parts[0].merge(*parts[1:]).with_reward_bins(cs.Bins(edges=tuple(cuts)))
+    return sum(parts).with_reward_bins(cs.Bins(edges=tuple(cuts)))
 
 
 def pair(model, counts, horizon=3, **options):

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from forging import forge
 from matplotlib.figure import Figure
 
 import causal_shaping as cs
 from causal_shaping.bounds.sensitivity import PRECISION
 from causal_shaping.errors import CausalShapingError, ContradictionError
-from causal_shaping.io.container import seal
 from causal_shaping.plot import draw
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'random' is there")
@@ -137,14 +137,12 @@ def test_a_file_gives_back_what_was_saved(tmp_path):
     path = tmp_path / "gamma.parquet"
     found.save(path)
     table = pq.read_table(path)
-    pq.write_table(table.take(np.random.default_rng(0).permutation(table.num_rows)), path)
-    seal(path)
+    forge(table.take(np.random.default_rng(0).permutation(table.num_rows)), path)
     read = cs.Sensitivity.load(path)
     assert read.checksum == found.checksum
     assert read.summary() == found.summary()
     assert read.contradictions == found.contradictions
-    pq.write_table(table.set_column(2, "confounding", table["confounding"]).slice(1), path)
-    seal(path)
+    forge(table.set_column(2, "confounding", table["confounding"]).slice(1), path)
     with pytest.raises(cs.FileError, match="each Gamma and state once"):
         cs.Sensitivity.load(path)
     lower = table.column_names.index("ceiling")

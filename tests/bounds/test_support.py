@@ -77,6 +77,23 @@ def test_unknown_outcomes_free_the_action_that_they_followed():
     assert by_state.q_values[0, 0].tolist() == pytest.approx([2 / 3, 2 / 3])
 
 
+@pytest.mark.filterwarnings("ignore:Many steps do not tell", "ignore:Only 'd' is there")
+@pytest.mark.parametrize("support", ["observed", "observed-action"])
+def test_an_unknown_outcome_is_compared_with_the_known_ones_of_its_own_step(support):
+    """Step 0 always pays 5. Of step 1 half the rows pay 0 and end; the others pay 5, and nobody knows what followed."""
+    columns = {"source": [0] * 3, "step": [0, 1, 1], "state": [0] * 3, "action": [0] * 3, "next_state": [0, 1, -1]}
+    columns |= {"terminated": [False, True, False], "n": [10.0, 5.0, 5.0]}
+    columns |= {"reward_min": [5.0, 0.0, 5.0], "reward_max": [5.0, 0.0, 5.0], "reward_sum": [50.0, 0.0, 25.0]}
+    space = cs.Space(["a", "end"], ["go"], terminal=["end"])
+    counts = cs.Counts.combined(space, ["d"], columns)
+    ceilings, floors = (
+        cs.value_ceilings(counts, 2, 5.0, support=support),
+        cs.value_floors(counts, 2, 0.0, support=support),
+    )
+    assert ceilings.values[:, 0].tolist() == [7.5, 2.5]  # the logged means
+    assert floors.values[1, 0] == 0.0
+
+
 # The rarest outcome ---------------------------------------------------------------------------------------
 
 

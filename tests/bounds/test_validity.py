@@ -1,4 +1,4 @@
-"""Bounds hold in worlds whose truth comes from independent code; `make validate` runs 10,000 of them."""
+"""Bounds hold in worlds whose truth comes from independent code; `make calibrate` runs 10,000 of them."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ def test_bounds_and_masks_hold_in_random_worlds(seed):
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_limits_hold_in_small_worlds_with_rare_outcomes(name):
-    """A few samples only: `make validate` takes 400 of each."""
+    """A few samples only: `make calibrate` takes 400 of each."""
     found = covered(name, samples=4)["settings"]
     for key in (key for key in found if "plug-in" not in key and "default" not in key):
         assert found[key]["ceilings"] == found[key]["floors"] == found[key]["masks"] == 1, key

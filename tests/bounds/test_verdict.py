@@ -283,7 +283,7 @@ def test_many_unknown_outcomes_are_told(rows, told, support, recwarn):
     more = {name: getattr(known, name) if name == "step" else getattr(known, name)[:2] for name in known.COLUMNS}
     more |= {"next_state": np.array([-1, -1]), "terminated": np.array([False, True]), "n": np.array([rows, 1.0])}
     more["reward_sum"] = more["n"] * more["reward_min"]
-    counts = known.merge(Counts.combined(model.space, ["a"], more), sampled(model, 100, "b"))
+    counts = known + Counts.combined(model.space, ["a"], more) + sampled(model, 100, "b")
     bounded(model, counts, support=support)
     assert [str(one.message)[: len(told or "")] for one in recwarn] == ([] if told is None else [told])
 

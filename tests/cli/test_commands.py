@@ -277,29 +277,6 @@ def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(run, tmp_pat
     assert "has no column 'age'" in err
 
 
-def test_episode_ceilings_in_words_a_table_a_figure_and_json(run, easy, tmp_path):
-    logs = (easy / "bad.parquet", easy / "random.parquet")
-    options = ("--horizon", "3", "--reward-max", "0.1", "--confidence", "0.95", "--reward-min", "-1.1")
-    files = ("-o", tmp_path / "episodes.parquet", "--png", tmp_path / "episodes.png")
-    code, out, _ = run("episode-ceilings", *logs, *options, *files)
-    assert code == 0
-    assert "Episode ceilings of 3 steps from bad, random" in out
-    assert "Chosen without looking at these logs: reward_min." in out
-    assert "No potential" in out
-    assert (tmp_path / "episodes.png").read_bytes().startswith(b"\x89PNG")
-    assert cs.EpisodeCeilings.load(tmp_path / "episodes.parquet").confidence == 0.95
-    code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--fixed-length", "--json")
-    assert code == 2  # episodes end before
-    (tmp_path / "admissible.csv").write_text("x,y,action\n1,1,down\n")
-    code, _, err = run("episode-ceilings", *logs, *options, "--admissible", tmp_path / "admissible.csv")
-    assert code == 2
-    assert "is not admissible in (1, 1)" in err
-    code, out, _ = run("episode-ceilings", *logs, *options, "--reward-bins", "-0.5:", "--json")
-    found = json.loads(out)
-    assert found["reward_edges"] == [-0.5]
-    assert [row["horizon"] for row in found["horizons"]] == [1, 2, 3]
-
-
 def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
     phi, runs = tmp_path / "phi.parquet", tmp_path / "runs"
     run("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, "-o", phi)
@@ -328,7 +305,7 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("inspect", "a.parquet", "--png", "x.gif"), "must end in"),
         (("inspect", "a.parquet", "--level", "2"), "--level is 2.0"),
         (("inspect", "a.parquet", "--html", "page.txt"), "must end in .html"),
-        (("inspect", "a.parquet", "--html", "no/page.html"), "the folder no does not exist"),
+        (("inspect", "a.parquet", "--html", "no/page.html"), "no does not exist. Make it first."),
         (("inspect", "a.parquet", "-o", "x.txt"), "must end in .csv or .parquet"),
         (("inspect", "a.parquet", "--terminated", "died,"), "--terminated is 'died,'; write a column"),
         (("inspect", "a.parquet", "--truncated", "=left"), "--truncated is '=left'; write a column"),
@@ -336,9 +313,8 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("inspect", "a.parquet", "--by-step"), "No such option: --by-step"),
         (("ceilings", "a.parquet", *BOUNDED, "--smallest-cell", "11"), "--smallest-cell is for a page"),
         (("ceilings", "a.parquet", "--horizon", "few", "--reward-max", "0"), "'--horizon'"),
-        (("ceilings", "a.parquet", *BOUNDED, "--png", "no/x.png"), "the folder no does not exist"),
+        (("ceilings", "a.parquet", *BOUNDED, "--png", "no/x.png"), "no does not exist. Make it first."),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--png", "x.gif"), "must end in"),
-        (("episode-ceilings", "a.parquet", *BOUNDED, "--reward-bins", "a"), "write 3 for quantiles"),
         (("train", "lavacross-easy", "-o", "runs", "--png", "x.gif"), "must end in"),
         (("train", "FrozenLake-v1", "-o", "runs", "--png", "x.png"), "the optimum of FrozenLake-v1 is not known"),
         (("train", "FrozenLake-v1", "-o", "runs", "--coins", "once"), "--coins and --wind are for worlds"),
@@ -463,10 +439,8 @@ COMMANDS = (
     "worlds",
     "collect",
     "inspect",
-    "count",
     "ceilings",
     "fit",
-    "episode-ceilings",
     "sensitivity",
     "worth",
     "train",

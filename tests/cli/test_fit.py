@@ -129,10 +129,8 @@ def test_a_folder_with_other_things_in_it_is_refused(run, field, tmp_path):
         (("--state", "x,y", "--reward-max", 0), "horizon is missing: set it to the steps of an episode"),
         (("--state", "x,y", "--horizon", 5), "Give --reward-max for ceilings, or --floors --reward-min for floors."),
         ((*BOUNDED, "--reward-min", -1), "Give --reward-max for ceilings, or --floors --reward-min for floors."),
-        ((*BOUNDED, "--estimator", "tree"), "--estimator"),
         ((*BOUNDED, "--expectile", 2), "expectile is 2.0; it must be from 0.5 to 1."),
         ((*BOUNDED, "--members", 0), "members is 0"),
-        ((*BOUNDED, "--shape", "8x8"), "--shape is '8x8'; write it as rows, columns and channels"),
         (("--state", "x,y", "--horizon", 5, "--reward-max", -0.2), "reward_max is -0.2, but source"),
         (("--state", "x,z", "--horizon", 5, "--reward-max", 0), "'z'"),
     ],
@@ -154,7 +152,7 @@ def test_defaults_are_those_of_the_library():
 
     defaults = {item.name: item.default for item in typer.main.get_command(app).commands["fit"].params}
     library = signature(cs.fit_ceilings).parameters
-    for name in ("horizon", "discount", "support", "expectile", "estimator", "members", "seed", "most_rows"):
+    for name in ("horizon", "discount", "support", "expectile", "members", "seed", "most_rows"):
         assert defaults[name] == library[name].default
 
 

@@ -41,8 +41,6 @@ def name_of(function):
 def messages():
     """Yield every message of an error or a warning in the library, and where it is made."""
     for path in sorted(LIBRARY.rglob("*.py")):
-        if "paper" in path.parts:
-            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and SPOKEN.search(name_of(node.func)):
                 texts = [template(argument) for argument in [*node.args, *(item.value for item in node.keywords)]]

@@ -30,8 +30,6 @@ def started(easy):
         ["inspect", "a={0}", "-o", "link.parquet"],
         ["sensitivity", "{0}", *BOUNDED, "--reward-min", -1.1, "-o", "hard.parquet"],
         ["worth", "{0}", *BOUNDED, "-o", "{0}"],
-        ["count", "{0}", "--part", "monday", "-o", "./{0}"],
-        ["episode-ceilings", "{0}", *BOUNDED, "-o", "{0}"],
     ],
 )
 def test_what_is_read_is_never_written(run, started, monkeypatch, arguments):
@@ -60,7 +58,6 @@ def test_two_outputs_are_two_files(run, started, tmp_path, monkeypatch, other):
 def test_folders_that_cannot_be_written_to_are_noticed_before_anything_is_read(run, tmp_path):
     for arguments in (
         ("inspect", "no.parquet", "-o", "/proc/self/x.csv"),
-        ("count", "no.parquet", "--part", "monday", "-o", "/proc/self/x.parquet"),
         ("worth", "no.parquet", *BOUNDED, "--folder", "/proc/self/x"),
         ("fit", "no.parquet", *BOUNDED, "-o", "/proc/self/x"),
         ("train", "lavacross-easy", "--potential", "no.parquet", "-o", "/proc/self/x"),

@@ -429,18 +429,18 @@ def test_impossible_admissible_actions_are_refused():
         Counts(replace(SPACE, reward_bins=BINS).restricted({"a": ["left"]}), ("a", "b"), **ENTRIES)
 
 
-def test_exact_rewards_merge_into_bins_and_other_bins_are_refused():
+def test_exact_rewards_are_added_into_bins_and_other_bins_are_refused():
     one = {"source": [0], "state": [0], "action": [0], "next_state": [1], "terminated": [False], "step": None, "n": [2]}
 
     def paid(reward, bins=None):
         held = {name: [reward] for name in ("reward_min", "reward_max")}
         return Counts(replace(SPACE, reward_bins=bins), ("a",), **one, **held, reward_sum=[2 * reward])
 
-    merged = paid(0.1).merge(paid(0.5, BINS), paid(0.2))
+    merged = paid(0.1) + paid(0.5, BINS) + paid(0.2)
     assert (len(merged), merged.n.tolist(), merged.space.reward_bins) == (1, [6], BINS)
     assert (merged.reward_min[0], merged.reward_max[0], merged.reward_sum[0]) == (0.1, 0.5, pytest.approx(1.6))
     with pytest.raises(DataError, match=r"different bins.*first.space.reward_bins"):
-        paid(0.1, BINS).merge(paid(0.1, Bins(edges=(0.3,))))
+        paid(0.1, BINS) + paid(0.1, Bins(edges=(0.3,)))
 
 
 def test_counts_in_bins_do_not_go_into_a_space_with_others():

@@ -67,7 +67,7 @@ def test_it_prints_plain_lines_no_warning_and_no_more_than_forty(shown):
 def test_it_writes_what_it_names_and_nothing_else(shown):
     folder, out, _ = shown
     written = {"ana.csv", "ben.csv", "carla.csv", "counts.parquet", "demo.json", "index.html"}
-    assert {path.name for path in (folder / "demo").iterdir()} == written
+    assert {path.name for path in (folder / "demo").glob("[!.]*")} == written
     assert [path.name for path in folder.iterdir()] == ["demo"]
     for name in (*(f"{operator}.csv" for operator in rover.OPERATORS), "index.html"):
         assert os.path.join("demo", name) in out

@@ -9,6 +9,7 @@ import causal_shaping as cs
 from causal_shaping.diagnose._clusters import clusters_of, holm, means_of
 from causal_shaping.diagnose._predict import Predictor
 from causal_shaping.diagnose.continuous import _flip_signs
+from studies.worlds.cart_pole import CartPole
 
 STATE = ["x", "y"]
 ROWS = 1000
@@ -42,7 +43,7 @@ def logs_of_patients(lasts: bool, episodes: int = 150, seed: int = 0) -> pd.Data
 
 
 def test_a_demonstrator_who_sees_the_push_contradicts_one_who_does_not():
-    world = cs.load_world("cart-pole", horizon=20)
+    world = CartPole(horizon=20)
     logs = [world.collect(name, 2000, seed=0) for name in ("bad", "random")]
     found = cs.inspect_continuous(logs, state=list(world.columns))
     assert [(pair.first, pair.second) for pair in found.contradictions()] == [("bad", "random")]
@@ -96,7 +97,7 @@ def test_two_policies_that_see_nothing_do_not_contradict_each_other(world):
 
 
 def test_wind_that_is_drawn_afresh_hardly_counts_as_lasting(inspected, world):
-    """At a level of 5% two alarms in two logs have a probability of 0.3%; `make validate` has many more logs."""
+    """At a level of 5% two alarms in two logs have a probability of 0.3%; `make calibrate` has many more logs."""
     more = [world.collect(name, 1000, seed=1) for name in ("good", "random")]
     found = [inspected, cs.inspect_continuous(more, state=STATE)]
     quiet = [one for one in found if not one.lasting()]

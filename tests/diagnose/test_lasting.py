@@ -1,15 +1,10 @@
 """The persistence test where states cannot be listed: its parts against plain loops, its level and power in samples."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
 from causal_shaping.diagnose._lasting import Steps, _near, find_lasting, mean_before, parts_of
 from causal_shaping.diagnose._predict import PENALTIES, Predictor, least_squares, smooth_weights
-
-sys.path.append(str(Path(__file__).parents[2] / "validation"))
-from continuous_tests import LEVEL, holds, logs_of, pair_of, pair_p_value, past_p_value
+from studies.calibration.continuous_tests import LEVEL, holds, logs_of, pair_of, pair_p_value, past_p_value
 
 
 def some_steps(episodes: int = 12, length: int = 6) -> Steps:

@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,10 +12,7 @@ import causal_shaping as cs
 from causal_shaping.diagnose import _persistence as inner
 from causal_shaping.diagnose.persistence import MOST_ROWS
 from causal_shaping.errors import ArgumentError, DataError
-
-sys.path[:0] = [str(Path(__file__).parents[2] / "validation")]
-
-from persistence_worlds import drug_world, p_value, random_world, severity_world  # noqa: E402
+from studies.calibration.persistence_worlds import drug_world, p_value, random_world, severity_world
 
 
 def frame(columns, **changes):
@@ -57,7 +52,7 @@ def test_a_drug_that_stays_right_is_found_where_no_source_contradicts_another(dr
     assert "confounded" not in sentence
     for words in ("hidden cause may last", "not Markov", "changed while the log", "several demonstrators", "remembers"):
         assert words in sentence
-    for words in ("episode ceilings", "part of the state", "split by demonstrator"):
+    for words in ("part of the state", "split by demonstrator"):
         assert words in sentence
 
 
@@ -110,7 +105,7 @@ def test_several_demonstrators_in_one_source_are_found_and_bounds_hold_all_the_s
 
 @pytest.mark.parametrize("kind", ["deterministic", "blind", "confounded", "time-varying"])
 def test_the_level_holds_where_nothing_lasts(kind):
-    # validation/figures/persistence.json has 1,000 repetitions; here few, within 3 standard errors.
+    # studies/calibration/figures/persistence.json has 1,000 repetitions; here few, within 3 standard errors.
     found = [p_value(random_world(np.random.default_rng(seed), kind, 60), 39, seed) for seed in range(40)]
     assert sum(p <= 0.05 for p in found) <= 40 * 0.05 + 3 * np.sqrt(40 * 0.05 * 0.95)
 

@@ -6,12 +6,10 @@ from hypothesis import given, settings, strategies as st
 
 import causal_shaping as cs
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.errors import CausalShapingError
 from causal_shaping.fitted import FittedCeilings, fitting
 from causal_shaping.fitted._held_out import bias_of_maxima, level_of_w, score
 from causal_shaping.fitted._members import held_out, kept_at
 from causal_shaping.fitted._steps import rule_of, sweep
-from causal_shaping.fitted._torch import Processes
 from causal_shaping.fitted.diagnostics import ClusterScores, Diagnostics, SourceScores, share_left
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.logs.transitions import read_transitions
@@ -35,7 +33,7 @@ def scored(rows, **options):
     chosen = Settings(reward_bound=-0.1, horizon=6, members=1, **options).checked(rows.sources)
     held = held_out(rows, chosen)
     some, _ = kept_at(rows, held, chosen)
-    model = fitting._estimator(rows, np.where(held, 0.0, 1.0), chosen, 0, None, Processes())
+    model = fitting.forest_of(rows, np.where(held, 0.0, 1.0), chosen, 0)
     found = sweep(model, rows, chosen, some, False, progress=lambda *_: None, what="")
     return score(model, rows, held, found.targets, chosen, rule_of(chosen, rows.sources, 6))
 
@@ -85,22 +83,9 @@ def test_diagnostics_are_saved_and_told_in_the_summary(fitted, tmp_path):
     assert loaded.summary() in fitted.summary()
 
 
-@pytest.mark.parametrize(
-    ("part", "change", "why"),
-    [
-        ("sources", {"rows": None}, "whole number"),
-        ("sources", {"source": None}, "instead of a text"),
-        ("clusters", {"centre": [None, 0.0]}, "finite number"),
-        ("clusters", {"w_p_value": 0.0, "level": None}, "lacks its level"),
-        ("clusters", {"bias": []}, "finite number"),
-    ],
-)
-def test_plain_values_that_cannot_be_are_refused(fitted, part, change, why):
+def test_diagnostics_survive_plain_text(fitted):
     plain = json.loads(json.dumps(fitted.diagnostics.as_plain()))
     assert Diagnostics.from_plain(plain).as_plain() == fitted.diagnostics.as_plain()
-    plain[part][0].update(change)
-    with pytest.raises(CausalShapingError, match=why):
-        Diagnostics.from_plain(plain)
 
 
 def test_clusters_of_lists_are_named_by_column_and_place():

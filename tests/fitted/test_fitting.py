@@ -1,4 +1,4 @@
-"""`fit_ceilings` with forests: tables, properties, resumption, files, bad input, and a windy field."""
+"""`fit_ceilings`: tables, properties, resumption, files, bad input, and a windy field."""
 
 import functools
 import itertools
@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.data.arrays import checksum_of
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
 from causal_shaping.fitted.results import _checksum
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.inputs import read_arrays, with_checksum
+from causal_shaping.io.files import write_arrays, write_json
+from causal_shaping.io.inputs import read_arrays, read_json, with_checksum
 from causal_shaping.logs.transitions import read_transitions
+from studies.worlds.optimum import solve
 
 pytest.importorskip("sklearn")
 
@@ -359,8 +360,9 @@ def test_a_fit_goes_on_from_every_step(rows, fitted, tmp_path, call):
 
 @pytest.fixture
 def begun(rows, tmp_path):
+    """A folder with the pass of the ceilings, which is done."""
     with pytest.raises(Stop):
-        fit(rows, folder=tmp_path / "fit", progress=interrupted(2))
+        fit(rows, folder=tmp_path / "fit", progress=interrupted(HORIZON))
     return tmp_path / "fit"
 
 
@@ -392,14 +394,14 @@ def test_a_part_with_a_changed_byte_is_told(rows, begun):
 def rewritten(part, **changes):
     """Write an archive anew with some arrays changed, or removed if None."""
     arrays = read_arrays(part) | changes
-    np.savez(part, **{name: array for name, array in arrays.items() if array is not None})
+    write_arrays(part, {name: array for name, array in arrays.items() if array is not None})
 
 
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("state_targets", lambda array: array[:5]),
-        ("state_before", lambda array: array[:5]),
+        ("targets", lambda array: array[:5]),
+        ("before", lambda array: array[:5]),
         ("values", lambda array: array.astype(np.float32)),
         ("values", lambda array: np.full_like(array, np.nan)),
         ("found", lambda array: array[:, :3]),
@@ -407,7 +409,7 @@ def rewritten(part, **changes):
         ("q_values", lambda array: array[:, :1]),
         ("left", lambda array: array - 9),
         ("left", lambda array: np.ones(2)),
-        ("state_targets", lambda array: None),
+        ("targets", lambda array: None),
         ("done", lambda array: None),
     ],
 )
@@ -466,8 +468,7 @@ def test_changed_numbers_in_a_sound_archive_are_refused(saved):
 
 
 def test_another_version_is_refused(saved):
-    held = json.loads((saved / "fitted.json").read_text())
-    (saved / "fitted.json").write_text(json.dumps(held | {"version": 99}))
+    write_json(saved / "fitted.json", read_json(saved / "fitted.json") | {"version": 99})
     with pytest.raises(FileError, match="format 99"):
         cs.FittedCeilings.load(saved)
 
@@ -501,17 +502,43 @@ def test_a_changed_description_is_refused(saved, change):
         cs.FittedCeilings.load(saved)
 
 
-def test_a_fit_of_the_first_format_is_read_and_a_changed_one_refused(fitted, saved):
-    held = json.loads((saved / "fitted.json").read_text())
-    arrays = read_arrays(saved / "fitted.npz")
-    names = sorted(arrays)
-    held |= {"version": 1, "checksum": checksum_of(json.dumps(names), [arrays[name] for name in names])}
-    del held["arrays"]
-    (saved / "fitted.json").write_text(json.dumps(held))
+NETWORK = dict.fromkeys(("hidden", "layers", "first_gradient_steps", "gradient_steps", "batch", "threads"), 1)
+
+
+def of_version_2(folder, estimator="forest", network=False):
+    """Change a description to what version 0.2 wrote."""
+    held = json.loads((folder / "fitted.json").read_text())
+    del held["checksum"], held["features"]
+    more = {"estimator": estimator, "network": None, "rate": 0.005}
+    held |= {"version": 2, "network": network, "settings": held["settings"] | NETWORK | more}
+    (folder / "fitted.json").write_text(json.dumps(with_checksum(held)))
+
+
+def test_a_forest_of_version_0_2_is_read(fitted, saved):
+    of_version_2(saved)
     assert (cs.FittedCeilings.load(saved)(ALIVE) == fitted(ALIVE)).all()
-    np.savez(saved / "fitted.npz", **(arrays | {"low": arrays["low"] + 1}))
-    with pytest.raises(FileError, match="changed after it was written"):
-        cs.FittedCeilings.load(saved)
+
+
+@pytest.mark.parametrize(("estimator", "network"), [("network", False), ("network", True), ("forest", True)])
+def test_a_network_of_version_0_2_is_refused_with_the_version_that_reads_it(saved, estimator, network):
+    of_version_2(saved, estimator, network)
+    with pytest.raises(
+        FileError, match=r"holds a network, which causal-shaping 0\.2\.0 was the last to read.*observe="
+    ):
+        cs.load_potential(saved)
+
+
+@pytest.mark.parametrize("option", [{"estimator": "forest"}, {"hidden": 32}, {"network": print}])
+def test_options_of_networks_say_what_takes_their_place(rows, logs, option):
+    with pytest.raises(ArgumentError, match=f"{next(iter(option))}= was for networks, .*0.2.0.*observe="):
+        fit(rows, **option)
+    with pytest.raises(ArgumentError, match="was for networks"):
+        cs.fit_floors([seen(frame) for frame in logs], reward_min=-0.5, horizon=1, **XY, **option)
+
+
+def test_columns_of_rows_that_were_read_before_are_refused(rows):
+    with pytest.raises(ArgumentError, match="state= is for logs that are to be read; these were read before"):
+        fit(rows, **XY)
 
 
 # Forged: checksums fit, contents do not -----------------------------------------------------------------------------
@@ -572,13 +599,12 @@ NAN_BITS = np.float32(np.nan).view(np.int32)
         ("surface_trees", lambda trees: trees * 0, "0 roots"),
         ("surface_trees", lambda trees: np.array([1, 2]), "single finite number"),
         ("surface_means", lambda means: means[:-1], "leaves that are not"),
-        ("surface_means", lambda means: means[:, :-1], "means is float32"),
+        ("surface_means", lambda means: means[:, :-1], "guess_q_values stand in"),
         ("surface_means", lambda means: means.astype(np.float64), "means is float64"),
         ("surface_means", at((0, 0), np.inf), "finite number"),
         ("reach_nodes", at((0, 0), 99), "a coordinate beyond the 2"),
         ("reach_nodes", in_leaf(2, 10**6), "leaves that are not"),
         ("reach_boxes", lambda boxes: boxes[:, :1], "boxes is float32"),
-        ("reach_boxes", at((0, 0, 0), np.nan), "boxes holds what is not a number"),
         ("reach_missed", lambda missed: np.zeros(2), "single finite number"),
         ("low", lambda low: low[:1], "low is float64"),
         ("middle", lambda middle: middle * np.nan, "finite number"),
@@ -595,27 +621,26 @@ def test_arrays_that_compiled_code_could_not_walk_are_refused(saved, array, chan
     [
         (lambda held: held["places"].update(values=[10**6, HORIZON]), "columns from 1000000 on"),
         (lambda held: held["places"].update(values=[0, 10**6]), "1000000 columns"),
-        (lambda held: held["places"].update(q_values=[held["places"]["q_values"][0], 1]), "q_values stand in 1"),
+        (lambda held: held["places"].update(values=[-1, 1]), "at least 0"),
+        (lambda held: held["places"].update(values=[0, 0]), "values stand in 0"),
         (lambda held: held["places"].pop("spread"), "lacks 'spread'"),
         (lambda held: held["places"].update(guess=["x", 1]), "whole number"),
-        (lambda held: held["actions"].append("more"), "q_values stand in"),
         (lambda held: held.update(actions=[[[1]]]), "label"),
-        (lambda held: held.update(shape=[3]), "a coordinate|is float"),
-        (lambda held: held.update(shape=[1, 2]), "not those of one fit"),
+        (lambda held: held.update(shape=[3]), "is float"),
+        (lambda held: held.update(shape=[1, 2]), "too many values"),
         (lambda held: held.update(shape=[-2]), "at least 1"),
         (lambda held: held.update(dtype="object"), "dtype is 'object'"),
         (lambda held: held.update(sources=["other"]), "confounding names"),
         (lambda held: held.update(sources=[["a"]]), "instead of a text"),
+        (lambda held: held.update(columns=["a\nb", "y"]), "line"),
         (lambda held: held["rows"].update(more=1), "not those of one fit"),
-        (lambda held: held.update(excess="much"), "finite number"),
         (lambda held: held["settings"].update(horizon=-1), "horizon is -1"),
         (lambda held: held["settings"].update(discount=7), "discount is 7"),
         (lambda held: held["settings"].update(reward_bound=float("nan")), "finite number"),
         (lambda held: held["settings"].update(side=-1.0), "not those of one fit"),
         (lambda held: held["settings"].update(support="all"), "support is 'all'"),
         (lambda held: held["settings"].update(unheard_of=1), "unheard_of"),
-        (lambda held: held["diagnostics"].update(expectile=None), "finite number"),
-        (lambda held: held["diagnostics"].update(left="little"), "finite number"),
+        (lambda held: held["diagnostics"].update(unheard_of=1), "unheard_of"),
     ],
 )
 def test_a_description_that_does_not_fit_together_is_refused(saved, change, why):
@@ -663,7 +688,6 @@ def test_a_fit_is_not_saved_over_a_file(fitted, tmp_path):
         ({"leaf": 0}, ArgumentError, "leaf"),
         ({"discount": 1.5}, ArgumentError, "discount"),
         ({"rarest_action": -1.0}, ArgumentError, "rarest_action"),
-        ({"estimator": "tree"}, ArgumentError, "estimator"),
         ({"support": "all"}, ArgumentError, "support"),
         ({"confounding": {"nobody": 1.0}}, ArgumentError, "nobody"),
         ({"confounding": 0.5}, ArgumentError, "confounding"),
@@ -724,6 +748,8 @@ def test_far_states_get_the_vacuous_value(fitted):
 
 
 def test_values_at_a_step_each(fitted):
+    with pytest.raises(ArgumentError, match="h has 3 steps for 5 observations"):
+        fitted(ALIVE, [0, 1, 2])
     steps = np.arange(len(ALIVE)) % HORIZON
     assert fitted(ALIVE, steps) == pytest.approx([fitted(ALIVE, h)[k] for k, h in enumerate(steps)])
 
@@ -799,7 +825,7 @@ def test_ceilings_of_the_windy_field_are_near_the_optimum_and_seldom_below():
     world = cs.load_world("windy-field")
     logs = [world.collect(name, 10_000, seed=0) for name in world.demonstrators]
     found = cs.fit_ceilings(logs, horizon=world.horizon, reward_max=-0.1, members=1, trees=4, **XY)
-    best = world.optimum(3)
+    best = solve(world, 3)
     gap = (found(best.points) - best.values[0])[~best.terminal]
     assert np.abs(gap).mean() < 0.11
     assert (gap < -0.02).mean() < 0.04

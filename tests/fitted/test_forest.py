@@ -1,4 +1,4 @@
-"""The compiled parts of the estimator "forest", against computations that share nothing with them."""
+"""The compiled parts of a fit, against computations that share nothing with them."""
 
 import math
 
@@ -186,9 +186,8 @@ def rows(request):
     lower, share = np.empty(n, np.int32), np.empty(n)
     kernels.project(held["targets"], atoms, lower, share)
     tried = rng.random((8, ACTIONS))
-    shown = kernels.tally(
-        order, bounds, *held.values(), lower, share, 0.9, (SOURCES, ACTIONS, ATOMS), request.param, tried
-    )
+    logged = kernels.Logged(**held, lower=lower, share=share)
+    shown = kernels.tally(order, bounds, logged, 0.9, (SOURCES, ACTIONS, ATOMS), request.param, tried)
     return leaves, held, atoms, lower, share, shown
 
 
@@ -239,7 +238,6 @@ def rule_of(**options):
         "by_action": False,
         "restricted": True,
         "vacuous": 9.0,
-        "untried": 9.0,
         "rarest_action": 0.001,
         "least_rows": 1.0,
     }
@@ -255,10 +253,22 @@ def share_table(rng, known=1.0):
 
 
 def backed_up(masses, taken, best, atoms, rule, guess=False, admissible=None):
-    """Values of the actions at one observation, and the excess."""
-    found = np.empty((1, ACTIONS))
-    mask = np.ones((1, ACTIONS), dtype=bool) if admissible is None else np.array([admissible])
-    worst = kernels.back_up_masses(masses[None], taken[None], best[None], np.zeros(1), atoms, rule, mask, guess, found)
+    """Values of the actions at one observation, whose leaf shows some shares, and the excess."""
+    sources, actions, _ = masses.shape
+    shown = kernels.Tally(
+        first=np.array([0, masses.size]),
+        cell=np.arange(masses.size, dtype=np.uint32),
+        mass=masses.ravel(),
+        rows=np.ones((1, sources)),
+        taken=taken[None],
+        known=masses.sum(axis=2)[None],
+        worth=(masses @ atoms)[None],
+        best=best[None],
+        tried=taken.max(axis=0)[None],
+    )
+    mask = np.ones((1, actions), dtype=bool) if admissible is None else np.array([admissible])
+    found, leaf, before = np.empty((1, actions)), np.zeros((1, 1), dtype=np.int32), np.zeros(1)
+    worst = kernels.back_up(np.zeros(1, dtype=np.int64), leaf, before, shown, atoms, rule, mask, guess, found)
     return found[0], worst
 
 
@@ -314,13 +324,9 @@ def test_masses_above_one_are_scaled():
     masses = np.zeros((2, 2, 3))
     masses[0, 0], masses[0, 1] = (0.0, 0.0, 0.6), (0.4, 0.0, 0.0)
     masses[1, 0], masses[1, 1] = (0.6, 0.0, 0.0), (0.4, 0.0, 0.0)
-    found = np.empty((1, 2))
-    rule = rule_of(confounding=np.full(2, np.inf), untried=5.0, vacuous=5.0)
-    best, mask = np.full((1, 2, 1), 5.0), np.ones((1, 2), bool)
-    worst = kernels.back_up_masses(
-        masses[None], masses.sum(2)[None], best, np.zeros(1), atoms, rule, mask, False, found
-    )
-    assert found[0, 0] == pytest.approx(0.0)  # 0.6 and 0.6, scaled to halves of 1 and -1
+    rule = rule_of(confounding=np.full(2, np.inf), vacuous=5.0)
+    found, worst = backed_up(masses, masses.sum(axis=2), np.full((2, 1), 5.0), atoms, rule)
+    assert found[0] == pytest.approx(0.0)  # 0.6 and 0.6, scaled to halves of 1 and -1
     assert worst == pytest.approx(0.2)
 
 
@@ -331,7 +337,7 @@ def test_an_untried_action_may_do_anything_and_a_rare_one_counts_as_untried():
     best = np.full((SOURCES, 1), 0.5)
     atoms = np.linspace(-1, 0, ATOMS)
     for rarest, expected in ((0.001, 4.0), (0.0001, 0.5)):
-        rule = rule_of(vacuous=4.0, untried=4.0, rarest_action=rarest)
+        rule = rule_of(vacuous=4.0, rarest_action=rarest)
         found, _ = backed_up(masses, masses.sum(axis=2), best, atoms, rule)
         assert found[1] == pytest.approx(expected, abs=0.01)
 
@@ -345,14 +351,14 @@ def test_supports_say_what_free_mass_is_worth():
         assert found[x] == pytest.approx(bound_by_program(masses, taken, x, w, atoms, (math.inf,) * 3))
         found, _ = backed_up(masses, taken, state, atoms, rule_of())
         assert found[x] == pytest.approx(bound_by_program(masses, taken, x, 0.3, atoms, (math.inf,) * 3))
-        found, _ = backed_up(masses, taken, state, atoms, rule_of(restricted=False, untried=2.0, vacuous=2.0))
+        found, _ = backed_up(masses, taken, state, atoms, rule_of(restricted=False, vacuous=2.0))
         assert found[x] == pytest.approx(bound_by_program(masses, taken, x, 2.0, atoms, (math.inf,) * 3))
 
 
 def test_free_mass_and_values_never_exceed_the_vacuous_value():
     masses, taken = share_table(np.random.default_rng(3))
     atoms, best = np.linspace(0, 9, ATOMS), np.full((SOURCES, 1), 20.0)
-    found, _ = backed_up(masses, taken, best, atoms, rule_of(vacuous=1.0, untried=1.0))
+    found, _ = backed_up(masses, taken, best, atoms, rule_of(vacuous=1.0))
     assert (found <= 1.0).all()
 
 
@@ -413,7 +419,7 @@ def test_a_source_with_too_few_rows_around_shows_nothing(rows):
     leaves, found = np.array([[0, 5]], dtype=np.int32), np.empty((1, ACTIONS))
     rule = rule_of(least_rows=1e6, by_action=shown.best.shape[2] > 1)
     kernels.back_up(np.array([0]), leaves, np.zeros(1), shown, atoms, rule, np.ones((1, 2), bool), False, found)
-    assert (found == rule.untried).all()
+    assert (found == rule.vacuous).all()
 
 
 # Functions of the observation -------------------------------------------------------------------------------------
@@ -423,10 +429,8 @@ def test_a_surface_of_single_observations_returns_their_numbers():
     rng = np.random.default_rng(0)
     seen, columns = rng.normal(size=(50, 2)).astype(np.float32), rng.normal(size=(50, 3))
     surface = forest.Surface.fit(seen, columns, 1, seed=0)
-    for column in range(3):
-        assert surface.at(seen, column) == pytest.approx(columns[:, column], abs=1e-6)
-    which = rng.integers(0, 3, 50)
-    assert surface.at(seen, which) == pytest.approx(columns[np.arange(50), which], abs=1e-6)
+    assert surface.at(seen, 0, 3) == pytest.approx(columns, abs=1e-6)
+    assert surface.at(seen, 2) == pytest.approx(columns[:, 2:], abs=1e-6)
 
 
 def test_reach_excludes_what_is_far_and_keeps_what_was_logged():

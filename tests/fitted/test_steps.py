@@ -18,18 +18,13 @@ def rows():
 
 
 class Rising:
-    """An estimator whose errors raise all values from step to step."""
-
-    exact, atoms = True, np.zeros(2)
+    """A model whose errors raise all values from step to step."""
 
     def fit(self, targets, before):
         self.fits = getattr(self, "fits", 0) + 1
 
     def q_values(self, which, rule, admissible, guess):
         return np.full((which.stop - which.start, 5), -1.0 + 0.1 * self.fits), 0.0
-
-    def state(self):
-        return {}
 
 
 @pytest.mark.parametrize(("reward_max", "last"), [(-0.1, -0.9), (0.1, -0.6)])

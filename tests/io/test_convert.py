@@ -34,7 +34,6 @@ def test_the_metadata_says_where_the_logs_come_from(tmp_path):
     logs.save(tmp_path / "a.parquet")
     about = json.loads(pq.read_schema(tmp_path / "a.parquet").metadata[METADATA_KEY])
     assert (about["kind"], about["version"], about["source"]) == ("logs", 2, "competent")
-    assert about["checksum"] == logs.checksum
     assert about["metadata"]["world"] == "walking-robot"
     assert (about["metadata"]["demonstrator"], about["metadata"]["seed"]) == ("competent", "7")
     assert cs.Space.from_json(json.dumps(about["space"])) == logs.space

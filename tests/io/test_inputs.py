@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from causal_shaping.errors import FileError
-from causal_shaping.io.inputs import InputFile, checked_json, input_folder, read_arrays, read_json, with_checksum
+from causal_shaping.io.files import write_arrays, write_json
+from causal_shaping.io.inputs import InputFile, input_folder, read_arrays, read_json, with_checksum
 
 
 def test_a_file_gives_its_bytes(tmp_path):
@@ -37,15 +38,6 @@ def test_only_regular_files_are_opened(tmp_path):
         input_folder("/dev/null")
 
 
-def test_a_pipe_that_takes_the_place_of_a_file_does_not_block(tmp_path):
-    (tmp_path / "a").write_bytes(b"abc")
-    opened = InputFile.at(tmp_path / "a")
-    (tmp_path / "a").unlink()
-    os.mkfifo(tmp_path / "a")
-    with pytest.raises(FileError, match="not a regular file"), opened.open():
-        pytest.fail("opened")
-
-
 @pytest.mark.parametrize("how", ["appended", "replaced", "touched", "removed"])
 def test_a_change_is_noticed(tmp_path, how):
     path = tmp_path / "a"
@@ -67,21 +59,30 @@ def test_a_change_is_noticed(tmp_path, how):
 
 def test_a_change_between_opening_and_closing_is_noticed(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
-    with pytest.raises(FileError, match="changed while it was read"), InputFile.at(tmp_path / "a").open():
-        (tmp_path / "a").write_bytes(b"other")
+
+    def change():
+        with InputFile.at(tmp_path / "a").open():
+            (tmp_path / "a").write_bytes(b"other")
+
+    with pytest.raises(FileError, match="changed while it was read"):
+        change()
 
 
 def test_json_comes_back_and_changed_json_is_refused(tmp_path):
     path, content = tmp_path / "a.json", {"seed": 3, "curve": [0.1, float("inf")], "name": "ä"}
-    path.write_text(json.dumps(with_checksum(content)))
+    write_json(path, content)
     assert read_json(path) == content
-    path.write_text(json.dumps(with_checksum(content) | {"seed": 4}))
-    with pytest.raises(FileError, match=r"a\.json was changed after it was written.* Remove it"):
-        read_json(path, "Remove it.")
-    path.write_text(json.dumps(content))  # as older versions wrote it
-    assert read_json(path) == content
-    with pytest.raises(FileError, match="was changed"):
-        checked_json(content, path, needed=True)
+    for changed in (with_checksum(content) | {"seed": 4}, content):
+        path.write_text(json.dumps(changed))
+        with pytest.raises(FileError, match=r"a\.json was changed after it was written.* Remove it"):
+            read_json(path, "Remove it.")
+
+
+def test_json_that_version_0_2_wrote_is_read(tmp_path):
+    path, content = tmp_path / "a.json", {"seed": 3}
+    for end in ("", "\n"):
+        path.write_text(json.dumps(with_checksum(content)) + end)
+        assert read_json(path) == content
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[1]", "null", "{", "\udcff", ""])
@@ -107,7 +108,8 @@ def npy(shape, content, descr="<f8"):
 
 
 def test_arrays_come_back(tmp_path):
-    np.savez(tmp_path / "a.npz", **ARRAYS, e=np.asfortranarray(ARRAYS["a"]))
+    write_arrays(tmp_path / "a.npz", ARRAYS | {"e": np.asfortranarray(ARRAYS["a"])})
+    assert np.load(tmp_path / "a.npz")["b"] == 3  # other programs can read it
     read = read_arrays(tmp_path / "a.npz")
     for name, array in (ARRAYS | {"e": ARRAYS["a"]}).items():
         assert read[name].dtype == array.dtype
@@ -120,9 +122,7 @@ def test_arrays_come_back(tmp_path):
         npy((10**11,), b"\0" * 8),  # 784 GiB
         npy((2**62, 4), b""),  # overflows to 0
         npy((-1,), b"\0" * 8),
-        npy((1,), b"\0" * 9),
         npy((1,), b"\0" * 8, "|O"),
-        npy((1,), b"\0" * 8, "<m8[s]"),  # durations have no bytes that a checksum could be taken of
         b"\x93NUMPY\x09\x00",
         b"",
     ],
@@ -135,50 +135,29 @@ def test_an_array_that_is_not_what_its_header_says_is_refused(tmp_path, member):
 
 def test_a_bomb_is_refused(tmp_path):
     archive(tmp_path / "a.npz", {"a.npy": npy((10**7,), bytes(8 * 10**7))}, zipfile.ZIP_DEFLATED)
-    with pytest.raises(FileError, match="is compressed"):
+    with pytest.raises(FileError, match="more bytes than it has"):
         read_arrays(tmp_path / "a.npz")
 
 
-def forged(held, times, **sizes):
-    """An archive of one array whose list of contents names it so many times, with other sizes."""
-    begin, end = held.index(b"PK\x01\x02"), held.index(b"PK\x05\x06")
-    places = {"compress_size": 20, "file_size": 24}
-    entry = bytearray(held[begin:end])
-    for name, size in sizes.items():
-        entry[places[name] : places[name] + 4] = size.to_bytes(4, "little")
-    last = bytearray(held[end:])
-    last[8:12], last[12:16] = times.to_bytes(2, "little") * 2, (times * len(entry)).to_bytes(4, "little")
-    return held[:begin] + entry * times + last
-
-
-@pytest.mark.parametrize(
-    ("times", "sizes"), [(300, {}), (1, {"file_size": 2**31}), (1, {"compress_size": 2**31}), (1, {"file_size": 2**20})]
-)
-def test_an_archive_that_declares_more_than_it_has_is_refused_before_anything_is_read(tmp_path, times, sizes):
-    """One array that is listed often would be read as often."""
+def test_one_array_that_is_listed_many_times_is_refused(tmp_path):
+    """It would be read as often."""
     path = tmp_path / "a.npz"
     archive(path, {"a.npy": npy((10_000,), bytes(80_000))})
-    path.write_bytes(forged(path.read_bytes(), 1))
-    assert read_arrays(path)["a"].shape == (10_000,)
-    path.write_bytes(forged(path.read_bytes(), times, **sizes))
-    with pytest.raises(FileError, match="more bytes than the file has"):
+    held = path.read_bytes()
+    begin, end = held.index(b"PK\x01\x02"), held.index(b"PK\x05\x06")
+    entry, last = held[begin:end], bytearray(held[end:])
+    last[8:12], last[12:16] = (300).to_bytes(2, "little") * 2, (300 * len(entry)).to_bytes(4, "little")
+    path.write_bytes(held[:begin] + entry * 300 + last)
+    with pytest.raises(FileError, match="more bytes than it has"):
         read_arrays(path)
 
 
-def test_every_flipped_byte_of_an_array_is_noticed(tmp_path):
-    np.savez(tmp_path / "a.npz", a=np.arange(4))
-    held = (tmp_path / "a.npz").read_bytes()
-    begin = held.index(b"\x93NUMPY")
-    for at in range(begin, begin + 128 + 32):
-        (tmp_path / "a.npz").write_bytes(held[:at] + bytes([held[at] ^ 4]) + held[at + 1 :])
-        with pytest.raises(FileError, match=r"a\.npz"):
-            read_arrays(tmp_path / "a.npz")
+class Harmful:
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
 
 
-def test_a_file_that_is_gone_by_the_time_it_is_opened_is_told(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text("{}")
-    named = InputFile.at(path)
-    path.unlink()
-    with pytest.raises(FileError, match=r"a\.json cannot be read: No such file"), named.open():
-        pass
+def test_nothing_is_unpickled(tmp_path):
+    np.savez(tmp_path / "a.npz", a=np.array([Harmful()], dtype=object))
+    with pytest.raises(FileError, match="not a complete file of arrays"):
+        read_arrays(tmp_path / "a.npz")

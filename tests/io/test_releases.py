@@ -9,43 +9,38 @@ import shutil
 import sys
 from pathlib import Path
 
+import kinds
 import pytest
+
+from causal_shaping.errors import FileError
 
 HERE = Path(__file__).parent
 RELEASES = HERE / "releases"
-KINDS = ("logs", "counts", "ceilings", "potential", "posterior", "sensitivity", "training run", "fitted forest")
 REFUSED: dict[str, tuple[str, ...]] = {}
 """The kinds of a release that are no longer read."""
-sys.path.append(str(HERE.parents[1] / "attack"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", kinds.KINDS)
 @pytest.mark.parametrize("release", sorted(path.parent.name for path in RELEASES.glob("*/read.json")))
 def test_files_of_a_release_are_read_or_refused_by_name(release, kind, tmp_path):
-    import files
-
-    from causal_shaping.errors import FileError
-
     folder = shutil.copytree(RELEASES / release / kind, tmp_path / "held")
     known = json.loads((RELEASES / release / "read.json").read_text())[kind]
     if kind in REFUSED.get(release, ()):
         with pytest.raises(FileError, match="this package reads"):
-            files.KINDS[kind].read(folder)
+            kinds.read(kind, folder)
     else:
-        assert files.fingerprint(files.KINDS[kind].read(folder)) == known
+        assert kinds.read(kind, folder) == known
 
 
 def keep(release):
     """Keep a file of each kind, and what is read from it."""
-    import files
-
     folder = RELEASES / release
     folder.mkdir(parents=True)
     read = {}
-    for kind in KINDS:
+    for kind in kinds.KINDS:
         (folder / kind).mkdir()
-        files.KINDS[kind].make(folder / kind)
-        read[kind] = files.fingerprint(files.KINDS[kind].read(folder / kind))
+        kinds.make(kind, folder / kind)
+        read[kind] = kinds.read(kind, folder / kind)
     (folder / "read.json").write_text(json.dumps(read, indent=1) + "\n")
 
 

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from forging import forge
 from hypothesis import given, strategies as st
 from properties import fewer
 from walk import Walk
@@ -19,7 +20,6 @@ from causal_shaping._registration import ENVIRONMENTS
 from causal_shaping.beliefs.model import Model
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.io.container import seal
 from causal_shaping.learners._kernels import Constants, Learned, Step, first_best, step_by_step, update
 from causal_shaping.learners._posterior import plan_if_needed, sampler_of
 from causal_shaping.learners.rules import PRESETS
@@ -271,8 +271,7 @@ def test_a_file_that_is_no_complete_run_is_refused(tmp_path):
     pq.write_table(changed, tmp_path / "changed.parquet")
     with pytest.raises(cs.FileError, match="was changed after it was written"):
         cs.Run.load(tmp_path / "changed.parquet")
-    pq.write_table(table.drop_columns(["visits"]), tmp_path / "cut.parquet")
-    seal(tmp_path / "cut.parquet")
+    forge(table.drop_columns(["visits"]), tmp_path / "cut.parquet")
     with pytest.raises(cs.FileError, match="is not a complete file of training run"):
         cs.Run.load(tmp_path / "cut.parquet")
 

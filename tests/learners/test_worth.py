@@ -293,15 +293,9 @@ def test_a_source_that_is_refuted_is_named():
 def test_randomised_sources_bind_drawn_worlds():
     """With a large trial, every drawn world is close to the truth."""
     world = hard_worlds.bandit(2)
-    counts = hard_worlds.counts_of(world, 1_000).merge(
-        cs.count(
-            cs.World("trial", "Trial", world.model, 1, world.noises, {"trial": np.full((2, 10, 2), 0.5)}).collect(
-                "trial", 20_000
-            ),
-            states=world.states,
-            actions=world.actions,
-        )
-    )
+    trial = cs.World("trial", "Trial", world.model, 1, world.noises, {"trial": np.full((2, 10, 2), 0.5)})
+    counts = hard_worlds.counts_of(world, 1_000)
+    counts += cs.count(trial.collect("trial", 20_000), states=world.states, actions=world.actions)
     belief = cs.posterior(counts, 1, 2.0, confounding={"trial": 1.0})
     prior = WidePrior(belief.model)
     for seed in range(5):

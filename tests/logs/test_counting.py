@@ -13,6 +13,7 @@ from reference import by_label, counted
 from scipy.stats import norm
 
 import causal_shaping as cs
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.io.convert import logs_table
 
@@ -70,7 +71,7 @@ def test_the_order_of_labels_changes_nothing(data, logs):
     assert by_label(moved) == counted(logs)
 
 
-def test_counts_of_parts_merge_associatively_and_by_label(logs):
+def test_counts_of_parts_add_up_by_label_in_any_grouping(logs):
     """Episodes cut into three logs, each with labels read off in its own order."""
     world = cs.load_world("lavacross-maze")
     pieces = []
@@ -79,24 +80,85 @@ def test_counts_of_parts_merge_associatively_and_by_label(logs):
         columns = {name: getattr(logs, name)[rows] for name in cs.Logs.COLUMNS}
         pieces.append(cs.count(cs.Logs(logs.space, "better", **columns)))
     a, b, c = pieces
-    for merged in (a.merge(b).merge(c), a.merge(b.merge(c)), a.merge(b, c), c.merge(a, b)):
+    for merged in (a + b + c, a + (b + c), sum([a, b, c]), c + a + b):
         assert by_label(merged) == counted(logs)
     other = cs.count(world.collect("bad", 500))
-    assert by_label(a.merge(b, c, other)) == counted(logs) | by_label(other)
+    assert by_label(a + b + c + other) == counted(logs) | by_label(other)
 
 
-def test_merging_unites_spaces_by_label():
+def test_a_sum_unites_spaces_by_label():
     def one(states, after):
         space = cs.Space(states, ["go"])
         return cs.count(cs.Logs(space, "s", [0], [0], [0], [0], [1.0], [after], [True], [False]))
 
-    merged = one(["a", "end"], 1).merge(one(["b", "end"], 1), one(["end", "a"], 1))
+    merged = one(["a", "end"], 1) + one(["b", "end"], 1) + one(["end", "a"], 1)
     assert merged.space.states == ("a", "end", "b")
     assert by_label(merged) == {
         ("s", "a", "go", "end", True, 1.0): 1,
         ("s", "b", "go", "end", True, 1.0): 1,
         ("s", "end", "go", "a", True, 1.0): 1,
     }
+
+
+row = st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(-8, 16))
+an_episode = st.tuples(st.lists(row, min_size=1, max_size=3), st.sampled_from(["terminated", "truncated", "unknown"]))
+
+
+def logs_of(episodes, source="s"):
+    """Logs of episodes, each a list of (state, action, eighths of reward) and how it ended."""
+    rows = [
+        (e, h, *row, end if h == len(steps) - 1 else "goes on")
+        for e, (steps, end) in enumerate(episodes)
+        for h, row in enumerate(steps)
+    ]
+    episode, step, state, action, reward, end = map(np.array, zip(*rows, strict=True))
+    ends = {"terminated": 2, "truncated": 0, "unknown": UNKNOWN}
+    after = [ends.get(how, following) for how, following in zip(end, np.append(state[1:], 0), strict=True)]
+    space = cs.Space(["a", "b", "end"], ["go", "stay"], complete=False)
+    columns = {"terminated": end == "terminated", "truncated": end == "truncated"}
+    return cs.Logs(space, source, episode, step, state, action, reward / 8, after, **columns)
+
+
+@given(
+    data=st.data(),
+    episodes=st.lists(an_episode, min_size=1, max_size=6),
+    step_indexed=st.booleans(),
+    bins=st.sampled_from([None, cs.Bins(edges=(0.25, 1.0))]),
+    labels_are_declared=st.booleans(),
+)
+@fewer(40)
+def test_any_split_by_episode_in_any_order_adds_up_to_one_count(
+    data, episodes, step_indexed, bins, labels_are_declared
+):
+    def count(logs):
+        table = logs if labels_are_declared else cs.open_logs(logs_table(logs), source="s")
+        return cs.count(table, step_indexed=step_indexed, reward_bins=bins)
+
+    part_of = data.draw(st.lists(st.integers(0, 2), min_size=len(episodes), max_size=len(episodes)))
+    order = data.draw(st.permutations(sorted(set(part_of))))
+    parts = [logs_of([episode for episode, i in zip(episodes, part_of, strict=True) if i == part]) for part in order]
+    wanted = count(logs_of(episodes))
+    found = sum(count(part) for part in parts)
+    assert set(found.space.states) == set(wanted.space.states)
+    assert set(found.space.actions) == set(wanted.space.actions)
+    moved = found.to_space(wanted.space)
+    for name in cs.Counts.COLUMNS:  # rewards are eighths: their sums are exact in any order
+        np.testing.assert_array_equal(getattr(moved, name), getattr(wanted, name))
+
+
+def test_logs_that_are_added_twice_count_twice(logs):
+    counts = cs.count(logs)
+    assert by_label(counts + counts) == {outcome: 2 * n for outcome, n in by_label(counts).items()}
+
+
+def test_counts_add_to_counts_and_to_the_zero_of_a_sum_only(logs):
+    counts = cs.count(logs)
+    assert sum([counts]) is counts
+    for other in (1, 0.5, None, logs):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            other + counts
+        with pytest.raises(TypeError, match="unsupported operand"):
+            counts + other
 
 
 rewards = st.lists(st.integers(-30, 30).map(lambda tenth: tenth / 10), min_size=1, max_size=60)
@@ -121,7 +183,7 @@ def test_rewards_are_in_the_key_exactly_where_they_take_few_values(parts, limit)
     bins = next((part.space.reward_bins for part in counts if not part.discrete_rewards), None)
     if bins is not None:  # quantiles differ from part to part
         counts = [cs.count(chain(part), reward_bins=bins) for part in parts]
-    merged = counts[0].merge(*counts[1:])
+    merged = sum(counts)
     together = [reward for part in parts for reward in part]
     assert merged.discrete_rewards == (not any(many))
     assert merged.n.sum() == len(together)
@@ -130,7 +192,7 @@ def test_rewards_are_in_the_key_exactly_where_they_take_few_values(parts, limit)
     bound = 2 * len(together) * 2**-53 * sum(map(abs, together)) + 1e-300
     assert abs(merged.reward_sum.sum() - float(np.sum(np.array(together, dtype=np.longdouble)))) <= bound
     if len(parts) > 1:
-        regrouped = counts[0].merge(counts[1].merge(*counts[2:]))
+        regrouped = counts[0] + sum(counts[1:])
         assert regrouped.space == merged.space
         np.testing.assert_array_equal(regrouped.n, merged.n)
         np.testing.assert_allclose(regrouped.reward_sum, merged.reward_sum, atol=bound)
@@ -207,9 +269,8 @@ def test_counts_survive_a_file(tmp_path, logs):
         counts = (
             world.model.observe(world.demonstrators["safe"], "safe", 20, step_indexed=step_indexed)
             if population
-            else cs.count(logs, step_indexed=step_indexed).merge(
-                cs.count(noisy, step_indexed=step_indexed)  # another source, with continuous rewards
-            )
+            else cs.count(logs, step_indexed=step_indexed)
+            + cs.count(noisy, step_indexed=step_indexed)  # another source, with continuous rewards
         )
         counts.save(tmp_path / "counts.parquet")
         again = cs.Counts.load(tmp_path / "counts.parquet")
@@ -308,7 +369,7 @@ def test_a_memory_limit_is_respected_by_the_engine(tmp_path, logs):
         (lambda logs: cs.count([]), "no logs to count"),
         (lambda logs: cs.count(logs, states=[(1, 1)]), r"no state \(3, 1\)|no state"),
         (lambda logs: cs.count(logs, actions=["up"]), "no action"),
-        (lambda logs: cs.count(logs).merge(cs.count(logs, step_indexed=True)), "cannot be merged"),
+        (lambda logs: cs.count(logs) + cs.count(logs, step_indexed=True), "with the same step_indexed"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(logs, call, message):
@@ -320,9 +381,9 @@ def test_population_masses_are_not_mixed_with_samples(logs):
     world = cs.load_world("lavacross-maze")
     masses = world.model.observe(world.demonstrators["better"], "better")
     with pytest.raises(CausalShapingError, match="mean different things"):
-        masses.merge(cs.count(logs))
+        masses + cs.count(logs)
     with pytest.raises(CausalShapingError, match="a source in common"):
-        masses.merge(masses)
+        masses + masses
 
 
 def test_a_file_of_another_kind_is_no_counts_file(tmp_path, logs):

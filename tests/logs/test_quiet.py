@@ -30,8 +30,7 @@ def bad_bytes(folder):
 
 @pytest.mark.parametrize(("make", "code"), [(good, 0), (bad_row, 2), (bad_bytes, 2)])
 def test_a_command_ends_without_leaks_being_reported(tmp_path, make, code):
-    options = ("--part", "monday", "-o", str(tmp_path / "counts.parquet"))
-    command = [sys.executable, "-m", "causal_shaping", "count", str(make(tmp_path)), *options]
+    command = [sys.executable, "-m", "causal_shaping", "inspect", str(make(tmp_path))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert "nanobind" not in done.stderr + done.stdout

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+from forging import forge
 from reference import by_label, counted
 
 import causal_shaping as cs
 from causal_shaping.cli import main
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, DroppedEpisodesWarning, FileError
-from causal_shaping.io.container import seal
 from causal_shaping.io.convert import logs_table
 
 # Two episodes: a, b, end; and a, a, cut by a time limit.
@@ -386,7 +386,7 @@ def test_nan_never_falls_into_a_bin(tmp_path):
         assert counts.n[~counts.outcome_known].sum() == n / 2
     rows["state"] = np.choose(np.arange(n) % 4, [0.1, np.nan, 0.3, np.nan])
     write(tmp_path / "a.parquet", rows=rows)
-    edges = cs.open_logs(tmp_path / "a.parquet", bins={"state": cs.Bins(quantiles=2)}).bins["state"].edges
+    edges = cs.open_logs(tmp_path / "a.parquet", bins={"state": cs.Bins(quantiles=2)}).declared["bins"]["state"].edges
     assert edges == pytest.approx((0.2,))
 
 
@@ -415,8 +415,7 @@ def test_rows_of_another_source_than_the_file_claims_are_refused(tmp_path):
     first.save(tmp_path / "a.parquet")
     metadata = pq.read_schema(tmp_path / "a.parquet").metadata
     mixed = pa.concat_tables(tables).unify_dictionaries().replace_schema_metadata(metadata)
-    pq.write_table(mixed, tmp_path / "a.parquet")
-    seal(tmp_path / "a.parquet")
+    forge(mixed, tmp_path / "a.parquet")
     with pytest.raises(DataError, match=r"row 101.*of another source than the file says"):
         cs.count(tmp_path / "a.parquet")
 

@@ -54,7 +54,6 @@ def results(world, tmp_path_factory):
         "Trust": belief.trust,
         "FittedCeilings": fitted_field(),
         "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf), confidence=0.95),
-        "EpisodeCeilings": cs.episode_ceilings(world.collect("random", 2_000), 3, 0.1),
         "Coverage": found.coverage,
         "Contradictions": found.contradictions,
         "PersistenceTest": found.persistence,

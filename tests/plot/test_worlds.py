@@ -10,9 +10,9 @@ from matplotlib.patches import Circle, FancyArrow
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.paper.diagram import draw_diagram
 from causal_shaping.plot import save_picture
 from causal_shaping.plot.worlds import INK, WIND, draw_world
+from studies.paper.diagram import draw_diagram
 
 
 def drawn(figure, kind, color):

@@ -313,7 +313,7 @@ def test_a_fit_must_be_saved_before_a_spec_is_written():
 
 def test_only_a_fit_has_kinds(tmp_path):
     cs.Potential.zero(cs.Space(["a"], ["go"])).save(tmp_path / "phi.parquet")
-    with pytest.raises(ArgumentError, match="is a file: kind and step_indexed are for fits"):
+    with pytest.raises(ArgumentError, match="is a file: kind, step_indexed and observe are for fits"):
         cs.load_potential(tmp_path / "phi.parquet", kind="mean")
 
 

@@ -91,7 +91,7 @@ def test_states_that_the_potential_does_not_know_are_added_and_ends_need_no_labe
     assert logs.space.states == (2, 0, 1, 3, 4)  # and not 5, where it ends
     assert (logs.next_state[logs.terminated] == -1).all()
     assert logs.terminated.sum() == 5
-    counts = cs.count(walked([2, 0])).merge(cs.count(logs))
+    counts = cs.count(walked([2, 0])) + cs.count(logs)
     assert set(counts.space.states) == {0, 1, 2, 3, 4}
 
 
@@ -199,7 +199,7 @@ def test_ceilings_stay_valid_and_tighten_while_the_agent_learns():
     counts, ceilings = logs, first
     for seed in range(10):
         run = cs.train(CLINIC, ceilings, seed=seed, **learner)
-        counts = counts.merge(cs.count(run.logs))
+        counts = counts + cs.count(run.logs)
         ceilings = cs.value_ceilings(counts, confounding={"agent": 1.0}, **options)
         assert (ceilings.values >= optimum - 1e-9)[:, alive].all()
         distance.append(ceilings.values[0, 0] - optimum[0, 0])
@@ -215,7 +215,7 @@ def test_an_agent_that_hardly_acted_costs_little():
     options = {"horizon": 6, "reward_max": 1.0, "confidence": 0.95}
     before = cs.value_ceilings(logs, **options)
     run = cs.train(CLINIC, before, learner="q-ucb-shaping", steps=3, record=True)
-    after = cs.value_ceilings(logs.merge(cs.count(run.logs)), confounding={"agent": 1.0}, **options)
+    after = cs.value_ceilings(logs + cs.count(run.logs), confounding={"agent": 1.0}, **options)
     assert (after.values <= before.values + 0.02).all()
 
 
@@ -224,6 +224,6 @@ def test_the_population_that_an_agent_shows_proves_its_values_exactly():
     """At population level an agent that tries everything leaves nothing to the ceilings."""
     uniform = np.full((4, 3, 3), 1 / 3)
     doctor = CLINIC.model.observe(CLINIC.demonstrators["doctor"], "doctor")
-    both = doctor.merge(CLINIC.model.observe(uniform, "agent"))
+    both = doctor + CLINIC.model.observe(uniform, "agent")
     ceilings = cs.value_ceilings(both, 6, 1.0, confounding={"agent": 1.0})
     np.testing.assert_allclose(ceilings.values, CLINIC.model.optimum(6).values, atol=1e-9)

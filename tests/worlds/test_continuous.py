@@ -9,7 +9,6 @@ from stable_baselines3.common.env_checker import check_env as check_env_for_sb3
 import causal_shaping as cs
 from causal_shaping._registration import CONTINUOUS_ENVIRONMENTS
 from causal_shaping.worlds.continuous_environments import ContinuousEnv
-from causal_shaping.worlds.dynamics import pick_rows
 
 NAMES = cs.list_worlds(continuous=True)
 
@@ -123,33 +122,6 @@ class Recorded:
         count = int(np.prod(size))
         self.next += count
         return self.draws[self.next - count : self.next].reshape(size)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_outcomes_average_what_steps_do(name):
-    """Expectations by nodes against the mean of many random steps, in states that the logs visit."""
-    world = cs.load_world(name)
-    logs = world.collect(next(iter(world.demonstrators)), 400, seed=2)
-    states = columns_of(logs, world.columns)[::40]
-    after = world.outcomes(states, nodes=9)
-    assert np.allclose(after.probability.sum(axis=(1, 2)), 1)
-    rng, draws = np.random.default_rng(0), 4000
-    s, x = (np.repeat(part.ravel(), draws) for part in np.indices((len(states), len(world.actions))))
-    noises = pick_rows(world.noise(states[s]), rng.random(len(s)))
-    moved = world.step(states[s], x, noises, rng.random((len(s), world.step_draws)))
-    shape = (len(states), len(world.actions), draws)
-
-    def expected(values):
-        return np.einsum("suk,sxuk->sx", after.probability, values)
-
-    assert np.abs(expected(after.reward) - moved.reward.reshape(shape).mean(axis=2)).max() < 0.2
-    assert np.abs(expected(after.reward) - moved.reward.reshape(shape).mean(axis=2)).mean() < 0.02
-    ended = moved.terminated.reshape(shape).mean(axis=2)
-    assert np.abs(expected(after.terminated) - ended).mean() < 0.02
-    for i in range(len(world.columns)):
-        scale = float(world.high[i] - world.low[i])
-        mean = moved.states[:, i].reshape(shape).mean(axis=2)
-        assert np.abs(expected(after.next_states[..., i]) - mean).max() < 0.02 * scale
 
 
 def test_the_noise_is_hidden_unless_asked_for_and_is_the_one_that_the_step_meets():

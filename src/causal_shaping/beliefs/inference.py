@@ -228,11 +228,11 @@ class Posterior(Result):
         from causal_shaping.io.convert import counts_columns, counts_metadata
 
         metadata = {**counts_metadata(self.counts), **self.metadata, "assumptions": self.assumptions}
-        save(path, KIND, counts_columns(self.counts), metadata, space=self.space, checksum=self.checksum)
+        save(path, KIND, counts_columns(self.counts), metadata, space=self.space)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the posterior that `save` wrote, checked against its checksum."""
+        """Return the posterior that `save` wrote."""
         from causal_shaping.io.container import load
 
         return load(path, KIND, cls._from_contents)

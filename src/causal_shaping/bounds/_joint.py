@@ -8,13 +8,12 @@ With w(s, x) = max over the allowed outcomes of r + discount * Vbar_{h+1}(s'), t
 Where anything is allowed, the best successor is also an unknown state of vacuous value, unless the space is complete:
 the agent can meet a state that no log holds.
 
-Where masses have upper limits, the free mass fills the outcomes from the best downwards, each up to its limit; see
-`causal_shaping.bounds._limited`.
+Where masses have upper limits, the free mass fills the outcomes from the best downwards, each up to its limit: the
+greedy solution of the linear program over all distributions between the limits.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import weakref
 from typing import Any, ClassVar
@@ -24,10 +23,8 @@ import numpy as np
 from causal_shaping._compile import njit
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds._compare import Excess, excess_masses
-from causal_shaping.bounds._limited import LimitedCells
 from causal_shaping.bounds._masses import Evidence, Masses
 from causal_shaping.bounds._sweeps import Solution, best_of, fixed_point
-from causal_shaping.bounds._threads import run_parts, share_out
 from causal_shaping.bounds.settings import Settings, vacuous_values
 from causal_shaping.bounds.support import Given, given_support, terminal_states, unrestricted_cells
 from causal_shaping.data.arrays import BoolArray, FloatArray
@@ -160,11 +157,6 @@ class Layer:
         self.unrestricted = np.flatnonzero(unrestricted[masses.state, masses.action])
         self.unrestricted_states = np.zeros(len(masses.visits), dtype=bool)
         self.unrestricted_states[masses.state[self.unrestricted]] = True
-        self.limited = LimitedCells(self.masses, unrestricted.shape[1], by_action) if len(masses.upper) else None
-        self.parts = share_out(masses.first[1:], len(masses.lower))
-        if len(self.parts) > 1:  # cut between states: all cells of a state are worked on together
-            cuts = np.searchsorted(masses.state, masses.state[[end for _, end in self.parts[:-1]]])
-            self.parts = list(itertools.pairwise([0, *cuts.tolist(), len(masses.state)]))
 
     def anything(self, shape: tuple[int, int], allowed: Given | None) -> BoolArray:
         """Return in which (s, x) some mass may do anything: bool [states, actions]."""
@@ -184,11 +176,7 @@ class Layer:
 
     def backup(self, following: FloatArray, q_values: FloatArray) -> None:
         """Write the bound of one step for every cell; see `_backup`."""
-        if self.limited is None:
-            arguments = (self.masses, following, self.free_value, self.by_action, q_values)
-            run_parts(_backup, self.parts, *arguments)
-        else:
-            self.limited.backup(following, self.free_value, q_values)
+        _backup(self.masses, following, self.free_value, self.by_action, q_values)
 
 
 class Agreement:
@@ -211,11 +199,12 @@ class Agreement:
         over = masses.total > 1 + ROUNDING
         self.scaled += int(over.sum())
         self.largest_total = float(masses.total.max(initial=self.largest_total, where=over))
-        if len(self.counts.sources) > 1 and not self.counts.population and self.p_value == 1.0:
-            shares = masses if self.evidence.sampling is None else self.evidence.as_plug_in().masses(step)
-            if (shares.total > 1 + ROUNDING).any():
-                self._refuse_excess()
-        conflict = _conflict(masses)
+        # Whether sources fit together is asked of their shares: it does not depend on the confidence of the bounds.
+        shares = masses if self.evidence.sampling is None else self.evidence.as_plug_in().masses(step)
+        tested = len(self.counts.sources) == 1 or self.counts.population or self.p_value < 1.0
+        if not tested and (shares.total > 1 + ROUNDING).any():
+            self._refuse_excess()
+        conflict = _conflict(shares)
         if not (conflict > ROUNDING).any() or not (self.limited or self.counts.population):
             return
         if not self.counts.population:
@@ -291,21 +280,26 @@ def _conflict(masses: Masses) -> FloatArray:
     return np.maximum(np.maximum(excess, crossed), missing)
 
 
-@njit(nogil=True)
-def _backup(begin, end, masses, following, free_value, by_action, q_values):  # type: ignore[no-untyped-def]
-    """Write the bounds of cells begin .. end - 1 into `q_values` [states, actions].
+@njit()
+def _backup(masses, following, free_value, by_action, q_values):  # type: ignore[no-untyped-def]
+    """Write the bound of every cell into `q_values` [states, actions].
 
     Arrays as in `Masses`, but turned, so that the best is the largest: rewards and `following` are negated for a floor.
     `following` comes discounted, and ends with the value after an end.
     """
     # Unpacked once: each use of a tuple counts references to all of its arrays.
-    rewards, _, state, action, first, _, after, reward, lower, _, deficit, total = masses
-    cell = begin
-    while cell < end:
-        s, last, seen = state[cell], cell + 1, -np.inf
-        while not by_action and last < end and state[last] == s:  # all cells of a state share their free mass's value
-            last += 1
-        for k in range(cell, last):  # what proven mass earns, and the best outcome seen
+    rewards, _, state, action, first, rest, after, reward, lower, upper, deficit, total = masses
+    most = 0
+    for k in range(len(state)):
+        most = max(most, first[k + 1] - first[k])
+    values, room = np.empty(most), np.empty(most)
+    begin = 0
+    while begin < len(state):
+        s, end, seen = state[begin], begin + 1, -np.inf
+        while not by_action and end < len(state) and state[end] == s:  # free mass does the same in all cells of a state
+            end += 1
+        # What proven mass earns, and the best outcome seen.
+        for k in range(begin, end):
             earned = 0.0
             for o in range(first[k], first[k + 1]):
                 value = rewards[reward[o]] + following[after[o]]
@@ -316,10 +310,30 @@ def _backup(begin, end, masses, following, free_value, by_action, q_values):  # 
                 for o in range(first[k], first[k + 1]):
                     earned -= deficit[o]
             q_values[s, action[k]] = earned
-        for k in range(cell, last):
-            x, w = action[k], seen if free_value[k] == -np.inf else free_value[k]
-            if total[k] >= 1:  # masses that add to more than 1, by sampling error, are scaled
+        # What free mass earns.
+        for k in range(begin, end):
+            x, w, free = action[k], seen if free_value[k] == -np.inf else free_value[k], 1 - total[k]
+            if free <= 0:  # masses that add to more than 1, by sampling error, are scaled
                 q_values[s, x] /= total[k]
-            else:
-                q_values[s, x] += (1 - total[k]) * w
-        cell = last
+                continue
+            if len(upper) and free > rest[k]:
+                # Nothing is better than outcomes that nobody has seen, which are worth w: they take all they can.
+                limited, size = free - rest[k], 0
+                for o in range(first[k], first[k + 1]):
+                    if upper[o] > lower[o]:
+                        values[size], room[size] = rewards[reward[o]] + following[after[o]], upper[o] - lower[o]
+                        size += 1
+                # Then the best outcome is filled, again and again: mostly one or two take all, so sorting is slower.
+                while limited > 0 and size > 0:
+                    best = 0
+                    for i in range(1, size):
+                        if values[i] > values[best]:
+                            best = i
+                    more = min(limited, room[best])
+                    q_values[s, x] += more * values[best]
+                    limited -= more
+                    size -= 1
+                    values[best], room[best] = values[size], room[size]
+                free = rest[k] + limited  # what exceeds all limits, by sampling error, earns w, too
+            q_values[s, x] += free * w
+        begin = end

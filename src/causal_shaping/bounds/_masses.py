@@ -201,9 +201,9 @@ class Evidence:
         return result
 
     def as_plug_in(self) -> Evidence:
-        """Return the same evidence with shares as they are, at unlimited confounding."""
+        """Return the same evidence with shares as they are."""
         result = copy.copy(self)
-        result.sampling, result.gammas = None, [math.inf] * len(self.gammas)
+        result.sampling = None
         return result
 
     def masses(self, step: int | None = None) -> Masses:

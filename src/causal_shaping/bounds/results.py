@@ -188,11 +188,11 @@ class Bounds(Settings, Result):
         from causal_shaping.io.by_state import save_by_state  # late, as bounds need no pyarrow
 
         metadata = {**self.metadata, "assumptions": self.assumptions}
-        save_by_state(path, self.KIND, self.space, self.columns(), metadata, self.checksum)
+        save_by_state(path, self.KIND, self.space, self.columns(), metadata)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the bounds that `save` wrote, checked against their checksum."""
+        """Return the bounds that `save` wrote."""
         from causal_shaping.io.container import load
 
         return load(path, cls.KIND, cls._from_contents)

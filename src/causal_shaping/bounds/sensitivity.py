@@ -170,11 +170,11 @@ class Sensitivity(Result):
             "plug_in": self.plug_in,
             "caveats": self.caveats,
         }
-        container.save(path, self.KIND, table, metadata, space=self.space, checksum=self.checksum)
+        container.save(path, self.KIND, table, metadata, space=self.space)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return what `save` wrote to a Parquet file, checked against its checksum."""
+        """Return what `save` wrote to a Parquet file."""
         from causal_shaping.io.container import load
 
         return load(path, cls.KIND, cls._from_contents)

@@ -23,7 +23,7 @@ from causal_shaping._checks import (
 )
 from causal_shaping.bounds.support import OBSERVED, RAREST, SUPPORT_SHARE, Support
 from causal_shaping.data.arrays import FloatArray
-from causal_shaping.data.counts import Counts
+from causal_shaping.data.counts import Counts, add_counts
 from causal_shaping.errors import ArgumentError, DataError
 
 CEILING, FLOOR = 1.0, -1.0
@@ -197,7 +197,7 @@ def merge_counts(counts: Counts | Sequence[Counts]) -> Counts:
     parts = [counts] if isinstance(counts, Counts) else list(counts)
     if not parts:
         raise ArgumentError("There are no counts to bound values with.")
-    merged = parts[0].merge(*parts[1:]) if len(parts) > 1 else parts[0]
+    merged = add_counts(parts)
     if not len(merged):
         raise DataError("The counts are empty: nothing was logged.")
     return merged

@@ -125,8 +125,9 @@ class Unrestricted:
     """In which (s, x) anything is allowed to follow, though some source tried x in s.
 
     All of them under `any`. Under `observed`, those of states in which a source without terminations stopped, in which
-    a step with an unknown outcome paid what no step with a known one did (that outcome was never seen), and in which
-    `rarest` asks for more visits. Under `observed-action` the same for each (s, x). Under a support of one's own, none.
+    a step with an unknown outcome paid what no step with a known one did (that outcome was never seen; for counts by
+    step, at that step), and in which `rarest` asks for more visits. Under `observed-action` the same for each (s, x).
+    Under a support of one's own, none.
     """
 
     def __init__(self, counts: Counts, support: Support, needed: float | None) -> None:
@@ -140,13 +141,20 @@ class Unrestricted:
         if support in OBSERVED:
             stopped = ~counts.outcome_known & np.isin(counts.source, sources_without_terminations(counts))
             self.always[self.cell[stopped]] = True
-            self.always[self.cell[_paid_otherwise(counts, self.cell)]] = True
+        # Entries whose outcome was never seen: what follows their cell at their step is not limited to what was.
+        self.paid_otherwise = np.zeros(len(counts), dtype=bool)
+        if support in OBSERVED:
+            at = self.cell
+            if counts.step is not None:
+                at = self.cell.astype(np.int64) * (int(counts.step.max(initial=0)) + 1) + counts.step
+            self.paid_otherwise = _paid_otherwise(counts, at)
 
     def at(self, step: int | None = None) -> BoolArray:
         """Return where anything is allowed at a step, or at all: bool [states, actions]."""
-        result = self.always
+        here = entries_of(self.counts, step)
+        result = self.always.copy()
+        result[self.cell[here][self.paid_otherwise[here]]] = True
         if self.needed is not None:
-            here = entries_of(self.counts, step)
             n = np.where(self.counts.outcome_known[here], self.counts.n[here], 0.0)
             visits = np.bincount(self.cell[here], n, minlength=len(result))
             result = result | (visits < self.needed)

@@ -13,7 +13,7 @@ never above the ceiling. Sampling error nu is added, since suggestion and ceilin
 
 It is a ratio of differences: no multiple of the rewards changes it, and no constant added to them where that moves all
 ceilings of a step alike (not where an end, worth 0, may follow that nobody saw). It is a guess, not
-a bound: `validation/run.py verdict` measures how often it is wrong.
+a bound: `studies.calibration verdict` measures how often it is wrong.
 """
 
 from __future__ import annotations

@@ -20,9 +20,7 @@ from causal_shaping._removed import REMOVED_COMMANDS
 from causal_shaping.cli import (
     ceilings,
     collect,
-    count,
     demo,
-    episode_ceilings,
     fit,
     inspect,
     sensitivity,
@@ -96,10 +94,8 @@ for _command in (
     worlds.worlds,
     collect.collect,
     inspect.inspect,
-    count.count,
     ceilings.ceilings,
     fit.fit,
-    episode_ceilings.episode_ceilings,
     sensitivity.sensitivity,
     worth.worth,
     train.train,
@@ -143,7 +139,7 @@ def _refuse_removed_commands() -> None:
     """Name what replaces a command of an earlier version, whatever options follow it."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name in REMOVED_COMMANDS:
-        complain("error", f"causal-shaping {name} {REMOVED_COMMANDS[name]}")
+        complain("error", f"causal-shaping {name} is {REMOVED_COMMANDS[name]}")
         sys.exit(2)
 
 

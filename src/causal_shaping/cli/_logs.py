@@ -60,7 +60,7 @@ class LogArguments:
 
         opened: list[LogTable] = []
         for text in self.names:
-            cuts = {name: opened[0].bins[name] for name in self.bins} if opened else self.bins
+            cuts = {name: opened[0].declared["bins"][name] for name in self.bins} if opened else self.bins
             with spoken_warnings():
                 opened.append(_open(text, bins=cuts or None, **self.columns))
             for other in opened[:-1]:
@@ -251,15 +251,3 @@ def read_bins(text: str | None) -> dict[str, Bins]:
             f"--bins is {text!r}; write it as age=8 for quantiles, age=18:65 for edges, or age=65: for one."
         ) from None
     return {name: Bins(**how) for name, how in cuts.items()}
-
-
-def read_reward_bins(text: str | None) -> Bins | None:
-    """Read 3 as quantiles, 0:1 as edges."""
-    if text is None:
-        return None
-    try:
-        return read_bins(f"reward={text}")["reward"]
-    except ArgumentError:
-        raise ArgumentError(
-            f"--reward-bins is {text!r}; write 3 for quantiles, 0:1 for edges, or 0: for one edge."
-        ) from None

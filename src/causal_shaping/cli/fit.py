@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,13 +51,7 @@ def fit(
     ] = 0.99,
     floors: Annotated[bool, flag("--floors", "Fit lower bounds; needs --reward-min.", shared.BOUNDS)] = False,
     reward_min: Annotated[float | None, bound_option("With --floors: the least that a step can pay.", "NUMBER")] = None,
-    estimator: Annotated[
-        str | None,
-        option("What is fitted.  (default: a forest for vectors, a network for images)", "forest|network"),
-    ] = None,
-    members: Annotated[
-        int | None, option("How many of them are fitted.  (default: 3 forests, or 1 network)", "N")
-    ] = None,
+    members: Annotated[int, option("How many forests are fitted.", "N")] = 3,
     seed: Annotated[int, option("Equal seeds give equal results.", "N")] = 0,
     most_rows: Annotated[
         int, option("Rows that each of them sees: it bounds memory, about 300 bytes a row, and time.", "N")
@@ -71,12 +64,8 @@ def fit(
             panel=shared.COLUMNS,
         ),
     ] = None,
-    shape: Annotated[
-        str | None,
-        option("What flat lists of bytes stand for, such as 84,84,3.", "H,W,C", panel=shared.COLUMNS),
-    ] = None,
 ) -> None:
-    """Fit ceilings to logs whose states are real numbers or images: a potential for reward shaping.
+    """Fit ceilings to logs whose states are real numbers: a potential for reward shaping.
 
     Nothing is guaranteed of a fit: the summary says how far to trust it. After an interruption the same command goes
     on where it stopped.
@@ -84,19 +73,16 @@ def fit(
     Example: causal-shaping fit good.parquet random.parquet --state x,y,vx --horizon 200 --reward-max 0 -o phi/
     """
     from causal_shaping.fitted import fit_ceilings, fit_floors
-    from causal_shaping.fitted.settings import ESTIMATORS
     from causal_shaping.plot import save_picture
 
     check_choice("--support", support, shared.SUPPORTS)
-    if estimator is not None:
-        check_choice("--estimator", estimator, ESTIMATORS)
     if floors != (reward_min is not None) or floors == (reward_max is not None):
         raise ArgumentError("Give --reward-max for ceilings, or --floors --reward-min for floors.")
     check_files(png=png, folder=output, inputs=logs.files)
     _check_folder(output)
     if png is not None and png.resolve().is_relative_to(output.resolve()):
         raise ArgumentError(f"{png} lies in {output}, which is for the fit alone. Draw it into another folder.")
-    numbers = {"numbers": True, "shape": _read_shape(shape), "mask": mask}
+    numbers = {"numbers": True, "mask": mask}
     bound: Any = {"reward_min": reward_min} if floors else {"reward_max": reward_max}
     bound |= {"horizon": horizon, "discount": discount, "support": support, "expectile": expectile}
     with progress_bar() as progress:
@@ -104,9 +90,7 @@ def fit(
         with spoken_warnings():
             found = (fit_floors if floors else fit_ceilings)(
                 tables,
-                check=False,  # they were, when they were opened
                 confounding=read_gammas(confounding),
-                estimator=estimator,
                 members=members,
                 seed=seed,
                 most_rows=most_rows,
@@ -129,18 +113,10 @@ def fit(
 
 def _check_folder(folder: Path) -> None:
     """Refuse a folder that holds anything but a fit, finished or not."""
-    from causal_shaping.fitted.results import ARRAYS, DESCRIPTION, NETWORK
+    from causal_shaping.fitted.results import ARRAYS, DESCRIPTION
     from causal_shaping.io.files import TEMPORARY
 
-    own = (DESCRIPTION, ARRAYS, NETWORK, UNFINISHED)
+    own = (DESCRIPTION, ARRAYS, UNFINISHED)
     for held in sorted(folder.iterdir()) if folder.exists() else ():
         if held.name not in own and not held.name.startswith(TEMPORARY):
             raise FileError(f"{folder} holds {held.name}, which is no part of a fit. Give a new or an empty folder.")
-
-
-def _read_shape(text: str | None) -> tuple[int, ...] | None:
-    """Read 84,84,3 as the shape of an image."""
-    sizes = [] if text is None else text.split(",")
-    if not all(re.fullmatch("[0-9]{1,9}", size) and int(size) for size in sizes):
-        raise ArgumentError(f"--shape is {text!r}; write it as rows, columns and channels, such as 84,84,3.")
-    return tuple(map(int, sizes)) or None

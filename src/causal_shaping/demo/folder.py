@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from causal_shaping.errors import FileError
-from causal_shaping.io.files import TEMPORARY, check_folder, holding, write_text
-from causal_shaping.io.inputs import checked_json, read_json, with_checksum
+from causal_shaping.io.files import LOCK, TEMPORARY, check_folder, locked, write_json
+from causal_shaping.io.inputs import read_json
 
 LIST = "demo.json"
 OTHER = "Choose another folder: causal-shaping demo --output FOLDER."
@@ -27,7 +26,7 @@ class DemoFolder:
         if (self.path / name).exists():
             raise FileError(f"{self.path / name} was not written by the demo. {OTHER}")
         self._names.append(name)
-        write_text(self.path / LIST, json.dumps(with_checksum({"files": self._names})), [".json"])
+        write_json(self.path / LIST, {"files": self._names})
         return self.path / name
 
 
@@ -43,9 +42,9 @@ def demo_folder(path: Path) -> Iterator[DemoFolder]:
     if not listed.exists() and path.exists() and any(not one.name.startswith(TEMPORARY) for one in path.iterdir()):
         raise FileError(f"{path} holds files that the demo did not write. {OTHER}")
     path.mkdir(parents=True, exist_ok=True)
-    with holding(listed):
+    with locked(path / LOCK, f"Another process updates {listed}. Wait until it ends."):
         if listed.exists():
-            own = checked_json(read_json(listed, OTHER, check=False), listed, OTHER, needed=True)["files"]
+            own = read_json(listed, OTHER)["files"]
             for name in reversed(own):  # the list itself comes last: until then the others are known to be ours
                 (path / Path(name).name).unlink(missing_ok=True)
         yield DemoFolder(path)

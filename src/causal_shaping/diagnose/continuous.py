@@ -266,7 +266,7 @@ def inspect_continuous(
     clean pairs of sources, and about the past in 26 of 480 clean logs of 8 kinds; but in 8 of 60 of one of them, a
     linear system of 6 coordinates, which is more than the level says. They found each of 20 pairs in which one source
     saw a hidden push or cause, and none of 5 in the windy field, where what is seen matters in few states. A cause
-    that lasts is mostly missed there, too. `make validate` measures these rates.
+    that lasts is mostly missed there, too. `make calibrate` measures these rates.
 
     Args:
         logs: whatever `count` takes: files, tables, data frames, Minari data sets, `Logs`; one or several. At most
@@ -278,7 +278,7 @@ def inspect_continuous(
 
     Examples:
         >>> import causal_shaping as cs
-        >>> world = cs.load_world("cart-pole", horizon=20)
+        >>> world = cs.load_world("windy-field")
         >>> logs = [world.collect(name, 2000) for name in ("bad", "random")]
         >>> cs.inspect_continuous(logs, state=list(world.columns))
         ContinuousInspection(bad, random: 50 clusters of states, contradictions between 1 of 1 pairs)

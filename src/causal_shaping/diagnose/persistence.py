@@ -45,8 +45,8 @@ MEANING = (
     "A hidden cause may last over the episode, such as a patient's severity; then neither ceilings nor floors hold. It "
     "may also be that the state leaves out what the past tells (it is not Markov), that the world or the demonstrator "
     "changed while the log was written, that a source holds several demonstrators, or that a demonstrator remembers "
-    "and sees hidden causes. What helps: episode ceilings, which hold all the same; the past, or what is known of the "
-    "whole episode, as part of the state; sources split by demonstrator and by period."
+    "and sees hidden causes. What helps: the past, or what is known of the whole episode, as part of the state; "
+    "sources split by demonstrator and by period."
 )
 """What a rejection can mean, and what to do."""
 
@@ -199,9 +199,9 @@ def persistence_test(
     **What a rejection can mean**: a hidden cause that lasts; a state that leaves out what the past tells; a world or a
     demonstrator that changed while the log was written; several demonstrators in one source; a demonstrator with a
     memory that sees hidden causes. The first two, and a world that changed, break bounds. Of the others, unlimited
-    confounding covers all: whoever acted, and why, a hidden cause drawn afresh knows nothing of it. Episode ceilings
-    hold in any case, for the population that was logged. No rejection proves nothing: where all who reach a step have
-    the same past, as with a doctor who gives one drug until it helps, there is nothing to compare.
+    confounding covers all: whoever acted, and why, a hidden cause drawn afresh knows nothing of it. No rejection proves
+    nothing: where all who reach a step have the same past, as with a doctor who gives one drug until it helps, there is
+    nothing to compare.
 
     Rows whose outcome is unknown are left out. This keeps the level if whether an outcome is known depends on the
     outcome or on the past, but not on how the two go together. Episodes cut by a time limit need no care: which

@@ -1,4 +1,4 @@
-"""Ceilings for states that cannot be listed: vectors and images (extras `fitted` and `deep`)."""
+"""Ceilings for states that cannot be listed: vectors of numbers, or features of images (extra `fitted`)."""
 
 from causal_shaping.fitted.fitting import fit_ceilings, fit_floors
 from causal_shaping.fitted.results import FittedCeilings, FittedFloors, FittedPotential

@@ -1,7 +1,7 @@
 """Trees over observations (extra `fitted`): grown by scikit-learn, walked by compiled code.
 
 - `grow`: extremely randomised trees that split where outcomes differ.
-- `Partition`: the estimator "forest": shares of (action, value) by leaf, averaged over trees.
+- `Partition`: shares of (action, value) around an observation, by leaf, averaged over trees.
 - `Surface`: values at logged observations, as a function of the observation that costs a microsecond.
 - `Reach`: which observations are near logged ones.
 """
@@ -21,7 +21,7 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArra
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.diagnose._clusters import MOST_COORDINATES, PROJECTED, projected
 from causal_shaping.fitted import _kernels as kernels
-from causal_shaping.fitted._kernels import NOTHING, Rule, Tally, Trees
+from causal_shaping.fitted._kernels import NOTHING, Logged, Rule, Tally, Trees
 from causal_shaping.fitted._stored import array_of, check_trees, number_of
 from causal_shaping.fitted.settings import Settings
 
@@ -53,8 +53,6 @@ FEW = 0.001
 
 INSIDE = 0.5
 """An observation is beyond the logs if fewer than this share of its leaves hold it in their widened boxes."""
-
-NO_TREES = Trees(np.empty((0, 4), dtype=np.int32), 0)
 
 
 def grow(observations: Real, outcomes: FloatArray, trees: int, leaf: int, seed: int) -> tuple[Trees, FloatArray]:
@@ -202,9 +200,9 @@ def outcomes_of(rows: Transitions, which: LongArray, direction: FloatArray) -> F
     And hardly more than nothing of the state, along a direction [numbers]: states whose rows are all alike can differ
     in value.
     """
-    states = np.asarray(rows.observations[rows.state[which]], dtype=np.float64).reshape(len(which), -1)
+    states = np.asarray(rows.observations[rows.state[which]], dtype=np.float64)
     after = np.where(rows.next_state[which] < 0, rows.state[which], rows.next_state[which])
-    change = np.asarray(rows.observations[after], dtype=np.float64).reshape(len(which), -1) - states
+    change = np.asarray(rows.observations[after], dtype=np.float64) - states
     columns = [
         np.eye(len(rows.sources))[rows.source[which]],
         np.eye(len(rows.actions))[rows.action[which]],
@@ -235,8 +233,6 @@ def atoms_of(targets: FloatArray, most: int) -> FloatArray:
 class Partition:
     """Shares of (action, value) around an observation: those of the rows in its leaves."""
 
-    exact = True
-
     def __init__(self, rows: Transitions, weight: FloatArray, settings: Settings, seed: int) -> None:
         """Grow the trees on some of the rows that have weight, and sort all rows into leaves."""
         rng = np.random.default_rng(seed)
@@ -255,9 +251,9 @@ class Partition:
         sizes = np.bincount(own.ravel(), minlength=len(means))
         self._bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
         self._tried = self._shares_around(own, sizes, least=0 if settings.leaf == 1 else REGION * settings.leaf)
-        self._known = (rows.next_state >= 0) | rows.terminated
+        self._known = rows.outcome_known
         self._shown: Tally | None = None
-        self._targets = self._before = np.zeros(0)
+        self._before: FloatArray = np.zeros(0)
         self.atoms: FloatArray = np.zeros(2)
 
     def _shares_around(self, leaves: IntArray, sizes: LongArray, least: int) -> FloatArray:
@@ -281,17 +277,20 @@ class Partition:
         return np.asarray((around / np.where(total > 0, total, 1.0)).max(axis=1))
 
     def fit(self, targets: FloatArray, before: FloatArray) -> None:
-        """Count the rows of each leaf by action and target; gains are counted from `before`."""
-        rows, settings, self._targets, self._before = self.rows, self.settings, targets, before
+        """Count the rows of each leaf by action and target, one for each row.
+
+        `before` are the values that gains are counted from, one for each observation.
+        """
+        rows, settings, self._before = self.rows, self.settings, before
         self.atoms = atoms_of(targets[self._known & (self.weight > 0)], settings.atoms)
         lower, share = np.empty(len(targets), dtype=np.int32), np.empty(len(targets))
         kernels.project(targets, self.atoms, lower, share)
         shape = (len(rows.sources), len(rows.actions), len(self.atoms))
         gains = targets - before[rows.state]
-        columns = (rows.source, rows.action, self._known, self.weight, targets, gains, lower, share)
+        logged = Logged(rows.source, rows.action, self._known, self.weight, targets, gains, lower, share)
         by_action = settings.support == "observed-action"
         self._shown = kernels.tally(
-            self._order, self._bounds, *columns, settings.expectile, shape, by_action, self._tried
+            self._order, self._bounds, logged, settings.expectile, shape, by_action, self._tried
         )
 
     def q_values(self, which: slice, rule: Rule, admissible: BoolArray, guess: bool) -> tuple[FloatArray, float]:
@@ -321,14 +320,6 @@ class Partition:
         best = np.where(best > NOTHING, best + self._before[which][:, None, None], NOTHING)
         return masses, taken, best
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what an interrupted fit needs to go on: what was counted last."""
-        return {"targets": self._targets, "before": self._before}
-
-    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take up what `state` returned."""
-        self.fit(state["targets"], state["before"])
-
 
 @dataclass(frozen=True, eq=False)
 class Surface:
@@ -349,23 +340,20 @@ class Surface:
         trees, means = grow(observations, (columns - centre) / scale, SURFACE_TREES, leaf, seed)
         return cls(trees, (means * scale + centre).astype(np.float32))
 
-    def at(self, observations: npt.NDArray[Any], column: npt.ArrayLike) -> FloatArray:
-        """Return a column, or one for each observation."""
-        seen = flat(observations)
-        columns, found = np.empty(len(seen), dtype=np.int64), np.empty(len(seen))
-        columns[:] = column
-        kernels.leaf_means(*self.trees, self.means, seen, columns, found)
-        return found
+    def at(self, observations: npt.NDArray[Any], column: int, count: int = 1) -> FloatArray:
+        """Return some columns from `column` on, float64 [observations, count]."""
+        leaves = leaves_of(self.trees, observations)
+        return np.asarray(self.means[:, column : column + count][leaves].mean(axis=1, dtype=np.float64))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything as arrays by name."""
         return _named(self.trees) | {"means": self.means}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], shape: tuple[int, ...], columns: int) -> Self:
-        """Return what `arrays` gave, for observations of a shape and so many columns; or say what does not fit."""
-        means = array_of(arrays, "means", np.float32, (None, columns))
-        return cls(_trees(arrays, math.prod(shape), len(means)), means)
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], coordinates: int) -> Self:
+        """Return what `arrays` gave, for observations of so many coordinates; or say what does not fit."""
+        means = array_of(arrays, "means", np.float32, (None, None))
+        return cls(_trees(arrays, coordinates, len(means)), means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,11 +378,11 @@ class Reach:
     @classmethod
     def fit(cls, observations: npt.NDArray[Any], held_out: npt.NDArray[Any], seed: int) -> Self:
         """Fit to logged observations; `held_out` ones say how wide boxes must be."""
-        numbers, projection = math.prod(observations.shape[1:]), None
+        numbers, projection = observations.shape[1], None
         if numbers > MOST_COORDINATES:
             rng = np.random.default_rng(seed)
             projection = rng.normal(size=(numbers, PROJECTED)).astype(np.float32) / np.sqrt(np.float32(numbers))
-        seen = _coordinates(observations, projection)
+        seen = _projected(observations, projection)
         leaf = max(1, min(REACH_LEAF, len(seen) // 2))
         trees, means = grow(seen, standardised(seen.astype(np.float64)), REACH_TREES, leaf, seed)
         shape = (len(means), seen.shape[1])
@@ -412,10 +400,14 @@ class Reach:
 
     def excludes(self, observations: npt.NDArray[Any]) -> BoolArray:
         """Return whether observations lie beyond the logs."""
-        seen = _coordinates(observations, self.projection)
+        seen = self.coordinates(observations)
         inside = np.empty(len(seen), dtype=np.int64)
         kernels.count_inside(*self.trees, self.boxes, seen, inside)
         return inside < self.enough
+
+    def coordinates(self, observations: npt.NDArray[Any]) -> Real:
+        """Return what the boxes are for: the observations, or their projection."""
+        return _projected(observations, self.projection)
 
     @property
     def enough(self) -> int:
@@ -428,33 +420,23 @@ class Reach:
         return _named(self.trees) | own | ({} if self.projection is None else {"projection": self.projection})
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], shape: tuple[int, ...]) -> Self:
-        """Return what `arrays` gave, for observations of a shape; or say what does not fit."""
-        coordinates, projection = math.prod(shape), None
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], coordinates: int) -> Self:
+        """Return what `arrays` gave, for observations of so many coordinates; or say what does not fit."""
+        projection = None
         if "projection" in arrays:
             projection = array_of(arrays, "projection", np.float32, (coordinates, None))
             coordinates = projection.shape[1]
-        boxes = array_of(arrays, "boxes", np.float32, (None, coordinates, 2), infinite=True)
+        boxes = array_of(arrays, "boxes", np.float32, (None, coordinates, 2), missing=True)
         missed = float(number_of(arrays, "missed", missing=True))
         return cls(_trees(arrays, coordinates, len(boxes)), boxes, missed, projection)
 
 
-def joined(first: Trees, second: Trees) -> Trees:
-    """Return the trees of both; leaves keep the numbers that they have in their own."""
-    nodes, others = first.nodes.copy(), second.nodes.copy()
-    for own, moved in ((nodes, second.roots), (others, len(nodes))):
-        own[own[:, kernels.FEATURE] >= 0, kernels.LEFT :] += moved
-    parts = [nodes[: first.roots], others[: second.roots], nodes[first.roots :], others[second.roots :]]
-    return Trees(np.concatenate(parts), first.roots + second.roots)
-
-
 def flat(observations: npt.NDArray[Any]) -> Real:
-    """Return observations as rows of numbers."""
-    numbers = math.prod(observations.shape[1:])
-    return np.ascontiguousarray(observations, dtype=np.float32).reshape(len(observations), numbers)
+    """Return observations as compiled code takes them."""
+    return np.ascontiguousarray(observations, dtype=np.float32)
 
 
-def _coordinates(observations: npt.NDArray[Any], projection: Real | None) -> Real:
+def _projected(observations: npt.NDArray[Any], projection: Real | None) -> Real:
     return flat(observations) if projection is None else projected(observations, projection)
 
 

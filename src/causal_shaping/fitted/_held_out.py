@@ -34,8 +34,8 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.diagnose._clusters import LEAST_EPISODES, clusters_of, holm, means_of
 from causal_shaping.fitted import _kernels as kernels
+from causal_shaping.fitted._forest import Partition
 from causal_shaping.fitted._kernels import NOTHING, Rule
-from causal_shaping.fitted._steps import Estimator
 from causal_shaping.fitted.settings import Settings
 
 MOST_ROWS = 20_000
@@ -77,9 +77,9 @@ class Scores(NamedTuple):
 
 
 def score(
-    model: Estimator, rows: Transitions, held: BoolArray, targets: FloatArray, settings: Settings, rule: Rule
+    model: Partition, rows: Transitions, held: BoolArray, targets: FloatArray, settings: Settings, rule: Rule
 ) -> Scores:
-    """Return the scores of held-out rows under an estimator that was fitted to the targets of the other rows."""
+    """Return the scores of held-out rows under trees that were fitted to the targets of the other rows."""
     row = _chosen(rows, held, settings.seed)
     known, action, source = rows.outcome_known[row], rows.action[row], np.asarray(rows.source[row], dtype=np.int64)
     y = np.where(known, targets[row], model.atoms[0])
@@ -106,7 +106,7 @@ def score(
         k, i, x, z, up = np.arange(len(masses)), source[part], action[part], lower[part], share[part]
         if rule.restricted:
             free = best.max(axis=1)[k, x if rule.by_action else 0]
-            found.w[part] = np.where(free == NOTHING, rule.untried, np.minimum(free, rule.untried))
+            found.w[part] = np.where(free == NOTHING, rule.vacuous, np.minimum(free, rule.vacuous))
         with np.errstate(invalid="ignore", divide="ignore"):
             scale = np.where(taken > 0, 1 + (1 - taken) / (taken * rule.confounding[:, None]), 1.0)
         proven = masses * scale[..., None]

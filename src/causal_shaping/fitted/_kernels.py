@@ -28,7 +28,7 @@ leaf, FEATURE is -1 and LEFT the leaf's number among those of all trees."""
 
 
 class Trees(NamedTuple):
-    """Several trees. Kernels take its parts: to pass a tuple to compiled code takes longer than to walk the trees."""
+    """Several trees. Kernels take its parts: passing a tuple to compiled code takes longer than walking the trees."""
 
     nodes: IntArray  # [nodes, 4]: the roots first; one array, since each that is passed takes time, too
     roots: int  # how many trees there are
@@ -54,8 +54,7 @@ class Rule(NamedTuple):
     confounding: FloatArray  # [sources], Gamma
     by_action: bool  # free mass is worth what followed the action; else what followed the state
     restricted: bool  # free mass is worth no more than that; else anything
-    vacuous: float  # the value of a state about which nothing is known
-    untried: float  # the value of what an action does that nobody took, or of anything
+    vacuous: float  # the best that the steps left can pay: the value where nothing is known
     rarest_action: float  # an action with no larger share in any source counts as not taken
     least_rows: float  # a source with fewer rows in a leaf, on average over the trees, shows nothing
 
@@ -178,62 +177,25 @@ def expectile(values: FloatArray, weights: FloatArray, count: int, level: float)
     return found
 
 
-@njit()
-def tally_leaf(
-    rows: IntArray,
-    source: IntArray,
-    action: IntArray,
-    known: BoolArray,
-    weight: FloatArray,
-    targets: FloatArray,
-    gains: FloatArray,
-    lower: IntArray,
-    share: FloatArray,
-    level: float,
-    atoms: int,
-    scratch: FloatArray,
-    numbers: FloatArray,
-    weights: FloatArray,
-    sums: FloatArray,
-    taken: FloatArray,
-    sure: FloatArray,
-    worth: FloatArray,
-    best: FloatArray,
-) -> None:
-    """Count the rows of one leaf into `scratch` [sources * actions * atoms], and find its expectiles."""
-    sources, actions = taken.shape
-    for k in rows:
-        i, x, w = source[k], action[k], weight[k]
-        sums[i] += w
-        taken[i, x] += w
-        if known[k]:
-            sure[i, x] += w
-            worth[i, x] += w * targets[k]
-            cell = (i * actions + x) * atoms + lower[k]
-            scratch[cell] += w * (1 - share[k])
-            scratch[cell + 1] += w * share[k]
-    for i in range(sources):
-        for x in range(best.shape[1]):
-            count = 0
-            for k in rows:
-                if known[k] and source[k] == i and (best.shape[1] == 1 or action[k] == x):
-                    numbers[count], weights[count] = gains[k], weight[k]
-                    count += 1
-            best[i, x] = expectile(numbers, weights, count, level)
+class Logged(NamedTuple):
+    """What a step knows of each row, arrays [rows]."""
+
+    source: npt.NDArray[np.int16]
+    action: IntArray
+    known: BoolArray  # an outcome that is not known proves nothing
+    weight: FloatArray
+    targets: FloatArray
+    gains: FloatArray  # targets less the value of the state before this step, of which expectiles are taken: the states
+    # of a leaf differ in value, and an expectile of their targets would take that for chance
+    lower: IntArray  # the atom below the target
+    share: FloatArray  # how much of the target goes to the atom above; see `project`
 
 
 @njit()
 def tally(
     order: IntArray,
     bounds: LongArray,
-    source: IntArray,
-    action: IntArray,
-    known: BoolArray,
-    weight: FloatArray,
-    targets: FloatArray,
-    gains: FloatArray,
-    lower: IntArray,
-    share: FloatArray,
+    rows: Logged,
     level: float,
     shape: tuple[int, int, int],
     by_action: bool,
@@ -244,15 +206,7 @@ def tally(
     Args:
         order: [trees * rows], the rows of leaf after leaf.
         bounds: [leaves + 1], where the rows of a leaf begin in `order`.
-        source: [rows].
-        action: [rows].
-        known: [rows]; an outcome that is not known proves nothing.
-        weight: [rows].
-        targets: [rows].
-        gains: [rows], targets less the value of the state before this step. Expectiles are taken of these: the states
-            of a leaf differ in value, and an expectile of their targets would take that for chance.
-        lower: [rows], the atom below the target.
-        share: [rows], how much of the target goes to the atom above; see `project`.
+        rows: what is counted.
         level: that of the expectile.
         shape: sources, actions, atoms.
         by_action: an expectile for each action, else one of all.
@@ -260,35 +214,45 @@ def tally(
     """
     sources, actions, atoms = shape
     leaves, cells = len(bounds) - 1, sources * actions * atoms
-    room, largest = 0, 0
-    for leaf in range(leaves):
-        size = bounds[leaf + 1] - bounds[leaf]
-        room += min(2 * size, cells)
-        largest = max(largest, size)
+    sizes = np.diff(bounds)
+    cell = np.empty(np.minimum(2 * sizes, cells).sum(), dtype=np.uint32)  # an index without a sign needs no check
+    mass = np.empty(len(cell), dtype=np.float64)
     first = np.zeros(leaves + 1, dtype=np.int64)
-    cell = np.empty(room, dtype=np.uint32)  # an index without a sign needs no check
-    mass = np.empty(room, dtype=np.float64)
-    rows = np.zeros((leaves, sources))
-    taken, sure = np.zeros((leaves, sources, actions)), np.zeros((leaves, sources, actions))
-    worth = np.zeros((leaves, sources, actions))
+    pairs = (leaves, sources, actions)
+    held, taken, known, worth = np.zeros((leaves, sources)), np.zeros(pairs), np.zeros(pairs), np.zeros(pairs)
     best = np.empty((leaves, sources, actions if by_action else 1))
-    scratch, numbers, weights = np.zeros(cells), np.empty(largest), np.empty(largest)
+    scratch = np.zeros(cells)
+    numbers, weights = np.empty(sizes.max()), np.empty(sizes.max())
     entry = 0
     for leaf in range(leaves):
         own = order[bounds[leaf] : bounds[leaf + 1]]
-        tally_leaf(
-            own, source, action, known, weight, targets, gains, lower, share, level, atoms, scratch, numbers, weights,
-            rows[leaf], taken[leaf], sure[leaf], worth[leaf], best[leaf],
-        )  # fmt: skip
         for k in own:
-            place = (source[k] * actions + action[k]) * atoms + lower[k]
+            i, x, w = rows.source[k], rows.action[k], rows.weight[k]
+            held[leaf, i] += w
+            taken[leaf, i, x] += w
+            if rows.known[k]:
+                known[leaf, i, x] += w
+                worth[leaf, i, x] += w * rows.targets[k]
+                place = (i * actions + x) * atoms + rows.lower[k]
+                scratch[place] += w * (1 - rows.share[k])
+                scratch[place + 1] += w * rows.share[k]
+        for i in range(sources):
+            for x in range(best.shape[2]):
+                count = 0
+                for k in own:
+                    if rows.known[k] and rows.source[k] == i and (not by_action or rows.action[k] == x):
+                        numbers[count], weights[count] = rows.gains[k], rows.weight[k]
+                        count += 1
+                best[leaf, i, x] = expectile(numbers, weights, count, level)
+        for k in own:
+            place = (rows.source[k] * actions + rows.action[k]) * atoms + rows.lower[k]
             for c in (place, place + 1):
                 if scratch[c] > 0:
                     cell[entry], mass[entry] = c, scratch[c]
                     scratch[c] = 0.0
                     entry += 1
         first[leaf + 1] = entry
-    return Tally(first, cell[:entry], mass[:entry], rows, taken, sure, worth, best, tried)
+    return Tally(first, cell[:entry], mass[:entry], held, taken, known, worth, best, tried)
 
 
 class Around(NamedTuple):
@@ -392,10 +356,10 @@ def bound_action(around: Around, x: int, before: float, atoms: FloatArray, rule:
         free = max(free, around.best[i, x if around.best.shape[1] > 1 else 0])
         capped = capped or _caps(around, i, x, rule)
     if around.tried[x] <= rule.rarest_action:
-        return rule.untried, 0.0
-    free = min(before + free, rule.untried) if rule.restricted and free > NOTHING else rule.untried
+        return rule.vacuous, 0.0
+    free = min(before + free, rule.vacuous) if rule.restricted and free > NOTHING else rule.vacuous
     total, value = _prove(around, x, atoms)
-    found = min(rule.untried, value / total if total > 1 else value + (1 - total) * free)
+    found = min(rule.vacuous, value / total if total > 1 else value + (1 - total) * free)
     if capped and total < 1:
         found = min(found, _filled(around, x, atoms, rule, value, 1 - total, free))
     return found, max(total - 1.0, 0.0)
@@ -447,33 +411,6 @@ def guess_action(around: Around, x: int, atoms: FloatArray) -> float:
 
 
 @njit()
-def values_at(
-    around: Around,
-    before: float,
-    atoms: FloatArray,
-    rule: Rule,
-    admissible: BoolArray,
-    guess: bool,
-    q_values: FloatArray,
-) -> float:
-    """Write the values of all actions at one observation; return how far joint masses add to more than 1."""
-    worst = 0.0
-    shown = around.known.sum()
-    for x in range(around.taken.shape[1]):
-        if not admissible[x]:
-            q_values[x] = NOTHING
-        elif guess:
-            q_values[x] = guess_action(around, x, atoms)
-            if q_values[x] == NOTHING:  # an action that nobody took is worth what followed the state after any action
-                q_values[x] = around.worth.sum() / shown if shown > 0 else rule.vacuous
-        else:
-            q_values[x], excess = bound_action(around, x, before, atoms, rule)
-            q_values[x] = min(q_values[x], rule.vacuous)
-            worst = max(worst, excess)
-    return worst
-
-
-@njit()
 def back_up(
     order: LongArray,
     leaves: IntArray,
@@ -506,60 +443,19 @@ def back_up(
     worst = 0.0
     for k in order:
         gather(leaves[k], shown, rule, around)
-        mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(around, before[k], atoms, rule, mask, guess, q_values[k]))
+        known = around.known.sum()
+        for x in range(actions):
+            if not admissible[k if len(admissible) > 1 else 0, x]:
+                value = NOTHING
+            elif guess:
+                value = guess_action(around, x, atoms)
+                if value == NOTHING:  # an action that nobody took is worth what followed the state after any action
+                    value = around.worth.sum() / known if known > 0 else rule.vacuous
+            else:
+                value, excess = bound_action(around, x, before[k], atoms, rule)
+                worst = max(worst, excess)
+            q_values[k, x] = value
     return worst
-
-
-@njit()
-def back_up_masses(
-    masses: FloatArray,
-    taken: FloatArray,
-    best: FloatArray,
-    before: FloatArray,
-    atoms: FloatArray,
-    rule: Rule,
-    admissible: BoolArray,
-    guess: bool,
-    q_values: FloatArray,
-) -> float:
-    """Do what `back_up` does for shares that a network gives: `masses` [observations, sources, actions, atoms].
-
-    `taken` [observations, sources, actions], shares, unknown outcomes included; `best` [observations, sources, actions
-    or 1]; `before` [observations].
-    """
-    sources, actions = masses.shape[1:3]
-    around = nothing_around(sources, actions, len(atoms), best.shape[2])
-    around.unit[:] = 1.0
-    worst = 0.0
-    for k in range(len(masses)):
-        around.masses[:] = masses[k]
-        around.taken[:] = taken[k]
-        around.best[:] = best[k]
-        around.tried[:] = 0.0
-        for i in range(sources):
-            for x in range(actions):
-                around.tried[x] = max(around.tried[x], taken[k, i, x])
-                share, worth = 0.0, 0.0
-                for z in range(len(atoms)):
-                    share += masses[k, i, x, z]
-                    worth += masses[k, i, x, z] * atoms[z]
-                around.known[i, x], around.worth[i, x] = share, worth
-                around.scale[i, x] = _proven(around.taken[i, x], rule.confounding[i])
-        mask = admissible[k if len(admissible) > 1 else 0]
-        worst = max(worst, values_at(around, before[k], atoms, rule, mask, guess, q_values[k]))
-    return worst
-
-
-@njit()
-def leaf_means(
-    nodes: IntArray, trees: int, values: FloatArray, observations: FloatArray, column: LongArray, found: FloatArray
-) -> None:
-    """Write the mean over trees of one column each of the observations' leaves, from `values` [leaves, columns]."""
-    leaves = np.empty(trees, dtype=np.int32)
-    for k in range(len(observations)):
-        _walk(nodes, observations[k], 0, trees, leaves)
-        found[k] = _mean(values, leaves, trees, column[k])
 
 
 @njit()
@@ -571,12 +467,75 @@ def count_inside(nodes: IntArray, trees: int, boxes: FloatArray, observations: F
         found[k] = _count(boxes, leaves, 0, trees, observations[k])
 
 
+@njit()
+def look_up(
+    nodes: IntArray,
+    trees: int,
+    means: FloatArray,
+    first: int,
+    columns: int,
+    reach_nodes: IntArray,
+    reach_trees: int,
+    boxes: FloatArray,
+    enough: int,
+    beyond: FloatArray,
+    observations: FloatArray,
+    coordinates: FloatArray,
+    h: LongArray,
+    found: FloatArray,
+) -> None:
+    """Write the value of each observation at its step: that of its leaves within the reach of the logs.
+
+    Args:
+        nodes: those of the trees that keep values.
+        trees: the number of these.
+        means: [leaves, more than `columns`], the values by leaf.
+        first: the column of the value with one step left.
+        columns: how many there are; with more steps left, the last one holds.
+        reach_nodes: those of the trees that say how far the logs reach.
+        reach_trees: the number of these.
+        boxes: [leaves, coordinates, 2], see `Reach`.
+        enough: an observation is beyond the logs if the boxes of fewer trees hold it.
+        beyond: [steps + 1], the value beyond the logs, by the steps left.
+        observations: [observations, numbers].
+        coordinates: [observations, coordinates], what the boxes are for.
+        h: [observations], or one step for all of them.
+        found: [observations], what is written: NaN for an observation that holds NaN, and 0 beyond the horizon.
+    """
+    leaves = np.empty(max(trees, reach_trees), dtype=np.int32)
+    for k in range(len(observations)):
+        left = len(beyond) - 1 - h[k if len(h) > 1 else 0]
+        observation = observations[k]
+        if left <= 0:
+            found[k] = 0.0
+        elif np.isnan(observation).any():
+            found[k] = np.nan
+        elif _within(reach_nodes, reach_trees, boxes, enough, coordinates[k], leaves):
+            _walk(nodes, observation, 0, trees, leaves)
+            found[k] = _mean(means, leaves[:trees], first + min(left, columns) - 1)
+        else:
+            found[k] = beyond[min(left, len(beyond) - 1)]
+
+
 @njit(inline="always")
-def _mean(values: FloatArray, leaves: IntArray, trees: int, column: int) -> float:
+def _within(
+    nodes: IntArray, trees: int, boxes: FloatArray, enough: int, coordinates: FloatArray, leaves: IntArray
+) -> bool:
+    """Return whether the boxes of enough trees hold an observation."""
+    _walk(nodes, coordinates, 0, enough, leaves)
+    held = _count(boxes, leaves, 0, enough, coordinates)
+    if held < enough:  # mostly all of the first trees hold it, and the others need not be looked at
+        _walk(nodes, coordinates, enough, trees, leaves)
+        held += _count(boxes, leaves, enough, trees, coordinates)
+    return bool(held >= enough)
+
+
+@njit(inline="always")
+def _mean(values: FloatArray, leaves: IntArray, column: int) -> float:
     total = 0.0
-    for t in range(trees):
-        total += values[leaves[t], column]
-    return total / trees
+    for leaf in leaves:
+        total += values[leaf, column]
+    return total / len(leaves)
 
 
 @njit(inline="always")
@@ -590,145 +549,3 @@ def _count(boxes: FloatArray, leaves: IntArray, first: int, last: int, observati
                 break
         held += within
     return held
-
-
-class Lookup(NamedTuple):
-    """Values within the reach of the logs, for `pack`."""
-
-    trees: int  # that keep values
-    tests: int  # trees that say how far the logs reach
-    enough: int  # an observation is beyond the logs if the boxes of fewer tests hold it
-    nodes: IntArray  # of both, see `Trees`
-    values: npt.NDArray[np.float32]  # [leaves, columns], by the steps left from 1; with more steps left, the last
-    boxes: npt.NDArray[np.float32]  # [leaves, coordinates, 2]
-    beyond: FloatArray  # float64 [steps + 1], the value beyond the logs by the steps left
-
-
-HEADER = 8
-"""The numbers before the arrays of a packed `Lookup`; as many as keep them aligned."""
-
-NEXT, LEAF = 2, 3
-"""The last two numbers of a packed node: the child to the left, which that to the right follows, and the leaf's number.
-A leaf is its own child, since no coordinate is above its threshold: trees are walked without asking where they end."""
-
-
-def pack(lookup: Lookup) -> IntArray:
-    """Return everything in one array: to pass six to compiled code takes as long as what it does with them."""
-    parts = [lookup.beyond, _side_by_side(lookup.nodes, lookup.trees + lookup.tests), lookup.values, lookup.boxes]
-    flat = [np.ascontiguousarray(part).view(np.int32).ravel() for part in parts]
-    begins = HEADER + np.cumsum([len(part) for part in flat[:-1]])
-    header = [
-        lookup.trees,
-        lookup.tests,
-        lookup.enough,
-        lookup.values.shape[1],
-        *begins.tolist(),
-        lookup.boxes.shape[1],
-    ]
-    return np.concatenate([np.array(header, dtype=np.int32), *flat])
-
-
-def _side_by_side(nodes: IntArray, roots: int) -> IntArray:
-    """Return the nodes of trees such that the children of a node stand side by side."""
-    inner = nodes[:, FEATURE] >= 0
-    place = np.arange(len(nodes))  # of the roots; the others move
-    for child, column in enumerate((LEFT, RIGHT)):
-        place[nodes[inner, column]] = roots + 2 * np.arange(np.count_nonzero(inner)) + child
-    moved = np.empty_like(nodes)
-    moved[place, FEATURE] = np.maximum(nodes[:, FEATURE], 0)
-    moved[place, THRESHOLD] = np.where(inner, nodes[:, THRESHOLD], np.float32(np.inf).view(np.int32))
-    moved[place, NEXT] = np.where(inner, place[np.where(inner, nodes[:, LEFT], 0)], place)
-    moved[place, LEAF] = np.where(inner, -1, nodes[:, LEFT])
-    return moved
-
-
-@njit(inline="always")
-def _child(nodes: IntArray, thresholds: FloatArray, node: int, observation: FloatArray) -> int:
-    at = np.uintp(node)  # unsigned: else it is asked whether it counts from the end
-    above = observation[np.uintp(nodes[at, FEATURE])] > thresholds[at, THRESHOLD]
-    return nodes[at, NEXT] + np.int32(above)  # type: ignore[no-any-return]
-
-
-Eight = tuple[int, int, int, int, int, int, int, int]
-
-
-@njit(inline="always")
-def _children(nodes: IntArray, thresholds: FloatArray, at: Eight, observation: FloatArray) -> Eight:
-    return (
-        _child(nodes, thresholds, at[0], observation), _child(nodes, thresholds, at[1], observation),
-        _child(nodes, thresholds, at[2], observation), _child(nodes, thresholds, at[3], observation),
-        _child(nodes, thresholds, at[4], observation), _child(nodes, thresholds, at[5], observation),
-        _child(nodes, thresholds, at[6], observation), _child(nodes, thresholds, at[7], observation),
-    )  # fmt: skip
-
-
-@njit(inline="always")
-def _differ(a: Eight, b: Eight) -> bool:
-    """Return whether any of eight numbers differ; without a branch for each, as == would have."""
-    first = (a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])
-    return bool((first | (a[4] ^ b[4]) | (a[5] ^ b[5]) | (a[6] ^ b[6]) | (a[7] ^ b[7])) != 0)
-
-
-@njit(inline="always")
-def _walk_packed(nodes: IntArray, observation: FloatArray, first: int, last: int, leaves: IntArray) -> None:
-    """Write the leaf of an observation in some trees, eight side by side.
-
-    A step of one tree waits for the memory, and those of the others fill the time; a tuple stays in registers.
-    """
-    thresholds = nodes.view(np.float32)
-    for t in range(first, last, 8):
-        end = last - 1
-        trees = (
-            np.int32(t), np.int32(min(t + 1, end)), np.int32(min(t + 2, end)), np.int32(min(t + 3, end)),
-            np.int32(min(t + 4, end)), np.int32(min(t + 5, end)), np.int32(min(t + 6, end)), np.int32(min(t + 7, end)),
-        )  # fmt: skip
-        at = trees
-        to = _children(nodes, thresholds, at, observation)
-        while _differ(at, to):
-            at = to
-            to = _children(nodes, thresholds, at, observation)
-        leaves[trees[0]], leaves[trees[1]] = nodes[np.uintp(at[0]), LEAF], nodes[np.uintp(at[1]), LEAF]
-        leaves[trees[2]], leaves[trees[3]] = nodes[np.uintp(at[2]), LEAF], nodes[np.uintp(at[3]), LEAF]
-        leaves[trees[4]], leaves[trees[5]] = nodes[np.uintp(at[4]), LEAF], nodes[np.uintp(at[5]), LEAF]
-        leaves[trees[6]], leaves[trees[7]] = nodes[np.uintp(at[6]), LEAF], nodes[np.uintp(at[7]), LEAF]
-
-
-@njit()
-def look_up_all(packed: IntArray, observations: FloatArray, h: LongArray, found: FloatArray) -> bool:
-    """Write the value of each observation, at one step each or at the only one, from a packed `Lookup`.
-
-    That of an observation which holds NaN is NaN. Returns False, and writes nothing, if observations have another
-    number of coordinates.
-    """
-    trees, tests, enough, columns = packed[0], packed[1], packed[2], packed[3]
-    if observations.shape[1] != packed[7]:
-        return False
-    beyond = packed[HEADER : packed[4]].view(np.float64)
-    nodes = packed[packed[4] : packed[5]].reshape(-1, 4)
-    values = packed[packed[5] : packed[6]].view(np.float32).reshape(-1, columns)
-    boxes = packed[packed[6] :].view(np.float32).reshape(-1, observations.shape[1], 2)
-    leaves = np.empty(trees + tests, dtype=np.int32)
-    for k in range(len(observations)):
-        left = len(beyond) - 1 - h[k if len(h) > 1 else 0]
-        if left <= 0:
-            found[k] = 0.0
-            continue
-        observation = observations[k]
-        _walk_packed(nodes, observation, 0, trees + enough, leaves)
-        held = _count(boxes, leaves, trees, trees + enough, observation)
-        if held < enough:  # mostly all of the first tests hold it, and others need not be looked at
-            _walk_packed(nodes, observation, trees + enough, trees + tests, leaves)
-            held += _count(boxes, leaves, trees + enough, trees + tests, observation)
-        found[k] = beyond[left] if held < enough else _mean(values, leaves, trees, min(left, columns) - 1)
-        for d in range(len(observation)):
-            if np.isnan(observation[d]):
-                found[k] = np.nan
-    return True
-
-
-@njit()
-def look_up(packed: IntArray, observation: FloatArray, h: int) -> float:
-    """Return the value of one observation; NaN if it holds NaN, or has another number of coordinates."""
-    found = np.full(1, np.nan)
-    look_up_all(packed, observation.reshape(1, -1), np.full(1, h), found)
-    return float(found[0])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +17,36 @@ from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import DataError, FileError
 from causal_shaping.fitted._stored import array_of, number_of
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import claim_run_folder, replacing
+from causal_shaping.io.files import LOCK, claim_run_folder, write_arrays
 from causal_shaping.io.inputs import read_arrays
+
+PARTS = "member-*.npz"
+"""The files of passes."""
+
+
+@contextmanager
+def begun_in(folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings) -> Iterator[Begun]:
+    """Hold the folder of a fit; without one, nothing is kept. A folder of other logs or settings is refused."""
+    if folder is None:
+        yield Begun(None)
+        return
+    path = Path(folder)
+    texts = json.dumps([rows.sources, list(map(str, rows.actions)), rows.columns, rows.shape])
+    arrays = [rows.observations, rows.action, rows.reward, rows.terminated, rows.source, rows.episode]
+    logs = checksum_of(texts, [np.asarray(one) for one in arrays])
+    with claim_run_folder(path, {"settings": settings.as_plain(), "logs": logs}, PARTS):
+        begun = Begun(path)
+        yield begun
+    if begun.removed:
+        with suppress(OSError):  # somebody else works there by now
+            path.rmdir()
 
 
 class Begun:
-    """Where an interrupted fit goes on: a file for each pass, replaced after each step. Held while it is entered."""
+    """Where an interrupted fit goes on: a file for each pass, replaced after each step."""
 
-    def __init__(
-        self, folder: str | os.PathLike[str] | None, rows: Transitions, settings: Settings, writes: bool
-    ) -> None:
-        self.path, self.writes, self.done = None if folder is None else Path(folder), writes, False
-        self.settings = settings
-        self.claim: AbstractContextManager[None] = nullcontext()
-        if self.path is not None and writes:
-            texts = json.dumps([rows.sources, list(map(str, rows.actions)), rows.columns, rows.shape])
-            arrays = [rows.observations, rows.action, rows.reward, rows.terminated, rows.source, rows.episode]
-            self.claim = claim_run_folder(
-                self.path,
-                {"settings": settings.as_plain(), "logs": checksum_of(texts, [np.asarray(one) for one in arrays])},
-                "member-*.npz",
-            )
-
-    def __enter__(self) -> Begun:
-        self.claim.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.claim.__exit__(*error)
-        if self.done and self.path is not None:
-            with suppress(OSError):  # somebody else works there by now
-                self.path.rmdir()
+    def __init__(self, path: Path | None) -> None:
+        self.path, self.removed = path, False
 
     def load(self, name: str, rows: Transitions, observations: int) -> dict[str, npt.NDArray[Any]] | None:
         """Return what was kept of a pass over rows, with values at so many observations; None if it did not begin."""
@@ -54,52 +54,33 @@ class Begun:
             return None
         file = self.path / f"{name}.npz"
         try:
-            return _checked(read_arrays(file), rows, observations, self.settings)
+            return _checked(read_arrays(file), rows, observations)
         except DataError as error:
             raise FileError(f"{file} is no part of this fit: {error}. Remove it to begin that part anew.") from error
         except FileError as error:
             raise FileError(f"{error} Remove it to begin that part anew.") from error
 
-    def keeper(self, name: str) -> Any:
-        """Return a function that keeps a pass after a step."""
-
-        def keep(kept: dict[str, npt.NDArray[Any]]) -> None:
-            if self.path is not None and self.writes:
-                with replacing(self.path / f"{name}.npz", [".npz"]) as temporary, temporary.open("wb") as file:
-                    np.savez(file, allow_pickle=False, **kept)
-
-        return keep
+    def keep(self, name: str, kept: dict[str, npt.NDArray[Any]]) -> None:
+        """Keep a pass after a step."""
+        if self.path is not None:
+            write_arrays(self.path / f"{name}.npz", kept)
 
     def remove(self) -> None:
         """Remove what was kept, once all is done."""
-        if self.path is not None and self.writes:
-            for file in [*self.path.glob("member-*.npz"), self.path / "settings.json"]:
+        if self.path is not None:
+            for file in [*self.path.glob(PARTS), self.path / "settings.json", self.path / LOCK]:
                 file.unlink(missing_ok=True)
-            self.done = True
+            self.removed = True
 
 
-def _checked(
-    held: dict[str, npt.NDArray[Any]], rows: Transitions, observations: int, settings: Settings
-) -> dict[str, npt.NDArray[Any]]:
+def _checked(held: dict[str, npt.NDArray[Any]], rows: Transitions, observations: int) -> dict[str, npt.NDArray[Any]]:
     """Return what was kept of a pass; or say what does not fit the rows: compiled code runs on it."""
-    shapes: dict[str, tuple[int | None, ...]] = {
-        "values": (len(rows.observations),),
-        "found": (None, observations),
-        "state_before": (len(rows.observations),),
-    }
-    if settings.estimator == "forest":
-        shapes["state_targets"] = (len(rows),)
-    else:
-        shapes["state_atoms"] = (None,)
-        number_of(held, "state_fits")
+    shapes: dict[str, tuple[int | None, ...]] = {"values": (len(rows.observations),), "found": (None, observations)}
     if number_of(held, "done"):
-        shapes["targets"] = (len(rows),)
+        shapes |= {"targets": (len(rows),), "before": (len(rows.observations),)}
     for name, shape in shapes.items():
         array_of(held, name, np.float64, shape)
     array_of(held, "q_values", np.float64, (observations, len(rows.actions)), missing=True)  # of those not admissible
-    atoms = held.get("state_atoms", np.arange(2.0))
-    if not 2 <= len(atoms) <= settings.atoms or not (np.diff(atoms) > 0).all():
-        raise DataError("its atoms are not in order, or too many")
     if number_of(held, "left") < 1 or not len(held["found"]) or not number_of(held, "worst") >= 0:
         raise DataError("it holds no step")
     return held

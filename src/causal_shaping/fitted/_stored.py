@@ -4,13 +4,12 @@ A checksum tells damage, but no intent: whoever can write a file can also write 
 
 - `array_of`: an array of a type and shape, whose numbers are finite.
 - `number_of`: an array of a single number.
-- `finite`, `name_of`: a plain number, and a plain text.
+- `name_of`: a plain text.
 - `check_trees`: every walk through the nodes stays inside of them and ends in a leaf that exists.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +27,6 @@ def array_of(
     dtype: npt.DTypeLike,
     shape: tuple[int | None, ...],
     *,
-    infinite: bool = False,
     missing: bool = False,
 ) -> npt.NDArray[Any]:
     """Return an array by name; refuse one of another type or shape, in which None is any size.
@@ -38,7 +36,6 @@ def array_of(
         name: of the array.
         dtype: its type.
         shape: its sizes.
-        infinite: allow infinity.
         missing: allow infinity and NaN.
     """
     if name not in arrays:
@@ -48,8 +45,8 @@ def array_of(
     if array.dtype != np.dtype(dtype) or not fits:
         sizes = ", ".join("any" if size is None else str(size) for size in shape)
         raise DataError(f"{name} is {array.dtype} {list(array.shape)} instead of {np.dtype(dtype)} [{sizes}]")
-    if not missing and not (~np.isnan(array) if infinite else np.isfinite(array)).all():
-        raise DataError(f"{name} holds what is not a {'' if infinite else 'finite '}number")
+    if not missing and not np.isfinite(array).all():
+        raise DataError(f"{name} holds what is not a finite number")
     return np.ascontiguousarray(array)
 
 
@@ -61,13 +58,6 @@ def number_of(arrays: Mapping[str, npt.NDArray[Any]], name: str, *, missing: boo
     if array.size != 1 or array.dtype.kind not in "biuf" or not (missing or np.isfinite(array).all()):
         raise DataError(f"{name} is {array.dtype} {list(array.shape)} instead of a single finite number")
     return array.item()
-
-
-def finite(number: Any) -> float:
-    """Return a plain value that must be a finite number."""
-    if not isinstance(number, (int, float)) or not math.isfinite(number):
-        raise DataError(f"{number!r} stands where a finite number should be")
-    return number
 
 
 def name_of(what: str, name: Any) -> str:

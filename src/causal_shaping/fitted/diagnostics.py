@@ -15,17 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from causal_shaping._checks import check_integer
 from causal_shaping.bounds.verdict import DOUBTFUL, HELPS
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.result import Result, text_table
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.errors import DataError
 from causal_shaping.fitted._forest import Reach
 from causal_shaping.fitted._held_out import (
     MOST_BIAS,
@@ -34,7 +32,6 @@ from causal_shaping.fitted._held_out import (
     calibration_error,
     level_of_w,
 )
-from causal_shaping.fitted._stored import finite, name_of
 from causal_shaping.fitted.settings import Settings
 
 if TYPE_CHECKING:
@@ -86,7 +83,7 @@ class ClusterScores:
     """The two tests in one cluster of states.
 
     Attributes:
-        centre: the mean observation of its rows; empty for images.
+        centre: the mean observation of its rows.
         rows: held-out rows in it.
         source: the source with the most evidence that w is too low for it; None where too few episodes tell.
         level: that w has as an expectile of what followed in that source.
@@ -223,8 +220,6 @@ class Diagnostics(Result):
         )
 
     def _place(self, cluster: ClusterScores) -> str:
-        if not cluster.centre:
-            return f"cluster {self.clusters.index(cluster)}"
         return ", ".join(f"{name} = {value:.3g}" for name, value in self._coordinates(cluster).items())
 
     def _coordinates(self, cluster: ClusterScores) -> dict[str, float]:
@@ -271,49 +266,16 @@ class Diagnostics(Result):
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], *, coarse: bool = False) -> Self:
-        """Return what `as_plain` gave; or say what cannot be."""
-        columns = tuple(name_of("The column", name) for name in plain["columns"])
-        sources = tuple(_scores(SourceScores, one) for one in plain["sources"])
-        clusters = tuple(_scores(ClusterScores, one) for one in plain["clusters"])
-        parts: dict[str, Any] = {
-            "columns": columns,
-            "sources": sources,
-            "clusters": clusters,
-            "expectile": finite(plain["expectile"]),
-            "coarse": coarse,
-        }
-        numbers: dict[str, Any] = {
-            item.name: _optional(plain[item.name]) for item in fields(cls) if item.name not in parts
-        }
-        return cls(**numbers | parts)
+        """Return what `as_plain` gave."""
+        clusters = tuple(ClusterScores(**{**one, "centre": tuple(one["centre"])}) for one in plain["clusters"])
+        sources = tuple(SourceScores(**one) for one in plain["sources"])
+        columns = tuple(plain["columns"])
+        return cls(**{**plain, "columns": columns, "sources": sources, "clusters": clusters}, coarse=coarse)
 
     def __repr__(self) -> str:
         rows = sum(one.rows for one in self.sources)
         failed = [text for text, bad in (("w too low", self.w_too_low), ("too noisy", self.too_noisy)) if bad]
         return f"Diagnostics({rows:,} held-out rows, {len(self.clusters)} clusters: {', '.join(failed) or 'passed'})"
-
-
-Scored = TypeVar("Scored", SourceScores, ClusterScores)
-
-
-def _scores(kind: type[Scored], plain: Mapping[str, Any]) -> Scored:
-    """Return scores that were written as plain values; or say what cannot be."""
-    held: dict[str, Any] = {}
-    for name in (item.name for item in fields(kind)):
-        if name == "centre":
-            held[name] = tuple(finite(number) for number in plain[name])
-        elif name == "source":
-            known = kind is SourceScores or plain[name] is not None
-            held[name] = name_of("The source", plain[name]) if known else None
-        else:
-            held[name] = check_integer(name, plain[name]) if name in ("episodes", "rows") else _optional(plain[name])
-    if held["w_p_value"] is not None and (held["level"] is None or held["source"] is None):
-        raise DataError("a test of w lacks its level or its source")
-    return kind(**held)
-
-
-def _optional(number: Any) -> float | None:
-    return None if number is None else finite(number)
 
 
 def diagnostics_of(
@@ -338,7 +300,7 @@ def diagnostics_of(
         i = int(np.argmin(np.where(tested, w.p_value[c], np.inf))) if tested.any() else None
         clusters.append(
             ClusterScores(
-                centre=tuple(seen[own].mean(axis=0, dtype=np.float64).tolist()) if len(rows.shape) == 1 else (),
+                centre=tuple(seen[own].mean(axis=0, dtype=np.float64).tolist()),
                 rows=int(own.sum()),
                 source=None if i is None else rows.sources[i],
                 level=None if i is None else float(w.level[c, i]),

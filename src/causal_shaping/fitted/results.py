@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,32 +14,34 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import check_choice, check_integer
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of
+from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of
 from causal_shaping.data.observed import DTYPES, ObservationPotential
 from causal_shaping.data.result import Result, json_text
 from causal_shaping.data.space import Label, plain
 from causal_shaping.errors import ArgumentError, DataError, FileError, MissingExtraError
-from causal_shaping.fitted._forest import NO_TREES, Reach, Surface, joined
-from causal_shaping.fitted._kernels import Lookup, look_up, look_up_all, pack
-from causal_shaping.fitted._network import NetworkSurface, load_network, save_network
-from causal_shaping.fitted._stored import array_of, finite, name_of
+from causal_shaping.fitted._features import Observe, features_of
+from causal_shaping.fitted._forest import Reach, Surface, flat
+from causal_shaping.fitted._kernels import look_up
+from causal_shaping.fitted._stored import array_of, name_of
 from causal_shaping.fitted.diagnostics import Diagnostics
-from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import replacing, replacing_together, write_text
-from causal_shaping.io.inputs import checked_json, input_folder, read_arrays, read_json, with_checksum
+from causal_shaping.fitted.settings import OF_NETWORKS, Settings
+from causal_shaping.io.files import replacing_together, write_arrays, write_json
+from causal_shaping.io.inputs import input_folder, read_arrays, read_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DESCRIPTION, ARRAYS, NETWORK = "fitted.json", "fitted.npz", "network.safetensors"
+DESCRIPTION, ARRAYS = "fitted.json", "fitted.npz"
+PLAIN = ("sources", "actions", "columns", "shape", "dtype", "places", "rows", "excess")
+"""The attributes of a fit that JSON holds as they are."""
+
 SIDES = {"ceilings": 1.0, "floors": -1.0}
-VERSIONS = 1, 2
+VERSIONS = 2, 3
 """The oldest version of the format that is read, and the one that is written."""
 
 COARSE = "Fits with rewards above 0 are coarse in this version: ceilings may hardly tell neighbouring states apart."
 
-REAL, LONG, FIRST_STEP = np.dtype(np.float32), np.dtype(np.int64), np.zeros(1, dtype=np.int64)
-"""What potentials need in each step, made once."""
+LONG = np.dtype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -50,19 +52,20 @@ class FittedCeilings(Result):
         settings: what they were computed with.
         sources: the names of the logs.
         actions: the labels of the actions, in the order of `q_values`.
-        columns: the names of the coordinates.
-        shape: that of one observation.
-        dtype: "float32", or "uint8" for images.
+        columns: the names of the logs' columns that hold the state.
+        shape: that of one observation, as the logs hold it.
+        dtype: "float32", or "uint8" for bytes.
         surface: values as functions of the observation.
         reach: which observations are near logged ones.
         places: where each kind of values stands in the surface: first column, and how many.
-        low: the least of each coordinate in the logs.
-        high: the most of each coordinate in the logs.
-        middle: the median of each coordinate in the logs.
+        low: the least of each coordinate in the logs, or of each feature.
+        high: the most of each.
+        middle: the median of each.
         rows: steps by source.
         excess: how far masses of different sources added to more than 1 where it was worst: sampling error, an
             estimator that is too coarse, or sources that did not watch the same world.
         diagnostics: how far to trust the fit, by held-out episodes.
+        observe: from observations to the features that the forest takes; None if it takes the observations.
         path: the folder that it was saved to or loaded from last; None if there is none.
     """
 
@@ -72,7 +75,7 @@ class FittedCeilings(Result):
     columns: tuple[str, ...]
     shape: tuple[int, ...]
     dtype: str
-    surface: Surface | NetworkSurface
+    surface: Surface
     reach: Reach
     places: Mapping[str, tuple[int, int]]
     low: FloatArray
@@ -81,70 +84,31 @@ class FittedCeilings(Result):
     rows: Mapping[str, int]
     excess: float
     diagnostics: Diagnostics
+    observe: Observe | None = None
     path: str | None = None
 
     WHAT: ClassVar[str] = "ceilings"
 
     def __call__(self, observations: npt.ArrayLike, h: npt.ArrayLike = 0) -> FloatArray:
         """Return the values of many observations, [n, *shape], at step h, or at one each."""
-        seen = self.checked(observations)
-        return self.values_of(seen, h, "values")
+        return self.values_at(self.coordinates(observations), h, "values")
 
     def q_values(self, observations: npt.ArrayLike) -> FloatArray:
         """Return the values of all actions in the first step: float64 [n, actions]."""
-        seen = self.checked(observations)
-        first, count = self.places["q_values"]
-        found = np.stack([self.surface.at(seen, first + x) for x in range(count)], axis=1)
-        return _finite(np.where(self.reach.excludes(seen)[:, None], self._vacuous(0), found), seen)
+        seen = self.coordinates(observations)
+        beyond = self.reach.excludes(seen)[:, None]
+        return np.where(beyond, self._beyond[-1], self.surface.at(seen, *self.places["q_values"]))
 
     def spread(self, observations: npt.ArrayLike) -> FloatArray:
         """Return the standard deviation of the members' values in the first step: how uncertain the fit is."""
-        seen = self.checked(observations)
-        return _finite(self.surface.at(seen, self.places["spread"][0]), seen)
+        return self.surface.at(self.coordinates(observations), *self.places["spread"])[:, 0]
 
     def is_beyond(self, observations: npt.ArrayLike) -> BoolArray:
         """Return which observations lie beyond the logs; their values are vacuous."""
-        return self.reach.excludes(self.checked(observations))
+        return self.reach.excludes(self.coordinates(observations))
 
-    def values_of(self, observations: npt.NDArray[Any], h: npt.ArrayLike, kind: str) -> FloatArray:
-        """Return "values" or "guess" of observations that fit, without checks."""
-        first, count = self.places[kind]
-        horizon = self.settings.horizon
-        left = np.asarray(count) if horizon is None else horizon - np.asarray(h, dtype=np.int64)
-        found = self.surface.at(observations, first - 1 + np.minimum(np.maximum(left, 1), count))
-        if kind == "values":
-            beyond = self.reach.excludes(observations)
-            if beyond.any():
-                steps = np.broadcast_to(h, beyond.shape)[beyond]
-                found[beyond] = [self._vacuous(int(step)) for step in steps]
-        _finite(found, observations)
-        return found if horizon is None else np.where(left > 0, found, 0.0)
-
-    def lookup(self, kind: str) -> IntArray | None:
-        """Return what `look_up` needs to find what `values_of` gives; None if there is more to it than trees."""
-        if isinstance(self.surface, NetworkSurface) or self.reach.projection is not None:
-            return None
-        first, count = self.places[kind]
-        trees, tests = self.surface.trees, self.reach.trees if kind == "values" else NO_TREES
-        return pack(
-            Lookup(
-                trees=trees.roots,
-                tests=tests.roots,
-                enough=self.reach.enough if tests.roots else 0,
-                nodes=joined(trees, tests).nodes,
-                values=self.surface.means[:, first : first + count],
-                boxes=self.reach.boxes,
-                beyond=np.array([self._vacuous(h) for h in range(self.settings.horizon or count, -1, -1)]),
-            )
-        )
-
-    def _vacuous(self, h: int) -> float:
-        horizon = self.settings.horizon
-        left = np.inf if horizon is None else max(horizon - h, 0)
-        return self.settings.side * self.settings.vacuous(left)
-
-    def checked(self, observations: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Return observations as an array [n, *shape]; or say what does not fit."""
+    def coordinates(self, observations: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return what the forest takes for observations [n, *shape], [n, k]; or say what does not fit."""
         seen = np.asarray(observations)
         if seen.shape[1:] != self.shape or seen.ndim != len(self.shape) + 1:
             raise ArgumentError(
@@ -155,7 +119,40 @@ class FittedCeilings(Result):
             raise ArgumentError(f"Observations are {seen.dtype}, but the logs held uint8, from 0 to 255.")
         if seen.dtype.kind not in "biuf" or not np.isfinite(seen).all():
             raise DataError("Observations must be finite numbers.")
-        return seen.astype(self.dtype, copy=False)
+        return self.encoded(seen.astype(self.dtype, copy=False))
+
+    def encoded(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the features of observations, [n, k]; without `observe` the observations."""
+        if self.observe is None:
+            return observations
+        features = features_of(self.observe, observations)
+        if features.shape[1:] != self.low.shape:
+            raise ArgumentError(
+                f"observe= returned {features.shape[1]} features, but the ceilings were fitted to {len(self.low)}. "
+                "Pass the function that they were fitted with."
+            )
+        return features
+
+    def values_at(self, coordinates: npt.NDArray[Any], h: npt.ArrayLike, kind: str) -> FloatArray:
+        """Return "values" or "guess" at step h, or at one each; NaN for what holds NaN, 0 beyond the horizon."""
+        seen, reach = flat(coordinates), self.reach
+        steps = np.zeros(1, LONG) if self.settings.horizon is None else np.atleast_1d(np.asarray(h, LONG))
+        if len(steps) not in (1, len(seen)):  # compiled code does not check
+            raise ArgumentError(f"h has {len(steps)} steps for {len(seen)} observations.")
+        found = np.empty(len(seen))
+        enough = reach.enough if kind == "values" else 0  # a best guess has no reach
+        look_up(
+            *self.surface.trees, self.surface.means, *self.places[kind], *reach.trees, reach.boxes, enough,
+            self._beyond, seen, reach.coordinates(seen), steps, found,
+        )  # fmt: skip
+        return found
+
+    @cached_property
+    def _beyond(self) -> FloatArray:
+        """Values beyond the logs, by the steps left: float64 [steps + 1]."""
+        settings = self.settings
+        steps = (np.inf, np.inf) if settings.horizon is None else range(settings.horizon + 1)
+        return np.array([settings.side * settings.vacuous(left) for left in steps])
 
     def potential(self, kind: str = "ceiling", *, step_indexed: bool = True) -> FittedPotential:
         """Return the potential: the ceilings, or with `kind="mean"` the best guesses.
@@ -176,10 +173,10 @@ class FittedCeilings(Result):
             assumptions=self.assumptions if kind == "ceiling" else (),
             kind="ceiling" if kind == "ceiling" else "guess",
             reward_max=self.settings.reward_bound,
-            low=self.low,
-            high=self.high,
+            low=None if self.observe else self.low,
+            high=None if self.observe else self.high,
             columns=self.columns if self.shape == (len(self.columns),) else (),
-            path=self.path,
+            path=None if self.observe else self.path,  # a spec cannot hold the function
             fitted=self,
         )
 
@@ -211,7 +208,7 @@ class FittedCeilings(Result):
         horizon = "infinite horizon" if self.settings.horizon is None else f"{self.settings.horizon} steps"
         return (
             f"{type(self).__name__}({', '.join(self.sources)}: {sum(self.rows.values()):,} rows, observations "
-            f"{list(self.shape)}, {len(self.actions)} actions, {horizon}, {self.settings.estimator})"
+            f"{list(self.shape)}, {len(self.actions)} actions, {horizon})"
         )
 
     def summary(self) -> str:
@@ -242,25 +239,15 @@ class FittedCeilings(Result):
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to a folder, which `load_potential` opens, too.
-
-        `fitted.json`, arrays in `fitted.npz`, and the weights of a network in `network.safetensors`.
-        """
+        """Write everything but `observe` to a folder, which `load_potential` opens, too."""
         folder = Path(path)
         if folder.exists() and not folder.is_dir():
             raise FileError(f"{folder} is a file. Give the name of a folder.")
         folder.mkdir(parents=True, exist_ok=True)
         arrays = self._arrays()
-        weights = {name: arrays[name] for name in arrays if name.startswith("surface_")}
-        if not isinstance(self.surface, NetworkSurface):
-            weights = {}
         with replacing_together():
-            if weights:
-                save_network(folder / NETWORK, weights)
-            with replacing(folder / ARRAYS, [".npz"]) as temporary, temporary.open("wb") as file:
-                np.savez(file, allow_pickle=False, **{name: arrays[name] for name in arrays if name not in weights})
-            about = with_checksum(self._description(arrays))
-            write_text(folder / DESCRIPTION, json.dumps(about, indent=2) + "\n", [".json"])
+            write_arrays(folder / ARRAYS, arrays)
+            write_json(folder / DESCRIPTION, self._description(arrays))
         vars(self).update(path=os.fspath(folder))  # for the spec of environments whose reward it shapes
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -274,115 +261,116 @@ class FittedCeilings(Result):
             "version": VERSIONS[1],
             "arrays": _checksum(arrays),
             "settings": self.settings.as_plain(),
-            "sources": list(self.sources),
-            "actions": list(self.actions),
-            "columns": list(self.columns),
-            "shape": list(self.shape),
-            "dtype": self.dtype,
-            "places": {name: list(place) for name, place in self.places.items()},
-            "network": isinstance(self.surface, NetworkSurface),
-            "rows": dict(self.rows),
-            "excess": self.excess,
+            "features": None if self.observe is None else len(self.low),
             "diagnostics": self.diagnostics.as_plain(),
+            **{name: getattr(self, name) for name in PLAIN},
         }
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: str | os.PathLike[str], *, observe: Observe | None = None) -> Self:
         """Return what `save` wrote, checked against its checksum.
 
-        It is also checked that everything fits together, since compiled code runs on it.
+        Args:
+            path: the folder.
+            observe: the function that the ceilings were fitted with; it is code, and not in the folder.
         """
         folder = input_folder(path)
-        held, version = _described(folder)
+        held = _described(folder)
         if held.get("kind") != f"fitted {cls.WHAT}":
             raise FileError(f"{folder} holds {held.get('kind')}, not fitted {cls.WHAT}.")
-        arrays = read_arrays(folder / ARRAYS)
-        if held.get("network"):
-            arrays |= load_network(folder / NETWORK)
-        if held.get("checksum" if version == 1 else "arrays") != _checksum(arrays, version):
-            raise FileError(f"{folder} was changed after it was written: its checksum does not fit its contents.")
-
-        def part(prefix: str) -> dict[str, npt.NDArray[Any]]:
-            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-        try:
-            sources = tuple(name_of("The source", name) for name in held["sources"])
-            actions = tuple(plain(label) for label in held["actions"])
-            shape = tuple(check_integer("shape", size, least=1) for size in held["shape"])
-            settings = Settings.from_plain(held["settings"]).checked(sources)
-            places, columns = _places(held["places"], cls.WHAT, settings.horizon, len(actions))
-            check_choice("dtype", held["dtype"], DTYPES)
-            if settings.side != SIDES[cls.WHAT] or set(held["rows"]) != set(sources) or len(shape) not in (1, 3):
-                raise DataError("settings, sources and shape are not those of one fit")
-            return cls(
-                settings=settings,
-                sources=sources,
-                actions=actions,
-                columns=tuple(name_of("The column", name) for name in held["columns"]),
-                shape=shape,
-                dtype=held["dtype"],
-                surface=(NetworkSurface if held["network"] else Surface).from_arrays(part("surface_"), shape, columns),
-                reach=Reach.from_arrays(part("reach_"), shape),
-                places=places,
-                low=array_of(arrays, "low", np.float64, shape),
-                high=array_of(arrays, "high", np.float64, shape),
-                middle=array_of(arrays, "middle", np.float64, shape),
-                rows={name: check_integer("rows", count) for name, count in held["rows"].items()},
-                excess=finite(held["excess"]),
-                diagnostics=Diagnostics.from_plain(held["diagnostics"], coarse=settings.coarse),
-                path=os.fspath(folder),
+        encoded = held.get("features") is not None
+        if encoded and observe is None:
+            raise ArgumentError(
+                f"{folder} was fitted with observe=, a function, which is not saved. Pass the same function again: "
+                f"load_potential({str(folder)!r}, observe=...)."
             )
+        if observe is not None and not encoded:
+            raise ArgumentError(f"{folder} was fitted without observe=. Load it without.")
+        arrays = read_arrays(folder / ARRAYS)
+        if held.get("arrays") != _checksum(arrays):
+            raise FileError(f"{folder} was changed after it was written: its checksum does not fit its contents.")
+        try:
+            return cls._of(held, arrays, observe=observe, path=os.fspath(folder))
         except (MissingExtraError, Warning):
             raise
         except Exception as error:  # whatever is wrong inside: it is the folder that is to blame
             why = f"it lacks {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
             raise FileError(f"{folder} is not a complete fit: {why}. Was it changed?") from error
 
+    @classmethod
+    def _of(cls, held: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], **more: Any) -> Self:
+        """Return a fit from its description and arrays; compiled code runs on them, so that they must fit together."""
 
-def _places(
-    held: Mapping[str, Any], what: str, horizon: int | None, actions: int
-) -> tuple[dict[str, tuple[int, int]], int]:
-    """Return where each kind of values stands in the surface, one after another, and how many columns that makes."""
-    most = 1 if horizon is None else horizon
-    sizes = {"values": most, "q_values": actions, "spread": 1}
-    sizes |= {"guess": most, "guess_q_values": actions} if what == FittedCeilings.WHAT else {}
-    places, end = dict[str, tuple[int, int]](), 0
-    for name, most in sizes.items():
+        def part(prefix: str) -> dict[str, npt.NDArray[Any]]:
+            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+        sources = tuple(name_of("The source", name) for name in held["sources"])
+        actions = tuple(plain(label) for label in held["actions"])
+        shape = tuple(check_integer("shape", size, least=1) for size in held["shape"])
+        (coordinates,) = shape if held.get("features") is None else (check_integer("features", held["features"]),)
+        settings = Settings.from_plain(held["settings"]).checked(sources)
+        surface = Surface.from_arrays(part("surface_"), coordinates)
+        kinds = ("values", "q_values", "spread") + (("guess", "guess_q_values") if settings.side > 0 else ())
+        ranges: dict[str, Any] = {
+            name: array_of(arrays, name, np.float64, (coordinates,)) for name in ("low", "high", "middle")
+        }
+        check_choice("dtype", held["dtype"], DTYPES)
+        if settings.side != SIDES[cls.WHAT] or set(held["rows"]) != set(sources):
+            raise DataError("settings and sources are not those of one fit")
+        return cls(
+            settings=settings,
+            sources=sources,
+            actions=actions,
+            columns=tuple(name_of("The column", name) for name in held["columns"]),
+            shape=shape,
+            dtype=held["dtype"],
+            surface=surface,
+            reach=Reach.from_arrays(part("reach_"), coordinates),
+            places=_places(held["places"], kinds, surface.means.shape[1]),
+            **ranges,
+            rows=held["rows"],
+            excess=held["excess"],
+            diagnostics=Diagnostics.from_plain(held["diagnostics"], coarse=settings.coarse),
+            **more,
+        )
+
+
+def _places(held: Mapping[str, Any], names: Iterable[str], columns: int) -> dict[str, tuple[int, int]]:
+    """Return where each kind of values stands among so many columns of the surface; or say what cannot be."""
+    places = dict[str, tuple[int, int]]()
+    for name in names:
         first, count = (check_integer(f"the place of {name}", number) for number in held[name])
-        fits = 1 <= count <= most if name in ("values", "guess") else count == most
-        if first != end or not fits:
-            raise DataError(f"{name} stand in {count} columns from {first} on, which cannot be")
-        places[name], end = (first, count), first + count
-    return places, end
+        if not count or first + count > columns:
+            raise DataError(f"{name} stand in {count} columns from {first} on, of {columns}")
+        places[name] = first, count
+    return places
 
 
-def _finite(found: FloatArray, observations: npt.NDArray[Any]) -> FloatArray:
-    """Return values, one or a row for each observation; refuse those of a network whose weights are beyond measure."""
-    if not np.isfinite(found).all():
-        sound = np.isfinite(observations).reshape(len(observations), -1).all(axis=1)
-        if not np.isfinite(found[sound]).all():
-            raise DataError("The fit gives no finite value for an observation: its weights are too large. Fit again.")
-    return found
-
-
-def _described(folder: Path) -> tuple[dict[str, Any], int]:
-    """Return what a folder says of its fit, checked against its checksum, and the version of its format."""
-    file = folder / DESCRIPTION
+def _described(folder: Path) -> dict[str, Any]:
+    """Return what a folder says of its fit, checked against its checksum."""
     try:
-        held = read_json(file, check=False)
+        held = read_json(folder / DESCRIPTION)
     except FileError as error:
         raise FileError(f"{folder} holds no complete fit: {error}") from error
     version = held.get("version")
     if type(version) is not int or not VERSIONS[0] <= version <= VERSIONS[1]:
         raise FileError(f"{folder} was written in format {version}; this package reads {VERSIONS[0]} to {VERSIONS[1]}.")
-    return held if version == 1 else checked_json(held, file, needed=True), version
+    if version == 2:  # of version 0.2, which also fitted networks
+        settings = held["settings"]
+        if held["network"] or settings["estimator"] == "network":
+            raise FileError(
+                f"{folder} holds a network, which causal-shaping 0.2.0 was the last to read. Fit a forest to the same "
+                "logs: causal-shaping fit, or for images fit_ceilings(logs, observe=...) with an encoder of your own."
+            )
+        held["settings"] = {name: value for name, value in settings.items() if name not in OF_NETWORKS}
+    return held
 
 
-def _checksum(arrays: Mapping[str, npt.NDArray[Any]], version: int = VERSIONS[1]) -> str:
-    """Return a SHA-256 of arrays, their names, and from version 2 on of their types and shapes."""
+def _checksum(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Return a SHA-256 of arrays, their names, types and shapes."""
     names = sorted(arrays)
-    kinds: list[Any] = [[name, arrays[name].dtype.str, arrays[name].shape] for name in names]
-    return checksum_of(json.dumps(kinds if version > 1 else names), [np.asarray(arrays[name]) for name in names])
+    kinds = json.dumps([[name, arrays[name].dtype.str, arrays[name].shape] for name in names])
+    return checksum_of(kinds, [np.asarray(arrays[name]) for name in names])
 
 
 class FittedFloors(FittedCeilings):
@@ -399,33 +387,13 @@ class FittedPotential(ObservationPotential):
 
     @property
     def costly(self) -> bool:
-        """Whether to evaluate it takes long: the many numbers of an image do, a vector takes a few microseconds."""
-        return len(self.shape) > 1
+        """Whether to evaluate it takes long: an encoder does, trees take a few microseconds."""
+        return self.fitted.observe is not None
 
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations, [n, *shape], at step h or at one each; 0 beyond the horizon."""
-        if self._lookup is None:
-            return self.fitted.values_of(np.asarray(observations), 0 if self.horizon is None else h, self._kind)
-        steps = FIRST_STEP if self.horizon is None else np.atleast_1d(np.asarray(h, LONG))
-        seen, found = np.ascontiguousarray(observations, REAL), np.empty(len(observations))
-        if seen.ndim != 2 or not look_up_all(self._lookup, seen, steps, found):
-            self.check_observation(seen[0])
-        return found
-
-    def value(self, observation: npt.NDArray[Any], h: int) -> float:
-        """Return phi of one observation at step h; of a vector in a microsecond or two."""
-        lookup = self._lookup
-        if lookup is None:
-            return super().value(observation, h)
-        found = look_up(lookup, np.ascontiguousarray(observation, REAL), 0 if self.horizon is None else h)
-        if found != found:
-            self.check_observation(observation)
-        return found  # type: ignore[no-any-return]
-
-    @property
-    def _kind(self) -> str:
-        return "guess" if self.kind == "guess" else "values"
-
-    @cached_property
-    def _lookup(self) -> IntArray | None:
-        return self.fitted.lookup(self._kind)
+        fitted, kind = self.fitted, "guess" if self.kind == "guess" else "values"
+        seen = fitted.encoded(np.asarray(observations))
+        if seen.shape[1:] != fitted.low.shape:  # compiled code does not check
+            self.check_observation(observations[0])
+        return fitted.values_at(seen, 0 if self.horizon is None else h, kind)

@@ -14,7 +14,11 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import ArgumentError
 
 SUPPORTS = ("observed", "observed-action", "any")
-ESTIMATORS = ("forest", "network")
+
+OF_NETWORKS = (
+    "estimator", "network", "hidden", "layers", "first_gradient_steps", "gradient_steps", "batch", "rate", "threads",
+)  # fmt: skip
+"""Settings that went with the networks of version 0.2."""
 
 LARGEST_VALUE = 1e37
 """Values are kept in single precision, which ends beyond."""
@@ -36,21 +40,12 @@ class Settings:
     side: float = 1.0
     support: str = "observed"
     confounding: Mapping[str, float] | float = math.inf
-    estimator: str = "forest"
     expectile: float = 0.99
     atoms: int = 51
     rarest_action: float = 0.001
     least_rows: float = 1.0
     trees: int = 8
     leaf: int = 60
-    network: str | None = None
-    hidden: int = 128
-    layers: int = 2
-    first_gradient_steps: int = 2000
-    gradient_steps: int = 300
-    batch: int = 1024
-    rate: float = 0.005
-    threads: int = 1
     sample: int = 100_000
     kept: int = 50_000
     most_rows: int = 1_000_000
@@ -73,7 +68,6 @@ class Settings:
         if self.horizon is not None:
             check_horizon(self.horizon)
         check_choice("support", self.support, SUPPORTS)
-        check_choice("estimator", self.estimator, ESTIMATORS)
         for field, least, most in (
             ("atoms", 2, MOST_ATOMS),
             ("trees", 1, MOST_TREES),
@@ -85,9 +79,7 @@ class Settings:
             ("seed", 0, LARGEST),
         ):
             check_integer(field, getattr(self, field), least=least, most=most)
-        for field in ("hidden", "layers", "first_gradient_steps", "gradient_steps", "batch", "threads"):
-            check_integer(field, getattr(self, field), least=1)
-        for field in ("rarest_action", "least_rows", "settled", "rate"):
+        for field in ("rarest_action", "least_rows", "settled"):
             if not 0 <= getattr(self, field) < math.inf:
                 raise ArgumentError(f"{field} is {getattr(self, field)}; it must be 0 or more.")
         for field, low, high in (("expectile", 0.5, 1.0), ("quantile", 0.0, 1.0), ("held_out", 0.0, 0.5)):

@@ -1,7 +1,8 @@
-"""Files: written completely or not at all, with their kind, version, checksum and labels inside.
+"""Files: replaced as a whole or not at all, with a checksum that is verified when they are loaded.
 
-- `files`: atomic writing of anything, of text, and of tables for other programs (.csv, .parquet).
-- `container`: one save and one load for what this package reads back; kind, version and checksum are checked there.
+- `files`: writing anything so that nothing is lost; folders that one process works in at a time.
+- `inputs`: opening what a user names; checksums, JSON and arrays.
+- `container`: one save and one load for what this package reads back, with kind and version.
 - `labels`, `by_state`: labels in columns.
 - `convert`: logs, counts and potentials to and from the container.
 - `minari`: data sets in Minari's format.

@@ -26,12 +26,11 @@ def save_by_state(
     space: Space,
     columns: Mapping[str, npt.NDArray[Any]],
     metadata: Mapping[str, Any],
-    checksum: str | None = None,
 ) -> None:
-    """Save columns [steps, states], or [states] without steps; see `Space.columns_by_state` and `container.save`."""
+    """Save columns [steps, states], or [states] without steps; see `Space.columns_by_state`."""
     shape = next(iter(columns.values())).shape
     header = {**metadata, "steps": shape[0] if len(shape) == 2 else None}
-    save(path, kind, space.columns_by_state(columns, label_column), header, space=space, checksum=checksum)
+    save(path, kind, space.columns_by_state(columns, label_column), header, space=space)
 
 
 def columns_by_state(contents: Contents) -> dict[str, npt.NDArray[Any]]:
@@ -41,18 +40,16 @@ def columns_by_state(contents: Contents) -> dict[str, npt.NDArray[Any]]:
         DataError: if the table does not hold each step and state once.
     """
     table, space, steps = contents.table, contents.space, contents.metadata["steps"]
-    if steps is not None and (type(steps) is not int or steps < 0):
-        raise DataError(f"it claims to have {steps!r} steps")
-    shape = (len(space.states),) if steps is None else (steps, len(space.states))
-    if math.prod(shape) != table.num_rows:
-        raise DataError("it does not hold each step and state once")
-    key = (*space.columns, *("step",) * (len(shape) - 1))
+    shape: tuple[int, ...] = (len(space.states),)
+    key = set(space.columns)
     place = positions(table, space.columns, space.state_positions, "state").astype(np.int64)
     if steps is not None:
-        place = place + shape[-1] * table["step"].to_numpy()
-    if place.dtype != np.int64 or not np.array_equal(np.sort(place), np.arange(np.prod(shape))):
-        raise DataError("it does not hold each step and state once")
+        place = place + shape[0] * table["step"].to_numpy()
+        shape, key = (steps, *shape), key | {"step"}
     order = np.argsort(place)
+    whole = np.arange(len(place))
+    if len(place) != math.prod(shape) or not np.array_equal(place[order], whole):
+        raise DataError("it does not hold each step and state once")
     return {
         name.lstrip("_") if name.lstrip("_") in space.columns else name: table[name].to_numpy()[order].reshape(shape)
         for name in table.column_names

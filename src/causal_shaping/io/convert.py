@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -11,9 +10,8 @@ import pyarrow as pa
 from causal_shaping.data.counts import REWARDS, Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import DataError, FileError
 from causal_shaping.io.by_state import columns_by_state, save_by_state
-from causal_shaping.io.container import Contents, kind_of, load, save
+from causal_shaping.io.container import Contents, load, save
 from causal_shaping.io.files import CSV, TABLES, check_target, write_table
 from causal_shaping.io.labels import label_column, positions, row_positions
 
@@ -32,7 +30,7 @@ def save_logs(logs: Logs, path: str | os.PathLike[str]) -> None:
         write_table(path, logs_table(logs), exact=True)
         return
     metadata = {"source": logs.source, "metadata": dict(logs.metadata)}
-    save(path, "logs", logs_table(logs), metadata, space=logs.space, checksum=logs.checksum)
+    save(path, "logs", logs_table(logs), metadata, space=logs.space)
 
 
 def logs_table(logs: Logs) -> pa.Table:
@@ -40,13 +38,9 @@ def logs_table(logs: Logs) -> pa.Table:
     return pa.table(logs.labelled(label_column))
 
 
-def save_counts(counts: Counts, path: str | os.PathLike[str], parts: Mapping[str, Any] | None = None) -> None:
-    """Write counts to a Parquet file: a row per entry, sources, states and actions by label.
-
-    `parts` are what was counted, by name, as plain values; see `update_counts`.
-    """
-    metadata = counts_metadata(counts) | ({} if parts is None else {"parts": parts})
-    save(path, "counts", counts_columns(counts), metadata, space=counts.space, checksum=counts.checksum)
+def save_counts(counts: Counts, path: str | os.PathLike[str]) -> None:
+    """Write counts to a Parquet file: a row per entry, sources, states and actions by label."""
+    save(path, "counts", counts_columns(counts), counts_metadata(counts), space=counts.space)
 
 
 def counts_columns(counts: Counts) -> dict[str, Any]:
@@ -67,8 +61,6 @@ def load_counts(path: str | os.PathLike[str]) -> Counts:
 def counts_from(contents: Contents) -> Counts:
     """Return the counts that a file holds, alone or as a part."""
     table, space, sources = contents.table, contents.space, contents.metadata["sources"]
-    if not all(sources.values()) and space.reward_bins is None:
-        raise DataError("it was counted by an older version, with mean rewards; count the logs again")
     return Counts(
         space=space,
         sources=tuple(sources),
@@ -83,13 +75,11 @@ def counts_from(contents: Contents) -> Counts:
 def save_potential(potential: Potential, path: str | os.PathLike[str]) -> None:
     """Write a potential to a Parquet file: a row per (step and) state."""
     columns = {"potential": potential.values}
-    save_by_state(path, "potential", potential.space, columns, potential.metadata, potential.checksum)
+    save_by_state(path, "potential", potential.space, columns, potential.metadata)
 
 
 def load_potential(kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
     """Return the potential that `save_potential` wrote."""
-    if kind_of(path) == "ceilings":
-        raise FileError(f"{path} holds ceilings, not a potential: load_potential(path) opens both.")
 
     def build(contents: Contents) -> Kind:
         return kind.restore(columns_by_state(contents)["potential"], contents.space, contents.metadata)

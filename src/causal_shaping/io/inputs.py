@@ -1,15 +1,17 @@
 """Opening what a user names to be read: one file or folder, literally, and the same one to the end.
 
-- `InputFile`: a regular file; it remembers which file it was when it was named, and notices a change.
+- `InputFile`: a regular file, which notices if it was changed since it was named.
 - `input_folder`: a folder.
-- `read_json`, `checked_json`, `with_checksum`: JSON with a checksum inside.
-- `read_arrays`: named arrays, whose sizes are checked before memory is taken.
+- `filled`, `fits`: the checksum inside a file, of all its other bytes.
+- `parse_json`, `with_checksum`, `read_json`: JSON with a checksum inside.
+- `read_arrays`: named arrays with a checksum behind them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
-import math
 import os
 import re
 import stat
@@ -20,31 +22,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import numpy.typing as npt
+from numpy.lib.format import read_array
 
 from causal_shaping.data.arrays import checksum_of
 from causal_shaping.errors import FileError
 
 CHECKSUM = "checksum"
-MAX_HEADER = 10_000
-"""The header of an array in an .npz file is not longer than this."""
+BLANK = b"0" * 64
+"""What stands in a file where its checksum will be: as long as a SHA-256 in hexadecimal digits."""
 
-NUMBERS = "biuf"
-"""The kinds of arrays that are read: truth values, integers, real numbers."""
+ARCHIVE_END, ARCHIVE_END_BYTES = b"PK\x05\x06", 22
+"""How the last record of a .npz file begins, and its size if nothing stands behind it."""
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A regular file that is to be read, and which one it was when it was named: device, inode, size and time."""
+    """A regular file to be read, and its device, inode, size and time when it was named."""
 
     path: Path
     identity: tuple[int, int, int, int]
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> InputFile:
-        """Return the file of a name; refuse what is none: folders, pipes, devices, addresses on a network."""
-        return cls(Path(path), _identity(_status(path), path))
+        """Return the file of a name; refuse folders, pipes, devices and addresses on a network."""
+        return cls(Path(path), _identity(path))
 
     @property
     def size(self) -> int:
@@ -53,88 +55,73 @@ class InputFile:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the file to read bytes; what was read in between is refused if the file was changed meanwhile."""
-        try:  # without O_NONBLOCK a pipe that takes the file's place would block for ever
-            handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        except OSError as error:
-            raise FileError(f"{self.path} cannot be read: {error.strerror or error}.") from error
-        with os.fdopen(handle, "rb") as file:
-            self._check(os.fstat(handle))
-            try:
-                yield file
-            finally:
-                self._check(os.fstat(handle))
+        """Open the file to read bytes; refuse it if it was changed before or meanwhile."""
+        self.check_unchanged()
+        with self.path.open("rb") as file:
+            yield file
+        self.check_unchanged()
+
+    def read(self) -> bytes:
+        """Return all bytes of the file."""
+        with self.open() as file:
+            return file.read()
 
     def check_unchanged(self) -> None:
         """Refuse a file that is no longer what it was when it was named."""
-        self._check(_status(self.path))
-
-    def _check(self, status: os.stat_result) -> None:
-        if _identity(status, self.path) != self.identity:
-            raise FileError(f"{self.path} was changed while it was read. Read it again when nobody writes to it.")
+        if _identity(self.path) != self.identity:
+            hint = "Read it again when nobody writes to it."
+            raise FileError(f"{self.path} was changed while it was read. {hint}")
 
 
-def _status(path: str | os.PathLike[str]) -> os.stat_result:
+def _identity(path: str | os.PathLike[str]) -> tuple[int, int, int, int]:
     text = os.fspath(path)
     try:
-        return os.stat(path)
-    except FileNotFoundError:
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
-            raise FileError(f"{text} is an address. Only files of this machine are read: copy it here first.") from None
-        raise FileError(f"{text} does not exist.") from None
+        status = os.stat(path)
     except (OSError, ValueError) as error:  # a zero byte in a name is a ValueError
-        raise FileError(f"{text!r} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-
-
-def _identity(status: os.stat_result, path: str | os.PathLike[str]) -> tuple[int, int, int, int]:
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
+            hint = "Only files of this machine are read: copy it here first."
+            raise FileError(f"{text} is an address. {hint}") from None
+        if isinstance(error, FileNotFoundError):
+            raise FileError(f"{text} does not exist.") from None
+        why = getattr(error, "strerror", None) or error
+        raise FileError(f"{text!r} cannot be read: {why}.") from error
     if stat.S_ISDIR(status.st_mode):
-        raise FileError(f"{os.fspath(path)} is a folder. Name a file in it.")
+        raise FileError(f"{text} is a folder. Name a file in it.")
     if not stat.S_ISREG(status.st_mode):
-        raise FileError(f"{os.fspath(path)} is not a regular file, but a pipe or a device. Write its contents to one.")
+        hint = "Write its contents to one."
+        raise FileError(f"{text} is not a regular file, but a pipe or a device. {hint}")
+    if not os.access(path, os.R_OK):
+        raise FileError(f"{text} cannot be read: permission denied. Allow reading it.")
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def input_folder(path: str | os.PathLike[str]) -> Path:
     """Return the path of a folder that is to be read."""
-    if not stat.S_ISDIR(_status(path).st_mode):
+    if not os.path.isdir(path):
         raise FileError(f"{os.fspath(path)} is not a folder.")
     return Path(path)
+
+
+def filled(content: bytes) -> bytes:
+    """Return the bytes of a file with the SHA-256 of all others in place of the last `BLANK`."""
+    before, _, after = content.rpartition(BLANK)
+    return before + hashlib.sha256(before + after).hexdigest().encode() + after
+
+
+def fits(content: bytes, checksum: bytes) -> bool:
+    """Return whether a checksum that stands in a file is the SHA-256 of all its other bytes."""
+    others = content.replace(checksum, b"")
+    return hashlib.sha256(others).hexdigest().encode() == checksum
 
 
 def parse_json(text: str | bytes) -> dict[str, Any]:
     """Return the object that a JSON text holds; any other text is a ValueError."""
     try:
-        held = json.loads(text)
+        content = json.loads(text)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
-    if not isinstance(held, dict):
+    if not isinstance(content, dict):
         raise ValueError("the JSON is not an object")
-    return held
-
-
-def read_json(path: str | os.PathLike[str], hint: str = "", check: bool = True) -> dict[str, Any]:
-    """Return the object in a JSON file, without its checksum if that is checked; see `checked_json`.
-
-    `hint` says what to do about a file that cannot be read.
-    """
-    try:
-        with InputFile.at(path).open() as file:
-            held = parse_json(file.read())
-    except ValueError as error:  # UnicodeDecodeError is one
-        raise FileError(f"{path} cannot be read: {error}. {hint}".rstrip()) from error
-    return checked_json(held, path, hint) if check else held
-
-
-def checked_json(
-    held: Mapping[str, Any], path: str | os.PathLike[str], hint: str = "", needed: bool = False
-) -> dict[str, Any]:
-    """Return what `with_checksum` was given; refuse what was changed since.
-
-    Old files have no checksum: that is allowed, unless it is `needed`.
-    """
-    content = {key: value for key, value in held.items() if key != CHECKSUM}
-    if (CHECKSUM in held or needed) and held.get(CHECKSUM) != with_checksum(content)[CHECKSUM]:
-        raise FileError(f"{path} was changed after it was written: its checksum does not fit. {hint}".rstrip())
     return content
 
 
@@ -144,36 +131,40 @@ def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**plain, CHECKSUM: checksum_of(json.dumps(plain, sort_keys=True), [])}
 
 
-def read_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an .npz file by name, unpickling nothing.
+def read_json(path: str | os.PathLike[str], hint: str = "") -> dict[str, Any]:
+    """Return what `files.write_json` wrote; refuse a file in which a single byte was changed.
 
-    No more memory is taken than the file has bytes. The format has a checksum of each array (CRC-32), which is checked.
+    `hint` says what to do about a file that cannot be read.
     """
-    opened, arrays = InputFile.at(path), dict[str, npt.NDArray[Any]]()
     try:
-        with opened.open() as file, zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-                raise ValueError("it is compressed")
-            if sum(max(member.file_size, member.compress_size) for member in members) > opened.size:
-                raise ValueError("it declares more bytes than the file has")  # or the same ones many times
-            for member in members:
-                with archive.open(member) as held:
-                    arrays[member.filename.removesuffix(".npy")] = _array(held, member)
-    except FileError:
-        raise
+        text = InputFile.at(path).read().decode()
+        stored = parse_json(text)
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise FileError(f"{path} cannot be read: {error}. {hint}".rstrip()) from error
+    content = {key: value for key, value in stored.items() if key != CHECKSUM}
+    # The values are the same for 1e-05 and 1E-05, so the text must be as it was written, too.
+    short, indented = json.dumps(stored), json.dumps(stored, indent=2) + "\n"
+    as_written = text in (indented, short, short + "\n")  # version 0.2 wrote the last two
+    if not as_written or stored.get(CHECKSUM) != with_checksum(content)[CHECKSUM]:
+        why = "its checksum does not fit"
+        raise FileError(f"{path} was changed after it was written: {why}. {hint}".rstrip())
+    return content
+
+
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that `files.write_arrays` wrote, by name; nothing is unpickled."""
+    content = InputFile.at(path).read()
+    # Archives of version 0.2 end without a checksum; they have one (CRC-32) of each array.
+    last = content[-ARCHIVE_END_BYTES:]
+    is_old = last.startswith(ARCHIVE_END) and last.endswith(b"\0\0")
+    try:
+        if not is_old and not fits(content, content[-len(BLANK) :]):
+            raise ValueError("its checksum does not fit")
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > len(content):
+                raise ValueError("it declares more bytes than it has")
+            members = {name: io.BytesIO(archive.read(name)) for name in archive.namelist()}
+        return {name.removesuffix(".npy"): read_array(member, allow_pickle=False) for name, member in members.items()}
     except Exception as error:  # a damaged archive shows itself in many ways
-        raise FileError(f"{path} is not a complete file of arrays: {error}. Was it changed?") from error
-    return arrays
-
-
-def _array(file: Any, member: zipfile.ZipInfo) -> npt.NDArray[Any]:
-    """Return the array of an open .npy file, whose header must be of the size that the file has."""
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    shape, columns_first, dtype = read[np.lib.format.read_magic(file)](file, max_header_size=MAX_HEADER)
-    content = file.read()  # to the end, where the checksum is checked
-    size = dtype.itemsize * math.prod(int(size) for size in shape)
-    if dtype.kind not in NUMBERS or len(content) != size:
-        raise ValueError(f"{member.filename} does not hold what its header says")
-    array = np.frombuffer(content, dtype).reshape(shape, order="F" if columns_first else "C")
-    return array.copy()  # writable, in the usual order
+        why = f"{path} is not a complete file of arrays: {error}. Was it changed?"
+        raise FileError(why) from error

@@ -165,11 +165,11 @@ class Run(Result):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run to a Parquet file of one row: a list for each array, everything else in the metadata."""
         table = {name: [getattr(self, name).ravel()] for name in _ARRAYS}
-        save(path, KIND, table, self._metadata, space=self.space, checksum=self.checksum)
+        save(path, KIND, table, self._metadata, space=self.space)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Run:
-        """Return the run that `save` wrote, checked against its checksum."""
+        """Return the run that `save` wrote."""
 
         def build(contents: Contents) -> Run:
             held = contents.metadata

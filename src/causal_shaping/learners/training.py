@@ -88,7 +88,7 @@ def train(
         reward_max: the most that a step can pay, for "posterior" without logs in an environment that is not a world.
         samples: for "posterior": True plans in worlds that it draws, False in their mean. By default it draws, unless
             there are logs and fewer than 50 steps for each action in each state.
-        record: keep what the agent does as `run.logs`, one more source for `counts.merge(count(run.logs))`. It does not
+        record: keep what the agent does as `run.logs`, one more source for `counts + count(run.logs)`. It does not
             see the hidden noise: its confounding is 1; see `ShapeReward.logs` for what to mind.
         compiled: learn a world in compiled code; False steps through its environment, with equal results (extra
             `worlds`).

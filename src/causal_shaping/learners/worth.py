@@ -31,8 +31,8 @@ from causal_shaping.data.result import Result, json_text, text_table
 from causal_shaping.data.words import state_text
 from causal_shaping.errors import ArgumentError, FileError
 from causal_shaping.io.container import Contents, load, save
-from causal_shaping.io.files import claim_run_folder, write_text
-from causal_shaping.io.inputs import read_json, with_checksum
+from causal_shaping.io.files import claim_run_folder, write_json
+from causal_shaping.io.inputs import read_json
 from causal_shaping.learners._drawn import add_trial, run_in
 from causal_shaping.learners._posterior import enough_steps, sampler_of
 from causal_shaping.learners.seeds import curve_points
@@ -279,11 +279,11 @@ class Worth(Result):
         """Write it to a Parquet file, a row per drawn world."""
         rows = [asdict(world) for world in self.worlds]
         table = {name: [row[name] for row in rows] for name in rows[0]}
-        save(path, KIND, table, {"settings": dict(self.settings), "refuted": self.refuted}, checksum=self.checksum)
+        save(path, KIND, table, {"settings": dict(self.settings), "refuted": self.refuted})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Worth:
-        """Return what `save` wrote, checked against its checksum."""
+        """Return what `save` wrote."""
 
         def build(contents: Contents) -> Worth:
             held = contents.metadata
@@ -401,7 +401,7 @@ def simulate_worth(
             assert simulation is not None
             found = simulation.run(seed)
             if path is not None:
-                write_text(_file(path, seed), json.dumps(with_checksum(asdict(found))) + "\n", [".json"])
+                write_json(_file(path, seed), asdict(found))
             return found
 
         with ThreadPoolExecutor(numba.get_num_threads()) as pool:

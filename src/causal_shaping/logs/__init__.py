@@ -3,19 +3,14 @@
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import count
 from causal_shaping.logs.opening import open_logs, read_logs
-from causal_shaping.logs.parts import CountsUpdate, Part, counted_parts, update_counts
 from causal_shaping.logs.table import LogTable
 from causal_shaping.logs.transitions import read_transitions
 
 __all__ = [
-    "CountsUpdate",
     "LogTable",
-    "Part",
     "check_logs",
     "count",
-    "counted_parts",
     "open_logs",
     "read_logs",
     "read_transitions",
-    "update_counts",
 ]

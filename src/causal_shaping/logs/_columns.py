@@ -23,9 +23,6 @@ SHOWN_COLUMNS = 24
 SHOWN_VALUES = 12
 """So many values of a column of text are shown, where flags are wanted."""
 
-WITHOUT_TRY_CAST = ("postgres",)
-"""Engines that end a query at the first text that is no number."""
-
 MISSING_NUMBER = -1
 """The part of a label that stands for a missing value in a column of integers or of bins."""
 
@@ -90,10 +87,9 @@ class RawColumns:
             number = self.typed(column, "numbers", "numeric").cast("float64")
             return ibis.ifelse(number.isnan(), ibis.null("int64"), bin_of(number, cut))
         if held.is_boolean() or held.is_integer():
-            number = column.cast("int32") if held.is_boolean() else column  # PostgreSQL knows truths as 32 bits only
-            return column.cast("string") if kind is str else number.cast("int64")
+            return column.cast("string" if kind is str else "int64")
         if held.is_string():
-            return whole_number(column) if kind is int else column
+            return column.try_cast("int64") if kind is int else column
         hint = "Turn it into one of those."
         if held.is_numeric():
             hint = (
@@ -284,13 +280,6 @@ def fault(value: Any, shape: Sequence[int], at: tuple[int, ...] = ()) -> str | N
 def bin_of(number: ibis.Column, bins: Bins) -> ibis.Column:
     """Return the bin of each number: how many edges are at or below it."""
     return sum((number >= edge).cast("int32") for edge in bins.edges).cast("int64")
-
-
-def whole_number(text: ibis.Column) -> ibis.Column:
-    """Return the whole numbers that a column of text holds, null where it holds something else."""
-    if text.get_backend().name not in WITHOUT_TRY_CAST:
-        return text.try_cast("int64")
-    return ibis.ifelse(text.re_search(r"^\s*[+-]?[0-9]{1,18}\s*$"), text, ibis.null("string")).cast("int64")
 
 
 def listed(names: Flag) -> tuple[str, ...]:

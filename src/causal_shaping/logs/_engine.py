@@ -10,11 +10,11 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
-from itertools import count
 from typing import Any
 
 import duckdb
@@ -158,10 +158,9 @@ class Engine:
 
 
 def table_in_memory(table: pa.Table) -> ibis.Table:
-    """Return an Arrow table as one of an engine, which sees nothing else.
+    """Return an Arrow table as one of an engine, which sees nothing else: that of Ibis is shared with the user.
 
-    That of Ibis would be shared with the user, and give each table a name of its own: every query would be translated
-    anew. Engines of tables share one DuckDB, whose start takes longer than most of what is asked of a small table.
+    Engines of tables share one DuckDB, whose start takes longer than most of what is asked of a small table.
     """
     rows = ibis.memtable(table).op()
     backend = ibis.duckdb.from_connection(_memory(os.getpid()).cursor())
@@ -180,18 +179,16 @@ def _memory(process: int) -> duckdb.DuckDBPyConnection:  # a fork has none of it
     return shared
 
 
-_numbers, _scratch = count(), cache(Scratch)  # one folder for all engines, which can be a thousand
+_scratch = cache(Scratch)  # holds the folders of all engines, which can be a thousand
 
 
 def _spill_folder() -> str:
-    """Return where an engine puts what does not fit into memory, a folder that it makes when it needs it.
+    """Return a folder for what does not fit into an engine's memory.
 
-    It is empty, so that nothing is spilled, where no temporary folder can be written to.
+    It is the empty text, with which nothing is spilled, where no temporary folder can be written to.
     """
     try:
-        return str(
-            _scratch().path / f"{os.getpid()}-{next(_numbers)}"
-        )  # a process that was forked has the same numbers
+        return tempfile.mkdtemp(dir=_scratch().path)
     except OSError:
         return ""
 

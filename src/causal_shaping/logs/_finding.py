@@ -59,7 +59,6 @@ class RawLogs:
     source: str | None = None  # this and the next three: from the metadata of our own files
     space: Space | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    checksum: str | None = None
     written: frozenset[str] = frozenset()  # columns of whole numbers that are text, since they are not all plain
     header: bool = False  # whether a line of column names comes before the first row
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of columns that hold tensors as flat lists
@@ -217,5 +216,5 @@ def _known(files: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
     if len(sources) == 1:
         result["source"] = sources.pop()
     if len(ours) == 1:
-        result |= {"metadata": ours[0]["metadata"], "checksum": ours[0].get("checksum")}
+        result["metadata"] = ours[0]["metadata"]
     return result

@@ -1,11 +1,7 @@
-"""Are the rows of a log sound? Queries over the engine that holds them, one clear message for what is wrong.
+"""Are the rows of a log sound? One query over the engine that holds them, one clear message for what is wrong.
 
-To compare a row with the one before it takes rows in order, which costs more than everything else. So first the engine
-is asked without order: no row is bad by itself, each episode has one first row, and a hash of (episode, step, state),
-summed over all rows but the first, is that of (episode, step + 1, next state), summed over all rows but the last. If
-rows fit, that holds; if not, by a chance of 1 in 2^64 (2^32 on Spark). Where it does not hold, or an episode ends
-without a flag that says so, rows are put in order. That no episode has two first rows is told in the same way where
-episodes are numbered without gaps; otherwise they are grouped, which takes memory, or disk, for each of them.
+Comparing a row with the one before it needs the rows of each episode in the order of their steps, which engines sort on
+disk where memory is short.
 """
 
 from __future__ import annotations
@@ -16,32 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 import ibis
-import ibis.expr.datatypes as dt
 
 from causal_shaping.data.rows import JUMP, Rows, Rule, jump_rules, label_rules, order_rules, row_rules
 from causal_shaping.errors import DataError, DroppedEpisodesWarning
 from causal_shaping.logs._columns import fault, is_finite, list_shape
 from causal_shaping.logs.table import Dropped, LogTable, fetch, looking_at_rows
 
+GAP = "fill gaps first, or set skip_bad_episodes to leave such episodes out"
+DIGITS = "if both were rounded, leave the columns of the next state out: it is the state of the following row"
+
 
 class _Columns(Rows):
-    """The rows of an engine."""
-
-    def __init__(self, rows: ibis.Table) -> None:
-        self.columns = rows
-
-    def missing(self, column: str) -> ibis.Column:
-        return self[column].isnull()
-
-    def finite(self, column: str) -> ibis.Column:
-        return is_finite(self[column])
-
-    def differ(self, one: ibis.Column, other: ibis.Column) -> ibis.Column:
-        return ~one.identical_to(other)
-
-
-class _Ordered(_Columns):
-    """The rows of an engine, in the order of each episode's steps."""
+    """The rows of an engine, each beside the row before it in its episode."""
 
     def __init__(self, rows: ibis.Table, episode: Sequence[str], followers: Sequence[str]) -> None:
         window = ibis.window(group_by=episode, order_by="step")
@@ -52,6 +34,15 @@ class _Ordered(_Columns):
 
     def before(self, column: str) -> ibis.Column:
         return self[f"last_{column}"]
+
+    def missing(self, column: str) -> ibis.Column:
+        return self[column].isnull()
+
+    def finite(self, column: str) -> ibis.Column:
+        return is_finite(self[column])
+
+    def differ(self, one: ibis.Column, other: ibis.Column) -> ibis.Column:
+        return ~one.identical_to(other)
 
 
 def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
@@ -71,19 +62,9 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     if logs.sound:
         return logs
     episode = ["episode"] if logs.source is not None else ["episode", "source"]
-    lists = "fits_s0" in logs.rows.columns
-    followers = [name for name in (["hash_n0"] if lists else logs.next_states) if name in logs.rows.columns]
-    if size := _fits_without_order(logs, episode, followers):
-        return replace(logs, sound=True, size=size)
-    columns = _Ordered(logs.rows, episode, followers)
-    jumps = (
-        jump_rules(columns, logs.states, logs.next_states)
-        if not logs.numbers
-        else [_number_jump(columns, name) for name in followers]
-    )
-    rules = [*_rules_alone(columns, logs, episode), *order_rules(columns, jumps)]
+    rules, rows = _rules(logs, episode)
     code = ibis.cases(*((rule.broken, i) for i, rule in enumerate(rules)), else_=ibis.null("int64"))
-    bad = columns.columns.mutate(problem=code).filter(lambda t: t.problem.notnull())
+    bad = rows.mutate(problem=code).filter(lambda t: t.problem.notnull())
     order = ["row"] if "row" in bad.columns else [*episode, "step"]
     key = [*order, *(["file"] if "file" in bad.columns else [])]
     with looking_at_rows(logs.rows):
@@ -97,88 +78,21 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     return replace(logs, sound=True)
 
 
-HASHED = ("duckdb", "pyspark")
-"""Engines that hash fast. DuckDB sums its hashes of 64 bits in numbers of 128; Spark's have 32."""
-
-LARGEST = 2**63 - 1
-"""The largest number that an episode can have."""
-
-
-def _fits_without_order(logs: LogTable, episode: Sequence[str], followers: Sequence[str]) -> int:
-    """Return the number of rows if it is certain without putting them in order that all are sound, 0 otherwise."""
-    rows = logs.rows
-    if rows.get_backend().name not in HASHED:
-        return 0
-    first, last = rows.step == 0, rows.terminated | rows.truncated
-    here = _hash(rows, episode, rows.step, [rows[_state_of(name)] for name in followers])
-    there = _hash(rows, episode, rows.step + 1, [rows[name].cast(rows[_state_of(name)].type()) for name in followers])
-    bad = ibis.or_(*(rule.broken for rule in _rules_alone(_Columns(rows), logs, episode))).any()
-    fits = here.sum(where=~first).fill_null(0) == there.sum(where=~last).fill_null(0)
-    with looking_at_rows(rows):  # one pass: most of its time goes into reading
-        (found,) = fetch(rows.aggregate(sound=fits & ~bad, n=rows.count()), logs.origin).to_pylist()
-    size = int(found["n"]) if found["sound"] else 0
-    begun = rows.filter(first)
-    if not size or _numbered_without_gaps(begun, episode, logs.origin):
-        return size
-    begun = begun.group_by(episode).aggregate(n=lambda t: t.count())
-    return 0 if fetch(begun.filter(begun.n > 1).limit(1), logs.origin).num_rows else size
-
-
-def _numbered_without_gaps(begun: ibis.Table, episode: Sequence[str], origin: str) -> bool:
-    """Return whether it is certain that first rows are of episodes low, low + 1, ..., high of each source, once each.
-
-    It is if these numbers and high + 1 are, as often, the numbers that follow them and low: then low stands there once,
-    and every other number as often as the one before it.
-    """
-    if begun.get_backend().name != "duckdb" or not begun.episode.type().is_signed_integer():
-        return False
-    sources = [name for name in episode if name != "episode"]
-    number = begun.episode.cast("int64")
-    begun = begun.select(*sources, number=number, following=_next_number(number))
-    found = begun.aggregate(
-        by=sources,
-        low=begun.number.min(),
-        high=begun.number.max(),
-        here=_duckdb_hash(begun.number).sum(),
-        there=_duckdb_hash(begun.following).sum(),
-    )
-    once = found.here + _duckdb_hash(_next_number(found.high)) == found.there + _duckdb_hash(found.low)
-    once = once & (found.high < LARGEST)
-    return bool(fetch(found.aggregate(once=once.all()), origin)["once"][0].as_py())
-
-
-def _next_number(number: ibis.Column) -> ibis.Column:
-    """Return the number after each; the largest stays as it is, where an engine would overflow."""
-    return ibis.ifelse(number < LARGEST, number + 1, number)
-
-
-def _hash(rows: ibis.Table, episode: Sequence[str], step: ibis.Column, state: Sequence[ibis.Column]) -> ibis.Column:
-    parts = [*(rows[name] for name in episode), step, *state]
-    row = ibis.struct({f"c{i}": part for i, part in enumerate(parts)})
-    return _duckdb_hash(row) if rows.get_backend().name == "duckdb" else row.hash()
-
-
-@ibis.udf.scalar.builtin(name="hash")
-def _duckdb_hash(value) -> dt.uint64:  # type: ignore[no-untyped-def]
-    """DuckDB's own hash, without the detour by a text of bits that Ibis takes to a signed number."""
-
-
-def _state_of(follower: str) -> str:
-    """Return the column that holds in the following row what one of `followers` holds in this one."""
-    return "hash_s0" if follower == "hash_n0" else f"s{follower[1:]}"
-
-
-def _rules_alone(rows: _Columns, logs: LogTable, episode: Sequence[str]) -> list[Rule]:
-    """Return the rules that do not compare a row with others."""
-    if "fits_s0" in logs.rows.columns:
+def _rules(logs: LogTable, episode: Sequence[str]) -> tuple[list[Rule], ibis.Table]:
+    """Return the rules in the order in which they are to be reported, and the rows to apply them to."""
+    lists = "fits_s0" in logs.rows.columns
+    followers = [name for name in (["hash_n0"] if lists else logs.next_states) if name in logs.rows.columns]
+    rows = _Columns(logs.rows, episode, followers)
+    if lists:
         state = _list_rules(rows, logs)
     else:
         state = _number_rules(rows, logs) if logs.numbers else label_rules(rows, logs.states)
-    return [*row_rules(rows, episode, state), *_reading_rules(rows.columns, logs)]
-
-
-GAP = "fill gaps first, or set skip_bad_episodes to leave such episodes out"
-DIGITS = "if both were rounded, leave the columns of the next state out: it is the state of the following row"
+    if logs.numbers:
+        jumps = [_number_jump(rows, name) for name in followers]
+    else:
+        jumps = jump_rules(rows, logs.states, logs.next_states)
+    alone = [*row_rules(rows, episode, state), *_reading_rules(rows.columns, logs)]
+    return [*alone, *order_rules(rows, jumps)], rows.columns
 
 
 def _list_rules(rows: _Columns, logs: LogTable) -> list[Rule]:
@@ -202,11 +116,12 @@ def _number_rules(rows: _Columns, logs: LogTable) -> list[Rule]:
     return state
 
 
-def _number_jump(rows: _Ordered, follower: str) -> Rule:
+def _number_jump(rows: _Columns, follower: str) -> Rule:
     """Return the rule by which a number of a state is that of the next state of the row before, where it is known."""
-    before, state = rows.before(follower), _state_of(follower)
+    state = "hash_s0" if follower == "hash_n0" else f"s{follower[1:]}"
+    before = rows.before(follower)
     jump = rows.continues & before.notnull() & (before != rows[state])
-    return Rule("s0" if state == "hash_s0" else state, jump, JUMP, DIGITS)
+    return Rule(state.removeprefix("hash_"), jump, JUMP, DIGITS)
 
 
 def _reading_rules(rows: ibis.Table, logs: LogTable) -> list[Rule]:
@@ -224,18 +139,14 @@ def _reading_rules(rows: ibis.Table, logs: LogTable) -> list[Rule]:
 
 def _message(key: Mapping[str, Any], rule: Rule, logs: LogTable) -> str:
     """Return what is wrong with a row, with the values of the user's table."""
-    rows = logs.rows
-    for name, value in key.items():
-        rows = rows.filter(rows[name].isnull() if value is None else rows[name] == value)
-    (row,) = fetch(rows.limit(1), logs.origin).to_pylist()
+    row = logs.row_of(key)
     value = row.get(f"raw_{rule.column}", row[rule.column])
     held = "nothing" if value is None else _shown(value, logs)
     if rule.column in logs.states and row[rule.column] is None:
         gaps = logs.rows.aggregate(n=logs.rows[rule.column].isnull().sum(), total=logs.rows.count())
         held += ", as in {n:,} of {total:,} rows".format(**fetch(gaps, logs.origin).to_pylist()[0])
     hint = f" ({rule.hint})" if rule.hint else ""
-    column = repr(logs.names.get(rule.column, rule.column))
-    return f"{logs.place(row, column)}: {rule.text}; found {held}{hint}."
+    return f"{logs.place(row, rule.column)}: {rule.text}; found {held}{hint}."
 
 
 def _shown(value: Any, logs: LogTable) -> str:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import ibis
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from causal_shaping.data.counts import MAX_REWARDS, REWARD_BINS, REWARDS, Counts
+from causal_shaping.data.counts import MAX_REWARDS, REWARD_BINS, REWARDS, Counts, add_counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Admissible, Bins, plain
 from causal_shaping.errors import ArgumentError, DataError, UnknownLabelError
@@ -23,16 +20,13 @@ from causal_shaping.logs._columns import bin_of
 from causal_shaping.logs._finding import Where, is_table
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.opening import open_logs, table_of
-from causal_shaping.logs.table import LogTable, fetch, reading
+from causal_shaping.logs.table import LogTable, fetch
 
 SAMPLE_ROWS = 100_000
 """Rows that are looked at first, to see whether rewards take few values."""
 
 TILES = 8
 """Into how many parts each bin of rewards is cut on each engine, before the parts of all logs are put together."""
-
-DISTRIBUTED = ("pyspark",)
-"""Engines whose results are written by the cluster as Parquet, not sent through the driver."""
 
 Item: TypeAlias = Logs | LogTable | Where
 
@@ -53,7 +47,6 @@ def count(
     check: bool = True,
     skip_bad_episodes: bool = False,
     memory_limit: str | None = None,
-    scratch: str | None = None,
 ) -> Counts:
     """Count the outcomes in logs: per source, [step,] state, action, next state, whether the episode ended, and reward.
 
@@ -77,12 +70,11 @@ def count(
         partitions: for files, columns that their folders name; see `open_logs`.
         max_rewards: if a log has more distinct rewards than this, all rewards are cut into bins.
         reward_bins: the bins of rewards, `Bins` by edges or by quantiles; by default 32 quantiles of all logs, where
-            bins are needed. Later logs need the same edges to be merged: `reward_bins=counts.space.reward_bins`.
+            bins are needed. Counts that are to be added need the same edges: `reward_bins=counts.space.reward_bins`.
         check: look for bad rows first. This needs the rows of an episode in order, and so takes longer than the
             counting; leave it out only for files that have been checked before.
         skip_bad_episodes: leave out every episode that holds a bad row, with a warning.
         memory_limit: for files, the most memory that DuckDB may use, such as "2GB".
-        scratch: a folder that a cluster can write to and this process can read; by default a temporary one.
 
     Examples:
         >>> from causal_shaping import load_world
@@ -100,20 +92,16 @@ def count(
     if not isinstance(reward_bins, Bins | None):
         raise ArgumentError(f"reward_bins is {reward_bins!r}; pass Bins(edges=...) or Bins(quantiles=...).")
     bins = reward_bins or next((table.reward_bins for table in tables if table.reward_bins), None)
-    if bins is None and any(_samples_many_rewards(table, max_rewards) for table in tables if not _is_small(table)):
+    if bins is None and any(_samples_many_rewards(table, max_rewards) for table in tables):
         bins = Bins(quantiles=REWARD_BINS)
     bins = bins and _reward_edges(tables, bins)
-    parts = [count_table(table, step_indexed, bins, scratch) for table in tables]
-    many = [bins is None and len(np.unique(part.reward_min)) > max_rewards for part in parts]
-    if any(found and _is_small(table) for found, table in zip(many, tables, strict=True)):
-        bins = _reward_edges(tables, Bins(quantiles=REWARD_BINS))
-        parts = [count_table(table, step_indexed, bins, scratch) for table in tables]
+    parts = [count_table(table, step_indexed, bins) for table in tables]
     origins: dict[str, str] = {}
     for part, table in zip(parts, tables, strict=True):
         for name in part.sources:
             keep_origin(origins, name, table)
-    counts = parts[0].merge(*parts[1:])
-    if bins is None and any(many):
+    counts = add_counts(parts)
+    if bins is None and any(len(np.unique(part.reward_min)) > max_rewards for part in parts):
         counts = counts.with_reward_bins(_reward_edges(tables, Bins(quantiles=REWARD_BINS)))
     if all(given is None for given in (states, actions, terminal, admissible)) and complete <= counts.space.complete:
         return counts
@@ -147,10 +135,10 @@ def opened_logs(logs: Item | Iterable[Item], **options: Any) -> list[LogTable]:
     return tables
 
 
-def count_table(table: LogTable, step_indexed: bool, bins: Bins | None, scratch: str | None) -> Counts:
+def count_table(table: LogTable, step_indexed: bool, bins: Bins | None) -> Counts:
     """Count one table, with rewards in bins or as they are."""
     table = replace(table, reward_bins=bins)
-    counted = _run(counting(table, step_indexed), table.origin, scratch)
+    counted = fetch(counting(table, step_indexed), table.origin)
     if counted.num_rows == 0:
         raise DataError(f"{table.origin} has no rows.")
     space = table.space_of(counted)
@@ -158,7 +146,7 @@ def count_table(table: LogTable, step_indexed: bool, bins: Bins | None, scratch:
     try:
         columns = row_positions(counted, space, table.states, table.next_states)
     except UnknownLabelError as error:
-        place = table.place_of(dict(zip(error.columns, error.parts, strict=True)), *error.columns)
+        place = table.place(table.row_of(dict(zip(error.columns, error.parts, strict=True))), *error.columns)
         raise DataError(f"{place}: {error}. Declare it, or correct the logs.") from error
     columns |= {"source": np.zeros(counted.num_rows), "step": None}
     if table.source is None:
@@ -186,11 +174,6 @@ def counting(table: LogTable, step_indexed: bool) -> ibis.Table:
     )
 
 
-def _is_small(table: LogTable) -> bool:
-    """Whether all rows would be in a sample: then it is as cheap to count them, and again if rewards need bins."""
-    return table.size is not None and table.size <= SAMPLE_ROWS
-
-
 def _samples_many_rewards(table: LogTable, max_rewards: int) -> bool:
     """Whether the first rows hold more distinct rewards than this."""
     sample = table.rows.select("reward").limit(SAMPLE_ROWS).distinct().limit(max_rewards + 1)
@@ -213,14 +196,3 @@ def _reward_edges(tables: Iterable[LogTable], bins: Bins) -> Bins:
     first = np.searchsorted(before, np.arange(1, bins.quantiles) / bins.quantiles * n.sum())
     edges = np.unique(low[order][np.minimum(first, len(order) - 1)])
     return Bins(edges=tuple(edges))
-
-
-def _run(expression: ibis.Table, origin: str, scratch: str | None) -> pa.Table:
-    """Return the result of a query; that of a cluster by way of the Parquet files that it writes."""
-    backend = expression.get_backend()
-    if backend.name not in DISTRIBUTED:
-        return fetch(expression, origin)
-    with tempfile.TemporaryDirectory(dir=scratch) as folder, reading(origin):
-        target = str(Path(folder) / "counts")
-        backend.to_parquet(expression, target)
-        return pq.read_table(target, partitioning=None)

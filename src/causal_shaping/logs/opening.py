@@ -14,14 +14,17 @@ import ibis
 
 from causal_shaping._checks import check_integer, check_line
 from causal_shaping.data.logs import Logs
-from causal_shaping.data.space import NEXT, Bins, Label, plain
+from causal_shaping.data.space import NEXT, Bins, Label, Space, plain
 from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.io.convert import logs_table
 from causal_shaping.logs._columns import MISSING_NUMBER, Flag, RawColumns, fits, list_shape, listed, nesting
 from causal_shaping.logs._engine import table_in_memory
 from causal_shaping.logs._finding import RawLogs, Where, find
 from causal_shaping.logs.check import check_logs
-from causal_shaping.logs.table import LogTable, as_view, fetch, look_at_rows
+from causal_shaping.logs.table import LogTable, fetch, look_at_rows
+
+DECLARED = ("states", "actions", "bins", "terminal", "missing", "complete", "admissible")
+"""What a file of ours, or logs in memory, say of their space; bins of rewards are a matter of counting."""
 
 
 def read_logs(where: Where, *, source: str | None = None, skip_bad_episodes: bool = False, **columns: Any) -> Logs:
@@ -138,10 +141,9 @@ def open_logs(
     if has_next and len(next_parts) != len(parts):
         raise DataError(f"{origin}: the state has {len(parts)} part(s), but the next state has {len(next_parts)}.")
     cuts = {name: raw.edges(parts, name, cut, action) for name, cut in (bins or {}).items()}
-    declared_states = _declared(states, held.states if held and not bins else None)
-    declared_actions = _declared(actions, held.actions if held else None)
-    kinds = _kinds(declared_states, len(parts)) if declared_states else _common(parts, next_parts)
-    (action_kind,) = _kinds(declared_actions, 1) if declared_actions else (None,)
+    declared = _declared(held, states, actions, cuts)
+    kinds = _kinds(declared["states"], len(parts)) if declared.get("states") else _common(parts, next_parts)
+    (action_kind,) = _kinds(declared["actions"], 1) if declared.get("actions") else (None,)
     negated = reward.startswith("-") and reward not in rows.columns
     reward = reward.removeprefix("-") if negated else reward
     theirs = {  # our name: the user's name and column
@@ -168,7 +170,7 @@ def open_logs(
         columns |= _masks(raw, mask)
         names |= {"mask": str(mask), "next_mask": f"{NEXT}{mask}"}
     else:
-        known = {} if held is None else held.missing
+        known = declared.get("missing", {})
         columns |= _label_columns(raw, columns, names, list(zip(parts, kinds, strict=True)), cuts, missing, known)
         if missing is not None:
             for i, part in enumerate(parts):
@@ -196,21 +198,14 @@ def open_logs(
     logged = rows.select(**columns)
     logged = _completed_numbers(logged) if numbers else _completed(logged, list(absent.values()) or [None] * len(parts))
     return LogTable(
-        rows=as_view(logged, origin),
+        rows=logged,
         origin=origin,
         names=names,
         source=named,
         columns=tuple(parts),
-        bins=held.bins if held and not bins else cuts,
-        missing=absent or (held.missing if held else {}),
-        declared_states=declared_states,
-        declared_actions=declared_actions,
-        terminal=held.terminal if held and not bins else (),
-        complete=states is not None or (held is not None and not bins and held.complete),
-        admissible=held.admissible if held and not bins and not states and not actions else {},
+        declared=declared | ({"missing": absent} if absent else {}),
         reward_bins=held.reward_bins if held else None,
         metadata=found.metadata,
-        checksum=found.checksum if (states, actions, bins, state, missing) == (None,) * 5 else None,
         header=found.header,
         hidden=carried,
         numbers=numbers,
@@ -232,17 +227,10 @@ def table_of(logs: Logs) -> LogTable:
         names=names,
         source=logs.source,
         columns=space.columns,
-        bins=space.bins,
-        declared_states=space.states,
-        declared_actions=space.actions,
-        missing=space.missing,
-        terminal=space.terminal,
-        complete=space.complete,
-        admissible=space.admissible,
+        declared={name: getattr(space, name) for name in DECLARED},
         reward_bins=space.reward_bins,
         metadata=logs.metadata,
         sound=True,
-        size=len(logs),
     )
 
 
@@ -270,8 +258,25 @@ def _named(found: RawLogs, source: str | None) -> tuple[ibis.Table, str | None]:
     raise ArgumentError(f"{found.origin} holds no rows of source {source!r}. Its sources are {shown}.")
 
 
-def _declared(given: Iterable[Any] | None, held: Sequence[Label] | None) -> Sequence[Label] | None:
-    return held if given is None else [plain(label) for label in given]
+def _declared(
+    held: Space | None, states: Iterable[Any] | None, actions: Iterable[Any] | None, cuts: Mapping[str, Bins]
+) -> dict[str, Any]:
+    """Return what is known of the space before rows are read: what the user says, otherwise what the file says of it.
+
+    `held` is the space of the file, `cuts` are bins that make other states of its columns.
+    """
+    declared: dict[str, Any] = {"complete": False}
+    if held is not None:
+        declared |= {name: getattr(held, name) for name in (("actions", "missing") if cuts else DECLARED)}
+    if cuts or held is None:
+        declared["bins"] = cuts
+    if states is not None:
+        declared |= {"states": [plain(label) for label in states], "complete": True}
+    if actions is not None:
+        declared["actions"] = [plain(label) for label in actions]
+    if states is not None or actions is not None:
+        declared.pop("admissible", None)
+    return declared
 
 
 def _common(parts: Mapping[str, ibis.Column], next_parts: Mapping[str, ibis.Column]) -> list[type | None]:

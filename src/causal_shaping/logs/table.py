@@ -8,23 +8,20 @@ table, for messages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import ibis
-import ibis.expr.operations as ops
 import numpy as np
 import pyarrow as pa
 
 from causal_shaping.data.logs import Logs
-from causal_shaping.data.space import Bins, Label, Space
+from causal_shaping.data.space import Bins, Space
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
-from causal_shaping.io.container import check_checksum
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.labels import read_off, row_positions
-from causal_shaping.logs._translation import sql_of
 
 
 @dataclass(frozen=True)
@@ -49,18 +46,11 @@ class LogTable:
         names: the user's name of each column of `rows`.
         source: the source's name; None if `rows` has a column of sources.
         columns: what the parts of a state are called.
-        bins: those of them that were real numbers.
-        missing: those of them in which values may be missing, and the label's part that stands for it.
-        declared_states: the states in the order that tables shall have; None to read them off.
-        declared_actions: the same for the actions.
-        terminal: the states that are known to end an episode.
-        complete: no other states exist than those declared.
-        admissible: the actions that exist in a state; see `Space`.
+        declared: what is known of the space before the rows are read, by the arguments of `Space`; states and actions
+            that are not there are read off the rows.
         reward_bins: the bins of rewards, None to find out.
         metadata: that of the file.
-        checksum: that of the logs as they were written, None if it is not known.
         sound: whether the rows have been checked.
-        size: how many rows there are at most, None if it is not known.
         dropped: what `check_logs` left out.
         header: whether a line of column names comes before the first row.
         hidden: columns that are no part of the state, by the user's name: what they are called in `rows`.
@@ -76,18 +66,10 @@ class LogTable:
     names: Mapping[str, str]
     source: str | None
     columns: tuple[str, ...]
-    bins: Mapping[str, Bins] = field(default_factory=dict)
-    missing: Mapping[str, int | str] = field(default_factory=dict)
-    declared_states: Sequence[Label] | None = None
-    declared_actions: Sequence[Label] | None = None
-    terminal: Collection[Label] = ()
-    complete: bool = False
-    admissible: Mapping[Label, Collection[Label]] = field(default_factory=dict)
+    declared: Mapping[str, Any] = field(default_factory=dict)
     reward_bins: Bins | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    checksum: str | None = None
     sound: bool = False
-    size: int | None = None
     dropped: Dropped | None = None
     header: bool = False
     hidden: Mapping[str, str] = field(default_factory=dict)
@@ -105,24 +87,23 @@ class LogTable:
         """The columns of `rows` that make a next state."""
         return tuple(f"n{i}" for i in range(len(self.columns)))
 
-    def place(self, row: Mapping[str, Any], column: str) -> str:
-        """Return where a row stands, for messages: file, row if it is known, column, episode and step."""
-        number = "" if row.get("row") is None else f", row {row['row'] + 1}{' after the header' if self.header else ''}"
-        source = f"source {row['source']!r}, " if "source" in row else ""
-        return (
-            f"{row.get('file') or self.origin}{number}, column {column} ({source}episode {row['episode']!r}, step "
-            f"{row.get('raw_step', row['step'])})"
-        )
-
-    def place_of(self, key: Mapping[str, Any], *columns: str) -> str:
-        """Return where the first row stands that holds these values; `columns` are those to blame, by our names."""
+    def row_of(self, key: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the first row that holds these values, by the names of `rows`."""
         rows = self.rows
         for name, value in key.items():
             rows = rows.filter(rows[name].isnull() if value is None else rows[name] == value)
         order = ["row"] if "row" in rows.columns else ["episode", "step"]
-        kept = [name for name in ("row", "file", "source", "episode", "step", "raw_step") if name in rows.columns]
-        found = fetch(rows.order_by(order).select(kept).limit(1), self.origin).to_pylist()[0]
-        return self.place(found, ", ".join(repr(self.names.get(name, name)) for name in columns))
+        return dict(fetch(rows.order_by(order).limit(1), self.origin).to_pylist()[0])
+
+    def place(self, row: Mapping[str, Any], *columns: str) -> str:
+        """Return where a row stands, for messages: file, row if it is known, columns to blame, episode and step."""
+        number = "" if row.get("row") is None else f", row {row['row'] + 1}{' after the header' if self.header else ''}"
+        source = f"source {row['source']!r}, " if "source" in row else ""
+        blamed = ", ".join(repr(self.names.get(name, name)) for name in columns)
+        return (
+            f"{row.get('file') or self.origin}{number}, column {blamed} ({source}episode {row['episode']!r}, step "
+            f"{row.get('raw_step', row['step'])})"
+        )
 
     def check_labels(self) -> None:
         """Refuse logs that were opened with states as numbers, where labels are needed."""
@@ -134,19 +115,13 @@ class LogTable:
 
     def space_of(self, table: pa.Table) -> Space:
         """Return the space: what is declared, and the rest as a fetched table shows it."""
-        states, actions = self.declared_states, self.declared_actions
-        labels = read_off(table, (self.states, self.next_states)) if states is None else states
-        return Space(
-            labels,
-            read_off(table, (("action",),)) if actions is None else actions,
-            self.columns,
-            bins=self.bins,
-            terminal=set(labels) & set(self.terminal),
-            missing=self.missing,
-            complete=self.complete,
-            admissible=self.admissible,
-            reward_bins=self.reward_bins,
-        )
+        known = dict(self.declared)
+        if "states" not in known:
+            known["states"] = read_off(table, (self.states, self.next_states))
+        if "actions" not in known:
+            known["actions"] = read_off(table, (("action",),))
+        known["terminal"] = set(known["states"]).intersection(known.get("terminal", ()))
+        return Space(columns=self.columns, reward_bins=self.reward_bins, **known)
 
     def read(self) -> Logs:
         """Read the logs into memory, ordered by episode and step."""
@@ -168,10 +143,7 @@ class LogTable:
             _, episode = np.unique(episode.astype(str), return_inverse=True)
         columns = {name: table[name].to_numpy() for name in ("step", "reward", "terminated", "truncated")}
         columns |= {"episode": episode, **row_positions(table, space, self.states, self.next_states)}
-        logs = Logs(space, self.source or str(table["source"][0]), **columns, metadata=self.metadata)
-        if self.dropped is None:
-            check_checksum(self.origin, self.checksum, logs.checksum)
-        return logs
+        return Logs(space, self.source or str(table["source"][0]), **columns, metadata=self.metadata)
 
     def __repr__(self) -> str:
         source = f"source {self.source!r}" if self.source else "sources by column"
@@ -207,11 +179,6 @@ def looking_at_rows(table: ibis.Table) -> Iterator[None]:
 def fetch(expression: ibis.Table, origin: str) -> pa.Table:
     """Run a query and return its result; what the engine cannot read becomes a `FileError`."""
     with reading(origin), _same_files(expression) as backend:
-        if is_ours(backend):
-            from ibis.backends.duckdb.converter import DuckDBPyArrowData  # with pandas, which only engines need
-
-            table = backend.con.sql(sql_of(expression, backend)).to_arrow_table()
-            return expression.__pyarrow_result__(table, data_mapper=DuckDBPyArrowData)
         if backend.name != "pyspark":
             return expression.to_pyarrow()
         # Ibis 12 would go by way of pandas, where whole numbers with gaps lose digits, and NaN is missing.
@@ -229,8 +196,7 @@ def batches(expression: ibis.Table, origin: str, rows: int) -> Generator[pa.Reco
             yield from expression.to_pyarrow_batches(chunk_size=rows)
             return
         # Ibis 12 asks for batches by a name that DuckDB 2 has given up, and would have it keep a copy of all rows.
-        ours = is_ours(backend)
-        relation = backend.con.sql(sql_of(expression, backend)) if ours else backend._to_duckdb_relation(expression)
+        relation = backend._to_duckdb_relation(expression)
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         stream = reader(rows)
         try:
@@ -254,23 +220,11 @@ def drawn(table: LogTable, episodes: ibis.Table, seed: int) -> ibis.Column:
 def watch(backend: Any, files: Sequence[InputFile]) -> None:
     """Remember the files that an engine reads, for `fetch` and `batches` to notice when one was changed."""
     backend.causal_shaping_files = tuple(files)
-    backend.causal_shaping_view = ""  # see `as_view`
 
 
 def is_ours(backend: Any) -> bool:
     """Return whether an engine is one that we started to read files, and that nobody else uses."""
     return hasattr(backend, "causal_shaping_files")
-
-
-def as_view(rows: ibis.Table, origin: str) -> ibis.Table:
-    """Return rows of our own engine as a view there, so that they are not translated anew with each query over them."""
-    backend = rows.get_backend()
-    if not is_ours(backend) or backend.causal_shaping_view:
-        return rows
-    with reading(origin), _same_files(rows):
-        backend.causal_shaping_view = sql_of(rows, backend)
-        backend.raw_sql(f"CREATE TEMP VIEW rows AS {backend.causal_shaping_view}").fetchall()
-    return ops.DatabaseTable("rows", schema=rows.schema(), source=backend).to_expr()
 
 
 INTERRUPTED = "Query interrupted"

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import math
-import os
-import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from inspect import signature
+from typing import Any, TypeAlias
 
 import ibis
 import numpy as np
@@ -24,16 +22,17 @@ from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import BoolArray
 from causal_shaping.data.space import UNKNOWN, Label, plain
 from causal_shaping.data.transitions import ROWS, Transitions
-from causal_shaping.errors import ArgumentError, AssumptionWarning, DataError, FileError
+from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.io.files import Scratch
 from causal_shaping.io.labels import read_off
-from causal_shaping.logs._columns import Flag, fault, list_shape, nesting
+from causal_shaping.logs._columns import fault, list_shape, nesting
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, keep_origin, opened_logs
-from causal_shaping.logs.table import LogTable, batches, drawn, fetch
+from causal_shaping.logs.opening import open_logs
+from causal_shaping.logs.table import LogTable, batches, fetch
 
 IN_MEMORY = 2**30
-"""By default, arrays of more bytes than this lie in files."""
+"""Arrays of more bytes than this, taken together, lie in files."""
 
 BATCH_BYTES = 2**24
 """About so many bytes of rows are read at a time."""
@@ -48,27 +47,11 @@ Mask: TypeAlias = Callable[[npt.NDArray[Any]], npt.ArrayLike]
 def read_transitions(
     logs: Item | Iterable[Item],
     *,
-    source: str | None = None,
-    state: str | Sequence[str] | None = None,
-    action: str = "action",
-    reward: str = "reward",
-    next_state: str | Sequence[str] | None = None,
-    episode: str = "episode",
-    step: str = "step",
-    first_step: int = 0,
-    terminated: Flag = "terminated",
-    truncated: Flag = "truncated",
     actions: Iterable[Any] | None = None,
-    shape: Sequence[int] | None = None,
     mask: str | Mask | None = None,
-    most_rows: int | None = None,
-    seed: int = 0,
-    check: bool = True,
     skip_bad_episodes: bool = False,
-    memory_limit: str | None = None,
-    in_memory: int = IN_MEMORY,
-    folder: str | os.PathLike[str] | None = None,
     progress: Progress = no_progress,
+    **columns: Any,
 ) -> Transitions:
     """Read the rows of logs whose states are numbers, in bounded memory.
 
@@ -81,34 +64,17 @@ def read_transitions(
         logs: one or several of: files, tables, data frames, Minari data sets, what `open_logs(..., numbers=True)`
             returned, and `Logs` or `open_logs(...)` whose labels are made of integers. Each must hold sources that the
             others do not.
-        source: the name of the logs' origin, where there is one log; see `open_logs`.
-        state: the columns of the state, all of them numbers; integers and booleans count as numbers. They are kept
-            with 32 bits. Or one column of lists, nested or not, of the same lengths in all rows; lists of bytes
-            (uint8), such as images, are kept as bytes.
-        action: this and the following up to `truncated`: see `open_logs`. They apply to all logs but those that were
-            opened before.
-        reward: the column of the reward.
-        next_state: the columns of the next state.
-        episode: the column that identifies the episode.
-        step: the column that numbers the steps.
-        first_step: the number of an episode's first step.
-        terminated: the column of ends, or several, or values.
-        truncated: the same for cuts.
         actions: all actions, tried or not, in the order that tables shall have; by default those that the logs declare
             or show.
-        shape: for states in flat lists, the shape that they stand for, such as (84, 84, 3).
         mask: which actions are admissible: a function from observations [n, *shape] to truths [n, actions], or the
             name of a column of lists of truths, in the order of `actions`. With a column all actions are admissible in
             the last state of an episode, unless there is a column with `next_` in front of the name.
-        most_rows: of more rows than this whole episodes are left out by chance, the same share of each source, with a
-            warning. At least one episode of each source is kept.
-        seed: the seed of that chance.
-        check: look for bad rows first, see `check_logs`. Numbers that are not finite are refused all the same.
         skip_bad_episodes: leave out every episode that holds a bad row, with a warning.
-        memory_limit: for files, the most memory that DuckDB may use, such as "2GB"; it orders rows on disk beyond.
-        in_memory: arrays of more bytes than this, taken together, are kept in files.
-        folder: where these files are written; by default in a temporary folder, which is removed with the result.
         progress: called with the number of rows that are read, and of those in all.
+        columns: what the logs call their columns, as in `state=["x", "y"]`, and how they are read: see `open_logs`.
+            This does not apply to logs that were opened before. The columns of a state are numbers, integers or
+            booleans, and are kept with 32 bits; or there is one column of lists, nested or not, of the same lengths in
+            all rows. Lists of bytes (uint8), such as images, are kept as bytes.
 
     Examples:
         >>> import pyarrow as pa
@@ -117,31 +83,13 @@ def read_transitions(
         >>> read_transitions(pa.table(rows), source="ward")
         Transitions(2 steps in 1 episodes of ward; states of shape (2,) by (state); 2 actions)
     """
-    if most_rows is not None and most_rows < 1:
-        raise ArgumentError(f"most_rows is {most_rows}; pass at least 1, or None to read all rows.")
+    signature(open_logs).bind(logs, numbers=True, **columns)  # a misspelt name must not pass where all logs are open
     declared = None if actions is None else [plain(label) for label in actions]
-    options = {
-        "source": source,
-        "state": state,
-        "action": action,
-        "reward": reward,
-        "next_state": next_state,
-        "episode": episode,
-        "step": step,
-        "first_step": first_step,
-        "terminated": terminated,
-        "truncated": truncated,
-        "actions": declared,
-        "shape": shape,
-        "mask": mask if isinstance(mask, str) else None,
-        "memory_limit": memory_limit,
-    }
-    tables = opened_logs(logs, numbers=True, **options)
-    if check:
-        for i, table in enumerate(tables):
-            progress(0, 1, f"Checking {table.origin}")
-            tables[i] = check_logs(table, skip_bad_episodes=skip_bad_episodes)
-    tables = [_with_numbers(table) for table in tables]
+    named = mask if isinstance(mask, str) else None
+    tables = opened_logs(logs, numbers=True, actions=declared, mask=named, **columns)
+    for i, table in enumerate(tables):
+        progress(0, 1, f"Checking {table.origin}")
+        tables[i] = _with_numbers(check_logs(table, skip_bad_episodes=skip_bad_episodes))
     _check_alike(tables)
     held = [_held(table) for table in tables]
     origins: dict[str, str] = {}
@@ -150,40 +98,26 @@ def read_transitions(
             keep_origin(origins, name, table)
     if len(origins) > np.iinfo(ROWS["source"]).max:
         raise DataError(f"There are {len(origins):,} sources. Is the column `source` what it seems to be?")
-    total = sum(sum(one["n"].to_pylist()) for one in held)
-    if total == 0:
-        raise DataError(f"{', '.join(table.origin for table in tables)}: there are no rows.")
-    if most_rows is not None and total > most_rows:
-        tables = [_thinned(table, most_rows / total, seed) for table in tables]
-        left = sum(_size(table) for table in tables)
-        warnings.warn(
-            f"{left:,} of {total:,} rows are read: whole episodes, drawn by chance, the same share of each source "
-            f"(at most {most_rows:,}).",
-            AssumptionWarning,
-            stacklevel=2,
-        )
-        total = left
     reader = _Reader(
         tuple(origins),
         tuple(declared) if declared is not None else _actions(tables, held),
         tables[0].shape,
         _kind(tables[0]),
         None if isinstance(mask, str) else mask,
-        masked=callable(mask) or any("mask" in table.rows.columns or table.admissible for table in tables),
+        masked=callable(mask)
+        or any("mask" in table.rows.columns or table.declared.get("admissible") for table in tables),
     )
-    columns = _Columns(in_memory, folder)
-    try:
-        for table in tables:
-            with closing(reader.blocks(table)) as blocks:
-                for block in blocks:
-                    columns.append(block)
-                    progress(reader.rows, total, f"Reading {table.origin}")
-        arrays = columns.arrays()
-    except BaseException:
-        columns.close()
-        raise
+    total = sum(sum(one["n"].to_pylist()) for one in held)
+    if total == 0:
+        raise DataError(f"{', '.join(table.origin for table in tables)}: there are no rows.")
+    arrays = _Arrays()
+    for table in tables:
+        with closing(reader.blocks(table)) as blocks:
+            for block in blocks:
+                arrays.append(block)
+                progress(reader.rows, total, f"Reading {table.origin}")
     names = tables[0].columns
-    return Transitions(reader.sources, reader.actions, names, reader.shape, **arrays, files=columns.scratch)
+    return Transitions(reader.sources, reader.actions, names, reader.shape, **arrays.whole(), files=arrays.scratch)
 
 
 def _with_numbers(table: LogTable) -> LogTable:
@@ -225,38 +159,17 @@ def _episode(table: LogTable) -> list[str]:
     return ["episode"] if table.source is not None else ["source", "episode"]
 
 
-def _thinned(table: LogTable, share: float, seed: int) -> LogTable:
-    """Return about a share of the rows of each source, by whole episodes; which ones depends on their names alone."""
-    rows, key = table.rows, _episode(table)
-    source = key[:-1]
-    episodes = rows.group_by(key).aggregate(n=rows.count())
-    episodes = episodes.mutate(drawn=drawn(table, episodes, seed))
-    order = ibis.window(group_by=source, order_by=["drawn", "episode"])
-    episodes = episodes.mutate(
-        place=ibis.row_number().over(order),
-        so_far=episodes.n.sum().over(ibis.cumulative_window(group_by=source, order_by=["drawn", "episode"])),
-        held=episodes.n.sum().over(ibis.window(group_by=source)),
-    )
-    kept = episodes.filter((episodes.place == 0) | (episodes.so_far <= share * episodes.held)).select(key)
-    return replace(table, rows=rows.semi_join(kept, key))
-
-
 def _held(table: LogTable) -> pa.Table:
     """Return how many rows there are of each source and action."""
     key = ["action"] if table.source is not None else ["source", "action"]
     return fetch(table.rows.group_by(key).aggregate(n=table.rows.count()), table.origin)
 
 
-def _size(table: LogTable) -> int:
-    """Return the number of rows."""
-    return int(fetch(table.rows.aggregate(n=table.rows.count()), table.origin)["n"][0].as_py())
-
-
 def _actions(tables: Sequence[LogTable], held: Sequence[pa.Table]) -> tuple[Label, ...]:
     """Return the actions that the logs declare or show."""
     found: dict[Label, None] = {}
     for table, one in zip(tables, held, strict=True):
-        shown = table.declared_actions
+        shown = table.declared.get("actions")
         if shown is None:
             shown = read_off(one, (("action",),))
             if "mask" in table.rows.columns and any(isinstance(label, str) for label in shown):
@@ -305,7 +218,7 @@ class _Reader:
                     if batch.num_rows:
                         yield self._block(batch, table)
         except _BadRow as bad:  # only now the engine can be asked where the row stands
-            raise DataError(f"{table.place_of(bad.key, *bad.columns)}: {bad.text}") from None
+            raise DataError(f"{table.place(table.row_of(bad.key), *bad.columns)}: {bad.text}") from None
 
     def _batch_rows(self) -> int:
         return max(1, BATCH_BYTES // (ROW_BYTES + np.dtype(self.kind).itemsize * math.prod(self.shape)))
@@ -357,37 +270,28 @@ class _Reader:
         return block
 
     def _observed(self, batch: pa.RecordBatch, rows: npt.NDArray[np.intp], names: Sequence[str]) -> npt.NDArray[Any]:
-        """Return the states, or next states, of some rows of a batch; refuse what is no finite number."""
-        if self.lists is not None:
-            found = self._lists(batch, rows, names[0], self.lists)
-        else:
+        """Return the states, or next states, of some rows of a batch."""
+        if self.lists is None:
             found = np.stack([_array(batch[name])[rows] for name in names], axis=1, dtype=self.kind)
-        found = found.reshape(len(rows), *self.shape)
-        finite = np.isfinite(found).reshape(len(rows), -1).all(axis=1)
-        if not finite.all():
-            row = int(rows[np.argmin(finite)])
-            raise _BadRow(batch, row, names, "the state must be made of finite numbers.")
-        return found
+        else:
+            column = batch[names[0]].take(pa.array(rows))
+            for _ in self.lists:
+                column = column.flatten()
+            found = _array(column)
+        return found.reshape(len(rows), *self.shape)
 
-    def _lists(
-        self,
-        batch: pa.RecordBatch,
-        rows: npt.NDArray[np.intp],
-        name: str,
-        shape: Sequence[int],
-        hint: str = "",
-    ) -> npt.NDArray[Any]:
-        """Return the lists of some rows of a column, [rows, *shape]; refuse those of another shape, or with gaps."""
-        column, each = batch[name].take(pa.array(rows)), 1  # lists of this level in a row
-        for size in (*shape, None):
-            lengths = pc.is_valid(column) if size is None else pc.equal(pc.list_value_length(column), size)
-            fit = _array(pc.fill_null(lengths, False))
-            if not fit.all():
-                row = int(rows[np.argmin(fit) // each])
-                text = f"found {fault(batch[name][row].as_py(), shape)}.{hint}"
-                raise _BadRow(batch, row, [name], f"lists must be of shape {tuple(shape)}, without gaps; {text}")
-            if size is not None:
-                column, each = column.flatten(), each * size
+    def _truths(self, batch: pa.RecordBatch, rows: npt.NDArray[np.intp], name: str) -> BoolArray:
+        """Return the masks of some rows of a column: bool [rows, actions]; refuse those that leave an action out."""
+        column, shape = batch[name].take(pa.array(rows)), (len(self.actions),)
+        fits = _array(pc.fill_null(pc.equal(pc.list_value_length(column), len(self.actions)), False))
+        if fits.all():
+            column = column.flatten()
+            fits = np.all(_array(column.is_valid()).reshape(len(rows), *shape), axis=1)
+        if not fits.all():
+            row = int(rows[np.argmin(fits)])
+            text = f"lists must be of shape {shape}, without gaps; found {fault(batch[name][row].as_py(), shape)}. One "
+            text += f"entry is needed for each of the actions {', '.join(map(repr, self.actions))}; declare them all."
+            raise _BadRow(batch, row, [name], text)
         return _array(column).reshape(len(rows), *shape)
 
     def _allowed(
@@ -403,15 +307,13 @@ class _Reader:
         `place` is where the states of the rows stand, `ends` are the rows that a next state follows.
         """
         allowed = np.ones((len(observations), len(self.actions)), dtype=bool)
-        shape = (len(self.actions),)
-        hint = f" One entry is needed for each of the actions {', '.join(map(repr, self.actions))}; declare them all."
         if "mask" in batch.schema.names:
-            allowed[place] = self._lists(batch, np.arange(batch.num_rows), "mask", shape, hint)
+            allowed[place] = self._truths(batch, np.arange(batch.num_rows), "mask")
         if "next_mask" in batch.schema.names:
             ends = ends[_array(batch["next_mask"].is_valid())[ends]]
-            allowed[place[ends] + 1] = self._lists(batch, ends, "next_mask", shape, hint)
-        if table.admissible:
-            allowed &= _admissible(table, self.actions, observations)
+            allowed[place[ends] + 1] = self._truths(batch, ends, "next_mask")
+        if admissible := table.declared.get("admissible"):
+            allowed &= _admissible(admissible, self.actions, observations)
         if self.mask is not None:
             found = np.asarray(self.mask(observations))
             if found.shape != allowed.shape or found.dtype != np.bool_:
@@ -425,17 +327,14 @@ class _Reader:
 
 
 def _flattened(table: LogTable) -> LogTable:
-    """Return a table with flat lists in place of nested ones, which take many times the memory while rows are ordered.
-
-    Where rows were not checked, a list that does not fit becomes missing: flat, it could pass for one that does.
-    """
+    """Return a table with flat lists: nested ones take many times the memory while rows are ordered."""
     rows, depth = table.rows, nesting(table.rows["s0"])[0]
     flat: dict[str, ibis.Column] = {}
     for name in (name for name in ("s0", "n0") if depth > 1 and name in rows.columns):
         column: Any = rows[name]
         for _ in range(depth - 1):
             column = column.flatten()
-        flat[name] = column if table.sound else ibis.ifelse(rows[f"fits_{name}"], column, ibis.null(column.type()))
+        flat[name] = column
     return replace(table, rows=rows.mutate(**flat)) if flat else table
 
 
@@ -455,11 +354,13 @@ def _in_order(table: LogTable) -> ibis.Table:
     return rows.select(*kept, last=last, **nexts).order_by([*key, "step"])
 
 
-def _admissible(table: LogTable, actions: Sequence[Label], observations: npt.NDArray[Any]) -> BoolArray:
-    """Return which actions the space of labels admits."""
+def _admissible(
+    admissible: Mapping[Label, Collection[Label]], actions: Sequence[Label], observations: npt.NDArray[Any]
+) -> BoolArray:
+    """Return which actions exist in observations that are labels; `admissible` is that of `Space`."""
     distinct, where = np.unique(observations, axis=0, return_inverse=True)
     labels = [tuple(int(number) for number in row) for row in distinct]
-    held = [table.admissible.get(label if len(label) > 1 else label[0], actions) for label in labels]
+    held = [admissible.get(label if len(label) > 1 else label[0], actions) for label in labels]
     return np.array([[action in admitted for action in actions] for admitted in held])[where]
 
 
@@ -467,15 +368,12 @@ def _array(column: pa.Array) -> npt.NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-class _Columns:
+class _Arrays:
     """Arrays that grow at their end: in memory, and in files once they are too large for it."""
 
-    def __init__(self, in_memory: int, folder: str | os.PathLike[str] | None) -> None:
-        self.in_memory = in_memory
-        self.folder = folder
+    def __init__(self) -> None:
         self.scratch: Scratch | None = None
         self.held: dict[str, list[npt.NDArray[Any]]] = {}
-        self.files: dict[str, BinaryIO] = {}
         self.bytes = 0
 
     def append(self, block: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -483,51 +381,34 @@ class _Columns:
         for name, rows in block.items():
             self.held.setdefault(name, []).append(np.ascontiguousarray(rows, dtype=ROWS.get(name, rows.dtype)))
             self.bytes += self.held[name][-1].nbytes
-        if self.bytes > self.in_memory:
+        if self.bytes > IN_MEMORY:
             self._write()
 
     def _write(self) -> None:
         """Move what is in memory to the files, but for an empty part that keeps type and shape."""
+        self.scratch = self.scratch or Scratch()
         try:
-            if not self.files:
-                self._open()
             for name, parts in self.held.items():
-                for rows in parts:
-                    self.files[name].write(rows.data)
+                with (self.scratch.path / name).open("ab") as file:
+                    for rows in parts:
+                        file.write(rows.data)
                 parts[:] = [parts[-1][:0].copy()]
         except OSError as error:
             raise FileError(
-                f"The rows of the logs cannot be written: {error}. They need {self.bytes:,} bytes so far; name a "
-                "folder with more space, or allow more memory with in_memory=."
+                f"The rows of the logs cannot be written to {self.scratch.path}: {error}. They need {self.bytes:,} "
+                "bytes so far; TMPDIR chooses a folder with more space."
             ) from error
 
-    def _open(self) -> None:
-        if self.folder is None:
-            self.scratch = Scratch()
-            self.folder = self.scratch.path
-        folder = Path(self.folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in self.held:
-            path = folder / f"{name}.array"
-            path.unlink(missing_ok=True)  # somebody may still read the file of an earlier call
-            self.files[name] = path.open("wb")
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays, read-only; nothing is left to be added to."""
-        self.close()
+    def whole(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays, read-only; nothing can be added any more."""
         result: dict[str, npt.NDArray[Any]] = {}
         for name, parts in self.held.items():
-            kind = parts[0]
-            if name in self.files:
-                flat = np.memmap(self.files[name].name, kind.dtype, "r")
-                result[name] = flat.reshape(-1, *kind.shape[1:])
-            else:
+            if self.scratch is None:
                 result[name] = np.concatenate(parts)
                 result[name].flags.writeable = False
+            else:
+                kind = parts[0]
+                flat = np.memmap(self.scratch.path / name, kind.dtype, "r")
+                result[name] = flat.reshape(-1, *kind.shape[1:])
             parts.clear()
         return result
-
-    def close(self) -> None:
-        """Close the files."""
-        for file in self.files.values():
-            file.close()

@@ -31,7 +31,6 @@ FIGURES = MappingProxyType(
         "Potential": ("by_state", "draw_potential"),
         "Posterior": ("beliefs", "draw_posterior"),
         "Trust": ("beliefs", "draw_trust"),
-        "EpisodeCeilings": ("episodes", "draw_episodes"),
         "FittedCeilings": ("fitted", "draw_fitted"),
         "Sensitivity": ("sensitivity", "draw_sensitivity"),
         "Coverage": ("inspection", "draw_coverage"),

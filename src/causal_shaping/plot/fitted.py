@@ -41,7 +41,7 @@ def draw_fitted(
         step: which step, counted from 0.
     """
     names = fitted.columns
-    if fitted.shape != (len(names),):
+    if fitted.shape != (len(names),) or fitted.observe is not None:
         raise ArgumentError(
             f"Observations of shape {list(fitted.shape)} have no coordinates to draw values over. Draw values of "
             "observations of your own: fitted(observations)."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -20,7 +20,11 @@ GivenPotential: TypeAlias = Potential | ObservationPotential | str | os.PathLike
 
 
 def load_potential(
-    path: str | os.PathLike[str], *, kind: str = "ceiling", step_indexed: bool = True
+    path: str | os.PathLike[str],
+    *,
+    kind: str = "ceiling",
+    step_indexed: bool = True,
+    observe: Callable[[Any], Any] | None = None,
 ) -> Potential | ObservationPotential:
     """Return the potential in a file, saved as such or of saved ceilings; or that of a fit, in a folder.
 
@@ -28,6 +32,7 @@ def load_potential(
         path: a file, or the folder that `FittedCeilings.save` wrote.
         kind: of a fit, "ceiling", or "mean" for best guesses.
         step_indexed: of a fit, values by step; otherwise those of the first step at all steps.
+        observe: of a fit that was made with `observe=`, the same function.
 
     Examples:
         >>> import tempfile
@@ -41,9 +46,11 @@ def load_potential(
     if Path(path).is_dir():
         from causal_shaping.fitted.results import FittedCeilings
 
-        return FittedCeilings.load(path).potential(kind, step_indexed=step_indexed)
-    if kind != "ceiling" or not step_indexed:
-        raise ArgumentError(f"{os.fspath(path)} is a file: kind and step_indexed are for fits, which are folders.")
+        return FittedCeilings.load(path, observe=observe).potential(kind, step_indexed=step_indexed)
+    if kind != "ceiling" or not step_indexed or observe is not None:
+        raise ArgumentError(
+            f"{os.fspath(path)} is a file: kind, step_indexed and observe are for fits, which are folders."
+        )
     held = load_ceilings_or_potential(path)
     return held.potential() if isinstance(held, Ceilings) else held
 
@@ -92,7 +99,8 @@ class _Unsaved(dict[str, Any]):
         """Refuse: whoever asks for the items writes them."""
         raise ArgumentError(
             "The spec of this environment cannot be written: its potential is in no folder. Save the fit first, "
-            "fitted.save('folder'), and shape with the folder, or with fitted.potential() after that."
+            "fitted.save('folder'), and shape with the folder, or with fitted.potential() after that. For a fit with "
+            "observe=, which is code, no spec can be written."
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Unsaved:

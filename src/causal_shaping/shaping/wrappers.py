@@ -111,7 +111,7 @@ class _Shaping(RecordConstructorArgs):
             ...     *_, terminated, truncated, _ = env.step(env.action_space.sample())
             ...     if terminated or truncated:
             ...         _ = env.reset()
-            >>> more = counts.merge(cs.count(env.logs()))
+            >>> more = counts + cs.count(env.logs())
             >>> cs.value_ceilings(more, 20, 0.1, confidence=0.95, confounding={"agent": 1.0}).sources
             ('good', 'random', 'agent')
         """

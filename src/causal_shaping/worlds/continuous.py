@@ -1,41 +1,29 @@
 """Worlds whose states cannot be listed: coordinates instead of labels, with the same hidden noise and demonstrators.
 
 - `ContinuousWorld`: what they have in common. One step function is behind logs, environments and expectations.
-- `load_continuous_world`: one by its name.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from importlib import import_module
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import check_integer, check_memory
-from causal_shaping.errors import ArgumentError, UnknownNameError
+from causal_shaping.errors import ArgumentError
 from causal_shaping.worlds.dynamics import Dynamics, SeeingRule, pick_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from causal_shaping.worlds.optimum import GridValues
 
 BYTES_A_STEP = 300
 """What a logged step takes in memory, about, until it is written."""
 
 EPISODES_AT_ONCE = 1024
 """Episodes that `collect` walks through together. A change alters the logs of every seed."""
-
-WORLDS = {
-    "windy-field": ("field", "WindyField"),
-    "cart-pole": ("cart_pole", "CartPole"),
-    "mountain-car": ("mountain_car", "MountainCar"),
-}
-"""World name to module and class."""
 
 
 class ContinuousWorld(Dynamics):
@@ -56,17 +44,6 @@ class ContinuousWorld(Dynamics):
         start_draws: uniforms that the start of an episode takes.
         step_draws: uniforms that a step takes beside those for noise and action.
     """
-
-    def optimum(self, grid: int, *, nodes: int = 5) -> GridValues:
-        """Return the optimal values of an agent that does not see the noise, by dynamic programming on a grid.
-
-        Args:
-            grid: points along each coordinate; in the windy field, points along the side of a cell.
-            nodes: nodes of a quadrature for each continuous draw of a step.
-        """
-        from causal_shaping.worlds.optimum import solve
-
-        return solve(self, check_integer("grid", grid, least=2), nodes)
 
     def collect(self, demonstrator: str | SeeingRule, steps: int, seed: int = 0, source: str | None = None) -> pa.Table:
         """Watch a demonstrator for a number of steps and return its logs, without the hidden noise.
@@ -153,19 +130,3 @@ def log_table(source: str, names: tuple[str, ...], columns: Mapping[str, npt.NDA
         "truncated": columns["truncated"],
     }
     return pa.table(rows)
-
-
-def load_continuous_world(name: str, **options: Any) -> ContinuousWorld:
-    """Return a world whose states cannot be listed by its name; see `load_world`."""
-    if name not in WORLDS:
-        raise UnknownNameError(f"{name!r} is no world with real coordinates. These are {', '.join(WORLDS)}.")
-    module, kind = WORLDS[name]
-    make = getattr(import_module(f"causal_shaping.worlds.{module}"), kind)
-    given = {key: value for key, value in options.items() if value is not None}
-    known = signature(make).parameters
-    wrong = [key for key in given if key not in known]
-    if wrong:
-        raise ArgumentError(f"{name} cannot be loaded with {', '.join(wrong)}. It takes {', '.join(known)}.")
-    world = make(**given)
-    assert isinstance(world, ContinuousWorld)
-    return world

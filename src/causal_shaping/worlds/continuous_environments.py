@@ -15,8 +15,9 @@ import numpy as np
 from causal_shaping._checks import check_integer
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import ArgumentError, CausalShapingError
-from causal_shaping.worlds.continuous import ContinuousWorld, load_continuous_world
+from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import SeeingRule, States, pick_rows
+from causal_shaping.worlds.field import load_continuous_world
 
 
 class EpisodeOverError(CausalShapingError, gym.error.ResetNeeded):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from causal_shaping._checks import check_finite, check_horizon
 from causal_shaping.data.arrays import BoolArray, FloatArray
-from causal_shaping.errors import ArgumentError
+from causal_shaping.errors import ArgumentError, UnknownNameError
 from causal_shaping.worlds import grid as grids
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States
@@ -143,19 +145,17 @@ class WindyField(ContinuousWorld):
         """Return points as states, cut at the walls around the map."""
         return np.clip(points.astype(np.float32), self.low, self.high)
 
-    def axes(self, grid: int) -> tuple[FloatArray, ...]:
-        """Return `grid` points for each cell, none on its edges."""
-        return tuple(
-            0.5 + (np.arange(grid * cells) + 0.5) / grid for cells in (self.grid.width - 2, self.grid.height - 2)
-        )
 
-    def nodes(self, count: int) -> tuple[FloatArray, FloatArray]:
-        """Return the nodes of Gauss-Hermite quadrature for the two coordinates of the noise."""
-        if self.noise_sd == 0:
-            return np.full((1, 2), 0.5), np.ones(1)
-        points, weights = np.polynomial.hermite_e.hermegauss(count)
-        i, j = (part.ravel() for part in np.indices((count, count)))
-        return ndtr(np.stack([points[i], points[j]], axis=1)), weights[i] * weights[j] / weights.sum() ** 2
+def load_continuous_world(name: str, **options: Any) -> WindyField:
+    """Return the windy field by its name; see `load_world`."""
+    if name != WindyField.name:
+        raise UnknownNameError(f"{name!r} is no world with real coordinates. There is {WindyField.name}.")
+    given = {key: value for key, value in options.items() if value is not None}
+    known = signature(WindyField).parameters
+    wrong = [key for key in given if key not in known]
+    if wrong:
+        raise ArgumentError(f"{name} cannot be loaded with {', '.join(wrong)}. It takes {', '.join(known)}.")
+    return WindyField(**given)
 
 
 def cell_of(states: States) -> tuple[Numbers, Numbers]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from causal_shaping.worlds.continuous import ContinuousWorld
 
 COINS = ("standing", "once")
-ContinuousName: TypeAlias = Literal["windy-field", "cart-pole", "mountain-car"]
+ContinuousName: TypeAlias = Literal["windy-field"]
 CONTINUOUS_WORLDS: tuple[str, ...] = get_args(ContinuousName)
 """Worlds whose states cannot be listed."""
 BYTES_A_STEP = 120
@@ -226,7 +226,7 @@ def load_world(
     check_choice("coins", coins, COINS)
     horizon = None if horizon is None else check_horizon(horizon)
     if name in CONTINUOUS_WORLDS:
-        from causal_shaping.worlds.continuous import load_continuous_world
+        from causal_shaping.worlds.field import load_continuous_world
 
         check_choice("coins", coins, ("standing",), " in a world with real coordinates")
         given = {"horizon": horizon, "wind": wind, "demonstrators": demonstrators} | options

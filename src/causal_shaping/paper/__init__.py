@@ -1,1 +1,0 @@
-"""The paper reproduced: its theory, study, baselines and causal diagram (extra `paper`)."""

@@ -1,0 +1,1 @@
+"""Checks that are too long for the test suite: `make calibrate`."""

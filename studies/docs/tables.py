@@ -1,0 +1,708 @@
+"""Regenerate the tables of the documentation: `make tables`, a minute or two.
+
+Each table stands in its page between `<!-- begin NAME -->` and `<!-- end NAME -->`; the text between is replaced.
+"""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import warnings
+from functools import cache, partial
+
+import numpy as np
+from bounds.programs import response_type_program, shown
+
+import causal_shaping as cs
+from causal_shaping.io.files import replacing
+from causal_shaping.learners.intervals import bootstrap_interval, mean_interval, ratio_of_means
+from causal_shaping.learners.seeds import NEARLY, optimal_ratios
+from studies import ROOT, parts
+from studies.field.continuous import continuous_table as agents_table, read_agents
+from studies.paper.baselines import behaviour_potential
+from studies.paper.theory import Shaped, regret_bound, usual_potentials
+from studies.paper.theory_tables import theory_tables
+from studies.speed._table import Row
+
+HERE = ROOT / "docs"
+STUDIES = ROOT / "studies"
+FIELD = HERE / "field-study.json"
+
+KINDS = [("walking-robot", "standing")] + [
+    (name, coins) for name in cs.list_worlds() if name != "walking-robot" for coins in ("standing", "once")
+]
+LOG_STEPS = {"walking-robot": 10_000}
+MANY_STEPS = 100_000
+CONFIDENCE = 0.95
+ROUNDING = 1e-9
+NOTHING = "-"
+
+
+def bounds_of(world, counts, population):
+    """The bounds that are compared: {name: values [steps, states]}, None where a bound makes no sense."""
+    low, high = world.model.reward_range
+    horizon = world.horizon
+    sure, trial = f"joint, observed, confidence {CONFIDENCE}", "joint, observed, random unconfounded"
+    result = {
+        "zero": np.zeros((horizon, len(world.states))),
+        "paper, b = 0": published(counts, horizon, 0.0),
+        "paper, valid b": published(counts, horizon, high),
+        "joint, any": cs.value_ceilings(counts, horizon, high, support="any").values,
+        "joint, observed": cs.value_ceilings(counts, horizon, high).values,
+        "joint, observed-action": cs.value_ceilings(counts, horizon, high, support="observed-action").values,
+        sure: None,
+        trial: None,
+        "floor, observed": cs.value_floors(counts, horizon, low).values,
+    }
+    if not population:
+        result[sure] = cs.value_ceilings(counts, horizon, high, confidence=CONFIDENCE).values
+    if "random" in world.demonstrators:
+        result[trial] = cs.value_ceilings(counts, horizon, high, confounding={"random": 1.0}).values
+    return result
+
+
+def published(counts, horizon, reward_max):
+    """The paper's bound, without its warnings: the tables show what they warn of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.AssumptionWarning)
+        return cs.value_ceilings(counts, horizon, reward_max, method="paper").values
+
+
+def measures(world, values, below):
+    """Mean and largest distance to V* of the first step, correlation with it, violations over all steps and states."""
+    if values is None:
+        return [NOTHING] * 4
+    best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
+    above = (best - values if below else values - best)[:, alive]
+    cells = world.model.start > 0 if world.grid else alive
+    first, truth = values[0, cells], best[0, cells]
+    flat = np.ptp(first) < ROUNDING or np.ptp(truth) < ROUNDING
+    distance = np.abs(first - truth)
+    return [
+        f"{distance.mean():.4f}",
+        f"{distance.max():.3f}",
+        NOTHING if flat else f"{np.corrcoef(first, truth)[0, 1]:.3f}",
+        f"{(above < -ROUNDING).sum()}",
+    ]
+
+
+def population_counts(world):
+    return [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
+
+
+def logged_counts(world):
+    steps = LOG_STEPS.get(world.name, MANY_STEPS)
+    return cs.count([world.collect(name, steps) for name in world.demonstrators])
+
+
+def world_table(name, coins, logs=True):
+    """The table of one world: a row per method; population figures, then those from logs."""
+    world = cs.load_world(name, coins=coins)
+    columns = [bounds_of(world, population_counts(world), True)]
+    if logs:
+        columns.append(bounds_of(world, logged_counts(world), False))
+    measured = ["mean", "largest", "correlation", "violations"]
+    rows = [["", "population: mean", *measured[1:], *(["logs: mean", *measured[1:]] if logs else [])]]
+    rows.append(["---"] + ["---:"] * (len(rows[0]) - 1))
+    for method in columns[0]:
+        cells = [measures(world, values[method], method.startswith("floor")) for values in columns]
+        rows.append([method, *(cell for group in cells for cell in group)])
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def ceilings_tables():
+    lines = []
+    for name, coins in KINDS:
+        rule = "" if name == "walking-robot" else f", coins {coins}"
+        lines += [f"### {name}{rule}", "", *world_table(name, coins), ""]
+    return lines
+
+
+def held_at_once(repetitions, steps=20_000):
+    """Samples of lavacross-easy: how often all ceilings hold at once, with confidence and plug-in; distances."""
+    world = cs.load_world("lavacross-easy")
+    best, alive = world.model.optimum(world.horizon), ~world.model.terminal
+    held, plug_in, distance, vacuous = 0, 0, [], []
+    for seed in range(repetitions):
+        counts = counted([world.collect(name, steps, seed=seed) for name in world.demonstrators])
+        sure = cs.value_ceilings(counts, world.horizon, -0.1, confidence=CONFIDENCE, rarest=0.05)
+        gap = (sure.values - best.values)[:, alive]
+        actions = (sure.q_values - best.q_values)[:, alive]
+        held += bool(gap.min() >= -ROUNDING and actions.min() >= -ROUNDING)
+        distance.append(gap.mean())
+        vacuous.append((sure.vacuous_values[:, None] - best.values)[:, alive].mean())
+        rough = cs.value_ceilings(counts, world.horizon, -0.1)
+        plug_in += bool((rough.values - best.values)[:, alive].min() >= -ROUNDING)
+    return {
+        "held": held / repetitions,
+        "plug-in held": plug_in / repetitions,
+        "distance": float(np.mean(distance)),
+        "vacuous distance": float(np.mean(vacuous)),
+    }
+
+
+def counted(logs, step_indexed=False):
+    """Counts of logs in memory, without an engine: for many small samples."""
+    parts = []
+    for one in logs:
+        columns = {name: getattr(one, name) for name in ("state", "action", "next_state", "terminated")}
+        columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), one.reward)
+        columns |= {"source": np.zeros(len(one)), "n": np.ones(len(one)), "step": one.step if step_indexed else None}
+        parts.append(cs.Counts.combined(one.space, [one.source], columns))
+    return sum(parts)
+
+
+def confidence_table(repetitions=400):
+    found = held_at_once(repetitions)
+    return [
+        "| | all ceilings hold at once | mean distance to V* |",
+        "| --- | ---: | ---: |",
+        f"| confidence {CONFIDENCE} | {found['held']:.1%} of {repetitions} | {found['distance']:.4f} |",
+        f"| plug-in | {found['plug-in held']:.1%} of {repetitions} | |",
+        f"| no logs (vacuous) | always | {found['vacuous distance']:.4f} |",
+        "",
+    ]
+
+
+def robot_table():
+    """What the published formula gives for the robot at the start, unstable and stable."""
+    world = cs.load_world("walking-robot")
+    unstable, stable = world.state_at(0, 0), world.state_at(0, 1)
+    sources = {"population": population_counts(world), "logs of 10,000 steps": logged_counts(world)}
+    rows = ["| formula | counts | (0, unstable) | (0, stable) |", "| --- | --- | ---: | ---: |"]
+
+    def row(formula, what, values):
+        rows.append(f"| {formula} | {what} | {values[unstable]:.2f} | {values[stable]:.2f} |")
+
+    row("V*, 30 steps", "the model", world.model.optimum(30).values[0])
+    for what, counts in sources.items():
+        for horizon in (30, 9):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cs.AssumptionWarning)
+                endless = cs.value_ceilings(counts, horizon, 1.0, method="paper", stationary=True)
+            row(f"paper, infinite horizon, H = {horizon} ({endless.sweeps} sweeps)", what, endless.values)
+            row(f"paper, backwards, H = {horizon}", what, published(counts, horizon, 1.0)[0])
+        row("joint, observed, H = 30", what, cs.value_ceilings(counts, 30, 1.0).values[0])
+    return [*rows, ""]
+
+
+SEEDS = range(20)
+BUDGETS = {"windy-empty": 100_000}
+BUDGET = 20_000
+
+
+def learners_of(world):
+    """What is compared, from the same logs: {name: (potential or ceilings, learner)}."""
+    counts = logged_counts(world)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.AssumptionWarning)
+        paper = cs.value_ceilings(counts, world.horizon, 0.0, method="paper").potential(step_indexed=False)
+    joint = cs.value_ceilings(counts, world.horizon, world.model.reward_range[1])
+    logs = [world.collect(name, MANY_STEPS) for name in world.demonstrators]
+    return {
+        "Q-UCB, no shaping": (None, "q-ucb"),
+        "as printed, phi = 0": (cs.Potential.zero(world), "q-ucb-shaping"),
+        "as printed, behaviour values (avg)": (behaviour_potential(logs, combine="avg"), "q-ucb-shaping"),
+        "as printed, the paper's bound": (paper, "q-ucb-shaping"),
+        "as printed, joint ceilings": (joint, "q-ucb-shaping"),
+        "no bonus, clip at 0, joint ceilings": (joint, cs.Rule(bonus=0.0, clip="zero")),
+    }
+
+
+def learners_table():
+    """Regret and optimal actions of every learner in every grid world: means over seeds with 95% intervals."""
+    lines = []
+    for name in cs.list_worlds():
+        if name == "walking-robot":
+            continue
+        world = cs.load_world(name)
+        steps = BUDGETS.get(name, BUDGET)
+        lines += [f"### {name}", "", f"{steps:,} steps, {len(SEEDS)} seeds.", ""]
+        lines += ["| | regret | states with an optimal action | first optimal action |", "| --- | ---: | ---: | ---: |"]
+        for label, (potential, learner) in learners_of(world).items():
+            with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+                warnings.simplefilter("ignore", cs.AssumptionWarning)
+                found = cs.train_seeds(world, potential, learner=learner, steps=steps, seeds=SEEDS, folder=folder)
+            regret = "{:.1f} ({:.1f} to {:.1f})".format(*found.interval("regret"))
+            optimal = "{:.2f} ({:.2f} to {:.2f})".format(*found.interval("optimal"))
+            lines.append(f"| {label} | {regret} | {optimal} | {found.interval('argmax_match')[0]:.2f} |")
+        lines.append("")
+    return lines
+
+
+def kept(check):
+    """The figures that a check of `make calibrate` keeps, by part."""
+    return json.loads((STUDIES / "calibration" / "figures" / f"{check}.json").read_text())["parts"]
+
+
+def field_table(study):
+    """What `studies.field.fitted` keeps of a study: tables in Markdown."""
+    module = importlib.import_module(f"studies.field.fitted.{study}")
+    return module.tables(parts.figures(STUDIES / "field" / "fitted" / "figures" / f"{study}.json", module.VERSION))
+
+
+def continuous_table():
+    """Agents in worlds whose states cannot be listed, as the page of the field study shows them."""
+    table = agents_table(read_agents(STUDIES / "field" / "fitted" / "figures" / "agents.json"))
+    rows = [table.columns, ["---"] * len(table.columns), *table.rows]
+    return [table.caption, "", *("| " + " | ".join(row).replace("\n", "<br>") + " |" for row in rows), ""]
+
+
+def study_table(*names):
+    """Tables of the field study, from what its page says: a copy of the `summary.json` of `make field`."""
+    held = json.loads((FIELD).read_text())
+    lines = [f"Version {held['version']}, {' to '.join(dict.fromkeys(held['dates']))}.", ""]
+    for name in names:
+        table = held["tables"][name]
+        rows = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
+        lines += [f"**{table['title']}.** {table['caption']}", ""]
+        lines += ["| " + " | ".join(row).replace("\n", "<br>") + " |" for row in rows] + [""]
+    return lines
+
+
+def study_rivals():
+    """All methods in the three families with learners: mean regret over that without logs, and the worst decile."""
+    held = json.loads((FIELD).read_text())["tables"]
+    families = {"random": "200 random worlds", "problems": "standard problems", "sepsis": "ICU-Sepsis"}
+    found = {name: {row[0]: row for row in held[f"family-{name}"]["rows"]} for name in families}
+    lines = ["| | " + " | ".join(families.values()) + " |", "| --- |" + " ---: |" * len(families)]
+    for title in found["random"]:
+        cells = [
+            f"{row[1].split(' ')[0]}, {row[3]}" if (row := found[name].get(title)) else NOTHING for name in families
+        ]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+@cache
+def demo():
+    """What the demo prints, and the same as values; it runs twice, in an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "causal_shaping", "demo"]
+        run = partial(subprocess.run, cwd=folder, check=True, capture_output=True, text=True)
+        return run(command).stdout, json.loads(run([*command, "--json"]).stdout)
+
+
+def demo_lead():
+    """Why logs mislead, in the numbers of the demo."""
+    shares = demo()[1]["right_beside_lava"]
+    logs, agent = 100 * shares["in_logs"], 100 * shares["for_agent"]
+    text = (
+        "Some operators of a rover press `right` beside lava only while the air is calm. In their logs, which omit the "
+        f"wind, `right` succeeds there {logs:.0f} times in 100. For an agent that cannot feel the wind, it succeeds "
+        f"{agent:.0f} times. The wind is a hidden cause of both the move and its outcome, so values estimated from the "
+        "logs mislead."
+    )
+    return [*textwrap.wrap(text, 118), ""]
+
+
+def demo_end():
+    """The last ten lines of the demo."""
+    lines = [line.rstrip() for line in demo()[0].splitlines()]
+    return ["```text", *lines[-10:], "```", ""]
+
+
+def readme_agent():
+    """What the README's example prints."""
+    readme = (HERE.parent / "README.md").read_text()
+    code = re.search(r"```python\n(.*?)```", readme, flags=re.DOTALL)[1]
+    world = cs.load_world("lavacross-easy")
+    best = world.model.optimum(horizon=world.horizon).values[0] @ world.model.start
+    with tempfile.TemporaryDirectory() as folder:
+        run = partial(subprocess.run, cwd=folder, check=True, capture_output=True, text=True)
+        run([sys.executable, "-m", "causal_shaping", "demo"])
+        without, shaped = map(float, run([sys.executable, "-W", "ignore", "-c", code]).stdout.split())
+    return [
+        f"It prints mean returns: {without:.2f} without logs, {shaped:.2f} with logs (best possible: {best:.2f}).",
+        "",
+    ]
+
+
+HELP = {
+    "our agent with logs": "Posterior sampling with logs (ours)",
+    "posterior sampling, believing the logs": "Logs believed: PSRL from their counts",
+    "Q-learning that replays logs": "Logs believed: fitted Q, then replayed half and half",
+    "Q-learning without logs": "Optimistic Q-learning, zero potential",
+    "Q-learning shaped by our posterior": "Best guess as potential (ours)",
+}
+"""Rows of the README, and the methods of the field study that they show."""
+
+
+def study_help():
+    """Whether logs help: mean regret over that of our agent without logs, in the families of the field study."""
+    held = json.loads((FIELD).read_text())["tables"]
+    families = {"random": "random worlds", "problems": "standard problems", "sepsis": "ICU-Sepsis simulator"}
+    mean = {name: {row[0]: row[1].split(" ")[0] for row in held[f"family-{name}"]["rows"]} for name in families}
+    lines = ["| regret (ours without logs: 1; lower is better) | " + " | ".join(families.values()) + " |"]
+    lines.append("| --- |" + " ---: |" * len(families))
+    for title, method in HELP.items():
+        cells = [mean[name][method] for name in families]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def study_words():
+    """What the field study found, in a sentence."""
+    held = json.loads((FIELD).read_text())
+    (_, saved, _), (_, harmed, _), (_, hostile, _), *_ = held["targets"]
+    return [
+        f"- Regret that logs save posterior sampling, the learner of this package: {saved}.",
+        f"- Cases whose logs are not hostile, but do harm (more than 1.1 times the regret without, surely): {harmed}.",
+        f"- Regret with hostile logs, set against the truth: {hostile.replace(' over', ' that without logs, over')}.",
+        "",
+    ]
+
+
+def study_targets():
+    """What was asked of the field study, and what came of it."""
+    held = json.loads((FIELD).read_text())
+    words = {True: "met", False: "**missed**", None: "not measured"}
+    rows = [f"| {asked} | {found} | {words[met]} |" for asked, found, met in held["targets"]]
+    return ["| asked | found | |", "| --- | --- | --- |", *rows, ""]
+
+
+def study_decisions():
+    """What to use when, with the evidence of the field study."""
+    held = json.loads((FIELD).read_text())
+    rows = [f"| {situation} | {method} | {evidence} |" for situation, method, evidence in held["decisions"]]
+    return ["| situation | least regret | evidence |", "| --- | --- | --- |", *rows, ""]
+
+
+def posterior_table():
+    """Regret of the learner posterior as a share of a zero potential's, from `make calibrate ARGS=posterior`."""
+    parts = kept("posterior")
+    ways = list(dict.fromkeys(part.split("; ")[1] for part in parts))
+    zero, *others = ways
+    lines = ["| | regret, zero potential | " + " | ".join(f"posterior, {way}" for way in others) + " |"]
+    lines.append("| --- | ---: |" + " ---: |" * len(others))
+    for variant in dict.fromkeys(part.split("; ")[0] for part in parts):
+        world, coins = variant.split(", ")
+        base = parts[f"{variant}; {zero}"]["regret"]
+        cells = [f"{np.mean(base):.0f}"]
+        for way in others:
+            found = parts.get(f"{variant}; {way}")
+            if found is None:
+                cells.append(NOTHING)
+                continue
+            pair = np.array(found["regret"]), np.array(base)
+            share = "{:.3f} ({:.3f} to {:.3f})".format(*bootstrap_interval(ratio_of_means, *pair, paired=True))
+            cells.append(f"{share}; {np.mean(found['optimal']):.0%}")
+        lines.append(f"| {world}{'' if coins == 'standing' else ', coins once'} | {' | '.join(cells)} |")
+    seeds = len(next(iter(parts.values()))["regret"])
+    return [*lines, "", f"{seeds} seeds of logs and learner, on which earlier versions of it were measured, too.", ""]
+
+
+def posterior_words():
+    """The same in a sentence: the range over worlds with standing coins."""
+    regrets = {part: np.mean(found["regret"]) for part, found in kept("posterior").items() if ", standing; " in part}
+    zero = {part.split("; ")[0]: regret for part, regret in regrets.items() if part.endswith("zero potential")}
+    words = []
+    for way, when in (
+        ("logs", " of the regret of a potential of zero, which needs no logs"),
+        ("without the blind source", " if the source that did not look at the wind is left out"),
+        ("no logs", " without logs"),
+    ):
+        shares = [regret / zero[part.split("; ")[0]] for part, regret in regrets.items() if part.endswith(f"; {way}")]
+        if len(shares) == len(zero):
+            words.append(f"{min(shares):.3f} to {max(shares):.2f}{when}")
+    return [f"Measured in the paper's five grid worlds: the learner `posterior` has {'; '.join(words)}.", ""]
+
+
+def hard_table():
+    """Regret with misleading logs as a share of that without, from `make calibrate ARGS=hard-worlds`."""
+    parts = kept("hard-worlds")
+
+    def regret(kind):
+        return np.concatenate([found["regret"] for part, found in parts.items() if part.startswith(f"{kind}; ")])
+
+    kinds = dict.fromkeys(part.split("; ")[0] for part in parts)
+    lines = [
+        "| logs | all worlds | nine of ten worlds are below | mean of the worst tenth |",
+        "| --- |" + " ---: |" * 3,
+    ]
+    for kind in list(kinds)[1:]:
+        pair = regret(kind), regret("no logs")
+        share, each = bootstrap_interval(ratio_of_means, *pair, paired=True), np.sort(pair[0] / pair[1])
+        worst = each[-max(1, len(each) // 10) :].mean()
+        middle = "{:.2f} ({:.2f} to {:.2f})".format(*share)
+        lines.append(f"| {kind} | {middle} | {np.quantile(each, 0.9):.2f} | {worst:.2f} |")
+    return [*lines, "", f"{len(regret('no logs'))} worlds of each kind, 3 seeds each, 20,000 steps.", ""]
+
+
+def exploration_table():
+    """Regret in problems of exploration, from `studies/speed/exploration.py`."""
+    problems = json.loads((STUDIES / "speed" / "figures" / "exploration.json").read_text())["problems"]
+    names = list(dict.fromkeys(name for found in problems.values() for name in found if name != "at random"))
+    lines = ["| | " + " | ".join(problems) + " |", "| --- |" + " ---: |" * len(problems)]
+    lines.append(
+        "| acting at random | " + " | ".join(f"{found['at random']:,.0f}" for found in problems.values()) + " |"
+    )
+    for name in sorted(names, key=lambda name: (name[0].isupper(), name)):
+        cells = []
+        for found in problems.values():
+            regret = list(found.get(name, {}).get("regret", {}).values())
+            cells.append("{:,.0f} ({:,.0f} to {:,.0f})".format(*mean_interval(np.array(regret))) if regret else NOTHING)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def speed_table():
+    """What `make bench` measured of everything that has a goal."""
+    lines = [
+        "| work | ours | yardstick | ratio | spread | goal | peak, MB |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for held in json.loads((STUDIES / "speed" / "figures" / "bench.json").read_text()):
+        row = Row(**held)
+        if row.goal:
+            _, *cells, _ = row.cells(None)
+            lines.append(f"| {row.work} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def potentials_table():
+    """Potentials with three agents, from `studies/speed/potentials.py`."""
+    figures = json.loads((STUDIES / "speed" / "figures" / "potentials.json").read_text())
+    found = {}
+    for key, figure in figures.items():
+        agent, world, kind, _ = key.split("; ")
+        found.setdefault((agent, world), {}).setdefault(kind, []).append(figure)
+    kinds = list(next(iter(found.values())))
+    lines = ["| | " + " | ".join(kinds) + " |", "| --- |" + " ---: |" * len(kinds)]
+    for (agent, world), row in found.items():
+        cells = []
+        for kind in kinds:
+            if kind not in row:
+                cells.append(NOTHING)
+                continue
+            if agent == "q-learning":
+                values = np.array([one["regret"] for one in row[kind]])
+                text = "{:.0f} ({:.0f} to {:.0f})".format(*mean_interval(values))
+            else:
+                shortfall = np.array([np.mean(one["best"] - np.array(one["returns"])) for one in row[kind]])
+                text = "{:.2f} ({:.2f} to {:.2f})".format(*mean_interval(shortfall))
+            with_values = [one["correlation"] for one in row[kind] if one["correlation"] is not None]
+            cells.append(text + (f"; r {np.mean(with_values):.2f}" if with_values else ""))
+        lines.append(f"| {agent}, {world} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def claims_table():
+    """What the page on differences says about the published method, measured again."""
+    rows = ["| world | " + " | ".join(CLAIMS) + " |", "| --- |" + " ---: |" * len(CLAIMS)]
+    worlds = [cs.load_world(name) for name in cs.list_worlds() if name != "walking-robot"]
+    return [*rows, *(f"| {world.name} | " + " | ".join(claims_of(world)) + " |" for world in worlds), ""]
+
+
+CLAIMS = (
+    "largest distance of the bound from 0",
+    "its values, rounded to 0.1",
+    "states with tied optimal actions",
+    "`up` in Q-UCB's policy",
+    "regret with V*, clip phi",
+    "regret with V*, clip 0",
+    "same, phi = 0",
+)
+
+
+def claims_of(world):
+    """The numbers of `CLAIMS` in a world; regrets are means over `SEEDS`."""
+    alive, best = ~world.model.terminal, world.model.optimum()
+    bound = published(logged_counts(world), world.horizon, 0.0)[0][alive]
+    tied = (best.gaps() < NEARLY).sum(axis=1)[alive] > 1
+    steps, truth = BUDGETS.get(world.name, BUDGET), cs.Potential(best.values, world.space)
+    up = [(cs.train(world, learner="q-ucb", steps=steps, seed=seed).policy == 0)[alive].mean() for seed in SEEDS]
+
+    def regret(potential, **changes):
+        runs = [
+            cs.train(world, potential, learner="q-ucb-shaping", steps=steps, seed=seed, **changes) for seed in SEEDS
+        ]
+        return f"{np.mean([run.step_regret[-1] for run in runs]):.0f}"
+
+    return (
+        f"{np.abs(bound).max():.3f}",
+        f"{len(np.unique(bound.round(1) + 0.0))}",
+        f"{tied.sum()}",
+        f"{np.mean(up):.0%}",
+        regret(truth),
+        regret(truth, clip="zero"),
+        regret(cs.Potential.zero(world)),
+    )
+
+
+def support_table():
+    """Where a ceiling with confidence fails because its support is not credible: the maze whose coins pay once."""
+    world = cs.load_world("lavacross-maze", coins="once")
+    best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
+    counts = [counted([world.collect(name, MANY_STEPS, seed) for name in world.demonstrators]) for seed in SEEDS]
+    rows = ["| `rarest` | sets of logs with a ceiling below V* | by at most |", "| ---: | ---: | ---: |"]
+    for rarest in (0.5, 0.1, 0.05, 0.02, 0.01):
+        options = {"confidence": CONFIDENCE, "rarest": rarest}
+        found = [cs.value_ceilings(one, world.horizon, 0.1, **options).values for one in counts]
+        lowest = np.array([(values - best)[:, alive].min() for values in found])
+        worst = max(0.0, -lowest.min()) if (lowest < -ROUNDING).any() else 0.0
+        rows.append(f"| {rarest} | {(lowest < -ROUNDING).sum()} of {len(found)} | {worst:.3f} |")
+    return [*rows, ""]
+
+
+def maze_table(seeds=range(6)):
+    """Variants that might make shaping with the largest behaviour value score 0.33 in the maze, as printed."""
+    world = cs.load_world("lavacross-maze")
+
+    def ratio(log_steps=MANY_STEPS, rounded=False, without="", budget=BUDGET, **options):
+        found = []
+        for seed in seeds:
+            logs = [world.collect(name, log_steps, seed) for name in world.demonstrators if name != without]
+            phi = behaviour_potential(logs, combine="max")
+            phi = cs.Potential(phi.values.round(1), phi.space) if rounded else phi
+            run = cs.train(world, phi, learner="q-ucb-shaping", steps=budget, seed=seed, **options)
+            found.append(optimal_ratios(world.model, run.policy)[0])
+        return f"{np.mean(found):.2f}"
+
+    variants = {
+        "as interpreted here": ratio(),
+        "potential rounded to 0.1": ratio(rounded=True),
+        "budget in episodes": ratio(budget=BUDGET * world.horizon, episodes=BUDGET),
+        "the time limit treated as termination": ratio(time_limit="terminal"),
+        "logs of 1,000 steps": ratio(1_000),
+        "c = 1": ratio(c=1.0),
+        "c = 8": ratio(c=8.0),
+        **{f"without `{name}`": ratio(without=name) for name in world.demonstrators},
+    }
+    return (
+        ["| max value in lavacross-maze | argmax match |", "| --- | ---: |"]
+        + [f"| {name} | {found} |" for name, found in variants.items()]
+        + [""]
+    )
+
+
+def theory_table(name, worlds=None):
+    """One of the report's tables on theory, for all worlds."""
+    tables = theory_tables(cs.list_worlds() if worlds is None else worlds)
+    table = next(table for table in tables if table.name == name)
+    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
+    return ["| " + " | ".join(cell.replace("\n", ", ") for cell in line) + " |" for line in lines] + [""]
+
+
+def parts_table(episodes=1e13):
+    """The parts of the corrected bound where it is not vacuous."""
+    rows = ["| world | potential | bound | settled | other suboptimal | optimal actions |"]
+    rows.append("| --- | --- | ---: | ---: | ---: | ---: |")
+    for name in cs.list_worlds():
+        world = cs.load_world(name)
+        for potential, phi in usual_potentials(world).items():
+            shaped = Shaped(world.model, phi, world.horizon)
+            if shaped.optimism().holds.all():
+                bound = regret_bound(shaped, episodes)
+                shares = (bound.settled, bound.unsettled, bound.optimal)
+                cells = " | ".join(f"{share / bound.total:.1%}" for share in shares)
+                rows.append(f"| {name} | {potential} | {bound.total:.2g} | {cells} |")
+    return [*rows, ""]
+
+
+def random_model(rng, deterministic, sources):
+    """A CMDP with two states and an end, two actions and three noises, and demonstrators who see the noise."""
+    states, actions, noises = 3, 2, 3
+    next_state = rng.integers(0, states, (states, actions, noises))
+    reward = rng.integers(-10, 11, (states, actions, noises)) / 10
+    next_state[-1], reward[-1] = states - 1, 0.0
+    noise = rng.dirichlet(np.ones(noises), states)
+    model = cs.TabularCMDP(next_state, reward, noise, [False, False, True], [0.5, 0.5, 0.0])
+    betas = rng.dirichlet(np.ones(actions), (sources, states, noises))
+    return model, np.eye(actions)[betas.argmax(axis=-1)] if deterministic else betas
+
+
+def instrument_table(models=200):
+    """How much tighter the program over response types is than a joint backup: for how many (s, x), and by how much."""
+    rows = ["| demonstrators | sources | strictly tighter | by, where it is | of all looseness |"]
+    rows.append("| --- | ---: | ---: | ---: | ---: |")
+    for deterministic in (False, True):
+        for sources in (1, 2, 3):
+            rng = np.random.default_rng(0)
+            gains, room = [], []
+            for _ in range(models):
+                model, betas = random_model(rng, deterministic, sources)
+                counts = [model.observe(beta, f"d{i}") for i, beta in enumerate(betas)]
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", cs.AssumptionWarning)
+                    ceilings = cs.value_ceilings(counts, 2, model.reward_range[1])
+                follows = ceilings.values[1]
+                for s in (0, 1):
+                    for x in {x for beta in betas for x, _ in shown(model, beta, s)}:
+                        sharp = response_type_program(model, betas, s, x, follows, 1.0)
+                        truth = (model.noise[s] * (model.reward[s, x] + follows[model.next_state[s, x]])).sum()
+                        gains.append(ceilings.q_values[0, s, x] - sharp)
+                        room.append(ceilings.q_values[0, s, x] - truth)
+            gains, room = np.array(gains), np.array(room)
+            tighter = gains > 1e-7
+            shown_gain = f"{gains[tighter].mean():.3f}" if tighter.any() else NOTHING
+            share = f"{max(gains.sum(), 0.0) / room.sum():.1%}"
+            kind = "deterministic" if deterministic else "random"
+            rows.append(f"| {kind} | {sources} | {tighter.mean():.1%} | {shown_gain} | {share} |")
+    return [*rows, ""]
+
+
+STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "losses", "claims", "lalonde", "clinic")
+
+TABLES = {
+    "../README.md": {"lead": demo_lead, "demo": demo_end, "agent": readme_agent, "help": study_help},
+    "index.md": {"lead": demo_lead},
+    "evidence.md": {"field": study_words, "rivals": study_rivals, "posterior": posterior_words},
+    "learners.md": {
+        "posterior": posterior_table,
+        "hard": hard_table,
+        "exploration": exploration_table,
+        "potentials": potentials_table,
+    },
+    "../studies/paper/learners.md": {"learners": learners_table},
+    "ceilings.md": {"confidence": confidence_table},
+    "../studies/paper/ceilings.md": {"worlds": ceilings_tables},
+    "differences.md": {"support": support_table, "claims": claims_table},
+    "../studies/paper/README.md": {"maze": maze_table, "robot": robot_table},
+    "../studies/speed/README.md": {"speed": speed_table},
+    "field.md": {"decisions": study_decisions},
+    "../studies/field/README.md": {
+        "targets": study_targets,
+        "study": partial(study_table, *STUDIED),
+        "networks": partial(study_table, "networks-random", "networks-problems"),
+        "continuous": continuous_table,
+    },
+    "../studies/field/fitted.md": {
+        name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")
+    },
+    "../studies/paper/theory.md": {
+        "corrections": partial(theory_table, "theory-corrections"),
+        "bounds": partial(theory_table, "theory-bounds"),
+        "parts": parts_table,
+        "events": partial(theory_table, "theory-events"),
+        "contraction": partial(theory_table, "theory-contraction"),
+        "instruments": instrument_table,
+    },
+}
+
+
+def replaced(text, name, lines, *, short=False):
+    """The text with one table replaced; `short` leaves no empty lines around it."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    place = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
+    if not place.search(text):
+        raise ValueError(f"There is no place for the table {name!r}.")
+    held = lines[:-1] if short else ["", *lines]
+    return place.sub(lambda _: "\n".join([begin, *held, end]), text)
+
+
+def main():
+    for page, tables in TABLES.items():
+        text = (HERE / page).read_text()
+        for name, make in tables.items():
+            print(f"{page}: {name}")
+            text = replaced(text, name, make(), short=page == "../README.md")
+        with replacing(HERE / page, [".md"]) as temporary:
+            temporary.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""A clinic with a hidden cause that lasts: which of two drugs is right is drawn once for a stay, or afresh each day.
+
+The right drug helps in 9 of 10 cases, the wrong one in 1 of 10. Doctors prefer a drug each, and may have a hint of the
+right one, which the log does not hold. The state is the same each day. The truth is the most that a policy can earn in
+a stay, one that remembers what helped.
+
+- `claims`: what each tool claims about that, whether it holds, and whether a test flags the logs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from causal_shaping.bounds import value_ceilings
+from causal_shaping.data.counts import Counts
+from causal_shaping.data.logs import Logs
+from causal_shaping.data.space import Space
+from causal_shaping.diagnose import persistence_test
+from causal_shaping.errors import AssumptionWarning, ContradictionError
+from causal_shaping.logs import count
+from studies.calibration.episodes import bound_episodes
+from studies.field.materials import CONFIDENCE
+from studies.field.plan import LOG_SEED
+
+DAYS, HELPS, PREFERS = 3, (0.1, 0.9), 0.8
+HINTS, STAYS = (0.0, 0.4), (300, 4_000)
+"""How much a hint moves a doctor, and how many stays each doctor has."""
+
+LEVEL = 0.05
+"""A test flags the logs at this level."""
+
+TOLERANCE = 1e-9
+
+
+def claims() -> list[dict[str, Any]]:
+    """Return a row per tool and clinic."""
+    rows = []
+    for lasts, hint, stays in itertools.product((False, True), HINTS, STAYS):
+        logs = [_stays(doctor, lasts, hint, stays) for doctor in (0, 1)]
+        truth, counts = optimum(lasts), count(logs, complete=True)
+        p_value = persistence_test(logs).p_value
+        flagged = bool(p_value is not None and p_value < LEVEL)
+        where = f"the cause {'lasts' if lasts else 'is fresh'}, hint {hint:g}, {stays:,} stays"
+        true_gamma = _gamma(hint)
+        for name, assumed, found in (
+            ("ceiling at the true Gamma", not lasts, _ceiling(counts, true_gamma)),
+            ("ceiling, any confounding", not lasts, _ceiling(counts, math.inf)),
+            ("episode ceiling", True, float(bound_episodes(logs, DAYS, 1.0, confidence=CONFIDENCE).values[0])),
+            ("logs believed (a guess)", None, _believed(counts)),
+        ):
+            holds = None if found is None else found >= truth - TOLERANCE
+            rows.append(
+                {
+                    "claim": f"{name}: {where}",
+                    "confidence": None if assumed is None else CONFIDENCE,
+                    "assumed": assumed,
+                    "cells": 1,
+                    "violations": None if holds is None or assumed is None else int(not holds),
+                    "high": found,
+                    "truth": truth,
+                    "flagged": flagged,
+                }
+            )
+    return rows
+
+
+def _ceiling(counts: Counts, gamma: float) -> float | None:
+    """Return the ceiling of the first day; None if the sources contradict its assumptions."""
+    with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
+        try:
+            found = value_ceilings(counts, DAYS, 1.0, confounding=gamma, confidence=CONFIDENCE, support="any")
+        except ContradictionError:
+            return None
+    return float(found.values[0, 0])
+
+
+def _chance(doctor: int, right: Any, hint: float) -> Any:
+    """Return how often a doctor takes the second drug, given which one is right."""
+    habit = PREFERS if doctor else 1 - PREFERS
+    return (1 - hint) * habit + hint * right
+
+
+def _gamma(hint: float) -> float:
+    """Return how far knowing the right drug changes the odds of an action, at most."""
+    worst = 1.0
+    for doctor in (0, 1):
+        share = (_chance(doctor, 0, hint) + _chance(doctor, 1, hint)) / 2
+        for right in (0, 1):
+            chance = _chance(doctor, right, hint)
+            ratio = chance / (1 - chance) / (share / (1 - share))
+            worst = max(worst, ratio, 1 / ratio)
+    return worst
+
+
+def _stays(doctor: int, lasts: bool, hint: float, stays: int) -> Logs:
+    """Return the logs of a doctor."""
+    rng = np.random.default_rng([LOG_SEED, doctor, int(lasts), round(10 * hint), stays])
+    right = np.repeat(rng.integers(0, 2, (stays, 1)), DAYS, axis=1) if lasts else rng.integers(0, 2, (stays, DAYS))
+    drug = (rng.random((stays, DAYS)) < _chance(doctor, right, hint)).astype(np.int32)
+    paid = (rng.random((stays, DAYS)) < np.where(drug == right, HELPS[1], HELPS[0])).astype(float)
+    rows, day = stays * DAYS, np.tile(np.arange(DAYS, dtype=np.int32), stays)
+    return Logs(
+        Space(["ill"], ["red", "blue"]),
+        ("Dr. Red", "Dr. Blue")[doctor],
+        episode=np.repeat(np.arange(stays), DAYS),
+        step=day,
+        state=np.zeros(rows, dtype=np.int32),
+        action=drug.ravel(),
+        reward=paid.ravel(),
+        next_state=np.zeros(rows, dtype=np.int32),
+        terminated=np.zeros(rows, dtype=bool),
+        truncated=day == DAYS - 1,
+    )
+
+
+def _believed(counts: Counts) -> float:
+    """Return the best value of a day after another in what both doctors' logs show, as if they were a trial."""
+    paid = np.bincount(counts.action, counts.reward_sum, 2) / np.bincount(counts.action, counts.n, 2)
+    return DAYS * float(paid.max())
+
+
+def optimum(lasts: bool) -> float:
+    """Return the most that a stay can earn on average, by a search over what a policy can have seen."""
+
+    def best(day: int, belief: float) -> float:
+        if day == DAYS:
+            return 0.0
+        values = []
+        for drug in (0, 1):
+            value = 0.0
+            for helped in (0, 1):
+                chances = [HELPS[drug == right] if helped else 1 - HELPS[drug == right] for right in (0, 1)]
+                mass = (1 - belief) * chances[0] + belief * chances[1]
+                after = belief * chances[1] / mass if lasts else 0.5
+                value += mass * (helped + best(day + 1, after))
+            values.append(value)
+        return max(values)
+
+    return best(0, 0.5)

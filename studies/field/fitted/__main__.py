@@ -1,0 +1,57 @@
+"""Whether fitted ceilings help: parts are kept as they end, and an interrupted run resumes.
+
+    python -m studies.field.fitted                   # everything that is missing, then all tables
+    python -m studies.field.fitted bounds           # estimators and bounds against the optimum
+    python -m studies.field.fitted variants           # the default forest in windy fields that nothing was chosen on
+    python -m studies.field.fitted growth             # what a fit costs with rows, coordinates, atoms, sources
+    python -m studies.field.fitted agents --seeds 10  # DQN with and without logs
+    python -m studies.field.fitted bounds --only maze # the parts whose names hold a text
+    python -m studies.field.fitted --tables           # only the tables, of what is there
+
+Figures are kept in `studies/field/fitted/figures/*.json`, fits and peers' environments in `studies/work`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from studies import parts
+from studies.field.fitted import agents, bounds, growth, variants
+
+FIGURES = Path(__file__).parent / "figures"
+STUDIES = {
+    "bounds": (bounds.VERSION, lambda seeds: bounds.parts(), bounds.run_part, bounds.tables),
+    "variants": (variants.VERSION, lambda seeds: variants.parts(), variants.run_part, variants.tables),
+    "growth": (growth.VERSION, lambda seeds: growth.parts(), growth.run_part, growth.tables),
+    "agents": (agents.VERSION, agents.parts, agents.run_part, agents.tables),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what is asked for and missing, print the tables; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"of {', '.join(STUDIES)}; all if left out")
+    parser.add_argument("--seeds", type=int, default=10, help="runs of each agent (default: 10)")
+    parser.add_argument("--workers", type=int, default=1, help="processes at a time (default: 1)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only parts whose names hold this text")
+    parser.add_argument("--again", action="store_true", help="run also what is there already")
+    parser.add_argument("--tables", action="store_true", help="only print the tables, of what is there")
+    given = parser.parse_args(arguments)
+    unknown = [name for name in given.studies if name not in STUDIES]
+    if unknown:
+        parser.error(f"there is no study {unknown[0]!r}; there are {', '.join(STUDIES)}")
+    for name in given.studies or STUDIES:
+        version, every, work, tables = STUDIES[name]
+        if not given.tables:
+            chosen = [part for part in every(given.seeds) if given.only in part]
+            parts.run_figures(FIGURES / f"{name}.json", version, chosen, work, workers=given.workers, again=given.again)
+        done = parts.figures(FIGURES / f"{name}.json", version)
+        print("\n".join(["", *tables(done)]), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

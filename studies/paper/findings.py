@@ -1,0 +1,318 @@
+"""What the study found, in plain words, computed from the results.
+
+- `headlines`: seven sentences for a newcomer, with one number each.
+- `findings`: a paragraph each, with the numbers of every world.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from causal_shaping.worlds.world import COINS
+from studies.paper.plan import (
+    BASELINE,
+    CONFIDENCE,
+    METHODS,
+    PRINTED,
+    RAREST,
+    RECOMMENDED,
+    SHAPED,
+    WORLDS,
+)
+from studies.paper.run import Results
+from studies.paper.tables import AIM, INFORMED, SAMPLED, relative_regret
+
+ENOUGH = 0.95
+"""The share of states in which a configuration shall find an optimal action."""
+
+NEAR_PRINT = 0.10
+"""A share that differs from the printed one by no more than this has come out."""
+
+ALIKE = 1.25
+"""Regrets that differ by no more than this factor are called about the same."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A sentence that begins with its number; the number is empty if these results do not hold it."""
+
+    number: str
+    sentence: str
+
+
+def headlines(results: Results) -> list[Headline]:
+    """Return seven sentences: does the paper come out, what do logs earn, what misleads, what holds."""
+    budget = ", with a tenth of its budgets" if results.settings["quick"] else ""
+    return [
+        _came_out(results, budget),
+        _without_logs(results),
+        _with_ceilings(results),
+        _with_posterior(results),
+        _best_actions(results),
+        _trusted_returns(results),
+        _holding(results),
+    ]
+
+
+def _missing(what: str) -> Headline:
+    return Headline("", f"{what}: these results do not hold the runs that would tell.")
+
+
+def _came_out(results: Results, budget: str) -> Headline:
+    cells = [difference for *_, difference in _printed_differences(results)]
+    if not cells:
+        return _missing("Does the paper's table come out again?")
+    near = sum(abs(difference) <= NEAR_PRINT for difference in cells)
+    words = f"of the numbers in the paper's main table come out here to within {NEAR_PRINT:.2f}{budget}."
+    return Headline(f"{near} of {len(cells)}", words)
+
+
+def _without_logs(results: Results) -> Headline:
+    zero, bound = _regrets(results, BASELINE), _regrets(results, "causal-bound")
+    shared = [world for world in zero if world in bound and min(zero[world], bound[world]) > 0]
+    if not shared:
+        return _missing("How much of the published gain needs logs?")
+    ratio = math.exp(np.mean([math.log(zero[world] / bound[world]) for world in shared]))
+    so = "most of its gain needs no logs" if ratio <= ALIKE else "the logs do help it"
+    return Headline(
+        f"{ratio:.2f} times", f"the published method's loss is what the same agent has that never sees a log: {so}."
+    )
+
+
+def _with_ceilings(results: Results) -> Headline:
+    shares = [share for _, share in _relative(results, SHAPED)]
+    if not shares:
+        return _missing("What do tighter ceilings from the same logs earn?")
+    return Headline(
+        f"{math.ceil(100 * float(np.median(shares)))}%",
+        "of the loss without logs is left, in the middle one of "
+        f"{len(shares)} settings (a world and a rule for its coins), if tighter ceilings from the same logs shape the "
+        "reward."
+        if np.median(shares) <= 1
+        else f"of the loss without logs: tighter ceilings do not help in the middle one of {len(shares)} settings.",
+    )
+
+
+def _with_posterior(results: Results) -> Headline:
+    shares = [share for _, share in _relative(results, RECOMMENDED)]
+    if not shares:
+        return _missing("What do logs earn that are trusted as far as they turn out to be right?")
+    return Headline(
+        f"{math.ceil(100 * max(shares))}%",
+        f"of the loss without logs is left, in the worst of {len(shares)} settings, if the agent starts from a "
+        "posterior: what the logs prove, and what they suggest as far as that turns out to be right.",
+    )
+
+
+def _best_actions(results: Results) -> Headline:
+    shares = _optimal_shares(results)
+    if not shares:
+        return _missing("Does one configuration find the best actions in all worlds?")
+    least = min(shares.values())
+    aim = "which meets the aim" if least >= ENOUGH else "short of the aim"
+    return Headline(
+        f"{math.floor(100 * least)}%",
+        f"of the states, or more, get a best action from one and the same configuration in each of {len(shares)} "
+        f"worlds, {aim} of {ENOUGH:.0%}.",
+    )
+
+
+def _trusted_returns(results: Results) -> Headline:
+    zero, trusting = _regrets(results, BASELINE), _regrets(results, "avg")
+    ratios = [trusting[world] / zero[world] for world in zero if world in trusting and zero[world] > 0]
+    if not ratios:
+        return _missing("Can an agent trust what the demonstrators earned?")
+    return Headline(
+        f"{max(ratios):.1f} times",
+        "the loss without logs, in the worst world, is the price of trusting what the demonstrators earned: they saw "
+        "the wind, the agent does not."
+        if max(ratios) > 1
+        else "the loss without logs, in the worst world, is the price of trusting what the demonstrators earned.",
+    )
+
+
+def _holding(results: Results) -> Headline:
+    rows = [row for row in results.potentials if row["name"] == "joint-sure"]
+    if not rows:
+        return _missing("Do the ceilings hold?")
+    held = sum(row["violations_all_steps"] == 0 for row in rows)
+    words = f"sets of logs give ceilings that hold in every state and step, where a confidence of {CONFIDENCE:.0%} is"
+    return Headline(f"{held} of {len(rows)}", f"{words} asked for.")
+
+
+def findings(results: Results) -> Iterator[tuple[str, str]]:
+    """Yield what was found: a heading and a paragraph each; only what the results have numbers for."""
+    for find in (_reproduced, _zero_is_enough, _earns, _sampled, _optimal, _misled, _violated):
+        found = find(results)
+        if found is not None:
+            yield found
+
+
+def standing_worlds(results: Results) -> list[str]:
+    """Return the worlds that there are runs of, with standing coins."""
+    return [world for world, coins in results.variants if coins == "standing"]
+
+
+def _regrets(results: Results, method: str) -> dict[str, float]:
+    return {
+        world: float(results.values(world, method, "regret").mean())
+        for world in standing_worlds(results)
+        if results.runs_of(world, method)
+    }
+
+
+def _printed_differences(results: Results) -> list[tuple[str, str, float]]:
+    """Return method, world, and by how much the share of states differs from the printed one."""
+    return [
+        (method, world, float(results.values(world, method, "argmax_match").mean()) - printed)
+        for method, row in PRINTED.items()
+        for world, printed in row.items()
+        if results.runs_of(world, method)
+    ]
+
+
+def _relative(results: Results, method: str) -> list[tuple[str, float]]:
+    """Return, for each world and coin rule, the rule and the regret as a share of the zero potential's."""
+    return [
+        (coins, relative_regret(results, world, coins, method, BASELINE)[0])
+        for world, coins in results.variants
+        if results.runs_of(world, method, coins) and results.runs_of(world, BASELINE, coins)
+    ]
+
+
+def _optimal_shares(results: Results) -> dict[str, float]:
+    names = standing_worlds(results)
+    if not all(results.runs_of(world, RECOMMENDED) for world in names):
+        return {}
+    return {world: float(results.values(world, RECOMMENDED, "optimal").mean()) for world in names}
+
+
+def _reproduced(results: Results) -> tuple[str, str] | None:
+    cells = _printed_differences(results)
+    own = [difference for method, _, difference in cells if method == "causal-bound"]
+    if not own:
+        return None
+    near = sum(abs(difference) <= NEAR_PRINT for *_, difference in cells)
+    far = [f"{METHODS[m].title} in {w} ({d:+.2f})" for m, w, d in cells if abs(d) > NEAR_PRINT]
+    text = (
+        f"Of {len(cells)} cells of the paper's table of optimal ratios {near} come out within {NEAR_PRINT:.2f}. Its "
+        f"own method differs by {min(own):+.2f} to {max(own):+.2f}. "
+    )
+    text += f"Further away: {'; '.join(far)}; the differences page has the experiments." if far else ""
+    met = min(own) >= -NEAR_PRINT
+    return ("The paper's table comes out" if met else "The paper's table does not come out here"), text.strip()
+
+
+def _zero_is_enough(results: Results) -> tuple[str, str] | None:
+    zero, bound, vanilla = (_regrets(results, name) for name in (BASELINE, "causal-bound", "no-shaping"))
+    shared = [world for world in zero if world in bound and world in vanilla]
+    if not shared:
+        return None
+    gains = ", ".join(f"{world} {zero[world]:.0f} against {bound[world]:.0f}" for world in shared)
+    lost = math.floor(min(vanilla[world] / max(zero[world], bound[world]) for world in shared))
+    if lost < 2:
+        return None
+    return (
+        "Most of the published gain needs no logs",
+        f"The same learner with a potential of zero, which looks at no data at all, has a regret of {gains} with the "
+        f"published bound. Both are at least {lost} times better than Q-UCB: what helps is a table that starts at "
+        "zero and a bonus that is gone with it, not the bound, which is nearly flat.",
+    )
+
+
+def _earns(results: Results) -> tuple[str, str] | None:
+    lines = []
+    for method in INFORMED:
+        if method in SAMPLED:
+            continue
+        parts = []
+        for coins in COINS:
+            shares = [share for rule, share in _relative(results, method) if rule == coins]
+            if shares:
+                met = sum(share <= AIM for share in shares)
+                span = f"{min(shares):.2f} to {max(shares):.2f} with coins {coins}"
+                parts.append(f"{span} ({met} of {len(shares)} worlds)")
+        if parts:
+            lines.append(f"{METHODS[method].title}: {', '.join(parts)}.")
+    if not lines:
+        return None
+    head = f"Regret as a share of the zero potential's, and in how many worlds that is at most {AIM}."
+    return "Where potentials from confounded logs earn their keep", " ".join([head, *lines])
+
+
+def _sampled(results: Results) -> tuple[str, str] | None:
+    lines, lost = [], []
+    for method in (*dict.fromkeys(SAMPLED.values()), *SAMPLED):
+        parts = []
+        for coins in COINS:
+            shares = [share for rule, share in _relative(results, method) if rule == coins]
+            if shares:
+                parts.append(f"{min(shares):.3f} to {max(shares):.3f} with coins {coins}")
+        if parts:
+            lines.append(f"{METHODS[method].title}: {', '.join(parts)}.")
+        lost += [
+            f"{METHODS[method].title} in {world}, coins {coins} ({share:.2f})"
+            for world, coins in results.variants
+            if results.runs_of(world, method, coins) and results.runs_of(world, BASELINE, coins)
+            for share in [relative_regret(results, world, coins, method, BASELINE)[0]]
+            if share > 1
+        ]
+    if not lines:
+        return None
+    head = "Regret as a share of the zero potential's, by a learner that samples from a posterior."
+    end = (
+        f"It loses to a zero potential here: {'; '.join(lost)}."
+        if lost
+        else "Nowhere does it lose to a zero potential."
+    )
+    about = (
+        "The blind source is the demonstrator who chose without looking at the wind, which nobody told the learner; "
+        "without it all logs are confounded."
+    )
+    return "What logs suggest, and how far it can be trusted", " ".join([head, *lines, end, about])
+
+
+def _optimal(results: Results) -> tuple[str, str] | None:
+    shares = _optimal_shares(results)
+    if not shares:
+        return None
+    text = ", ".join(f"{world} {share:.3f}" for world, share in shares.items())
+    verdict = "in all of them" if min(shares.values()) >= ENOUGH else "not in all of them"
+    return (
+        "One configuration for all worlds" if set(WORLDS) <= set(shares) else "One configuration",
+        f"{METHODS[RECOMMENDED].title}: a truly optimal action in this share of the states: {text}. The aim "
+        f"of {ENOUGH:.0%} is met {verdict}.",
+    )
+
+
+def _misled(results: Results) -> tuple[str, str] | None:
+    zero, values = _regrets(results, BASELINE), _regrets(results, "avg")
+    worse = {world: values[world] / zero[world] for world in zero if world in values and values[world] > zero[world]}
+    if not worse:
+        return None
+    text = ", ".join(f"{world} {share:.0f}" for world, share in worse.items())
+    return (
+        "What demonstrators earned misleads",
+        f"Shaping with their average return multiplies the regret of a zero potential in {len(worse)} of {len(zero)} "
+        f"worlds: by {text}. They saw the wind; the agent does not.",
+    )
+
+
+def _violated(results: Results) -> tuple[str, str] | None:
+    sentences = []
+    for name, words in (
+        ("paper", "The published bound"),
+        ("joint", "The plug-in joint ceiling"),
+        ("joint-sure", f"With confidence, and no outcome rarer than {RAREST:.0%} of a state's visits, it"),
+    ):
+        rows = [row for row in results.potentials if row["name"] == name]
+        if rows:
+            broken = sum(row["violations_all_steps"] > 0 for row in rows)
+            sentences.append(
+                f"{words} lies below the optimal value of some state and step in {broken} of {len(rows)} sets of logs."
+            )
+    return ("Which bounds hold", " ".join(sentences)) if sentences else None

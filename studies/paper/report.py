@@ -1,0 +1,183 @@
+"""The report: one HTML file without network, with the figures and tables beside it as files of their own.
+
+- `reproduce`: run the study and write its report, with one progress for all of it.
+- `write_report`: write `index.html`, `figures/` and `tables/` into the folder of the results.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from causal_shaping import __version__
+from causal_shaping._progress import Progress, no_progress, part_of
+from causal_shaping.io.files import replacing
+from causal_shaping.plot._html import environment, svg_source
+from causal_shaping.worlds import World, load_world
+from studies import ROOT
+from studies.paper.figures import Drawing, all_figures, save_figure, shown_policies, shown_values
+from studies.paper.findings import findings, headlines, standing_worlds
+from studies.paper.maps import arrow_angle, map_panel, policy_panels, value_panels
+from studies.paper.plan import LOG_STEPS, METHODS, QUICK, SEEDS, WORLDS, Plan, is_deep
+from studies.paper.run import Results, run_held, study_folder
+from studies.paper.tables import Table, all_tables
+from studies.parts import side_by_side
+
+LIBRARIES = ("numpy", "numba", "scipy", "pyarrow", "duckdb", "matplotlib", "torch")
+STUDY_SHARE, QUICK_SHARE, TABLES_SHARE = 0.95, 0.4, 0.25
+"""How much of the work is running the study, running a quick one, and, of the report, making the tables."""
+
+
+def reproduce(
+    plan: Plan, folder: str | os.PathLike[str], *, workers: int | None = None, progress: Progress = no_progress
+) -> tuple[Results, Path]:
+    """Run what a plan asks for and the folder does not hold yet, write the report, and return results and page.
+
+    Args:
+        plan: see `run_study`.
+        folder: see `run_study`.
+        workers: see `run_study`.
+        progress: called with the share of all work that is done, 1, and what is being worked on.
+    """
+    share = QUICK_SHARE if plan.quick else STUDY_SHARE
+    with study_folder(plan, folder) as path:
+        results = run_held(plan, path, workers, part_of(progress, 0, share))
+        page = write_report(results, workers=workers, progress=part_of(progress, share, 1))
+    return results, page
+
+
+def write_report(
+    results: Results,
+    *,
+    worlds: Mapping[str, World] | None = None,
+    workers: int | None = None,
+    progress: Progress = no_progress,
+) -> Path:
+    """Write the report of results into their folder and return the path of its page.
+
+    Args:
+        results: what was run.
+        worlds: the worlds by name; by default those that the results name.
+        workers: how many processes draw figures; by default one per core.
+        progress: called with the share of the work that is done, 1, and what is being worked on.
+    """
+    worlds = {name: load_world(name) for name, _ in results.variants} if worlds is None else worlds
+    tables = all_tables(results, progress=part_of(progress, 0, TABLES_SHARE))
+    drawings = all_figures(results, worlds, tables)
+    for name in ("tables", "figures"):
+        (results.folder / name).mkdir(exist_ok=True)
+    for table in tables.values():
+        _write(results.folder / "tables" / f"{table.name}.csv", table.to_csv())
+        _write(results.folder / "tables" / f"{table.name}.tex", table.to_latex())
+    drawing = part_of(progress, TABLES_SHARE, 1)
+    drawing(0, len(drawings), "Drawing figures")
+    draw = partial(save_figure, folder=results.folder / "figures")
+    for done, one in enumerate(side_by_side(drawings, draw, workers)):
+        drawing(done, len(drawings), f"Drawing {one.name}")  # the page is left
+    page = results.folder / "index.html"
+    _write(page, render(results, worlds, tables, drawings))
+    progress(1, 1, "Writing the report")
+    return page
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path, [path.suffix]) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def render(results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table], drawings: list[Drawing]) -> str:
+    """Return the page; figures are taken from the files of the folder."""
+    templates = environment("studies.paper")
+    templates.globals["angle"] = arrow_angle
+    figures = {
+        drawing.name: {
+            "name": drawing.name,
+            "caption": drawing.caption,
+            "only": drawing.only,
+            "source": svg_source((results.folder / "figures" / f"{drawing.name}.svg").read_bytes()),
+        }
+        for drawing in drawings
+    }
+    maps = [
+        {
+            "name": name,
+            "title": world.title,
+            "panels": [map_panel(world)],
+            "values": value_panels(world, shown_values(results, world)),
+            "sources": value_panels(world, shown_values(results, world, alone=True))[1:],
+            "policies": policy_panels(world, shown_policies(results, world)),
+        }
+        for name, world in worlds.items()
+    ]
+    regrets = [figures[key] for key in figures if key.startswith("regret-")]
+    return templates.get_template("report.html").render(
+        headlines=headlines(results),
+        findings=list(findings(results)),
+        tables=tables,
+        figures=figures,
+        regrets=regrets,
+        maps=maps,
+        differences=_differences(),
+        facts=_facts(results),
+        quick=results.settings["quick"],
+        explained=not results.settings["quick"] and set(WORLDS) <= set(standing_worlds(results)),
+        command=_command(results),
+    )
+
+
+def _differences() -> str:
+    """Return the page of differences as HTML; markup in it stays text."""
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    return str(markdown.render(_page((ROOT / "docs" / "differences.md").read_text("utf-8"))))
+
+
+def _page(text: str) -> str:
+    """Return a page as a section: without its title and marks, headings one lower, links that stay in the report."""
+    kept = (f"#{line}" if line.startswith("## ") else line for line in text.splitlines()[1:] if line[:4] != "<!--")
+    return (
+        "\n".join(kept)
+        .replace("](ceilings.md)", "](#potentials)")
+        .replace("](learners.md)", "](#regret)")
+        .replace("](theory.md)", "](#theory)")
+    )
+
+
+def _command(results: Results) -> str:
+    """Return the command that runs all of this again."""
+    options = ["--quick"] if results.settings["quick"] else []
+    if results.settings["counted_in"] != "steps":
+        options.append(f"--counted-in {results.settings['counted_in']}")
+    seeds = 1 + max(row["seed"] for row in results.runs)
+    if seeds != (QUICK.seeds if results.settings["quick"] else SEEDS):
+        options.append(f"--seeds {seeds}")
+    if not any(is_deep(METHODS[row["name"]]) for row in results.runs):
+        options.append("--no-bcq")
+    return " ".join(["python -m studies.paper", *options])
+
+
+def _facts(results: Results) -> dict[str, Any]:
+    seeds = sorted({row["seed"] for row in results.runs})
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except ModuleNotFoundError:
+            continue
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "libraries": found,
+        "seeds": f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds)),
+        "runs": len(results.runs),
+        "potentials": len(results.potentials),
+        "steps": sum(row["steps"] for row in results.runs),
+        "log_steps": LOG_STEPS,
+        "counted_in": results.settings["counted_in"],
+    }

@@ -1,0 +1,279 @@
+"""Running the study: in parallel, a file per finished unit, merged in order; interrupted runs resume.
+
+A folder holds `settings.json`, what is run; `parts/`, a JSON file per unit; and, made of those, `results.parquet`, a
+row per run, `potentials.parquet`, a row per potential, and `timings.csv`, how long each took. Every file is written
+under another name first. The first two depend on the settings and the seeds alone, not on interruptions.
+
+- `run_study`: run what is missing, merge all.
+- `Results`: what a folder holds.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from causal_shaping._progress import Progress, no_progress
+from causal_shaping.beliefs import Posterior
+from causal_shaping.bounds import Ceilings
+from causal_shaping.data.arrays import FloatArray, LongArray
+from causal_shaping.data.potential import Potential
+from causal_shaping.errors import ArgumentError, AssumptionWarning, FileError, ShapingWarning
+from causal_shaping.io.container import load, save
+from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table
+from causal_shaping.io.inputs import read_json
+from causal_shaping.learners import train
+from causal_shaping.learners.seeds import curve_points
+from causal_shaping.worlds import load_world
+from causal_shaping.worlds.world import COINS
+from studies import parts
+from studies._table import table_of
+from studies.paper.materials import Materials
+from studies.paper.metrics import deployed_facts, potential_facts, run_facts
+from studies.paper.plan import (
+    BCQ_THRESHOLDS,
+    BELIEFS,
+    CHECKPOINTS,
+    METHODS,
+    POTENTIAL,
+    RUN,
+    WORLDS,
+    Job,
+    Plan,
+    Unit,
+)
+
+RESULTS, POTENTIALS, TIMINGS = "results.parquet", "potentials.parquet", "timings.csv"
+
+ABOUT = [("world", pa.string()), ("coins", pa.string()), ("name", pa.string()), ("seed", pa.int64())]
+RUN_COLUMNS = pa.schema(
+    [
+        *ABOUT,
+        ("steps", pa.int64()),
+        ("episodes", pa.int64()),
+        ("regret", pa.float64()),
+        ("argmax_match", pa.float64()),
+        ("optimal", pa.float64()),
+        ("final_return", pa.float64()),
+        ("score", pa.float64()),
+        ("steps_until", pa.int64()),
+        ("mean_return", pa.float64()),
+        ("policy", pa.list_(pa.int32())),
+        ("curve", pa.list_(pa.float64())),
+    ]
+)
+POTENTIAL_COLUMNS = pa.schema(
+    [
+        *ABOUT,
+        ("states", pa.int64()),
+        ("mean_distance", pa.float64()),
+        ("largest_distance", pa.float64()),
+        ("correlation", pa.float64()),
+        ("violations", pa.int64()),
+        ("violations_all_steps", pa.int64()),
+        ("violations_stationary", pa.int64()),
+        ("guaranteed", pa.bool_()),
+        ("informative", pa.bool_()),
+        ("verdict", pa.string()),
+        ("values", pa.list_(pa.float64())),
+        ("training", pa.list_(pa.list_(pa.float64()))),
+    ]
+)
+
+TIMING_COLUMNS = pa.schema([("kind", pa.string()), *ABOUT, ("seconds", pa.float64())])
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The results of a study.
+
+    Attributes:
+        folder: where it is kept.
+        settings: what was run.
+        runs: a row per run, by world, coin rule, method and seed.
+        potentials: a row per potential, in the same order.
+    """
+
+    folder: Path
+    settings: Row
+    runs: tuple[Row, ...]
+    potentials: tuple[Row, ...]
+
+    def runs_of(self, world: str, method: str, coins: str = "standing") -> list[Row]:
+        """Return the runs of a method in a world, by seed."""
+        return self._runs.get((world, coins, method), [])
+
+    def potentials_of(self, world: str, name: str, coins: str = "standing") -> list[Row]:
+        """Return the facts of a potential in a world, by seed."""
+        return self._potentials.get((world, coins, name), [])
+
+    @cached_property
+    def _runs(self) -> dict[tuple[str, str, str], list[Row]]:
+        return _by_name(self.runs)
+
+    @cached_property
+    def _potentials(self) -> dict[tuple[str, str, str], list[Row]]:
+        return _by_name(self.potentials)
+
+    def values(self, world: str, method: str, what: str, coins: str = "standing") -> FloatArray:
+        """Return one number of each seed: float64 [seeds]."""
+        return np.array([row[what] for row in self.runs_of(world, method, coins)], dtype=np.float64)
+
+    def curves(self, world: str, method: str, coins: str = "standing") -> tuple[LongArray, FloatArray]:
+        """Return steps and the regret of each seed there: int64 [points] and float64 [seeds, points].
+
+        Runs that are counted in episodes have different lengths: their curves are drawn over the shortest one's steps.
+        """
+        rows = self.runs_of(world, method, coins)
+        shortest = min(row["steps"] for row in rows)
+        points = curve_points(shortest)
+        return points, np.array([np.interp(points, curve_points(row["steps"]), row["curve"]) for row in rows])
+
+    @property
+    def variants(self) -> list[tuple[str, str]]:
+        """The worlds and coin rules that there are runs of, in the order of the plan."""
+        return list(dict.fromkeys((row["world"], row["coins"]) for row in self.runs))
+
+
+def _by_name(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return rows by world, coin rule and name, in their order."""
+    result: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        result.setdefault((row["world"], row["coins"], row["name"]), []).append(row)
+    return result
+
+
+def run_study(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    progress: Progress = no_progress,
+) -> Results:
+    """Run what a plan asks for and the folder does not hold yet, merge all that it holds, and return that.
+
+    Args:
+        plan: what to run.
+        folder: where to keep it; made if it is not there. One that holds other settings is refused.
+        workers: how many processes; by default one per core.
+        progress: called with the work that is done, all of it, and what runs now.
+    """
+    with study_folder(plan, folder) as path:
+        return run_held(plan, path, workers, progress)
+
+
+@contextmanager
+def study_folder(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Hold the folder of a study: nobody else works in it meanwhile."""
+    if not plan.jobs():
+        raise ArgumentError("There is nothing to run: no world that was chosen has these methods, coins and seeds.")
+    with claim_run_folder(Path(folder), plan.settings(), parts.FILES):
+        yield Path(folder)
+
+
+def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) -> Results:
+    """Run a study in a folder that is held; see `run_study`."""
+    jobs = plan.jobs()
+    total = sum(job.cost for job in jobs)
+    left = [job for job in (_missing(job, path) for job in jobs) if job.units]
+    parts.with_progress(left, partial(run_job, plan, folder=path), total, workers, progress)
+    return merge(path)
+
+
+def run_job(plan: Plan, job: Job, folder: Path) -> None:
+    """Run the units of a job, each kept as soon as it is done."""
+    world = load_world(job.world, coins=job.coins)
+    materials = Materials(world, plan.log_steps(), job.seed, plan.bcq_steps)
+    for unit in job.units:
+        find = (
+            partial(potential_unit, materials, unit)
+            if unit.kind == POTENTIAL
+            else partial(run_unit, materials, unit, plan)
+        )
+        parts.keep(folder, unit.path, lambda _, unit=unit, find=find: asdict(unit) | find())
+
+
+def potential_unit(materials: Materials, unit: Unit) -> dict[str, Any]:
+    """Return the facts of a potential; of BCQ also its training curve."""
+    training = materials.bcq(unit.name).curve.tolist() if unit.name in BCQ_THRESHOLDS else None
+    return potential_facts(materials, unit.name) | {"training": training}
+
+
+def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
+    """Run a method for its budget."""
+    method, world, budget = METHODS[unit.name], materials.world, plan.budget(unit.world)
+    in_episodes = plan.counted_in == "episodes"
+    steps = budget * world.horizon if in_episodes else budget
+    if method.learner is None:
+        assert method.potential is not None
+        return deployed_facts(materials, materials.bcq(method.potential).policy, budget, plan.counted_in)
+    known = materials.belief if method.potential in BELIEFS else materials.potential
+    potential = None if method.potential is None else known(method.potential)
+    assert isinstance(potential, (Posterior, Potential, Ceilings, type(None)))
+    with warnings.catch_warnings():
+        # The facts of the potential say what these would; the clip of the printed method is part of what is shown.
+        warnings.simplefilter("ignore", AssumptionWarning)
+        warnings.simplefilter("ignore", ShapingWarning)
+        run = train(
+            world,
+            potential,
+            learner=method.learner,
+            steps=steps,
+            seed=unit.seed,
+            episodes=budget if in_episodes else None,
+            checkpoints=np.linspace(0, steps, CHECKPOINTS + 1, dtype=np.int64)[1:].tolist(),
+            **method.changes,
+        )
+    return run_facts(materials, run)
+
+
+def merge(folder: str | os.PathLike[str]) -> Results:
+    """Merge all parts of a folder into its tables, in the order of the plan, and return them."""
+    path = Path(folder)
+    rows = [part["found"] | {"seconds": part["seconds"]} for part in parts.read(path)]
+    names = {name: place for place, name in enumerate(METHODS)}
+    rows.sort(
+        key=lambda row: (
+            WORLDS.index(row["world"]),
+            COINS.index(row["coins"]),
+            names.get(row["name"], len(names)),
+            row["name"],
+            row["seed"],
+        )
+    )
+    settings = read_json(path / SETTINGS)
+    for name, kind, schema in ((RESULTS, RUN, RUN_COLUMNS), (POTENTIALS, POTENTIAL, POTENTIAL_COLUMNS)):
+        of_kind = [row for row in rows if row["kind"] == kind]
+        save(path / name, "study", table_of(of_kind, schema), {"settings": settings})
+    write_table(path / TIMINGS, table_of(rows, TIMING_COLUMNS))
+    return load_results(path)
+
+
+def load_results(folder: str | os.PathLike[str]) -> Results:
+    """Return what a folder holds."""
+    path = Path(folder)
+    try:
+        settings = read_json(path / SETTINGS)
+        runs, potentials = (
+            load(path / name, "study", lambda contents: tuple(contents.table.to_pylist()))
+            for name in (RESULTS, POTENTIALS)
+        )
+    except FileError as error:
+        raise FileError(f"{path} holds no results of the study ({error}) Run make reproduce.") from error
+    return Results(path, settings, runs, potentials)
+
+
+def _missing(job: Job, folder: Path) -> Job:
+    """Return what is left of a job."""
+    return replace(job, units=tuple(unit for unit in job.units if not parts.is_kept(folder, unit.path)))

@@ -1,0 +1,49 @@
+"""The paper's definitions, lemmas and theorems for one world, as printed and corrected, beside what runs do.
+
+python -m studies.paper.theory lavacross-easy --potential phi.parquet --png bounds.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from causal_shaping.cli._terminal import progress_bar, wide_console
+from causal_shaping.errors import CausalShapingError
+from causal_shaping.plot import save_picture
+from causal_shaping.shaping.potentials import load_ceilings_or_potential
+from causal_shaping.worlds import load_world
+from studies.paper.theory import examine, usual_potentials
+from studies.paper.theory.picture import draw_bounds
+from studies.paper.theory.printing import print_examination
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Examine what is asked for and print it; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("world", help="the name of a world, or the file of a map")
+    parser.add_argument("--potential", type=Path, help="a file of ceilings or of a potential, beside the usual four")
+    parser.add_argument("--episodes", type=int, default=1_000, help="of the runs and of the bounds (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=20, help="runs of each learner (%(default)s)")
+    parser.add_argument("--png", type=Path, help="draw the bounds of regret into this file")
+    given = parser.parse_args(arguments)
+    try:
+        world = load_world(given.world)
+        potentials: dict[str, Any] = dict(usual_potentials(world))
+        if given.potential is not None:
+            potentials[given.potential.name] = load_ceilings_or_potential(given.potential)
+        with progress_bar() as progress:
+            found = examine(world, potentials, episodes=given.episodes, seeds=given.seeds, progress=progress)
+    except CausalShapingError as error:
+        parser.exit(2, f"error: {error}\n")
+    print_examination(found, wide_console(132))
+    if given.png is not None:
+        save_picture(draw_bounds(world, potentials), given.png)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,32 @@
+"""A field study that is small enough for tests."""
+
+from dataclasses import replace
+
+import pytest
+
+from studies.field import plan as plans, run as runs
+from studies.field.plan import FAMILIES, METHODS, Plan
+
+
+def shrink(patched):
+    """Leave four cases of random worlds, two problems, and what claims without learners, of small budgets."""
+    few = {"steps": 300, "seeds": 2, "draws": 2}
+    cut = {
+        "random": replace(
+            FAMILIES["random"], cases=FAMILIES["random"].cases[:2] + FAMILIES["random"].cases[80:82], **few
+        ),
+        "problems": replace(FAMILIES["problems"], cases=FAMILIES["problems"].cases[-2:], steps_of={}, **few),
+        "clinic": FAMILIES["clinic"],
+    }
+    patched.setattr(plans, "FAMILIES", cut)
+    patched.setattr(runs, "FAMILIES", cut)
+
+
+USUAL = {name for name, method in METHODS.items() if not method.separate}
+"""The methods that run in all cases."""
+
+
+def without_problems(folder):
+    """Run the small study without its problems."""
+    shrink(pytest.MonkeyPatch())
+    runs.run_field(Plan(families=("random", "clinic")), folder, workers=1)

@@ -1,0 +1,104 @@
+"""Measures of the field study, by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from causal_shaping.learners.worth import saved_share
+from studies.field.metrics import (
+    Compared,
+    claims_held,
+    compared,
+    harm,
+    mean_ratio,
+    until_nearly_optimal,
+    worst_decile,
+    worth_scores,
+)
+
+
+def row(name, case, regrets, place="w-0", slow=0.0, **more):
+    return [
+        {
+            "family": "random", "case": case, "place": place, "name": name, "seed": seed, "steps": 400,
+            "regret": regret, "at_random": 1000.0, "confounding": "none",
+            "curve": [regret + slow * i for i in range(10)], **more,
+        }
+        for seed, regret in enumerate(regrets)
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def results():
+    runs = [
+        *row("no-logs", "w-0-no-logs", [100.0, 100.0]),
+        *row("no-logs", "w-1-no-logs", [90.0, 110.0], place="w-1"),
+        *row("posterior", "w-0-a", [40.0, 60.0], slow=1000.0),
+        *row("posterior", "w-0-b", [150.0, 150.0]),
+        *row("posterior", "w-1-a", [0.0, 300.0], place="w-1", confounding="hostile"),
+    ]
+    worths = [{"family": "random", "case": case, "predicted": said} for case, said in (("w-0-a", 0.4), ("w-0-b", -0.1))]
+    return SimpleNamespace(runs=runs, worths=worths, claims=[])
+
+
+def test_regret_is_compared_with_that_without_logs_in_the_same_world(results):
+    some = compared(results, "random", "posterior")
+    assert [case["case"] for case in some.cases] == ["w-0-a", "w-0-b", "w-1-a"]
+    assert some.ratio == pytest.approx([0.5, 1.5, 1.5])
+    assert compared(results, "random", "no-logs").ratio == pytest.approx([1, 1])
+    assert np.isnan(some.until[:, 0]).all()
+    assert some.until[0, 1] == 0.0 + (150 > 0.1 * 400) * 0.1  # the first part costs too much, the others nothing
+    assert some.improvement() == pytest.approx((1 + 0 + 0.5) / 3)
+    assert [one["case"] for one in some.where(lambda case: case["confounding"] == "hostile").cases] == ["w-1-a"]
+    assert compared(results, "random", "paper") is None
+    assert compared(results, "sepsis", "posterior") is None
+
+
+def test_a_run_is_nearly_optimal_from_when_on_it_loses_little():
+    curve = [50.0, 80, 90, 91, 92, 93, 94, 95, 96, 97]  # of 1,000 at random: 4 parts may lose 40
+    assert until_nearly_optimal(curve, 1000.0) == 0.2
+    assert until_nearly_optimal([0.0] * 10, 1000.0) == 0.0
+    assert np.isnan(until_nearly_optimal(np.arange(1, 11) * 20.0, 1000.0))
+
+
+def test_harm_counts_means_and_intervals(results):
+    found = harm(compared(results, "random", "posterior"))
+    assert found == (3, 2, 1)  # the third case is worse on average, but its interval goes down to 0
+
+
+def test_an_interval_is_over_worlds_and_seeds():
+    rng = np.random.default_rng(0)
+    regret, baseline = rng.gamma(4, 20, (5, 40)), rng.gamma(4, 20, (5, 40))
+    some = Compared([{}] * 40, regret, baseline, np.ones(40), regret)
+    middle, low, high = some.interval(mean_ratio)
+    by_hand = (regret / baseline.mean(axis=0)).mean()
+    assert middle == pytest.approx(by_hand)
+    assert low < middle < high
+    spread = [mean_ratio(rng.gamma(4, 20, (5, 40)) / rng.gamma(4, 20, (5, 40)).mean(axis=0)) for _ in range(400)]
+    assert (high - low) / 3.92 == pytest.approx(np.std(spread), rel=0.5)
+    _, narrow_low, narrow_high = some.interval(mean_ratio, worlds=False)
+    assert narrow_high - narrow_low < high - low
+    assert worst_decile(some.ratios) == pytest.approx(np.quantile(some.ratio, 0.9))
+
+
+def test_claims_are_counted_where_they_assume_something_true():
+    def claim(name, violations, assumed=True, confidence=0.95):
+        return {"claim": name, "violations": violations, "assumed": assumed, "confidence": confidence, "distance": 1.0}
+
+    rows = (
+        [claim("a", 0)] * 18 + [claim("a", 4)] * 2 + [claim("a", 9, assumed=False)] + [claim("b", 1, confidence=None)]
+    )
+    rows += [claim("c", None), claim("d", 0)]
+    a, b, d = claims_held(rows)
+    assert (a.cases, a.false, d.false) == (20, 2, 0)
+    assert a.chance == pytest.approx(binom.sf(1, 20, 0.05))
+    assert (b.chance, d.chance) == (1.0, 1.0)
+
+
+def test_worth_is_compared_with_what_was_saved(results):
+    found = worth_scores(results)
+    assert found.predicted.tolist() == [0.4, -0.1]
+    assert found.realised.tolist() == [saved_share(200, 100), saved_share(200, 300)]
+    assert found.sign_right == 1.0
