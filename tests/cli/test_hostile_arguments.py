@@ -40,7 +40,6 @@ HOSTILE = "\x1b[2J\x9b31m\u202e\u2066[red]x[/y]\r\n:smile:\udcff"
         (("train", "lavacross-easy", "--seeds", MANY, "-o", "runs"), "run at most 100,000 at a time"),
         (("worth", "LOGS", *BOUND, "--seeds", MANY), "seeds is 1000000000; it must be at most 100,000"),
         (("worth", "LOGS", *BOUND, "--steps", "9" * 12), "GB of memory"),
-        (("fit", "LOGS", "--reward-max", "1", "--shape", "²,3,3", "-o", "phi"), "such as 84,84,3"),
     ],
 )
 def test_too_much_is_refused_with_the_limit(run, easy, tmp_path, monkeypatch, arguments, message):

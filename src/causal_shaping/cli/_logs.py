@@ -251,15 +251,3 @@ def read_bins(text: str | None) -> dict[str, Bins]:
             f"--bins is {text!r}; write it as age=8 for quantiles, age=18:65 for edges, or age=65: for one."
         ) from None
     return {name: Bins(**how) for name, how in cuts.items()}
-
-
-def read_reward_bins(text: str | None) -> Bins | None:
-    """Read 3 as quantiles, 0:1 as edges."""
-    if text is None:
-        return None
-    try:
-        return read_bins(f"reward={text}")["reward"]
-    except ArgumentError:
-        raise ArgumentError(
-            f"--reward-bins is {text!r}; write 3 for quantiles, 0:1 for edges, or 0: for one edge."
-        ) from None

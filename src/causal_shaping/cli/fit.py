@@ -10,7 +10,7 @@ from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
 from causal_shaping.cli._options import bound_option, check_files, flag, option, read_gammas
-from causal_shaping.cli._terminal import progress_bar, say, say_written, spoken_warnings
+from causal_shaping.cli._terminal import progress_bar, say, say_result, spoken_warnings
 from causal_shaping.errors import ArgumentError, FileError
 
 UNFINISHED = ".unfinished"
@@ -101,13 +101,8 @@ def fit(
             )
         if png is not None:
             save_picture(found, png)
-    if as_json:
-        print(found.to_json())
-        return
-    say(found)
-    say("")
-    say_written({found.WHAT.capitalize(): output, "Figure": png})
-    if not floors and not found.settings.coarse:
+    say_result(found, {found.WHAT.capitalize(): output, "Figure": png}, as_json)
+    if not as_json and not floors and not found.settings.coarse:
         say(f"Shape rewards with them: env = causal_shaping.ShapeReward(env, {str(output)!r})")
 
 
