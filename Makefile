@@ -86,7 +86,7 @@ $(VENV)/.studies: $(VENV)/.venv pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.package
 
 $(VENV)/.field: $(VENV)/.studies
-	$(PIP) causaldata pandas causalrl==3.0.0
+	$(PIP) causaldata pandas
 	$(PIP) $(ICU_SEPSIS)
 	@touch $@
 

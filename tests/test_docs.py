@@ -35,7 +35,7 @@ def test_every_table_has_its_place_and_is_filled():
     ("page", "name"),
     [("evidence.md", name) for name in ("field", "rivals", "posterior")]
     + [("../studies/speed/README.md", "speed")]
-    + [("learners.md", name) for name in ("posterior", "hard", "exploration", "potentials")],
+    + [("learners.md", name) for name in ("posterior", "hard", "potentials")],
 )
 def test_tables_of_kept_figures_are_those_of_the_page(page, name):
     text = (Path(HERE) / page).read_text()

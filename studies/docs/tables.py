@@ -432,23 +432,6 @@ def hard_table():
     return [*lines, "", f"{len(regret('no logs'))} worlds of each kind, 3 seeds each, 20,000 steps.", ""]
 
 
-def exploration_table():
-    """Regret in problems of exploration, from `studies/speed/exploration.py`."""
-    problems = json.loads((STUDIES / "speed" / "figures" / "exploration.json").read_text())["problems"]
-    names = list(dict.fromkeys(name for found in problems.values() for name in found if name != "at random"))
-    lines = ["| | " + " | ".join(problems) + " |", "| --- |" + " ---: |" * len(problems)]
-    lines.append(
-        "| acting at random | " + " | ".join(f"{found['at random']:,.0f}" for found in problems.values()) + " |"
-    )
-    for name in sorted(names, key=lambda name: (name[0].isupper(), name)):
-        cells = []
-        for found in problems.values():
-            regret = list(found.get(name, {}).get("regret", {}).values())
-            cells.append("{:,.0f} ({:,.0f} to {:,.0f})".format(*mean_interval(np.array(regret))) if regret else NOTHING)
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
 def speed_table():
     """What `make bench` measured of everything that has a goal."""
     lines = [
@@ -654,7 +637,6 @@ TABLES = {
     "learners.md": {
         "posterior": posterior_table,
         "hard": hard_table,
-        "exploration": exploration_table,
         "potentials": potentials_table,
     },
     "../studies/paper/learners.md": {"learners": learners_table},
@@ -667,12 +649,9 @@ TABLES = {
     "../studies/field/README.md": {
         "targets": study_targets,
         "study": partial(study_table, *STUDIED),
-        "networks": partial(study_table, "networks-random", "networks-problems"),
         "continuous": continuous_table,
     },
-    "../studies/field/fitted.md": {
-        name: partial(field_table, name) for name in ("bounds", "variants", "growth", "agents")
-    },
+    "../studies/field/fitted.md": {name: partial(field_table, name) for name in ("bounds", "agents")},
     "../studies/paper/theory.md": {
         "corrections": partial(theory_table, "theory-corrections"),
         "bounds": partial(theory_table, "theory-bounds"),

@@ -1,8 +1,7 @@
 """What confounded logs save, and where they do harm, outside of the paper's worlds: `make field`.
 
 Interrupted runs resume when it is called again. Nothing is fetched from a network. A family whose data are not
-installed is left out, with a note on what to install. Rivals with networks are a part of their own: --networks runs
-them, and the page shows them beside whatever else the folder holds.
+installed is left out, with a note on what to install.
 
     make field ARGS='--quick --families random,clinic'
 """
@@ -26,9 +25,6 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=Path("field"), help="the folder for results and page")
     parser.add_argument("--families", default=",".join(FAMILIES), help="run only these: %(default)s")
-    parser.add_argument(
-        "--networks", action="store_true", help="run rivals with networks, in 25 cases, and nothing else"
-    )
     parser.add_argument("--quick", action="store_true", help="few worlds, a quarter of every budget: a few minutes")
     parser.add_argument("--workers", type=int, help="processes (default: one per core)")
     given = parser.parse_args(arguments)
@@ -36,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with progress_bar() as progress:
             results, page, missing = study_field(
-                Plan(given.quick, families, given.networks),
+                Plan(given.quick, families),
                 given.output,
                 continuous=AGENTS,
                 workers=given.workers,

@@ -1,4 +1,4 @@
-"""Packages that a family or a method needs; of those that hold data, files are read, and nothing is imported."""
+"""Packages that hold the data of families: their files are read, and nothing is imported."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from causal_shaping.errors import CausalShapingError
 INSTALL: Mapping[str, str] = {
     "icu-sepsis": "pip install --no-deps icu-sepsis==2.0.1",  # it asks for gym, which nothing here needs
     "causaldata": "pip install causaldata pandas",
-    "causalrl": "pip install causalrl==3.0.0",
 }
 """What installs each package."""
 
 
 class MissingPackageError(CausalShapingError, ImportError):
-    """A package that holds the data of a family, or a method, and is not installed; the message says how to."""
+    """A package that holds the data of a family and is not installed; the message says how to."""
 
 
 def package_folder(name: str) -> Path:

@@ -22,7 +22,7 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import FileError
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.learners.intervals import bootstrap_interval, interquartile_mean
-from studies._table import NOTHING, Table
+from studies.pages import NOTHING, Table
 
 AGENTS = Path(__file__).parent / "fitted" / "figures" / "agents.json"
 """What `studies.field.fitted` keeps."""

@@ -18,8 +18,6 @@ from causal_shaping.learners import train
 from causal_shaping.learners._posterior import enough_steps
 from causal_shaping.learners.rules import POSTERIOR
 from studies.field.materials import Materials
-from studies.field.networks import run_network
-from studies.field.peers import run_dovi
 from studies.field.rivals import SETTINGS, run_psrl, run_q, run_ucbvi, vacuous
 from studies.paper.baselines import behaviour_potential
 
@@ -121,18 +119,6 @@ def _replay(materials: Materials, steps: int, seed: int) -> FloatArray:
     return run_q(materials.world, steps, seed, materials.logs, materials.pooled, **SETTINGS["replay"])
 
 
-def _bcq(materials: Materials, steps: int, seed: int) -> FloatArray:
-    return run_network(materials.world, steps, seed, materials.logs, **SETTINGS["bcq"])
-
-
-def _cql(materials: Materials, steps: int, seed: int) -> FloatArray:
-    return run_network(materials.world, steps, seed, materials.logs, **SETTINGS["cql"])
-
-
-def _dovi(materials: Materials, steps: int, seed: int) -> FloatArray:
-    return run_dovi(materials.world, steps, seed, materials.logs, **SETTINGS["dovi"])
-
-
 RUNNERS: Mapping[str, Runner] = {
     "no-logs": _no_logs,
     "psrl": _psrl,
@@ -147,7 +133,4 @@ RUNNERS: Mapping[str, Runner] = {
     "ceilings": _ceilings,
     "guess": _guess,
     "posterior": _posterior,
-    "bcq": _bcq,
-    "cql": _cql,
-    "dovi": _dovi,
 }

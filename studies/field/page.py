@@ -19,14 +19,12 @@ from causal_shaping import __version__
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.result import json_text
 from causal_shaping.io.files import write_text
-from causal_shaping.plot import FORMATS, write_formats
-from causal_shaping.plot._html import environment, svg_source
-from studies._table import Table
 from studies.field import figures, tables
 from studies.field.continuous import Parts, continuous_table, read_agents
 from studies.field.metrics import worth_scores
 from studies.field.plan import FAMILIES, METHODS, RECOMMENDED, Plan
 from studies.field.run import Results, field_folder, run_held
+from studies.pages import Drawing, Table, write_figures, write_page, write_tables
 
 SUMMARY = "summary.json"
 RUNNING = 0.97
@@ -57,11 +55,11 @@ def study_field(
     with field_folder(plan, folder) as path:
         results, missing = run_held(plan, path, workers, part_of(progress, 0, RUNNING))
         progress(RUNNING, 1, "Writing the page")
-        page = write_page(results, missing, agents)
+        page = write_field_page(results, missing, agents)
     return results, page, missing
 
 
-def write_page(results: Results, missing: list[str] | None = None, agents: Parts | None = None) -> Path:
+def write_field_page(results: Results, missing: list[str] | None = None, agents: Parts | None = None) -> Path:
     """Write the page of results, its tables and its figures, into their folder, and return its path.
 
     Args:
@@ -71,38 +69,22 @@ def write_page(results: Results, missing: list[str] | None = None, agents: Parts
     """
     given = list(_tables(results)) + ([] if agents is None else [continuous_table(agents)])
     made = {table.name: table for table in given if table.rows}
-    drawn = {}
-    for name in ("tables", "figures"):
-        (results.folder / name).mkdir(exist_ok=True)
-    for table in made.values():
-        write_text(results.folder / "tables" / f"{table.name}.csv", table.to_csv(), [".csv"])
-        write_text(results.folder / "tables" / f"{table.name}.tex", table.to_latex(), [".tex"])
-    if results.runs:
-        worth = worth_scores(results)
-        for name, draw in (
-            ("overview", partial(figures.draw_overview, results)),
-            ("cases", partial(figures.draw_cases, results)),
-            *([("worth", partial(figures.draw_worth, worth))] if len(worth.predicted) else []),
-        ):
-            write_formats(draw(), results.folder / "figures" / name, FORMATS, salt=name, dpi=130)
-            drawn[name] = svg_source((results.folder / "figures" / f"{name}.svg").read_bytes())
-    page = results.folder / "index.html"
-    text = (
-        environment("studies.field")
-        .get_template("field.html")
-        .render(
-            tables=made,
-            figures=drawn,
-            targets=tables.targets(results),
-            families={name: FAMILIES[name].title for name in tables.ran(results)},
-            decisions=list(decisions(results)),
-            missing=missing or [],
-            facts=_facts(results),
-            quick=results.settings["quick"],
-            command="python -m studies.field" + (" --quick" if results.settings["quick"] else ""),
-        )
+    write_tables(results.folder, made)
+    drawn = write_figures(results.folder, list(_drawings(results)))
+    page = write_page(
+        results.folder,
+        "studies.field",
+        "field.html",
+        tables=made,
+        figures={name: one["source"] for name, one in drawn.items()},
+        targets=tables.targets(results),
+        families={name: FAMILIES[name].title for name in tables.ran(results)},
+        decisions=list(decisions(results)),
+        missing=missing or [],
+        facts=_facts(results),
+        quick=results.settings["quick"],
+        command="python -m studies.field" + (" --quick" if results.settings["quick"] else ""),
     )
-    write_text(page, text, [".html"])
     write_text(results.folder / SUMMARY, json_text(_summary(results, made)), [".json"])
     return page
 
@@ -124,11 +106,18 @@ def _summary(results: Results, made: Mapping[str, Table]) -> dict[str, Any]:
     }
 
 
+def _drawings(results: Results) -> Iterator[Drawing]:
+    if results.runs:
+        yield Drawing("overview", "", partial(figures.draw_overview, results))
+        yield Drawing("cases", "", partial(figures.draw_cases, results))
+        worth = worth_scores(results)
+        if len(worth.predicted):
+            yield Drawing("worth", "", partial(figures.draw_worth, worth))
+
+
 def _tables(results: Results) -> Iterator[Table]:
     for family in tables.ran(results):
         yield tables.family_table(results, family)
-        if tables.network_cases(results, family):
-            yield tables.network_table(results, family)
     if results.runs:
         yield tables.confounding_table(results)
         yield tables.losses_table(results)
@@ -166,7 +155,7 @@ def decisions(results: Results) -> Iterator[tuple[str, str, str]]:
     for situation, levels, allowed in situations:
         means = {}
         for method in METHODS.values():
-            if method.uses_logs and not method.separate and (allowed is None or method.name in allowed):
+            if method.uses_logs and (allowed is None or method.name in allowed):
                 some = [one for level in levels for one in tables.by_confounding(results, method.name, level)]
                 if some:
                     ratios = np.concatenate([one.ratio for one in some])

@@ -57,16 +57,12 @@ class Method:
         title: its title in tables and figures.
         ours: whether it is ours, or a rival.
         uses_logs: whether it uses logs.
-        separate: whether it only runs if `Plan.networks` asks for it, in `NETWORK_CASES`.
-        package: the package that holds it.
     """
 
     name: str
     title: str
     ours: bool = False
     uses_logs: bool = True
-    separate: bool = False
-    package: str | None = None
 
 
 METHODS: Mapping[str, Method] = {
@@ -85,9 +81,6 @@ METHODS: Mapping[str, Method] = {
         Method("ceilings", "Ceilings as potential", ours=True),
         Method("guess", "Best guess as potential", ours=True),
         Method("posterior", "Posterior sampling with logs", ours=True),
-        Method("bcq", "Logs believed: BCQ, then fine-tuned", separate=True),
-        Method("cql", "Logs believed: CQL, then fine-tuned", separate=True),
-        Method("dovi", "causalrl's DOVI", separate=True, package="causalrl"),
     )
 }
 """The methods."""
@@ -266,23 +259,6 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-def _network_cases() -> dict[str, frozenset[str]]:
-    """Return a random world of each shape for each confounding, and a case of each problem but the slow taxi."""
-    each = {(case.kind, case.confounding): case.name for case in FAMILIES["random"].cases}
-    problems: dict[str, list[str]] = {}
-    for case in FAMILIES["problems"].cases:
-        if case.kind != "taxi":
-            problems.setdefault(case.kind, []).append(case.name)
-    some = (names[place % len(names)] for place, names in enumerate(problems.values()))
-    return {"random": frozenset(each.values()), "problems": frozenset(some)}
-
-
-NETWORK_CASES: Mapping[str, frozenset[str]] = _network_cases()
-"""The cases of separate methods: 20 random worlds, and one case of each of five problems."""
-
-NETWORK_SEEDS = 3
-
-
 @dataclass(frozen=True, order=True)
 class Unit:
     """One unit of the results.
@@ -329,13 +305,10 @@ class Plan:
     Attributes:
         quick: whether to use small budgets and few cases, to see that everything works.
         families: the names of the families.
-        networks: whether to run separate methods, those with networks among them, and all others in the same cases,
-            and nothing else. The results of both kinds of plans share a folder.
     """
 
     quick: bool = False
     families: tuple[str, ...] = tuple(FAMILIES)
-    networks: bool = False
 
     def __post_init__(self) -> None:
         for name in self.families:
@@ -353,15 +326,12 @@ class Plan:
         return replace(family, cases=cases, steps_of={}, **fewer)
 
     def settings(self) -> dict[str, Any]:
-        """Return everything that results depend on, as plain values: a folder holds results of one.
-
-        Separate methods take hours and are kept with their date: their settings are not among these.
-        """
+        """Return everything that results depend on, as plain values: a folder holds results of one."""
         constants = [
             [asdict(self.family(name)) | {"title": ""} for name in FAMILIES],
             dict(SKILLS),
             dict(CONFOUNDING),
-            {name: dict(setting) for name, setting in SETTINGS.items() if not METHODS[name].separate},
+            {name: dict(setting) for name, setting in SETTINGS.items()},
             FIRST_SEED,
         ]
         return {
@@ -377,16 +347,10 @@ class Plan:
         for name in self.families:
             family, places = self.family(name), set()
             for case in family.cases:
-                if self.networks and case.name not in NETWORK_CASES.get(name, ()):
-                    continue
-                units = [] if self.networks else [Unit(name, case.name, CLAIM, "all")]
+                units = [Unit(name, case.name, CLAIM, "all")]
                 if family.steps:
-                    units += [
-                        Unit(name, case.name, RUN, method)
-                        for method, one in METHODS.items()
-                        if one.uses_logs and (self.networks or not one.separate)
-                    ]
-                    units += [] if self.networks else [Unit(name, case.name, WORTH, "posterior")]
+                    units += [Unit(name, case.name, RUN, method) for method, one in METHODS.items() if one.uses_logs]
+                    units.append(Unit(name, case.name, WORTH, "posterior"))
                     if case.place not in places:
                         places.add(case.place)
                         free = replace(case, skill="", confounding="", rows=0, gamma=math.inf, trial=0)

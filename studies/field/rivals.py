@@ -6,8 +6,7 @@
 - `run_q`: Q-learning from naive fitted Q-values, also with the logs in its replay buffer, half and half.
 - `envelopes`, `fitted_q`: what these take from the logs.
 
-Settings are chosen on other worlds of the same kinds, see `SETTINGS`. Rivals with networks are in `networks`, those of
-other packages in `peers`.
+Settings are chosen on other worlds of the same kinds, see `SETTINGS`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import tables_of
 from studies.field import _kernels as kernels
 
-NETWORKS: Mapping[str, Any] = {"timed": False, "discount": 0.95, "updates": 5_000, "explore": 0.02}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "ucbvi": {"bonus": 0.03, "lower_order": 0.01},
     "envelopes": {"bonus": 0.03, "lower_order": 0.01, "width": 3.0},
@@ -36,17 +34,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "replay": {"replays": 64, "rate": 0.005},
     "paper": {"bonus": 0.0, "clip": "potential"},
     "behaviour": {"combine": "max", "bonus": 0.0, "clip": "none"},
-    "bcq": {"threshold": (0.1, 0.0), **NETWORKS},
-    "cql": {"conservative": (0.03, 0.0), **NETWORKS},
-    "dovi": {"bonus": 1.0},
 }
 """The settings of each rival: those with the least mean regret, relative to no logs, in 18 tuning worlds of four of the
 five shapes (seeds from 3,000,000, confounding none to strong, 3 seeds each); grids had 4 to 29 settings for each rival.
 The mean ratios there: UCBVI 1.03, envelopes 1.12, PSRL 1.26, naive model .64, naive Q .54, replay .48, the paper's
-method 5.8 (9.2 with the printed bonus), behaviour values 2.9. Ours have their defaults, and .54 with logs.
-
-The last three are separate: one seed in each of these worlds, 18 settings of BCQ (1.96 to .88), four of CQL (1.33 to
-1.09, and then BCQ's exploration), four of DOVI (4.8 to 3.0)."""
+method 5.8 (9.2 with the printed bonus), behaviour values 2.9. Ours have their defaults, and .54 with logs."""
 
 
 COLUMNS = ("state", "action", "reward", "next_state", "terminated")

@@ -21,15 +21,11 @@ from typing import Any
 
 import numba
 import numpy as np
-import pyarrow as pa
 
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.errors import FileError
-from causal_shaping.io.container import load, save
-from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table
+from causal_shaping.io.files import SETTINGS, claim_run_folder
 from causal_shaping.io.inputs import read_json
 from studies import parts
-from studies._table import table_of
 from studies.field import clinic, lalonde
 from studies.field._packages import MissingPackageError, package_folder
 from studies.field.claims import bound_claims
@@ -41,7 +37,6 @@ from studies.field.plan import (
     FAMILIES,
     LEARNER_SEED,
     METHODS,
-    NETWORK_SEEDS,
     RUN,
     WORTH,
     Case,
@@ -50,70 +45,14 @@ from studies.field.plan import (
     Plan,
     Unit,
 )
+from studies.pages import filled, write_rows
 
 RESULTS, CLAIMS, WORTHS, TIMINGS = "results.parquet", "claims.parquet", "worth.parquet", "timings.csv"
 POINTS = 40
 """Regret is kept after each fortieth of the budget."""
 
-ABOUT = [
-    ("family", pa.string()),
-    ("case", pa.string()),
-    ("place", pa.string()),
-    ("kind_of_world", pa.string()),
-    ("skill", pa.string()),
-    ("confounding", pa.string()),
-    ("rows", pa.int64()),
-    ("gamma", pa.float64()),
-    ("trial", pa.int64()),
-]
-RUN_COLUMNS = pa.schema(
-    [
-        *ABOUT,
-        ("name", pa.string()),
-        ("seed", pa.int64()),
-        ("steps", pa.int64()),
-        ("regret", pa.float64()),
-        ("at_random", pa.float64()),
-        ("curve", pa.list_(pa.float64())),
-    ]
-)
-CLAIM_COLUMNS = pa.schema(
-    [
-        *ABOUT,
-        ("claim", pa.string()),
-        ("confidence", pa.float64()),
-        ("assumed", pa.bool_()),
-        ("cells", pa.int64()),
-        ("violations", pa.int64()),
-        ("worst", pa.float64()),
-        ("distance", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("truth", pa.float64()),
-        ("flagged", pa.bool_()),
-    ]
-)
-WORTH_COLUMNS = pa.schema(
-    [
-        *ABOUT,
-        ("predicted", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("chance_of_help", pa.float64()),
-        ("draws", pa.int64()),
-    ]
-)
-TIMING_COLUMNS = pa.schema(
-    [
-        *ABOUT[:2],
-        ("kind", pa.string()),
-        ("name", pa.string()),
-        ("seconds", pa.float64()),
-        ("cpu_seconds", pa.float64()),
-        ("date", pa.string()),
-    ]
-)
-TABLES = {RUN: (RESULTS, RUN_COLUMNS), CLAIM: (CLAIMS, CLAIM_COLUMNS), WORTH: (WORTHS, WORTH_COLUMNS)}
+ABOUT = ("family", "case", "place", "kind_of_world", "skill", "confounding", "rows", "gamma", "trial")
+TABLES = {RUN: RESULTS, CLAIM: CLAIMS, WORTH: WORTHS}
 
 Row = Mapping[str, Any]
 
@@ -151,7 +90,7 @@ def run_field(
         progress: called with the work that is done, all of it, and what runs now.
 
     Returns:
-        What the folder holds, and for each family or method that was left out, why: the package that holds it is
+        What the folder holds, and for each family that was left out, why: the package that holds it is
         missing.
     """
     with field_folder(plan, folder) as path:
@@ -178,18 +117,7 @@ def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) ->
     if len(missing) == len(plan.families):
         raise MissingPackageError(" ".join(missing.values()))
     jobs = replace(plan, families=tuple(name for name in plan.families if name not in missing)).jobs()
-    for method in METHODS.values() if plan.networks else ():
-        try:
-            if method.package is not None:
-                package_folder(method.package)
-        except MissingPackageError as error:
-            missing[method.name] = f"{method.title}: {error}"
-    left = [
-        replace(
-            job, units=tuple(one for one in job.units if not parts.is_kept(path, one.path) and one.name not in missing)
-        )
-        for job in jobs
-    ]
+    left = [replace(job, units=tuple(one for one in job.units if not parts.is_kept(path, one.path))) for job in jobs]
     total = sum(job.cost for job in jobs)
     waiting = [job for job in left if job.units]
     parts.with_progress(waiting, partial(run_job, plan, folder=path), total, workers, progress)
@@ -221,8 +149,7 @@ def run_unit(family: Family, materials: Materials, unit: Unit) -> list[dict[str,
     """Return the rows of a unit."""
     if unit.kind == RUN:
         steps = family.budget(materials.case.kind)
-        seeds = min(family.seeds, NETWORK_SEEDS) if METHODS[unit.name].separate else family.seeds
-        return [run_facts(materials, unit.name, steps, LEARNER_SEED + seed) for seed in range(seeds)]
+        return [run_facts(materials, unit.name, steps, LEARNER_SEED + seed) for seed in range(family.seeds)]
     if unit.kind == WORTH:
         return [worth_facts(materials, family)]
     if family.name == "lalonde":
@@ -275,26 +202,12 @@ def merge(folder: str | os.PathLike[str]) -> Results:
         )
     )
     for unit, part in held:
-        about = {column: part["found"].get(column) for column, _ in ABOUT}
+        about = {column: part["found"].get(column) for column in ABOUT}
         rows[unit.kind] += [about | found for found in part["found"]["rows_found"]]
         spent = {key: part[key] for key in ("seconds", "cpu_seconds")}
         timings.append(asdict(unit) | spent | {"date": part["found"]["date"]})
-    settings = read_json(path / SETTINGS)
-    for kind, (name, schema) in TABLES.items():
-        save(path / name, "field", table_of(rows[kind], schema), {"settings": settings})
-    write_table(path / TIMINGS, table_of(timings, TIMING_COLUMNS))
-    runs, claims, worths = (tuple(rows[kind]) for kind in (RUN, CLAIM, WORTH))
-    return Results(path, settings, runs, claims, worths, tuple(timings))
-
-
-def load_results(folder: str | os.PathLike[str]) -> Results:
-    """Return what a folder holds, from its merged tables; they have no timings."""
-    path = Path(folder)
-    try:
-        settings = read_json(path / SETTINGS)
-        runs, claims, worths = (
-            load(path / name, "field", lambda held: tuple(held.table.to_pylist())) for name in (RESULTS, CLAIMS, WORTHS)
-        )
-    except FileError as error:
-        raise FileError(f"{path} holds no results of the field study ({error}) Run make field.") from error
-    return Results(path, settings, runs, claims, worths, ())
+    runs, claims, worths = (filled(rows[kind]) for kind in (RUN, CLAIM, WORTH))
+    for kind, found in ((RUN, runs), (CLAIM, claims), (WORTH, worths)):
+        write_rows(path / TABLES[kind], found)
+    write_rows(path / TIMINGS, timings)
+    return Results(path, read_json(path / SETTINGS), runs, claims, worths, tuple(timings))

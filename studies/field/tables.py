@@ -9,12 +9,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from studies._table import NOTHING, Table, interval_text
 from studies.field.demonstrators import CONFOUNDING
 from studies.field.metrics import (
     Compared,
@@ -28,6 +26,7 @@ from studies.field.metrics import (
 )
 from studies.field.plan import BASELINE, FAMILIES, METHODS, RECOMMENDED
 from studies.field.run import Results, Row
+from studies.pages import NOTHING, Table, interval_text
 
 LEARNED = ("random", "problems", "sepsis")
 """The families in which learners run."""
@@ -39,42 +38,13 @@ def ran(results: Results) -> list[str]:
     return [name for name in LEARNED if name in held]
 
 
-def network_cases(results: Results, family: str) -> set[str]:
-    """Return the cases of a family that separate methods ran in, and their worlds' names."""
-    rows = [row for row in results.runs if row["family"] == family and METHODS[row["name"]].separate]
-    return {row[key] for row in rows for key in ("case", "place")}
-
-
-def network_dates(results: Results) -> str:
-    """Return the day, or the days from and to, on which separate methods ran; nothing if it is not known."""
-    separate = {method.name for method in METHODS.values() if method.separate}
-    dates = sorted({row["date"] for row in results.timings if row["name"] in separate and row["date"]})
-    return " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else ""
-
-
-def network_table(results: Results, family: str) -> Table:
-    """All methods in the cases of a family that separate methods ran in."""
-    dates = network_dates(results)
-    table = family_table(results, family, network_cases(results, family))
-    return replace(
-        table,
-        name=f"networks-{family}",
-        title=f"{table.title}: rivals with networks",
-        caption=f"As above, in the {max((row['cases'] for row in table.records), default=0)} cases in which rivals "
-        f"with networks ran{f', on {dates}' if dates else ''}.",
-    )
-
-
-def family_table(results: Results, family: str, only: set[str] | None = None) -> Table:
-    """All methods in a family; separate ones and all others beside them only in some of its cases or worlds."""
+def family_table(results: Results, family: str) -> Table:
+    """All methods in a family."""
     rows, records = [], []
     for method in METHODS.values():
         some = compared(results, family, method.name)
-        if some is None or (method.separate and only is None):
+        if some is None:
             continue
-        if only is not None:
-            key = "case" if method.uses_logs else "place"
-            some = some.where(lambda case, key=key: case[key] in only)  # type: ignore[misc]
         hurt = harm(some)
         found: dict[str, Any] = {
             "method": method.name,
@@ -131,7 +101,7 @@ def confounding_table(results: Results) -> Table:
     """All methods that use logs, by how confounded these are, over all families with learners."""
     rows, records = [], []
     for method in METHODS.values():
-        if not method.uses_logs or method.separate:
+        if not method.uses_logs:
             continue
         cells = []
         for level in CONFOUNDING:
@@ -340,12 +310,10 @@ def _rivals(results: Results, ours: dict[str, Compared]) -> str:
             other = None if method.ours else compared(results, family, method.name)
             if other is None:
                 continue
-            names = {case["case"] for case in other.cases}
-            beside = own.where(lambda case, names=names: case["case"] in names) if method.separate else own  # type: ignore[misc]
             measures: Sequence[str] = [
                 name
                 for name, statistic in (("mean", mean_ratio), ("worst decile", worst_decile))
-                if float(statistic(other.ratios)) < float(statistic(beside.ratios))
+                if float(statistic(other.ratios)) < float(statistic(own.ratios))
             ]
             if measures:
                 ahead.append(f"{family}: {method.name} ({', '.join(measures)})")

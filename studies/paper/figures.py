@@ -1,16 +1,12 @@
 """The figures of the study, each a function of the results; saved as PNG, SVG and PDF.
 
 - `all_figures`: what can be drawn from the results, by name, with its caption.
-- `save_figure`: one of them, in every format.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +14,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from causal_shaping.learners.intervals import bootstrap_interval, mean
-from causal_shaping.plot import FORMATS, write_formats
 from causal_shaping.plot._panels import tidy
 from causal_shaping.plot.regret import draw_curve
 from causal_shaping.plot.worlds import draw_world
 from causal_shaping.worlds import World, load_world
+from studies.pages import Drawing
 from studies.paper.dots import table_figures
 from studies.paper.plan import BASELINE, BCQ_THRESHOLDS, FACTORS, METHODS, RECOMMENDED, ROBOT, SHAPED
 from studies.paper.run import Results
@@ -59,28 +55,6 @@ THEORY = (
     "corrected learner. A bound above the dotted line is vacuous."
 )
 POLICIES = ("causal-bound", "avg", SHAPED, RECOMMENDED)
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure that can be drawn when it is needed.
-
-    Attributes:
-        name: for files.
-        caption: below it.
-        draw: makes it.
-        only: what of the study makes its numbers again, as in `--only`; all of it if empty.
-    """
-
-    name: str
-    caption: str
-    draw: Callable[[], Figure]
-    only: str = ""
-
-
-def save_figure(drawing: Drawing, folder: str | os.PathLike[str]) -> None:
-    """Draw a figure and write it in every format; equal results give equal files."""
-    write_formats(drawing.draw(), Path(folder) / drawing.name, FORMATS, salt=drawing.name, dpi=130)
 
 
 def all_figures(results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table]) -> list[Drawing]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,15 @@ from markdown_it import MarkdownIt
 
 from causal_shaping import __version__
 from causal_shaping._progress import Progress, no_progress, part_of
-from causal_shaping.io.files import replacing
-from causal_shaping.plot._html import environment, svg_source
 from causal_shaping.worlds import World, load_world
 from studies import ROOT
-from studies.paper.figures import Drawing, all_figures, save_figure, shown_policies, shown_values
+from studies.pages import Table, write_figures, write_page, write_tables
+from studies.paper.figures import all_figures, shown_policies, shown_values
 from studies.paper.findings import findings, headlines, standing_worlds
 from studies.paper.maps import arrow_angle, map_panel, policy_panels, value_panels
 from studies.paper.plan import LOG_STEPS, METHODS, QUICK, SEEDS, WORLDS, Plan, is_deep
 from studies.paper.run import Results, run_held, study_folder
-from studies.paper.tables import Table, all_tables
-from studies.parts import side_by_side
+from studies.paper.tables import all_tables
 
 LIBRARIES = ("numpy", "numba", "scipy", "pyarrow", "duckdb", "matplotlib", "torch")
 STUDY_SHARE, QUICK_SHARE, TABLES_SHARE = 0.95, 0.4, 0.25
@@ -71,40 +68,19 @@ def write_report(
     worlds = {name: load_world(name) for name, _ in results.variants} if worlds is None else worlds
     tables = all_tables(results, progress=part_of(progress, 0, TABLES_SHARE))
     drawings = all_figures(results, worlds, tables)
-    for name in ("tables", "figures"):
-        (results.folder / name).mkdir(exist_ok=True)
-    for table in tables.values():
-        _write(results.folder / "tables" / f"{table.name}.csv", table.to_csv())
-        _write(results.folder / "tables" / f"{table.name}.tex", table.to_latex())
+    write_tables(results.folder, tables)
     drawing = part_of(progress, TABLES_SHARE, 1)
     drawing(0, len(drawings), "Drawing figures")
-    draw = partial(save_figure, folder=results.folder / "figures")
-    for done, one in enumerate(side_by_side(drawings, draw, workers)):
-        drawing(done, len(drawings), f"Drawing {one.name}")  # the page is left
-    page = results.folder / "index.html"
-    _write(page, render(results, worlds, tables, drawings))
+    figures = write_figures(results.folder, drawings, workers, drawing)
+    page = write_page(results.folder, "studies.paper", "report.html", **shown(results, worlds, tables, figures))
     progress(1, 1, "Writing the report")
     return page
 
 
-def _write(path: Path, text: str) -> None:
-    with replacing(path, [path.suffix]) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def render(results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table], drawings: list[Drawing]) -> str:
-    """Return the page; figures are taken from the files of the folder."""
-    templates = environment("studies.paper")
-    templates.globals["angle"] = arrow_angle
-    figures = {
-        drawing.name: {
-            "name": drawing.name,
-            "caption": drawing.caption,
-            "only": drawing.only,
-            "source": svg_source((results.folder / "figures" / f"{drawing.name}.svg").read_bytes()),
-        }
-        for drawing in drawings
-    }
+def shown(
+    results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table], figures: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return what the page shows."""
     maps = [
         {
             "name": name,
@@ -117,19 +93,20 @@ def render(results: Results, worlds: Mapping[str, World], tables: Mapping[str, T
         for name, world in worlds.items()
     ]
     regrets = [figures[key] for key in figures if key.startswith("regret-")]
-    return templates.get_template("report.html").render(
-        headlines=headlines(results),
-        findings=list(findings(results)),
-        tables=tables,
-        figures=figures,
-        regrets=regrets,
-        maps=maps,
-        differences=_differences(),
-        facts=_facts(results),
-        quick=results.settings["quick"],
-        explained=not results.settings["quick"] and set(WORLDS) <= set(standing_worlds(results)),
-        command=_command(results),
-    )
+    return {
+        "angle": arrow_angle,
+        "headlines": headlines(results),
+        "findings": list(findings(results)),
+        "tables": tables,
+        "figures": figures,
+        "regrets": regrets,
+        "maps": maps,
+        "differences": _differences(),
+        "facts": _facts(results),
+        "quick": results.settings["quick"],
+        "explained": not results.settings["quick"] and set(WORLDS) <= set(standing_worlds(results)),
+        "command": _command(results),
+    }
 
 
 def _differences() -> str:

@@ -22,7 +22,7 @@ from causal_shaping.learners.intervals import mean_interval
 from causal_shaping.logs import count
 from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds import World, load_world
-from studies._table import NOTHING, Table, interval_text
+from studies.pages import NOTHING, Table, interval_text
 from studies.paper.baselines import behaviour_values
 from studies.paper.plan import ROBOT, SEEDS
 

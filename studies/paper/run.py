@@ -5,7 +5,7 @@ row per run, `potentials.parquet`, a row per potential, and `timings.csv`, how l
 under another name first. The first two depend on the settings and the seeds alone, not on interruptions.
 
 - `run_study`: run what is missing, merge all.
-- `Results`: what a folder holds.
+- `merge`: what a folder holds, as `Results`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.beliefs import Posterior
 from causal_shaping.bounds import Ceilings
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import ArgumentError, AssumptionWarning, FileError, ShapingWarning
-from causal_shaping.io.container import load, save
-from causal_shaping.io.files import SETTINGS, claim_run_folder, write_table
+from causal_shaping.errors import ArgumentError, AssumptionWarning, ShapingWarning
+from causal_shaping.io.files import SETTINGS, claim_run_folder
 from causal_shaping.io.inputs import read_json
 from causal_shaping.learners import train
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.worlds import load_world
 from causal_shaping.worlds.world import COINS
 from studies import parts
-from studies._table import table_of
+from studies.pages import filled, write_rows
 from studies.paper.materials import Materials
 from studies.paper.metrics import deployed_facts, potential_facts, run_facts
 from studies.paper.plan import (
@@ -53,43 +51,7 @@ from studies.paper.plan import (
 )
 
 RESULTS, POTENTIALS, TIMINGS = "results.parquet", "potentials.parquet", "timings.csv"
-
-ABOUT = [("world", pa.string()), ("coins", pa.string()), ("name", pa.string()), ("seed", pa.int64())]
-RUN_COLUMNS = pa.schema(
-    [
-        *ABOUT,
-        ("steps", pa.int64()),
-        ("episodes", pa.int64()),
-        ("regret", pa.float64()),
-        ("argmax_match", pa.float64()),
-        ("optimal", pa.float64()),
-        ("final_return", pa.float64()),
-        ("score", pa.float64()),
-        ("steps_until", pa.int64()),
-        ("mean_return", pa.float64()),
-        ("policy", pa.list_(pa.int32())),
-        ("curve", pa.list_(pa.float64())),
-    ]
-)
-POTENTIAL_COLUMNS = pa.schema(
-    [
-        *ABOUT,
-        ("states", pa.int64()),
-        ("mean_distance", pa.float64()),
-        ("largest_distance", pa.float64()),
-        ("correlation", pa.float64()),
-        ("violations", pa.int64()),
-        ("violations_all_steps", pa.int64()),
-        ("violations_stationary", pa.int64()),
-        ("guaranteed", pa.bool_()),
-        ("informative", pa.bool_()),
-        ("verdict", pa.string()),
-        ("values", pa.list_(pa.float64())),
-        ("training", pa.list_(pa.list_(pa.float64()))),
-    ]
-)
-
-TIMING_COLUMNS = pa.schema([("kind", pa.string()), *ABOUT, ("seconds", pa.float64())])
+TIMED = ("kind", "world", "coins", "name", "seed", "seconds")
 
 Row = Mapping[str, Any]
 
@@ -239,7 +201,7 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
 
 
 def merge(folder: str | os.PathLike[str]) -> Results:
-    """Merge all parts of a folder into its tables, in the order of the plan, and return them."""
+    """Return all parts of a folder, in the order of the plan; write them as tables, too."""
     path = Path(folder)
     rows = [part["found"] | {"seconds": part["seconds"]} for part in parts.read(path)]
     names = {name: place for place, name in enumerate(METHODS)}
@@ -252,26 +214,14 @@ def merge(folder: str | os.PathLike[str]) -> Results:
             row["seed"],
         )
     )
-    settings = read_json(path / SETTINGS)
-    for name, kind, schema in ((RESULTS, RUN, RUN_COLUMNS), (POTENTIALS, POTENTIAL, POTENTIAL_COLUMNS)):
-        of_kind = [row for row in rows if row["kind"] == kind]
-        save(path / name, "study", table_of(of_kind, schema), {"settings": settings})
-    write_table(path / TIMINGS, table_of(rows, TIMING_COLUMNS))
-    return load_results(path)
-
-
-def load_results(folder: str | os.PathLike[str]) -> Results:
-    """Return what a folder holds."""
-    path = Path(folder)
-    try:
-        settings = read_json(path / SETTINGS)
-        runs, potentials = (
-            load(path / name, "study", lambda contents: tuple(contents.table.to_pylist()))
-            for name in (RESULTS, POTENTIALS)
-        )
-    except FileError as error:
-        raise FileError(f"{path} holds no results of the study ({error}) Run make reproduce.") from error
-    return Results(path, settings, runs, potentials)
+    runs, potentials = (
+        filled({key: row[key] for key in row if key not in ("kind", "seconds")} for row in rows if row["kind"] == kind)
+        for kind in (RUN, POTENTIAL)
+    )
+    write_rows(path / RESULTS, runs)
+    write_rows(path / POTENTIALS, potentials)
+    write_rows(path / TIMINGS, [{key: row[key] for key in TIMED} for row in rows])
+    return Results(path, read_json(path / SETTINGS), runs, potentials)
 
 
 def _missing(job: Job, folder: Path) -> Job:

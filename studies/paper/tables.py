@@ -27,7 +27,7 @@ from causal_shaping.learners.intervals import (
 )
 from causal_shaping.worlds import load_world
 from causal_shaping.worlds.world import COINS
-from studies._table import NOTHING, Table as Table, interval_text
+from studies.pages import NOTHING, Table as Table, interval_text
 from studies.paper.materials import Materials
 from studies.paper.metrics import NEARLY_OPTIMAL, bound_facts
 from studies.paper.plan import (

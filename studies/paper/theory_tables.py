@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from causal_shaping.worlds import World, load_world
-from studies._table import NOTHING, Table
+from studies.pages import NOTHING, Table
 from studies.paper.plan import ROBOT
 from studies.paper.theory import CausalBellman, Examination, Optimism, contraction, corrections, examine
 from studies.paper.theory.events import INEQUALITIES

@@ -4,7 +4,6 @@
     python -m studies.speed --quick               # smaller sizes: a few minutes; nothing is kept
     python -m studies.speed --only count wrapper  # some of them
     python -m studies.speed --runs 3              # each three times, with the spread of the results
-    python -m studies.speed --only history        # the suite and the study beside the first version's: half an hour
 
 A goal that is missed has a "!". Figures are kept in `figures/bench.json`; those of earlier runs are in git.
 """
@@ -15,19 +14,13 @@ from pathlib import Path
 
 from studies.speed._table import middle_of, show
 
-NAMES = (
-    *("startup", "collect", "count", "ceilings", "contradictions"),
-    *("learners", "posterior", "wrapper", "soak", "storm"),
-)
-LONG = ("history",)
-"""Run only where they are named."""
+NAMES = ("startup", "collect", "count", "ceilings", "contradictions", "learners", "posterior", "wrapper")
 FIGURES = Path(__file__).parent / "figures" / "bench.json"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    names = f"{', '.join(NAMES)}; only if named: {', '.join(LONG)}"
-    parser.add_argument("--only", nargs="+", choices=(*NAMES, *LONG), default=NAMES, metavar="NAME", help=names)
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="smaller sizes; kept only if --json says where")
     parser.add_argument("--runs", type=int, default=1, help="run each so often: the middle result, and the spread")
     parser.add_argument("--json", type=Path, help=f"keep the figures here; by default in {FIGURES.name}")

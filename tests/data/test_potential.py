@@ -49,7 +49,7 @@ def test_ceilings_make_a_potential_by_step_or_of_the_first():
     assert np.array_equal(first.values, ceilings.values[0])
     assert (by_step.discount, by_step.horizon) == (0.9, 20)
     assert any("drawn afresh" in sentence for sentence in by_step.assumptions)
-    shifted = ceilings.potential(shift=2.0)
+    shifted = ceilings.potential().shifted(2.0)
     alive = ~EASY.model.terminal
     np.testing.assert_allclose(shifted.values[:, alive], ceilings.values[:, alive] + 2.0)
     assert (shifted.values[:, ~alive] == 0).all()

@@ -35,10 +35,10 @@ def population_ceilings(model, betas, horizon=2, scale=1.0, **options):
         return model, cs.value_ceilings(counts, horizon, next(bounds), reward_min=next(bounds), **options)
 
 
-def potential_of(ceilings, **options):
+def potential_of(ceilings, shift=0.0, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
-        return ceilings.potential(**options)
+        return ceilings.potential(**options).shifted(shift)
 
 
 def copy_of(monitor):
@@ -275,8 +275,8 @@ def test_ceilings_say_what_their_potential_bounds():
     phi = CEILINGS.potential()
     assert (phi.kind, phi.reward_min, phi.reward_max, phi.episode_steps) == ("ceiling", LEAST, MOST, None)
     assert CEILINGS.potential(step_indexed=False).episode_steps == EASY.horizon
-    assert CEILINGS.potential(shift=0.5).kind == "ceiling"
-    assert CEILINGS.potential(shift=-0.5).kind == "other"
+    assert CEILINGS.potential().shifted(0.5).kind == "ceiling"
+    assert CEILINGS.potential().shifted(-0.5).kind == "other"
     assert easy_ceilings(support="any").potential().successors is None
     assert easy_ceilings(value_max=-0.3).potential().episode_steps == EASY.horizon
     assert easy_ceilings(value_max=0.0).potential().episode_steps is None

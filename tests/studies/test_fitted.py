@@ -11,7 +11,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 import causal_shaping as cs
 from causal_shaping.logs.transitions import read_transitions
 from causal_shaping.worlds.continuous_environments import ContinuousEnv
-from studies.field.fitted import agents, bounds, cases, growth, rivals
+from studies.field.fitted import agents, bounds, cases, rivals
 from studies.field.fitted.buffers import HalfLogged
 from studies.field.fitted.measure import compare
 from studies.field.fitted.vectors import ForStableBaselines, WorldVector
@@ -211,7 +211,7 @@ def test_every_kind_of_arm_trains_and_is_evaluated(small, arm):
     )
 
 
-# Bounds and growth -----------------------------------------------------------------------------------------------
+# Bounds ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["zero potential", "forest, observed (default)", "best guess", "10 bins, tabular"])
@@ -220,16 +220,3 @@ def test_methods_are_compared_in_a_world(small, method):
     figures = bounds.run_part(part)
     assert 0 <= figures["distance"] < 1
     assert any(line.startswith(f"| {method} |") for line in bounds.tables({part: figures}))
-
-
-def test_growth_varies_one_thing_at_a_time(monkeypatch):
-    monkeypatch.setattr(growth, "USUAL_ROWS", 300)
-    monkeypatch.setitem(cases.CASES, growth.CASE, replace(cases.CASES[growth.CASE], grid=2))
-    wide, _ = growth.study_of("coordinates of noise", 4)
-    many, _ = growth.study_of("sources", 4)
-    long, options = growth.study_of("rows", 500)
-    fine, finer = growth.study_of("atoms", 101)
-    assert wide.rows.shape == wide.points.shape[1:] == (6,)
-    assert len(many.rows.sources) == 4
-    assert (len(long.rows), options) == (1_500, {})
-    assert (len(fine.rows), finer) == (900, {"atoms": 101})

@@ -18,7 +18,7 @@ from studies.paper.theory import __main__ as theory
 
 def test_the_papers_study_writes_results_and_a_report(tmp_path, monkeypatch, capsys):
     shorten(monkeypatch)
-    monkeypatch.setattr("studies.paper.figures.FORMATS", (".svg",))  # what the page shows, no copies
+    monkeypatch.setattr("studies.pages.FORMATS", (".svg",))  # what the page shows, no copies
     only = ["--only", "world=lavacross-easy", "method=zero,joint", "coins=standing"]
     assert paper.main(["--quick", "--no-bcq", "--workers", "1", "-o", str(tmp_path), *only]) == 0
     out = capsys.readouterr().out

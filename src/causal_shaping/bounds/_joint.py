@@ -15,14 +15,13 @@ greedy solution of the linear program over all distributions between the limits.
 from __future__ import annotations
 
 import math
-import weakref
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from causal_shaping._compile import njit
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.bounds._compare import Excess, excess_masses
+from causal_shaping.bounds._compare import excess_masses
 from causal_shaping.bounds._masses import Evidence, Masses
 from causal_shaping.bounds._sweeps import Solution, best_of, fixed_point
 from causal_shaping.bounds.settings import Settings, vacuous_values
@@ -187,8 +186,6 @@ class Agreement:
     confounding, intervals of mass that hold no distribution are refused in the same way.
     """
 
-    _excess: ClassVar[weakref.WeakKeyDictionary[Counts, dict[tuple[int, ...], Excess]]] = weakref.WeakKeyDictionary()
-
     def __init__(self, counts: Counts, evidence: Evidence) -> None:
         self.counts, self.evidence = counts, evidence
         self.limited = any(map(math.isfinite, evidence.gammas))
@@ -226,10 +223,7 @@ class Agreement:
         trials = tuple(i for i, gamma in enumerate(self.evidence.gammas) if gamma == 1)
         tests = [()] if not trials else [(), trials]
         for unconfounded in tests:
-            known = self._excess.setdefault(self.counts, {})
-            if unconfounded not in known:
-                known[unconfounded] = excess_masses(self.counts, unconfounded=unconfounded)
-            excess = known[unconfounded]
+            excess = excess_masses(self.counts, unconfounded=unconfounded)
             if not len(excess.p_value):
                 continue
             cell = int(excess.p_value.argmin())

@@ -51,9 +51,6 @@ from causal_shaping.data.space import UNKNOWN, Bins
 SAME_REWARD = 2.0**-22
 """Rewards within this of each other, relative to the largest, are one: single precision cannot distinguish them."""
 
-FEW_REWARDS = 1000
-"""Beyond this many distinct rewards, sorting finds them faster."""
-
 
 class Masses(NamedTuple):
     """Intervals of mass for the outcomes of do(x), for one step or all steps pooled.
@@ -106,12 +103,6 @@ def _edges(bins: Bins, extreme: float, side: float) -> tuple[FloatArray, FloatAr
     low, high = np.append(-np.inf, cuts), np.append(cuts, np.inf)
     safe, far = (np.minimum(high, extreme), low) if side > 0 else (np.maximum(low, extreme), high)
     return safe, np.maximum(side * (safe - far), 0.0)
-
-
-def _distinct_rewards(counts: Counts) -> FloatArray:
-    """Return the rewards that occur, rising."""
-    found = _distinct(counts.reward_min, FEW_REWARDS)
-    return np.asarray(found if len(found) <= FEW_REWARDS else np.unique(counts.reward_min))
 
 
 def _harmonise_outcomes(counts: Counts, distinct: FloatArray, side: float) -> tuple[Counts, FloatArray]:
@@ -180,7 +171,7 @@ class Evidence:
         bins, self.side = counts.space.reward_bins, side
         self.binned = bins is not None
         # What distinguishes rewards (they themselves, or the numbers of the bins), what each counts as, and widths.
-        keys = _distinct_rewards(counts) if bins is None else np.arange(len(bins.edges) + 1.0)
+        keys = np.unique(counts.reward_min) if bins is None else np.arange(len(bins.edges) + 1.0)
         self.sampling = None
         if settings.confidence is not None:
             self.sampling = sampling_of(counts, settings.limits_error, settings.horizon, len(keys))
@@ -221,7 +212,7 @@ class Evidence:
             if math.isfinite(gamma):
                 proven.upper[here], proven.unseen[here], proven.rest[here] = source.at_most(n)
         begin, end = (np.array([getattr(here, edge) for here in parts]) for edge in ("start", "stop"))
-        visits = _visits(entries.state, entries.n, len(self.counts.space.states))
+        visits = np.bincount(entries.state, entries.n, minlength=len(self.counts.space.states)).astype(np.float64)
         cells, outcomes = _merge(entries, proven, begin, end, self.keys, self._room(visits, 0, 0, capped), False)
         room = self._room(visits, cells, outcomes, capped)
         _merge(entries, proven, begin, end, self.keys, room, True)
@@ -299,38 +290,6 @@ class _Source:
         # A source that does not know all its outcomes limits none: the unknown ones may have been anything.
         limits = self.known == self.taken
         return [np.where(limits, np.minimum(share * factor, 1.0), 1.0) for share in shares]
-
-
-@njit()
-def _distinct(values: Any, most: int) -> Any:
-    """Return the distinct values of an array that holds few, rising, without sorting it; more than `most` if many."""
-    found = np.empty(16)
-    size, last = 0, np.nan
-    for value in values:
-        if value == last:
-            continue
-        last = value
-        place = np.searchsorted(found[:size], value)
-        if place < size and found[place] == value:
-            continue
-        if size == len(found):
-            found = np.append(found, np.empty(size))
-        for i in range(size, place, -1):
-            found[i] = found[i - 1]
-        found[place] = value
-        size += 1
-        if size > most:
-            break
-    return found[:size].copy()
-
-
-@njit()
-def _visits(state: Any, n: Any, states: int) -> Any:
-    """Return how often each state was visited; as np.bincount does, without a copy of the states."""
-    visits = np.zeros(states)
-    for entry in range(len(n)):
-        visits[state[entry]] += n[entry]
-    return visits
 
 
 @njit(nogil=True)

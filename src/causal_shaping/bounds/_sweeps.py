@@ -15,9 +15,6 @@ from causal_shaping.models.sweeps import VALUE_TOLERANCE, Sweep, repeat
 SWEEPS = 10_000
 """So many sweeps must at least halve the change, or there is no infinite-horizon bound."""
 
-FEW_ACTIONS = 8
-"""Of so many actions at most, the best is found action by action instead of state by state."""
-
 SOON_SETTLED = 0.9999
 """A discount that halves the change in fewer sweeps than that."""
 
@@ -41,8 +38,6 @@ class Solution:
 
 def best_of(q_values: FloatArray) -> FloatArray:
     """Return the value of the best action; NaN stands for one that does not exist: float64 [..., states]."""
-    if q_values.shape[-1] > FEW_ACTIONS:
-        return np.asarray(np.fmax.reduce(q_values, axis=-1))
     best = q_values[..., 0].copy()
     for x in range(1, q_values.shape[-1]):  # several times faster than many short reductions
         np.fmax(best, q_values[..., x], out=best)

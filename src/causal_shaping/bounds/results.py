@@ -248,13 +248,12 @@ class Ceilings(Bounds):
         held = {"outlook": self.outlook and dataclasses.asdict(self.outlook)}
         return super().metadata | held | {"successors": self.successors and self.successors.as_plain()}
 
-    def potential(self, *, step_indexed: bool = True, shift: float = 0.0) -> Potential:
+    def potential(self, *, step_indexed: bool = True) -> Potential:
         """Return the ceiling as a potential for reward shaping; unknown states have the vacuous value.
 
         Args:
             step_indexed: one per step; otherwise that of the first step, which bounds the stationary optimum where
                 rewards are costs, and every step's optimum where they are never negative; elsewhere it warns.
-            shift: a constant to add.
         """
         from causal_shaping.data.potential import Potential
 
@@ -267,7 +266,7 @@ class Ceilings(Bounds):
                 stacklevel=2,
             )
         vacuous = np.where(np.isfinite(self.vacuous_values), self.vacuous_values, np.nan)
-        made = Potential(
+        return Potential(
             self.values[0] if first else self.values,
             self.space,
             discount=self.discount,
@@ -280,7 +279,6 @@ class Ceilings(Bounds):
             successors=self.successors,
             episode_steps=self._episode_steps(first),
         )
-        return made.shifted(shift) if shift else made
 
     def _episode_steps(self, first: bool) -> int | None:
         """Return what the potential bounds, see `Potential.episode_steps`; `first` says that it is of the first step.

@@ -55,7 +55,8 @@ def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
     if place.is_dir():
         raise FileError(f"{target} is a folder. Give the name of a file in it.")
     if not place.parent.is_dir():
-        hint = f"the folder {place.parent} does not exist. Make it first."
+        folder = place.parent if target.is_symlink() else target.parent
+        hint = f"the folder {folder} does not exist. Make it first."
         raise FileError(f"{target} cannot be written: {hint}")
     if os.path.lexists(place) and not place.is_file():
         kind = "a device, a pipe, or a circle of links"

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import gymnasium as gym
@@ -22,24 +20,18 @@ from causal_shaping._extras import needs_extra
 from causal_shaping.data.space import Label, Space
 from causal_shaping.errors import ArgumentError
 from causal_shaping.worlds.continuous_environments import EpisodeOverError
-from causal_shaping.worlds.grid import DIRECTIONS, PUSHES
 from causal_shaping.worlds.observations import KINDS
 from causal_shaping.worlds.simulate import cumulative, pick
 from causal_shaping.worlds.world import World, load_world
 
 with needs_extra("The worlds as Gymnasium environments", "worlds"):
-    from minigrid.core.constants import COLOR_TO_IDX, COLORS, DIR_TO_VEC, OBJECT_TO_IDX
+    from minigrid.core.constants import COLOR_TO_IDX, DIR_TO_VEC, OBJECT_TO_IDX
     from minigrid.core.grid import Grid
     from minigrid.core.mission import MissionSpace
-    from minigrid.core.world_object import Ball, Goal, Lava, Wall, WorldObj
+    from minigrid.core.world_object import Ball, Goal, Lava, Wall
     from minigrid.minigrid_env import MiniGridEnv
-    from minigrid.utils.rendering import downsample, fill_coords, point_in_circle, point_in_line, point_in_triangle
 
 OBSERVATIONS = ("state", *KINDS)
-SUBPIXELS = 3
-"""MiniGrid draws at this scale and averages, for smooth edges."""
-BLUE = np.array([55, 126, 184])
-"""The colour of what is hidden."""
 
 
 class Coin(Ball):
@@ -224,14 +216,12 @@ class WorldEnv(MiniGridEnv):
             info["action_mask"] = self.space.is_admissible[self.state].astype(np.int8)
         return info
 
-    # Pictures
-
     def render(self) -> Any:
-        """Return the picture, or show it in a window."""
+        """Return MiniGrid's picture, or show it in a window: MiniGrid's own asks for a font that few systems have."""
         if self.render_mode is None:
             gym.logger.warn("There is no render_mode to render in: pass one to gymnasium.make.")
             return None
-        frame = self.get_frame(tile_size=self.tile_size)
+        frame = self.get_frame(self.highlight, self.tile_size)
         if self.render_mode != "human":
             return frame
         import pygame  # for a window alone
@@ -246,30 +236,6 @@ class WorldEnv(MiniGridEnv):
         pygame.display.flip()
         self.clock.tick(self.metadata["render_fps"])
         return None
-
-    def get_frame(self, highlight: bool = False, tile_size: int = 32, agent_pov: bool = False) -> Any:
-        """Return the picture: the grid, the agent, and the noise in the upper-left corner."""
-        frame = self.grid.render(tile_size, agent_pos=(-1, -1), agent_dir=0)
-        for cell in self._cells_of(Goal):
-            _paint(frame, cell, tile_size, _flag)
-        _paint(frame, tuple(self.agent_pos), tile_size, self.paint_agent)
-        noise = self.noise
-        if noise is not None:
-            name = self.world.noises[noise]
-            _paint(frame, (0, 0), tile_size, lambda tile: self.paint_noise(tile, name))
-        return frame
-
-    def _cells_of(self, kind: type[WorldObj]) -> list[tuple[int, int]]:
-        cells = [(i % self.width, i // self.width) for i in range(len(self.grid.grid))]
-        return [cell for cell in cells if isinstance(self.grid.get(*cell), kind)]
-
-    def paint_agent(self, tile: Any) -> None:
-        """Draw the agent into its tile."""
-        _fill(tile, COLORS["red"], point_in_circle, 0.5, 0.5, 0.3)
-
-    @abstractmethod
-    def paint_noise(self, tile: Any, noise: str) -> None:
-        """Draw the hidden noise."""
 
 
 class WindyGridEnv(WorldEnv):
@@ -288,7 +254,8 @@ class WindyGridEnv(WorldEnv):
         cell = tuple(int(i) for i in self.agent_pos)
         if self.world.coins == "standing":
             return cell
-        left = sum(1 << i for i, coin in enumerate(self._coins) if isinstance(self.grid.get(*coin), Coin))
+        assert self.world.grid is not None
+        left = sum(1 << i for i, coin in enumerate(self.world.grid.coins) if isinstance(self.grid.get(*coin), Coin))
         return (*cell, left)
 
     def place(self, label: Any) -> None:
@@ -300,8 +267,7 @@ class WindyGridEnv(WorldEnv):
         for j, row in enumerate(grid.rows):
             for i, mark in enumerate(row):
                 self.grid.set(i, j, {"#": Wall, "L": Lava, "c": Coin, "G": Goal}.get(mark, lambda: None)())
-        self._coins = self._cells_of(Coin)
-        for i, coin in enumerate(self._coins):
+        for i, coin in enumerate(grid.coins):
             if left and not left[0] >> i & 1:
                 self.grid.set(*coin, None)
         self.agent_pos = (x, y)
@@ -331,13 +297,6 @@ class WindyGridEnv(WorldEnv):
     def agent_mark(self) -> int:
         """Return whether a coin lies under the agent."""
         return int(isinstance(self.grid.get(*self.agent_pos), Coin))
-
-    def paint_noise(self, tile: Any, noise: str) -> None:
-        """Draw the wind: an arrow the way it pushes, a ring if there is none."""
-        if noise == "none":
-            _fill(tile, BLUE, _point_in_ring, 0.2, 0.3)
-        else:
-            _arrow(tile, *DIRECTIONS[PUSHES[noise]])
 
 
 class WalkingRobotEnv(WorldEnv):
@@ -381,54 +340,9 @@ class WalkingRobotEnv(WorldEnv):
         """Return whether the robot is stable."""
         return int(self.stable)
 
-    def paint_agent(self, tile: Any) -> None:
-        """Draw the robot in the colour of its stability."""
-        _fill(tile, COLORS["red" if self.stable else "purple"], point_in_circle, 0.5, 0.5, 0.3)
-
-    def paint_noise(self, tile: Any, noise: str) -> None:
-        """Draw the step that an unstable robot needs: a small or a big disc."""
-        _fill(tile, BLUE, point_in_circle, 0.5, 0.5, 0.35 if noise == "big-needed" else 0.15)
-
 
 def _no_mission() -> str:
     return ""
-
-
-def _paint(frame: Any, cell: Any, tile_size: int, draw: Callable[[Any], None]) -> None:
-    """Let `draw` paint over one tile of a frame, at a finer scale."""
-    x, y = cell[0] * tile_size, cell[1] * tile_size
-    tile = frame[y : y + tile_size, x : x + tile_size]
-    fine = tile.repeat(SUBPIXELS, axis=0).repeat(SUBPIXELS, axis=1)
-    draw(fine)
-    tile[:] = downsample(fine, SUBPIXELS)
-
-
-def _fill(tile: Any, color: Any, shape: Callable[..., Any], *where: Any) -> None:
-    """Fill a shape, one of MiniGrid's or `_point_in_ring`, in a tile."""
-    tile[_inside(shape, where, len(tile))] = color
-
-
-@cache
-def _inside(shape: Callable[..., Any], where: tuple[Any, ...], size: int) -> Any:
-    """Return which pixels are in a shape, bool [size, size]: kept, for each is looked at on its own, which is slow."""
-    return fill_coords(np.zeros((size, size), dtype=bool), shape(*where), True)
-
-
-def _point_in_ring(inner: float, outer: float) -> Callable[[float, float], bool]:
-    return lambda x, y: inner**2 <= (x - 0.5) ** 2 + (y - 0.5) ** 2 <= outer**2
-
-
-def _flag(tile: Any) -> None:
-    _fill(tile, (40, 40, 40), point_in_line, 0.3, 0.15, 0.3, 0.85, 0.03)
-    _fill(tile, (255, 255, 255), point_in_triangle, (0.32, 0.14), (0.32, 0.5), (0.8, 0.32))
-
-
-def _arrow(tile: Any, dx: int, dy: int) -> None:
-    def at(along: float, across: float) -> tuple[float, float]:
-        return 0.5 + along * dx - across * dy, 0.5 + along * dy + across * dx
-
-    _fill(tile, BLUE, point_in_line, *at(-0.38, 0), *at(0.1, 0), 0.06)
-    _fill(tile, BLUE, point_in_triangle, at(0.4, 0), at(0.05, 0.22), at(0.05, -0.22))
 
 
 def environment_of(world: World) -> WorldEnv:

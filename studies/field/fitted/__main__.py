@@ -2,13 +2,11 @@
 
     python -m studies.field.fitted                   # everything that is missing, then all tables
     python -m studies.field.fitted bounds           # estimators and bounds against the optimum
-    python -m studies.field.fitted variants           # the default forest in windy fields that nothing was chosen on
-    python -m studies.field.fitted growth             # what a fit costs with rows, coordinates, atoms, sources
     python -m studies.field.fitted agents --seeds 10  # DQN with and without logs
     python -m studies.field.fitted bounds --only maze # the parts whose names hold a text
     python -m studies.field.fitted --tables           # only the tables, of what is there
 
-Figures are kept in `studies/field/fitted/figures/*.json`, fits and peers' environments in `studies/work`.
+Figures are kept in `studies/field/fitted/figures/*.json`, fits in `studies/work`.
 """
 
 from __future__ import annotations
@@ -19,13 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from studies import parts
-from studies.field.fitted import agents, bounds, growth, variants
+from studies.field.fitted import agents, bounds
 
 FIGURES = Path(__file__).parent / "figures"
 STUDIES = {
     "bounds": (bounds.VERSION, lambda seeds: bounds.parts(), bounds.run_part, bounds.tables),
-    "variants": (variants.VERSION, lambda seeds: variants.parts(), variants.run_part, variants.tables),
-    "growth": (growth.VERSION, lambda seeds: growth.parts(), growth.run_part, growth.tables),
     "agents": (agents.VERSION, agents.parts, agents.run_part, agents.tables),
 }
 

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
+from population import population_ceilings
 
-import causal_shaping as cs
 from causal_shaping.data.arrays import FloatArray
-from studies.field.fitted import peers, rivals
+from studies.field.fitted import rivals
 from studies.field.fitted.cases import CASES, LEAST_BELOW, Study, available, study
-from studies.field.fitted.coins import COIN_CASES, coin_study, population_of, table_of
 from studies.field.fitted.measure import compare, cpu_seconds
 from studies.parts import Found
 
@@ -29,11 +28,6 @@ def _default(given: Study) -> Estimate:
 def _guess(given: Study) -> Estimate:
     fitted, seconds = given.fitted
     return fitted.potential(kind="mean").values(given.points, 0), seconds
-
-
-def _forest(given: Study, **options: object) -> Estimate:
-    fitted, seconds = cpu_seconds(lambda: cs.fit_ceilings(given.rows, members=given.members, **given.basics, **options))
-    return fitted(given.points), seconds
 
 
 def _swept(given: Study, kind: int, **options: object) -> Estimate:
@@ -71,43 +65,21 @@ METHODS: dict[str, Callable[[Study], Estimate]] = {
     "of the sequel's kind": partial(_made, rivals.sequel),
     "10 bins, tabular": partial(_tabular, bins=10),
     "30 bins, tabular": partial(_tabular, bins=30),
-    "causalrl": peers.causalrl,
 }
-NETWORKS = {"network, observed": partial(_forest, estimator="network")}
-TABLES = {
-    "the tabular method": lambda given: cpu_seconds(lambda: table_of(given.name)),
-    "forest, leaf=60": partial(_forest, leaf=60),  # by default states that repeat as often as these make a table
-}
-IN_TABLES = [*TABLES, *(name for name in METHODS if not name.endswith("tabular"))]
-
-
-def methods() -> dict[str, Callable[[Study], Estimate]]:
-    """Return all methods; networks where they exist."""
-    from importlib.util import find_spec
-
-    return TABLES | METHODS | (NETWORKS if find_spec("causal_shaping.fitted._network") else {})
 
 
 def parts() -> list[str]:
     """Return each method in each world."""
-    return [f"{case}; {method}" for case in available() for method in methods() if method not in TABLES] + [
-        f"{case}; {method}" for case in COIN_CASES for method in IN_TABLES
-    ]
+    return [f"{case}; {method}" for case in available() for method in METHODS]
 
 
-@lru_cache(maxsize=1)
-def _study(name: str) -> Study:
-    return study(name) if name in CASES else coin_study(name)
+_study = lru_cache(maxsize=1)(study)
 
 
 @lru_cache(maxsize=1)
 def population(name: str) -> FloatArray:
-    """Return the ceilings of endless logs at the study's points; of tables, those of their exact shares."""
+    """Return the ceilings of endless logs at the study's points."""
     given = _study(name)
-    if given.world is None:
-        return population_of(name)
-    from population import population_ceilings
-
     return np.asarray(population_ceilings(given.world, grid=CASES[name].grid)(given.points))
 
 
@@ -117,13 +89,9 @@ def run_part(part: str) -> Found:
     given = _study(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        values, seconds = methods()[method](given)
+        values, seconds = METHODS[method](given)
     figures = compare(values, given.truth, LEAST_BELOW) | {"seconds": round(seconds, 1), "rows": len(given.rows)}
     figures["from population"] = float(np.abs(values - population(name)).mean())
-    if name not in CASES:
-        logged = set(map(tuple, given.rows.observations.tolist()))
-        where = [tuple(point) in logged for point in given.points.tolist()]
-        figures["logged"] = float(np.abs(values - given.truth)[where].mean())
     return figures
 
 
@@ -133,7 +101,6 @@ COLUMNS = {
     "correlation": ("correlation", ".3f"),
     "too low": ("below", ".1%"),
     "to the population's": ("from population", ".3f"),
-    "distance in logged states": ("logged", ".3f"),
     "CPU s": ("seconds", ".0f"),
 }
 
@@ -141,13 +108,13 @@ COLUMNS = {
 def tables(done: dict[str, Found]) -> list[str]:
     """Return a table for each world, in Markdown."""
     lines: list[str] = []
-    for case in [name for name in (*CASES, *COIN_CASES) if any(part.startswith(f"{name}; ") for part in done)]:
+    for case in [name for name in CASES if any(part.startswith(f"{name}; ") for part in done)]:
         own = {part.split("; ")[1]: one for part, one in done.items() if part.startswith(f"{case}; ")}
         spread, rows = next(iter(own.values()))["range"], next(iter(own.values()))["rows"]
         lines += [f"**{case}**: {rows:,} rows in all, values of a range of {spread:.3g}", ""]
         shown = {name: how for name, how in COLUMNS.items() if any(how[0] in one for one in own.values())}
         lines += ["| | " + " | ".join(shown) + " |", "|---|" + "---:|" * len(shown)]
-        for method in [name for name in methods() if name in own]:
+        for method in [name for name in METHODS if name in own]:
             one = own[method]
             cells = ["" if one.get(key) is None else format(one[key], form) for key, form in shown.values()]
             lines.append(f"| {method} | " + " | ".join(cells) + " |")

@@ -165,7 +165,7 @@ def train_bcq(
         progress: told how many steps are done.
 
     `steps`, `discount`, `width`, `batch`, `learning_rate` and `target_every` were tuned on logs that no report uses,
-    one setting for all grid worlds: `studies/speed/tuning_bcq.py`.
+    one setting for all grid worlds.
     """
     steps, seed, width = check_integer("steps", steps, 1), check_integer("seed", seed), check_integer("width", width, 1)
     batch, target_every = check_integer("batch", batch, 1), check_integer("target_every", target_every, 1)

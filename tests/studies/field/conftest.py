@@ -4,7 +4,7 @@ import pytest
 from small_field import shrink
 
 from studies.field import run as runs
-from studies.field.page import write_page
+from studies.field.page import write_field_page
 from studies.field.plan import Plan
 
 
@@ -16,5 +16,5 @@ def small(tmp_path_factory):
         results, _ = runs.run_field(
             Plan(families=("random", "problems", "clinic")), tmp_path_factory.mktemp("field"), workers=1
         )
-    write_page(results)
+    write_field_page(results)
     return results

@@ -22,7 +22,7 @@ def shrink(patched):
     patched.setattr(runs, "FAMILIES", cut)
 
 
-USUAL = {name for name, method in METHODS.items() if not method.separate}
+USUAL = set(METHODS)
 """The methods that run in all cases."""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from causal_shaping.errors import FileError
 from studies.field.continuous import continuous_table, read_agents
-from studies.field.page import write_page
+from studies.field.page import write_field_page
 
 PARTS = {
     "a <b>; scale": {"random": 0.0, "best": 10.0},
@@ -48,7 +48,7 @@ def test_scores_are_between_acting_at_random_and_the_optimum(figures):
 def test_the_page_shows_them_and_escapes_what_the_file_holds(small, figures, tmp_path):
     assert "studies.field.fitted" in (small.folder / "index.html").read_text()
     copy = shutil.copytree(small.folder, tmp_path / "copy")
-    write_page(replace(small, folder=copy), agents=read_agents(figures))
+    write_field_page(replace(small, folder=copy), agents=read_agents(figures))
     text = (copy / "index.html").read_text()
     assert 'id="table-continuous"' in text
     assert "a &lt;b&gt;" in text

@@ -13,7 +13,7 @@ from studies.field.claims import bound_claims, rarest_outcome
 from studies.field.clinic import optimum
 from studies.field.materials import Materials
 from studies.field.metrics import compared
-from studies.field.page import decisions, write_page
+from studies.field.page import decisions, write_field_page
 from studies.field.plan import METHODS, Case
 
 
@@ -34,7 +34,7 @@ def test_the_page_has_a_figure_a_table_for_each_family_and_what_was_asked(small)
 
 def test_equal_results_give_an_equal_page(small):
     before = (small.folder / "index.html").read_bytes()
-    write_page(small)
+    write_field_page(small)
     assert (small.folder / "index.html").read_bytes() == before
 
 

@@ -13,17 +13,14 @@ from studies.field import plan as plans
 from studies.field.demonstrators import CONFOUNDING, SKILLS
 from studies.field.methods import RUNNERS
 from studies.field.plan import (
-    BASELINE,
     DRAW_SEED,
     FAMILIES,
     FIRST_SEED,
     METHODS,
-    NETWORK_CASES,
     RUN,
     WORTH,
     Plan,
 )
-from studies.field.problems import PROBLEMS
 from studies.field.random_worlds import SHAPES
 
 ROOT = Path(__file__).parents[3]
@@ -50,7 +47,7 @@ def test_there_are_two_hundred_random_worlds_of_all_shapes_skills_confounding_an
 def test_every_method_runs_in_every_case_and_what_needs_no_logs_once_a_world():
     units = units_of(Plan())
     assert set(METHODS) == set(RUNNERS)
-    usual = {name: method for name, method in METHODS.items() if not method.separate}
+    usual = METHODS
     assert {unit.name for unit in units if unit.kind == RUN} == set(usual)
     for family in ("random", "problems", "sepsis"):
         cases, places = {case.name for case in FAMILIES[family].cases}, {case.place for case in FAMILIES[family].cases}
@@ -58,32 +55,6 @@ def test_every_method_runs_in_every_case_and_what_needs_no_logs_once_a_world():
             found = {unit.case for unit in units if (unit.family, unit.kind, unit.name) == (family, RUN, name)}
             assert found == (cases if method.uses_logs else {f"{place}-no-logs" for place in places})
         assert {unit.case for unit in units if (unit.family, unit.kind) == (family, WORTH)} == cases
-
-
-def test_separate_methods_run_in_twenty_random_worlds_and_five_problems_beside_all_others():
-    units = units_of(Plan(networks=True))
-    runs = {}
-    for unit in units:
-        if unit.kind == RUN and METHODS[unit.name].uses_logs:
-            runs.setdefault((unit.family, unit.case), set()).add(unit.name)
-    with_logs = {name for name, method in METHODS.items() if method.uses_logs}
-    assert all(names == with_logs for names in runs.values())
-    assert {family: len(names) for family, names in NETWORK_CASES.items()} == {"random": 20, "problems": 5}
-    assert set(runs) == {(family, name) for family, names in NETWORK_CASES.items() for name in names}
-    chosen = [case for case in FAMILIES["random"].cases if case.name in NETWORK_CASES["random"]]
-    assert Counter(case.kind for case in chosen) == dict.fromkeys(SHAPES, 4)
-    assert {case.confounding for case in chosen} == set(CONFOUNDING)
-    assert {case.kind for case in FAMILIES["problems"].cases if case.name in NETWORK_CASES["problems"]} == {
-        *PROBLEMS
-    } - {"taxi"}
-    without = {unit.case for unit in units if unit.name == BASELINE}
-    assert without == {
-        f"{case.place}-no-logs"
-        for name in NETWORK_CASES
-        for case in FAMILIES[name].cases
-        if case.name in NETWORK_CASES[name]
-    }
-    assert Plan(networks=True).settings() == Plan().settings()  # they share a folder
 
 
 def test_no_other_seed_of_the_repository_is_among_those_of_the_study():

@@ -8,7 +8,7 @@ from causal_shaping.errors import FileError
 from studies.field import run as runs
 from studies.field._packages import MissingPackageError
 from studies.field.plan import LEARNER_SEED, Plan
-from studies.field.run import CLAIMS, RESULTS, WORTHS, load_results, merge, run_field
+from studies.field.run import CLAIMS, RESULTS, WORTHS, merge, run_field
 from studies.parts import FILES
 
 MERGED = (RESULTS, CLAIMS, WORTHS)
@@ -41,7 +41,7 @@ def test_a_run_holds_every_method_with_its_seeds_and_nothing_is_run_twice(small,
 
 
 def test_what_was_merged_is_read_again(small):
-    held = load_results(small.folder)
+    held = merge(small.folder)
     assert [row["regret"] for row in held.runs] == [row["regret"] for row in small.runs]
     assert [row["claim"] for row in held.claims] == [row["claim"] for row in small.claims]
     assert [row["predicted"] for row in held.worths] == [row["predicted"] for row in small.worths]
@@ -68,5 +68,3 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
     part.write_text(part.read_text().replace('"seconds": ', '"seconds":  '))
     with pytest.raises(FileError, match="Remove it to run that part again"):
         merge(tmp_path)
-    with pytest.raises(FileError, match="holds no results of the field study"):
-        load_results(tmp_path / "nowhere")

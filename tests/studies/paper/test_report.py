@@ -4,15 +4,16 @@ import re
 from dataclasses import replace
 
 import pytest
-from browser import FOUND, MISSING, Browser
+from browser import FOUND, Browser
 from matplotlib.figure import Figure
 
 import causal_shaping as cs
-from studies.paper.figures import Drawing, all_figures, save_figure
+from studies.pages import Drawing, save_figure, write_figures, write_page
+from studies.paper.figures import all_figures
 from studies.paper.findings import findings, headlines
 from studies.paper.maps import arrow_angle, policy_panels, value_panels
 from studies.paper.plan import Plan
-from studies.paper.report import render, reproduce, write_report
+from studies.paper.report import reproduce, shown, write_report
 from studies.paper.run import Results
 from studies.paper.tables import all_tables
 
@@ -89,7 +90,7 @@ def without_pictures(monkeypatch):
         assert drawing.name.startswith("map-") or drawing.draw().axes
         (folder / f"{drawing.name}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
 
-    monkeypatch.setattr("studies.paper.report.save_figure", save_figure)
+    monkeypatch.setattr("studies.pages.save_figure", save_figure)
 
 
 @pytest.mark.usefixtures("without_pictures")
@@ -182,124 +183,12 @@ def named(results, name, world):
 def test_a_world_with_a_name_of_markup_stays_text(small, tmp_path):
     results, worlds = named(small, SCRIPT, "lavacross-easy")
     drawings = [Drawing("map-walking-robot", SCRIPT, Figure)]
-    save_figure(drawings[0], _figures(tmp_path))
-    text = render(replace(results, folder=tmp_path), worlds, all_tables(results), drawings)
+    seen = shown(results, worlds, all_tables(results), write_figures(tmp_path, drawings))
+    text = write_page(tmp_path, "studies.paper", "report.html", **seen).read_text()
     assert SCRIPT not in text
     assert "&lt;script&gt;document.title" in text
     if FOUND:
-        (tmp_path / "index.html").write_text(text, encoding="utf-8")
         with Browser(tmp_path / "browser") as browser:
             browser.open((tmp_path / "index.html").as_uri())
             assert browser.run("document.title").startswith("Reward shaping")
             assert browser.said == []
-
-
-def _figures(folder):
-    (folder / "figures").mkdir()
-    return folder / "figures"
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        lambda row: row["name"] == "zero" and row["world"] == "lavacross-easy",
-        lambda row: row["name"] in ("joint", "oracle") and row["coins"] == "once",
-        lambda row: row["name"] == "joint" and row["seed"] == 1,
-        lambda row: row["world"] == "lavacross-easy" or row["seed"] == 0,
-    ],
-    ids=["one method", "coins once alone", "without the baseline", "other seeds in another world"],
-)
-@pytest.mark.usefixtures("without_pictures")
-def test_a_report_of_part_of_the_study_is_written_too(small, tmp_path, chosen):
-    runs, facts = (tuple(filter(chosen, rows)) for rows in (small.runs, small.potentials))
-    page = write_report(Results(tmp_path, {**small.settings, "quick": False}, runs, facts), workers=1)
-    text = page.read_text(encoding="utf-8")
-    assert "These results were made without BCQ" in text
-    assert "What is missing in lavacross-hard" not in text  # not all worlds are there
-
-
-def test_findings_never_round_in_their_own_favour(small):
-    def rows(name, regret, **more):
-        return {**small.runs_of("lavacross-easy", "zero")[0], "name": name, "regret": regret, **more}
-
-    runs = (rows("zero", 100.0), rows("causal-bound", 110.0), rows("no-shaping", 1099.0), rows("joint", 70.1))
-    found = dict(findings(Results(small.folder, small.settings, runs, ())))
-    assert "at least 9 times better" in found["Most of the published gain needs no logs"]  # 1099 / 110 = 9.99
-    assert "(0 of 1 worlds)" in found["Where potentials from confounded logs earn their keep"]
-    step = {**small.potentials_of("lavacross-easy", "joint")[0], "violations": 0, "violations_all_steps": 3}
-    text = dict(findings(Results(small.folder, small.settings, runs, (step,))))["Which bounds hold"]
-    assert "in 1 of 1 sets of logs" in text
-
-
-@pytest.mark.skipif(FOUND is None, reason=MISSING)
-def test_a_browser_shows_the_report(page, tmp_path):
-    with Browser(tmp_path / "browser") as browser:
-        browser.open(page.as_uri())
-        assert browser.run("[...document.images].map(one => one.loading = 'eager').length") >= 6
-        broken = browser.run(
-            "Promise.all([...document.images].map(one => one.decode().then(() => null, () => one.alt)))"
-            ".then(all => all.filter(Boolean))"
-        )
-        assert broken == []
-        assert browser.run("[...document.images].every(one => one.naturalWidth > 100)")
-        assert browser.run("document.querySelectorAll('table tbody tr').length") > 100
-        assert browser.run("document.querySelectorAll('section h2').length") >= 9
-        links = browser.run("[...document.querySelectorAll('nav a')].every(a => document.querySelector(a.hash))")
-        assert links
-        assert [address for address in browser.fetched if not address.startswith(("file:", "data:"))] == []
-        assert [address for address in browser.fetched if address.startswith("file:")] == [page.as_uri()]
-        assert browser.run("document.querySelectorAll('figure.table:not(details figure)').length") == 0  # folded
-        assert browser.said == []
-
-
-@pytest.mark.skipif(FOUND is None, reason=MISSING)
-def test_hovering_over_a_cell_shows_its_values(page, tmp_path):
-    with Browser(tmp_path / "browser") as browser:
-        browser.open(page.as_uri())
-        assert browser.run("document.getElementById('tip').hidden")
-        x, y = browser.run(
-            "(() => { const cell = [...document.querySelectorAll('[data-tip]')]"
-            ".find(one => one.dataset.tip.startsWith('(1, 1): V*'));"
-            "cell.scrollIntoView({block: 'center'}); const box = cell.getBoundingClientRect();"
-            "return [box.x + box.width / 2, box.y + box.height / 2]; })()"
-        )
-        browser.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
-        browser.move(x, y)
-        assert not browser.run("document.getElementById('tip').hidden")
-        shown = browser.run("document.getElementById('tip').textContent")
-        world = cs.load_world("lavacross-easy")
-        value = world.model.optimum(world.horizon).values[0][world.state_at(1, 1)]
-        assert shown.startswith(f"(1, 1): V* {value:.3f}, joint ceilings ")
-        browser.move(2, 2)
-        assert browser.run("document.getElementById('tip').hidden")
-        assert browser.said == []
-
-
-@pytest.mark.skipif(FOUND is None, reason=MISSING)
-def test_a_phone_needs_no_sideways_scrolling(page, tmp_path):
-    with Browser(tmp_path / "browser") as browser:
-        browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
-        browser.open(page.as_uri())
-        assert browser.run("document.documentElement.scrollWidth") <= 390
-
-
-@pytest.mark.skipif(FOUND is None, reason=MISSING)
-def test_the_first_screen_says_what_was_found(page, tmp_path):
-    with Browser(tmp_path / "browser") as browser:
-        browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
-        browser.open(page.as_uri())
-        ends = browser.run("[...document.querySelectorAll('.headlines li')].map(o => o.getBoundingClientRect().bottom)")
-        assert len(ends) == 7
-        assert max(ends) <= 800
-
-
-@pytest.mark.skipif(FOUND is None, reason=MISSING)
-def test_a_table_of_the_report_sorts(page, tmp_path):
-    with Browser(tmp_path / "browser") as browser:
-        browser.open(page.as_uri())
-        rows = "[...document.querySelectorAll('#table-potentials tbody tr')]"
-        browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-        browser.run("document.querySelectorAll('#table-potentials th')[1].click()")
-        found = browser.run(f"{rows}.map(row => parseFloat(row.cells[1].innerText))")
-        assert found == sorted(found)
-        assert len(set(found)) > 5

@@ -6,7 +6,7 @@ from killing import finished, killed_five_times
 
 from causal_shaping.errors import CausalShapingError, FileError
 from studies.paper.plan import METHODS, Plan
-from studies.paper.run import POTENTIALS, RESULTS, load_results, merge, run_study
+from studies.paper.run import POTENTIALS, RESULTS, merge, run_study
 from studies.parts import FILES
 
 TINY = {"world": ["lavacross-easy"], "method": ["zero", "causal-bound", "joint"]}
@@ -84,9 +84,7 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
     with pytest.raises(FileError, match=r"Remove it to run that part again"):
         merge(tmp_path)
     part.unlink()
-    assert tiny(tmp_path).runs == load_results(tmp_path).runs
-    with pytest.raises(FileError, match="holds no results"):
-        load_results(tmp_path / "nowhere")
+    assert tiny(tmp_path).runs == merge(tmp_path).runs
 
 
 @pytest.mark.parametrize(
