@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tables import demo, demo_end, demo_lead, study_help
 
 import causal_shaping as cs
+from studies.docs.tables import demo, demo_end, demo_lead, study_help
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

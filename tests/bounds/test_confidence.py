@@ -12,12 +12,12 @@ from programs import support_holds
 from properties import fewer
 from scipy.special import betaln
 from scipy.stats import beta, binom
-from tables import counted, held_at_once
 
 import causal_shaping as cs
 from causal_shaping.bounds._limits import lower_limit, upper_limit
 from causal_shaping.bounds._masses import sampling_of
 from causal_shaping.errors import CausalShapingError, ContradictionError
+from studies.docs.tables import counted, held_at_once
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")
 

@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 from properties import fewer
 from scipy.special import chdtrc
 from scipy.stats import chi2, fisher_exact
-from tables import counted
 
 import causal_shaping as cs
 from causal_shaping.bounds import _compare
@@ -19,6 +18,7 @@ from causal_shaping.bounds._compare import Tables, excess_masses, smallest_confo
 from causal_shaping.bounds._homogeneity import Pairs, Samples, _hypergeometric, _tails, permutation_p_values
 from causal_shaping.bounds._limits import lower_limit
 from causal_shaping.errors import ArgumentError
+from studies.docs.tables import counted
 
 
 def p_value(table, deals, enough=0.0, seed=0, largest=1.0):

@@ -6,10 +6,10 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from tables import counted
 
 import causal_shaping as cs
 from causal_shaping.diagnose.coverage import BETS
+from studies.docs.tables import counted
 
 
 def test_coverage_counts_states_visits_and_untried_actions():
