@@ -178,65 +178,6 @@ def covers(figures: Figures) -> bool:
     )
 
 
-# Fitted ceilings of tables ---------------------------------------------------------------------------------------
-
-TABLE_STEPS, TABLE_SUPPORTS = 100_000, ("observed", "observed-action", "any")
-
-
-def fitted_table_parts() -> list[str]:
-    """Return the grid worlds, with what free mass can be worth."""
-    import causal_shaping as cs
-
-    return [f"{world}, {support}" for world in cs.list_worlds()[1:] for support in TABLE_SUPPORTS]
-
-
-def run_fitted_tables(part: str) -> Figures:
-    """Return how far fitted ceilings are from those of tables of the same logs, by step: on average, and at most.
-
-    They tell outcomes apart by value, tables by name: where outcomes of one value add up, tables prove more.
-    """
-    import warnings
-
-    import numpy as np
-
-    import causal_shaping as cs
-
-    name, support = part.split(", ")
-    world = cs.load_world(name)
-    logs = [world.collect(source, TABLE_STEPS, seed=0) for source in world.demonstrators]
-    most = world.model.reward_range[1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.AssumptionWarning)
-        table = cs.value_ceilings(cs.count(logs), world.horizon, most, support=support)
-    fitted = cs.fit_ceilings(
-        [world.observed_logs(log, "vector") for log in logs],
-        state=["x", "y"],
-        horizon=world.horizon,
-        reward_max=most,
-        support=support,
-        expectile=1.0,
-        trees=1,
-        members=1,
-        held_out=0.0,
-        atoms=400,
-        rarest_action=0.0,
-        settled=0.0,
-    )
-    order, _ = table.space.positions(world.space)
-    alive = ~world.model.terminal
-    places, best = world.observations("vector")[alive], world.model.optimum(world.horizon).values[:, alive]
-    gap = np.array([fitted(places, h) - table.values[h, order][alive] for h in range(world.horizon)])
-    return {
-        "mean": float(np.abs(gap).mean()),
-        "mean_first_step": float(np.abs(gap[0]).mean()),
-        "most_first_step": float(np.abs(gap[0]).max()),
-        "most_above": float(gap.max()),
-        "most_below": float(-gap.min()),
-        "table_above_optimum": float((table.values[0, order][alive] - best[0]).mean()),
-        "fitted_above_optimum": float((fitted(places) - best[0]).mean()),
-    }
-
-
 # The agent's own data -------------------------------------------------------------------------------------------
 
 AGENT_ROUNDS, AGENT_STEPS = 10, 1_000
@@ -375,17 +316,6 @@ class late:
 
 
 CHECKS = {
-    "fitted-tables": Check(
-        "Fitted ceilings of states that repeat are those of tables: within .02 in the first step, and never below. "
-        "With any outcome allowed they are looser: a fit does not know the best of all states.",
-        1,
-        fitted_table_parts,
-        run_fitted_tables,
-        lambda parts: all(
-            part["most_below"] < 1e-3 and (part["most_first_step"] < 0.02 or name.endswith(", any"))
-            for name, part in parts.items()
-        ),
-    ),
     "properties": Check(
         "The suite's properties hold with 50 times as many examples, other ones each time; slow ones with fewer.",
         1,

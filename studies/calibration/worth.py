@@ -16,7 +16,7 @@ HARD, FIRST_WORLD = 8, 20_000
 STEPS, SEEDS, DRAWN = 10_000, range(900, 903), range(16)
 LOG_STEPS, LOG_SEED = 20_000, 310
 GRIDS = ("windy-empty", "lavacross-easy", "lavacross-hard", "lavacross-maze", "lavacross-maze-fewer-coins")
-FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "worth.svg"
+FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "worth.svg"
 LEAST_CORRELATION = 0.3
 KINDS = (
     "random",

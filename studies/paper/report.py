@@ -20,9 +20,8 @@ from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.worlds import World, load_world
 from studies import ROOT
 from studies.pages import Table, write_figures, write_page, write_tables
-from studies.paper.figures import all_figures, shown_policies, shown_values
+from studies.paper.figures import all_figures
 from studies.paper.findings import findings, headlines, standing_worlds
-from studies.paper.maps import arrow_angle, map_panel, policy_panels, value_panels
 from studies.paper.plan import LOG_STEPS, METHODS, QUICK, SEEDS, WORLDS, Plan, is_deep
 from studies.paper.run import Results, run_held, study_folder
 from studies.paper.tables import all_tables
@@ -81,26 +80,14 @@ def shown(
     results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table], figures: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Any]:
     """Return what the page shows."""
-    maps = [
-        {
-            "name": name,
-            "title": world.title,
-            "panels": [map_panel(world)],
-            "values": value_panels(world, shown_values(results, world)),
-            "sources": value_panels(world, shown_values(results, world, alone=True))[1:],
-            "policies": policy_panels(world, shown_policies(results, world)),
-        }
-        for name, world in worlds.items()
-    ]
     regrets = [figures[key] for key in figures if key.startswith("regret-")]
     return {
-        "angle": arrow_angle,
         "headlines": headlines(results),
         "findings": list(findings(results)),
         "tables": tables,
         "figures": figures,
         "regrets": regrets,
-        "maps": maps,
+        "worlds": {name: world.title for name, world in worlds.items()},
         "differences": _differences(),
         "facts": _facts(results),
         "quick": results.settings["quick"],

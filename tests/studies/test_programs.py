@@ -1,5 +1,7 @@
 """The studies as programs: they run, refuse what makes no sense before they start, and end with what they started."""
 
+import importlib
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +16,8 @@ import causal_shaping as cs
 from studies import ROOT
 from studies.paper import __main__ as paper
 from studies.paper.theory import __main__ as theory
+from studies.speed import __main__ as speed
+from studies.speed._table import Row, show
 
 
 def test_the_papers_study_writes_results_and_a_report(tmp_path, monkeypatch, capsys):
@@ -65,6 +69,22 @@ def test_theory_prints_all_of_it_for_one_world_and_a_potential_of_ones_own(tmp_p
         assert text in out
     assert "mine.parquet" in out
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", speed.NAMES)
+def test_every_benchmark_has_rows(name):
+    assert callable(importlib.import_module(f"studies.speed.{name}").rows)
+
+
+def test_a_benchmark_is_a_row_beside_its_yardstick_and_is_kept(tmp_path, capsys):
+    kept = tmp_path / "bench.json"
+    show([Row("work", 3.0, yardstick="the query", theirs=1.5, most=1.0)], kept)
+    show([Row("other", 2.0)], kept, some=True)
+    out = capsys.readouterr().out
+    assert "3 CPU s" in out
+    assert "1.5 the query" in out
+    assert "<= 1 !" in out
+    assert [row["work"] for row in json.loads(kept.read_text())] == ["work", "other"]
 
 
 def workers_of(process):

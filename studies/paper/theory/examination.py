@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import value_ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import Result, json_text
+from causal_shaping.data.result import Result
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 from causal_shaping.learners.intervals import Interval, mean_interval
 from causal_shaping.learners.rules import Rule, resolve
@@ -260,40 +260,6 @@ class Examination(Result):
         import pandas as pd
 
         return pd.DataFrame(self.rows())
-
-    def to_json(self) -> str:
-        """Return all of it as JSON; inf is written as "inf", NaN as null."""
-        about = ("world", "horizon", "episodes", "seeds", "p", "reward_range", "random_rewards", "value_range")
-        names = [field.name for field in fields(ExaminedPotential)][2:]  # after its name and optimism
-        result: dict[str, Any] = {name: getattr(self, name) for name in (*about, "value_span", "smallest_gap", "swept")}
-        result["potentials"] = [
-            {
-                "potential": one.name,
-                "conservatively_optimistic": bool(one.optimism),
-                "verdict": one.optimism.verdict,
-                "distance": one.optimism.distance.tolist(),
-                **{name: _parts(getattr(one, name)) for name in (*names, "printed_tightness", "tightness")},
-            }
-            for one in self.potentials
-        ]
-        result["q_ucb_bound"], result["q_ucb_useful_from"] = _parts(self.q_ucb), self.q_ucb_useful_from
-        for name, sweeps in (("smaller_bonus", self.smaller), ("printed_smaller_bonus", self.printed_smaller)):
-            result[name] = [{"c": one.c, "regret": one.regret, **one.held} for one in sweeps]
-        result["contraction"] = {
-            source: {
-                "applies": one.applies,
-                "verdict": one.verdict,
-                "one_minus_modulus": one.shrinks,
-                "longest": one.longest,
-            }
-            for source, one in self.contractions.items()
-        }
-        return json_text(result | {"findings": self.findings()})
-
-
-def _parts(value: Any) -> Any:
-    """Return a regret bound as its parts, and anything else as it is."""
-    return asdict(value) | {"total": value.total, "vacuous": value.vacuous} if isinstance(value, RegretBound) else value
 
 
 def usual_potentials(world: World) -> dict[str, Potential | None]:

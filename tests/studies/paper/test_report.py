@@ -11,7 +11,6 @@ import causal_shaping as cs
 from studies.pages import Drawing, save_figure, write_figures, write_page
 from studies.paper.figures import all_figures
 from studies.paper.findings import findings, headlines
-from studies.paper.maps import arrow_angle, policy_panels, value_panels
 from studies.paper.plan import Plan
 from studies.paper.report import reproduce, shown, write_report
 from studies.paper.run import Results
@@ -155,22 +154,6 @@ def test_equal_results_are_drawn_alike(small, tmp_path):
         first, again = ((tmp_path / name / f"{drawing.name}.{ending}").read_bytes() for name in ("first", "again"))
         assert len(first) > 1000
         assert first == again
-
-
-def test_maps_share_a_scale_and_mark_what_is_not_optimal():
-    world = cs.load_world("lavacross-easy")
-    best = world.model.optimum()
-    panels = value_panels(world, {"low": best.values - 1, "high": best.values})
-    cells = [{(cell["x"], cell["y"]): cell for cell in panel["cells"]} for panel in panels]
-    assert cells[0][1, 1]["tip"] == cells[1][1, 1]["tip"]
-    assert cells[0][1, 1]["fill"] != cells[1][1, 1]["fill"]
-    (right,) = policy_panels(world, {"optimal": best.greedy()})
-    assert right["title"] == "optimal"
-    assert not any(cell.get("wrong") for cell in right["cells"])
-    (wrong,) = policy_panels(world, {"still": best.greedy() * 0 + world.actions.index("still")})
-    marked = sum(cell.get("wrong", False) for cell in wrong["cells"])
-    assert marked == (world.model.gaps()[:, -1][~world.model.terminal] > 1e-3).sum()
-    assert [arrow_angle(way) for way in ((1, 0), (0, 1), (-1, 0), (0, -1))] == [0, 90, 180, -90]
 
 
 def named(results, name, world):

@@ -1,6 +1,5 @@
 """All of the theory for one world, as people and programs get it."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -126,17 +125,6 @@ def test_without_a_ceiling_nothing_is_guaranteed():
     assert "guaranteed" not in " ".join(found.findings())
     assert seen[0] == (0, 13, "potential low")
     assert [done for done, _, _ in seen] == list(range(14))
-
-
-def test_it_is_json_without_nan(easy):
-    plain = json.loads(easy.to_json(), parse_constant=pytest.fail)  # called for NaN and Infinity
-    assert plain["potentials"][2]["potential"] == "joint"
-    assert plain["q_ucb_bound"]["vacuous"] is True
-    assert len(plain["potentials"][0]["distance"]) == 20
-    assert set(plain["contraction"]) == {"good", "bad", "random"}
-    assert plain["contraction"]["good"]["longest"] == "inf"
-    assert plain["potentials"][2]["bound"]["total"] == easy.potentials[2].bound.total
-    assert plain["potentials"][0]["distance"][0][-1] is None  # NaN in a terminal state
 
 
 def test_a_potential_of_ones_own_is_examined():
