@@ -200,6 +200,7 @@ def run_fitted_tables(part: str) -> Figures:
     import numpy as np
 
     import causal_shaping as cs
+    from studies.worlds.observations import observations, observed_logs
 
     name, support = part.split(", ")
     world = cs.load_world(name)
@@ -209,7 +210,7 @@ def run_fitted_tables(part: str) -> Figures:
         warnings.simplefilter("ignore", cs.AssumptionWarning)
         table = cs.value_ceilings(cs.count(logs), world.horizon, most, support=support)
     fitted = cs.fit_ceilings(
-        [world.observed_logs(log, "vector") for log in logs],
+        [observed_logs(world, log, "vector") for log in logs],
         state=["x", "y"],
         horizon=world.horizon,
         reward_max=most,
@@ -224,7 +225,7 @@ def run_fitted_tables(part: str) -> Figures:
     )
     order, _ = table.space.positions(world.space)
     alive = ~world.model.terminal
-    places, best = world.observations("vector")[alive], world.model.optimum(world.horizon).values[:, alive]
+    places, best = observations(world, "vector")[alive], world.model.optimum(world.horizon).values[:, alive]
     gap = np.array([fitted(places, h) - table.values[h, order][alive] for h in range(world.horizon)])
     return {
         "mean": float(np.abs(gap).mean()),

@@ -15,9 +15,8 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.shaping._actions import space_of
-from causal_shaping.shaping._kernels import shape_rewards
 from causal_shaping.shaping._recording import ObservationRecording
-from causal_shaping.shaping._shaper import Shaper, Watched
+from causal_shaping.shaping._shaper import Shaper
 
 Observe = Callable[[Any], Any]
 
@@ -99,23 +98,6 @@ class ObservationShaper(Shaper):
     def phis(self, places: npt.NDArray[Any], h: LongArray) -> FloatArray:
         """Return the potential of several observations: one call for all of them."""
         return np.ascontiguousarray(self._values(places, h), dtype=np.float64)
-
-    def shape(
-        self,
-        made: FloatArray,
-        rewards: FloatArray,
-        places: npt.NDArray[Any],
-        ends: tuple[BoolArray, BoolArray, BoolArray],
-        h: LongArray,
-        sums: FloatArray,
-        resets_next: bool,
-        watched: Watched | None,
-    ) -> tuple[bool, bool]:
-        """Shape a step of several environments; nothing is claimed that could be tested."""
-        after = self.phis(places, h)
-        return shape_rewards(  # type: ignore[no-any-return]
-            made, rewards, after, *ends, h, sums, self.discount, resets_next
-        )
 
     def refuse_unknown(self, place: npt.NDArray[Any]) -> NoReturn:
         """Say that an observation has no potential."""

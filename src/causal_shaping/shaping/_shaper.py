@@ -10,7 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -29,14 +29,6 @@ from causal_shaping.shaping.monitor import Monitor
 
 if TYPE_CHECKING:
     from causal_shaping.shaping._recording import Recording
-
-
-class Watched(NamedTuple):
-    """What tests a step of several environments: the monitor, the states before the step, and the actions."""
-
-    monitor: Monitor
-    before: LongArray
-    taken: LongArray
 
 
 class Shaper(ABC):
@@ -115,23 +107,6 @@ class Shaper(ABC):
     @abstractmethod
     def phis(self, places: npt.NDArray[Any], h: LongArray) -> FloatArray:
         """Return the potential of several places at one step each; NaN, or any number, where it is not known."""
-
-    @abstractmethod
-    def shape(
-        self,
-        made: FloatArray,
-        rewards: FloatArray,
-        places: npt.NDArray[Any],
-        ends: tuple[BoolArray, BoolArray, BoolArray],
-        h: LongArray,
-        sums: FloatArray,
-        resets_next: bool,
-        watched: Watched | None,
-    ) -> tuple[bool, bool]:
-        """Shape a step of several environments, and test it, if it is watched; see `_kernels`.
-
-        `ends` say where episodes terminated, were truncated, and where nothing follows.
-        """
 
     @abstractmethod
     def refuse_unknown(self, place: Any) -> NoReturn:

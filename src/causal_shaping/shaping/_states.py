@@ -16,20 +16,15 @@ from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import UNKNOWN, Label as StateLabel, Space, plain
 from causal_shaping.errors import ArgumentError, ShapingWarning, UnknownNameError
 from causal_shaping.shaping._actions import admitted, compare_admissible, refuse_excluded, space_of
-from causal_shaping.shaping._kernels import shape_states, take
+from causal_shaping.shaping._kernels import take
 from causal_shaping.shaping._recording import StateRecording
-from causal_shaping.shaping._shaper import Shaper, Watched
+from causal_shaping.shaping._shaper import Shaper
 from causal_shaping.shaping.monitor import Monitor
 
 Label = Callable[[Any], Any]
 
 MOST_NUMBERS = 100_000
 """Of so many numbered observations the positions are looked up beforehand, which takes some microseconds each."""
-
-
-_NOWHERE = np.zeros(0, dtype=np.int64)
-UNWATCHED = (np.zeros(0), _NOWHERE, _NOWHERE, _NOWHERE)
-"""What `shape_states` takes in place of a monitor."""
 
 
 class StateShaper(Shaper):
@@ -189,23 +184,6 @@ class StateShaper(Shaper):
         found = np.empty(len(places))
         take(self._table, places, h, found)
         return found
-
-    def shape(
-        self,
-        made: FloatArray,
-        rewards: FloatArray,
-        places: npt.NDArray[Any],
-        ends: tuple[BoolArray, BoolArray, BoolArray],
-        h: LongArray,
-        sums: FloatArray,
-        resets_next: bool,
-        watched: Watched | None,
-    ) -> tuple[bool, bool]:
-        """Shape a step of several environments, and test it, if it is watched."""
-        found = UNWATCHED if watched is None else (*watched.monitor.packed, watched.before, watched.taken)
-        return shape_states(  # type: ignore[no-any-return]
-            made, rewards, self._table, places, *ends, h, sums, self.discount, resets_next, *found
-        )
 
     def refuse_unknown(self, place: int) -> NoReturn:
         """Say that a state is not known, and has no value."""

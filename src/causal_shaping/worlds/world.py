@@ -26,8 +26,6 @@ from causal_shaping.worlds.simulate import cumulative, tables_of, watch
 from causal_shaping.worlds.tables import demonstrator
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from causal_shaping.worlds.continuous import ContinuousWorld
 
 COINS = ("standing", "once")
@@ -133,35 +131,6 @@ class World:
             "seed": str(seed),
         }
         return Logs(self.space, source, **dict(zip(Logs.COLUMNS, rows, strict=True)), metadata=metadata)
-
-    def observations(self, observation: str) -> npt.NDArray[Any]:
-        """Return what each state looks like to an agent that does not know its label: [states, *shape].
-
-        Args:
-            observation: "vector", float32: x, y and, where coins pay once, a 0 or 1 for each coin that is left (L and F
-                of the walking robot); "one-hot", float32: a vector with a 1 in the place of the state; "image", uint8
-                [width, height, 3]: MiniGrid's encoding of the complete grid.
-        """
-        from causal_shaping.worlds.observations import observations
-
-        return observations(self, observation)
-
-    def observed_logs(self, logs: Logs, observation: str) -> pa.Table:
-        """Return logs of this world with observations in place of labels, as its environment would show them.
-
-        Args:
-            logs: what `collect` returned.
-            observation: as in `observations`. Coordinates of vectors are columns of their own; one-hot vectors and
-                images are lists in the columns `observation` and `next_observation`.
-
-        Examples:
-            >>> world = load_world("lavacross-hard", coins="once")
-            >>> world.observed_logs(world.collect("good", steps=100), "vector").column_names[3:6]
-            ['x', 'y', 'coin_...']
-        """
-        from causal_shaping.worlds.observations import observed_logs
-
-        return observed_logs(self, logs, observation)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the map with its winds, into `ax` if given, and return the axes (extra `plot`)."""
