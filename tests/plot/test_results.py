@@ -133,12 +133,8 @@ def test_a_run_without_a_known_optimum_shows_its_returns():
     assert draw(run, Figure()).get_ylabel() == "return of an episode"
 
 
-def test_visits_of_one_source(results):
-    counts = results["Counts"]
-    both, one = (np.nansum(draw(counts, Figure(), source=name).images[0].get_array()) for name in (None, "bad"))
-    assert (both, one) == (40_000, 20_000)
-    with pytest.raises(ArgumentError, match="There is no source 'good'"):
-        draw(counts, Figure(), source="good")
+def test_visits_are_those_of_all_sources(results):
+    assert np.nansum(draw(results["Counts"], Figure()).images[0].get_array()) == 40_000
 
 
 def test_what_has_no_figure_says_so():
@@ -170,27 +166,28 @@ def test_a_missing_extra_is_named_by_figures_and_pages(monkeypatch, results, tmp
 
 def test_fitted_ceilings_are_a_map_over_two_coordinates_with_the_others_held(results):
     fitted = results["FittedCeilings"]
-    axes = draw(fitted, Figure(), x="y", y="x", at={"noise": 0.25})
+    axes = draw(fitted, Figure(), x="y", y="x")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("y", "x")
-    assert "noise = 0.25, \\$fixed = 2" in axes.get_title()
+    noise = fitted.middle[2]
+    assert f"noise = {noise:.3g}, \\$fixed = 2" in axes.get_title()
     (image,) = axes.images
     picture, (left, right, bottom, top) = image.get_array(), image.get_extent()
     assert (left, right, bottom, top) == (*fitted.low[[1]], *fitted.high[[1]], *fitted.low[[0]], *fitted.high[[0]])
-    corner = [[bottom, left, 0.25, 2.0], [top, left, 0.25, 2.0], [bottom, right, 0.25, 2.0]]
+    corner = [[bottom, left, noise, 2.0], [top, left, noise, 2.0], [bottom, right, noise, 2.0]]
     shown = np.ma.filled(picture, np.nan)[[0, -1, 0], [0, 0, -1]]
     np.testing.assert_allclose(shown, np.where(fitted.is_beyond(corner), np.nan, fitted(corner)))
 
 
 def test_what_lies_beyond_the_logs_is_marked(results):
-    fitted = results["FittedCeilings"]
-    axes = draw(fitted, Figure(), x="x", y="y", at={"noise": 50.0})
+    fitted = replace(results["FittedCeilings"], middle=np.array([0.0, 0.0, 50.0, 2.0]))
+    axes = draw(fitted, Figure(), x="x", y="y")
     assert np.isnan(np.ma.filled(axes.images[0].get_array(), np.nan)).all()
     assert [one.get_text() for one in axes.get_legend().get_texts()] == ["beyond the logs"]
 
 
 def test_fitted_ceilings_are_a_line_over_one_coordinate(results):
     fitted = results["FittedCeilings"]
-    axes = draw(fitted, Figure(), x="x", step=2)
+    axes = draw(fitted, Figure(), x="x")
     values = axes.lines[0].get_ydata()
     assert np.nanmax(values) <= -0.1
     assert (np.diff(axes.lines[0].get_xdata()) > 0).all()
@@ -202,9 +199,7 @@ def test_fitted_ceilings_are_a_line_over_one_coordinate(results):
     ("options", "expected"),
     [
         ({"x": "z"}, "There is no coordinate 'z'. The coordinates are x, y, noise, "),
-        ({"at": {"z": 1}}, "There is no coordinate 'z'"),
         ({"x": "x", "y": "x"}, "'x' is named twice"),
-        ({"at": {"x": 1}}, "'x' is named twice"),
     ],
 )
 def test_coordinates_that_do_not_fit_are_refused(results, options, expected):

@@ -254,7 +254,6 @@ class Posterior(Result):
         seeds: int | Iterable[int] = 40,
         start: Any = None,
         trial: int = 0,
-        folder: str | os.PathLike[str] | None = None,
         progress: Progress = no_progress,
     ) -> Worth:
         """Return what the logs are expected to save the learner "posterior": regret and episodes, by simulation.
@@ -268,14 +267,11 @@ class Posterior(Result):
             start: the state in which episodes start, or a mapping of states to weights; by default as far as the logs
                 tell.
             trial: ask also what a randomised source would add that has so many rows of each action in each state.
-            folder: a folder to keep each world's results in; interrupted runs resume.
             progress: called with the number of worlds that are done, that of all, and what is done.
         """
         from causal_shaping.learners.worth import simulate_worth  # the stage to the right: a method people look for
 
-        return simulate_worth(
-            self, steps=steps, seeds=seeds, start=start, trial=trial, folder=folder, progress=progress
-        )
+        return simulate_worth(self, steps=steps, seeds=seeds, start=start, trial=trial, progress=progress)
 
     def __repr__(self) -> str:
         return f"Posterior({self.settings.horizon} steps from {', '.join(self.counts.sources)})"

@@ -98,14 +98,6 @@ class ObservationPotential(Result, ABC):
                     raise ArgumentError(f"{name} has shape {bound.shape}, but observations have {shape}.")
                 vars(self)[name] = bound
 
-    @property
-    def costly(self) -> bool:
-        """Whether phi takes longer than to look up an observation that was met before: `ShapeReward` then keeps values.
-
-        A look-up takes about 2 microseconds, and 4 more for each 3,000 bytes of an observation.
-        """
-        return False
-
     @abstractmethod
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations.

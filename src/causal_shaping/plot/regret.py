@@ -24,40 +24,32 @@ def draw_curve(axes: Axes, steps: LongArray, curves: FloatArray, label: str, **s
     axes.fill_between(steps, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
 
 
-def draw_seeds(found: Seeds, ax: Any = None, *, label: str | None = None, **style: Any) -> Axes:
+def draw_seeds(found: Seeds, ax: Any = None, *, label: str | None = None) -> Axes:
     """Draw the regret of a learner: mean over seeds, with its 95% interval.
 
     Args:
         found: what `train_seeds` returned.
         ax: see `draw`; give that of another learner to compare them.
         label: the name in the legend, by default the learner's.
-        style: for matplotlib's line.
     """
     steps, curves = found.curves()
     if curves.size == 0:
         raise ArgumentError(f"The optimum of {found.settings['world']} is not known: there is no regret to draw.")
     (axes,) = panels(ax)
-    draw_curve(axes, steps, curves, label or str(found.settings["learner"]), **style)
+    draw_curve(axes, steps, curves, label or str(found.settings["learner"]))
     return _over_steps(axes, "regret", "Regret: mean over seeds, 95% interval")
 
 
-def draw_run(run: Run, ax: Any = None, *, label: str | None = None, **style: Any) -> Axes:
-    """Draw the regret of a run, or its returns where the optimum is not known.
-
-    Args:
-        run: what `train` returned.
-        ax: see `draw`.
-        label: the name in the legend.
-        style: for matplotlib's line.
-    """
+def draw_run(run: Run, ax: Any = None) -> Axes:
+    """Draw the regret of a run, or its returns where the optimum is not known."""
     (axes,) = panels(ax)
-    name = text(label or f"{run.name}, seed {run.seed}")
+    name = text(f"{run.name}, seed {run.seed}")
     if not np.isnan(run.step_regret[-1]):
-        axes.plot(np.arange(1, run.steps + 1), run.step_regret, label=name, **style)
+        axes.plot(np.arange(1, run.steps + 1), run.step_regret, label=name)
         return _over_steps(axes, "regret", "Regret")
     width = max(1, len(run.returns) // SMOOTHED)
     means = np.convolve(run.returns, np.full(width, 1 / width), mode="valid")
-    axes.plot(run.episode_end[width - 1 :], means, label=name, **style)
+    axes.plot(run.episode_end[width - 1 :], means, label=name)
     return _over_steps(axes, "return of an episode", f"Return, mean over {width} episodes")
 
 

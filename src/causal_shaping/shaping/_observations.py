@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -19,9 +18,6 @@ from causal_shaping.shaping._recording import ObservationRecording
 from causal_shaping.shaping._shaper import Shaper
 
 Observe = Callable[[Any], Any]
-
-KEPT = 10_000
-"""The values that are kept of a costly potential, about 200 bytes each."""
 
 
 class ObservationShaper(Shaper):
@@ -51,8 +47,6 @@ class ObservationShaper(Shaper):
         self._observe, self._checked = observe, False
         if observe is None:
             potential.check_observations(observations)
-        kept = _Kept(potential) if potential.costly else potential
-        self._value, self._values = kept.value, kept.values
 
     def place(self, observation: Any) -> npt.NDArray[Any]:
         """Return what the potential takes for an observation."""
@@ -85,19 +79,19 @@ class ObservationShaper(Shaper):
 
     def phi(self, place: npt.NDArray[Any], h: int) -> float:
         """Return the potential of one observation; 0 beyond the horizon."""
-        return self._value(place, h)
+        return self.potential.value(place, h)
 
     def meet(self, observation: Any, h: int) -> tuple[npt.NDArray[Any], float]:
         """Return what the potential takes for an observation, and its potential."""
         place = observation if self._observe is None else self.place(observation)
-        value = self._value(place, h)
+        value = self.potential.value(place, h)
         if value != value:
             self.refuse_unknown(place)
         return place, value
 
     def phis(self, places: npt.NDArray[Any], h: LongArray) -> FloatArray:
         """Return the potential of several observations: one call for all of them."""
-        return np.ascontiguousarray(self._values(places, h), dtype=np.float64)
+        return np.ascontiguousarray(self.potential.values(places, h), dtype=np.float64)
 
     def refuse_unknown(self, place: npt.NDArray[Any]) -> NoReturn:
         """Say that an observation has no potential."""
@@ -109,36 +103,3 @@ class ObservationShaper(Shaper):
     def recording(self, environments: int) -> ObservationRecording:
         """Return what keeps the steps of environments."""
         return ObservationRecording(self, environments)
-
-
-class _Kept:
-    """The latest values of a potential that takes longer to evaluate than an observation to be found again."""
-
-    def __init__(self, potential: ObservationPotential) -> None:
-        self._potential = potential
-        self._kept: dict[tuple[bytes, int], float] = {}
-
-    def value(self, observation: npt.NDArray[Any], h: int) -> float:
-        """Return phi of one observation at step h."""
-        seen = np.ascontiguousarray(observation)
-        found = self._kept.get((_digest(seen), h if self._potential.horizon is not None else 0))
-        return float(self.values(seen[None], h)[0]) if found is None else found
-
-    def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
-        """Return phi of many observations; those that are not known yet are evaluated together."""
-        steps = np.broadcast_to(h if self._potential.horizon is not None else 0, len(observations)).tolist()
-        seen = np.ascontiguousarray(observations)
-        keys = [(_digest(one), step) for one, step in zip(seen, steps, strict=True)]
-        new = list({key: i for i, key in enumerate(keys) if key not in self._kept}.values())
-        found = {key: self._kept[key] for key in keys if key in self._kept}
-        if new:
-            values = self._potential.values(seen[new], np.array([steps[i] for i in new])).tolist()
-            found |= {keys[i]: value for i, value in zip(new, values, strict=True)}
-            self._kept |= found
-            while len(self._kept) > KEPT:
-                del self._kept[next(iter(self._kept))]  # the oldest
-        return np.array([found[key] for key in keys])
-
-
-def _digest(observation: Any) -> bytes:
-    return hashlib.blake2b(observation, digest_size=16).digest()
