@@ -101,7 +101,7 @@ def save_figure(drawing: Drawing, folder: Path) -> None:
     layout = figure.get_layout_engine()
     if layout is not None:  # once for all formats: with a layout left to do, each would be drawn twice
         layout.execute(figure)
-        figure.set_layout_engine(None)  # type: ignore[arg-type]
+        figure.set_layout_engine(None)
     for ending in FORMATS:
         write_figure(figure, folder / f"{drawing.name}{ending}", salt=drawing.name, dpi=130)
 

@@ -90,7 +90,7 @@ def _opened(dataset: str) -> tuple[Any, list[InputFile]]:
     minari = _minari()
     own = False
     try:
-        folder = _folder(minari, dataset)
+        folder = Path(minari.storage.datasets_root_dir.get_dataset_path(dataset)) / "data"
         files = [InputFile.at(folder / name) for name in (METADATA_FILE, MAIN_FILE) if (folder / name).exists()]
         for file in files:
             own |= (_check_hdf5 if file.path.name == MAIN_FILE else _check_metadata)(file)
@@ -105,10 +105,6 @@ def _opened(dataset: str) -> tuple[Any, list[InputFile]]:
             f"version: causal_shaping.read_logs('minari:{dataset}').save('logs.parquet')."
         )
     return found, files
-
-
-def _folder(minari: Any, dataset: str) -> Path:
-    return Path(minari.storage.datasets_root_dir.get_dataset_path(dataset)) / "data"
 
 
 def _check_metadata(file: InputFile) -> bool:

@@ -1,4 +1,4 @@
-"""A number for each state: visits, bounds and potentials, on a map, as a grid, or as bars.
+"""A number for each state: visits and bounds, on a map, as a grid, or as bars.
 
 States of two whole numbers are a grid, those of a known world its map; all others are bars, sorted and without names
 if they are many.
@@ -15,7 +15,6 @@ from matplotlib.axes import Axes
 from causal_shaping.bounds.results import Bounds
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import Space
 from causal_shaping.data.words import part_text, state_text
 from causal_shaping.errors import CausalShapingError
@@ -54,13 +53,6 @@ def draw_bounds(bounds: Bounds, ax: Any = None, *, world: World | None = None) -
         return draw_map(world, ax, values=values[order], title=f"{world.title}: {title.lower()}")
     color = CEILING if bounds.KIND == "ceilings" else FLOOR
     return draw_states(bounds.space, values, vacuous | bounds.terminal, title, ax, color)
-
-
-def draw_potential(potential: Potential, ax: Any = None) -> Axes:
-    """Draw a potential, a step-indexed one at its first step; terminal states stay empty."""
-    values = potential.values[0] if potential.step_indexed else potential.values
-    title = f"Potential{' at step 0' if potential.step_indexed else ''}"
-    return draw_states(potential.space, values, potential.space.is_terminal, title, ax)
 
 
 def world_of(space: Space, metadata: Sequence[Mapping[str, str]]) -> World | None:

@@ -12,8 +12,8 @@ from gymnasium.vector.utils import iterate
 
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.observed import ObservationPotential
+from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, DataError
-from causal_shaping.shaping._actions import space_of
 from causal_shaping.shaping._recording import ObservationRecording
 from causal_shaping.shaping._shaper import Shaper
 
@@ -25,28 +25,18 @@ class ObservationShaper(Shaper):
 
     potential: ObservationPotential
 
-    def __init__(
-        self,
-        env: Any,
-        actions: gym.Space[Any],
-        observations: gym.Space[Any],
-        potential: ObservationPotential,
-        *,
-        time_limit: str,
-        discount: float | None,
-        label: Any,
-        observe: Observe | None,
-        names: Sequence[Any] | None,
+    def _match(
+        self, own: Space | None, observations: gym.Space[Any], label: Any, observe: Any, names: Sequence[Any] | None
     ) -> None:
-        super().__init__(env, actions, potential, time_limit=time_limit, discount=discount)
         if label is not None:
             raise ArgumentError("label= is for potentials of states. This is one of observations: pass observe=.")
-        known = self.numbers.all if potential.actions is None else potential.actions
-        own = None if all(isinstance(one, int) for one in known) else space_of(env)
-        self._name_actions(known, own, names, claims=potential.actions is not None, verb="fit_ceilings")
+        claims = self.potential.actions is not None
+        known = self.potential.actions or self.numbers.all
+        own = None if all(isinstance(one, int) for one in known) else own
+        self._name_actions(known, own, names, claims=claims, verb="fit_ceilings")
         self._observe, self._checked = observe, False
         if observe is None:
-            potential.check_observations(observations)
+            self.potential.check_observations(observations)
 
     def place(self, observation: Any) -> npt.NDArray[Any]:
         """Return what the potential takes for an observation."""

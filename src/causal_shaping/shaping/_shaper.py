@@ -23,7 +23,7 @@ from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import UNKNOWN, Label, Space
 from causal_shaping.errors import ArgumentError, ShapingWarning
-from causal_shaping.shaping._actions import Numbers, match_actions
+from causal_shaping.shaping._actions import Numbers, match_actions, space_of
 from causal_shaping.shaping.formula import TIME_LIMITS
 from causal_shaping.shaping.monitor import Monitor
 
@@ -49,7 +49,17 @@ class Shaper(ABC):
     restricted = False
 
     def __init__(
-        self, env: Any, actions: gym.Space[Any], potential: Any, *, time_limit: str, discount: float | None
+        self,
+        env: Any,
+        actions: gym.Space[Any],
+        observations: gym.Space[Any],
+        potential: Any,
+        *,
+        time_limit: str,
+        discount: float | None,
+        label: Any,
+        observe: Any,
+        names: Sequence[Any] | None,
     ) -> None:
         check_choice("time_limit", time_limit, TIME_LIMITS)
         self.potential: Potential | ObservationPotential = potential
@@ -70,6 +80,13 @@ class Shaper(ABC):
         self.numbers = Numbers(actions)
         self._discrete = isinstance(actions, gym.spaces.Discrete)
         self._taken: dict[int, int] = {}
+        self._match(space_of(env), observations, label, observe, names)
+
+    @abstractmethod
+    def _match(
+        self, own: Space | None, observations: gym.Space[Any], label: Any, observe: Any, names: Sequence[Any] | None
+    ) -> None:
+        """Match the potential with an environment's own space, if it has one, its observations and its actions."""
 
     def _name_actions(
         self, known: Sequence[Label], own: Space | None, names: Sequence[Any] | None, *, claims: bool, verb: str
@@ -161,8 +178,8 @@ class Shaper(ABC):
 
 
 def _warn(message: str) -> None:
-    """Warn where a wrapper was made: outside of both shapers' constructors, what sets it up, and the wrapper's own."""
-    warnings.warn(message, ShapingWarning, stacklevel=6)
+    """Warn where a wrapper was made: outside of the shaper's constructor, what sets it up, and the wrapper's own."""
+    warnings.warn(message, ShapingWarning, stacklevel=5)
 
 
 def wrappers_of(env: Any) -> Iterator[gym.Wrapper[Any, Any, Any, Any]]:

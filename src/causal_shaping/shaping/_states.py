@@ -15,7 +15,7 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import UNKNOWN, Label as StateLabel, Space, plain
 from causal_shaping.errors import ArgumentError, ShapingWarning, UnknownNameError
-from causal_shaping.shaping._actions import admitted, compare_admissible, refuse_excluded, space_of
+from causal_shaping.shaping._actions import admitted, compare_admissible, refuse_excluded
 from causal_shaping.shaping._kernels import take
 from causal_shaping.shaping._recording import StateRecording
 from causal_shaping.shaping._shaper import Shaper
@@ -32,23 +32,13 @@ class StateShaper(Shaper):
 
     potential: Potential
 
-    def __init__(
-        self,
-        env: Any,
-        actions: gym.Space[Any],
-        observations: gym.Space[Any],
-        potential: Potential,
-        *,
-        time_limit: str,
-        discount: float | None,
-        label: Label | None,
-        observe: Any,
-        names: Sequence[Any] | None,
+    def _match(
+        self, own: Space | None, observations: gym.Space[Any], label: Any, observe: Any, names: Sequence[Any] | None
     ) -> None:
-        super().__init__(env, actions, potential, time_limit=time_limit, discount=discount)
         if observe is not None:
             raise ArgumentError("observe= is for potentials of observations. This is one of states: pass label=.")
-        claims, own = bool(potential.assumptions), space_of(env)
+        potential = self.potential
+        claims = bool(potential.assumptions)
         self._name_actions(potential.space.actions, own, names, claims=claims, verb="count")
         # What an environment says of its actions is compared where the potential claims that some are not admissible.
         self.restricted = bool(claims and potential.space.admissible and self.actions is not None)
@@ -69,7 +59,7 @@ class StateShaper(Shaper):
         """Return the positions of numbered observations, from the first; None if they are others, or too many."""
         if space is not None:
             if isinstance(observations, gym.spaces.Discrete):
-                return self.potential.match(space, stacklevel=5)
+                return self.potential.match(space, stacklevel=6)
             raise ArgumentError(
                 "This environment's observations are not its states. Make it with observation='state', or pass label=, "
                 "a function from an observation to a state's label."

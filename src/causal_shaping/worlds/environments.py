@@ -262,9 +262,6 @@ class WalkingRobotEnv(WorldEnv):
 
     mission_text = "walk to the end; the step you need when unstable is hidden"
 
-    def __init__(self, world: World | str = "walking-robot", **arguments: Any) -> None:
-        super().__init__(world, **arguments)
-
     def size(self) -> tuple[int, int]:
         """Return width and height of the hallway with its walls."""
         places = {label[0] for label in self.world.states if isinstance(label, tuple)}
