@@ -156,11 +156,7 @@ class Potential(Result):
 
     def position(self, observation: Any) -> int:
         """Return the position of a live observation in `values`, or `UNSEEN`; real numbers are binned first."""
-        return self.position_of(self.space.label(observation))
-
-    def position_of(self, label: Any) -> int:
-        """Return the position of a state's label, binned already, in `values`, or `UNSEEN`."""
-        return self.space.find(label)
+        return self.space.find(self.space.label(observation))
 
     def match(self, space: Space, stacklevel: int = 2) -> LongArray:
         """Return the positions of an environment's states in `values`, and warn if it does not know some of them.

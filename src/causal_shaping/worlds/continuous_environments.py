@@ -28,24 +28,17 @@ class ContinuousEnv(gym.Env[States, np.int64]):
 
     Args:
         world: the world, or its name for `load_world`.
-        render_mode: None; there are no pictures.
         options: further arguments of `load_world`, such as horizon=.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012, Gymnasium's own declaration
 
-    def __init__(
-        self,
-        world: ContinuousWorld | str,
-        render_mode: str | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, world: ContinuousWorld | str, **options: Any) -> None:
         if isinstance(world, ContinuousWorld) and options:
             raise ArgumentError(
                 f"{', '.join(options)} can be set when a world is loaded, not beside a ContinuousWorld."
             )
         self.world = world if isinstance(world, ContinuousWorld) else load_continuous_world(world, **options)
-        self.render_mode = render_mode
         self.observation_space = gym.spaces.Box(self.world.low, self.world.high, dtype=np.float32)
         self.action_space = gym.spaces.Discrete(len(self.world.actions))
         self._state: States = np.zeros((1, len(self.world.columns)), np.float32)

@@ -21,7 +21,7 @@ from causal_shaping.io.inputs import InputFile
 from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds import grid as grids, robot
 from causal_shaping.worlds.grid import GridMap, Wind, grid_model, wind_rule
-from causal_shaping.worlds.published import GRID_WORLDS, UNIFORM, Demonstrator
+from causal_shaping.worlds.published import GRID_WORLDS, UNIFORM, Demonstrator, table_of
 from causal_shaping.worlds.simulate import cumulative, tables_of, watch
 from causal_shaping.worlds.tables import demonstrator
 
@@ -217,7 +217,9 @@ def load_world(
         horizon, wind = horizon or DEFAULT_HORIZON, (0, 0, 0, 0, 1) if wind is None else wind
     grid = GridMap.parse(text, str(name))
     model = grid_model(grid, wind_rule(wind), coins)
-    tables = _tables(own | dict(demonstrators or {}), model)
+    rules = own | dict(demonstrators or {})
+    betas = {name: model.check_demonstrator(table_of(name, rule, model.states)) for name, rule in rules.items()}
+    tables = {name: frozen(beta, np.float64) for name, beta in betas.items()}
     return World(str(name), title, model, horizon, grids.WINDS, tables, grid, coins)
 
 
@@ -228,20 +230,6 @@ def _robot(horizon: int) -> World:
         for name, rule in robot.DEMONSTRATORS.items()
     }
     return World("walking-robot", "Walking robot", model, horizon, robot.NOISES, tables)
-
-
-def _tables(rules: Mapping[str, Demonstrator], model: TabularCMDP) -> Mapping[str, FloatArray]:
-    def table(name: str, given: Demonstrator) -> FloatArray:
-        if not isinstance(given, Demonstrator):
-            raise ArgumentError(f"Demonstrator {name!r} is {given!r}; wrap its rule: Demonstrator(rule, random=0.05).")
-
-        def rule(state: Any, wind: str) -> Any:
-            return given.rule(state[0], state[1], wind)
-
-        beta = demonstrator(rule, model.states, grids.ACTIONS, grids.WINDS, given.random)
-        return frozen(model.check_demonstrator(beta), np.float64)
-
-    return {name: table(name, given) for name, given in rules.items()}
 
 
 def _read_map(path: str | Path) -> str:
