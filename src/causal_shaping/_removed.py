@@ -17,6 +17,7 @@ REMOVED: dict[str, str] = {
     "EpisodeCeilings": EPISODES.format("cs.EpisodeCeilings"),
     "bounds.episodes": EPISODES.format("causal_shaping.bounds.episodes"),
     "paper": "The paper's study, theory and baselines are programs in studies/paper of the repository now.",
+    "export_minari": "Minari data sets are read only: logs.save('logs.parquet') writes a file that any tool can open.",
 }
 """A name or module, without `causal_shaping.`, to one sentence: its replacement, or the last version that has it."""
 

@@ -18,7 +18,7 @@ from bounds.programs import response_type_program, shown
 
 import causal_shaping as cs
 from causal_shaping.io.files import replacing
-from causal_shaping.learners.intervals import bootstrap_interval, mean_interval, ratio_of_means
+from causal_shaping.learners.intervals import bootstrap_interval, mean_interval
 from causal_shaping.learners.seeds import NEARLY, optimal_ratios
 from studies import ROOT, parts
 from studies.field.continuous import continuous_table as agents_table, read_agents
@@ -26,6 +26,7 @@ from studies.paper.baselines import behaviour_potential
 from studies.paper.theory import Shaped, regret_bound, usual_potentials
 from studies.paper.theory_tables import theory_tables
 from studies.speed._table import Row
+from studies.statistics import ratio_of_means
 
 HERE = ROOT / "docs"
 STUDIES = ROOT / "studies"
