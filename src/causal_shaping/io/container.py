@@ -47,6 +47,7 @@ VERSIONS = {
     "run": 4,
     "learned table": 4,
     "training run": 4,
+    "worth": 2,
     "study": 2,
     "field": 2,
 }
