@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import hard_worlds
 import numpy as np
 import pytest
 from cells import drawn_outcomes, model_of
@@ -14,6 +13,7 @@ from causal_shaping.beliefs.model import Model
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.learners._posterior import plan_if_needed, sampler_of
 from causal_shaping.worlds import World
+from studies.worlds import hard as hard_worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 EASY = cs.load_world("lavacross-easy")

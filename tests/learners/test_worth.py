@@ -3,7 +3,6 @@
 import json
 import math
 
-import hard_worlds
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -13,6 +12,7 @@ from causal_shaping.beliefs.model import Model
 from causal_shaping.beliefs.wide import GRAINS, Outcomes, WidePrior, draw_lean, solve, start_of
 from causal_shaping.learners import worth as worth_module
 from causal_shaping.learners.worth import Worth, _interval, _round, head_start, saved_share
+from studies.worlds import hard as hard_worlds
 
 
 def belief_of(world, steps=2_000, **options):
