@@ -1,5 +1,6 @@
 """How often bounds and limits hold in worlds whose truth comes from independent code, many worlds and samples.
 
+- `judged`: the bounds of one random world under `any` and up to three other sets of assumptions that are true there.
 - `tallied`: bounds of many random worlds, added up by feature of the world and by assumptions.
 - `covered`: how often limits at a confidence hold, all at once, in many samples of a small world.
 """
@@ -7,15 +8,163 @@
 import math
 import warnings
 from collections import defaultdict
+from dataclasses import dataclass, field
 
 import numpy as np
-from independent import FEATURES, counts_of, optimum, rarest_share, sampled_rows
-from validity import TOLERANCE, judged, random_case
+from independent import (
+    FEATURES,
+    NOWHERE,
+    adversarial,
+    counts_of,
+    optimum,
+    random_demonstrators,
+    random_edges,
+    random_features,
+    random_world,
+    rarest_share,
+    rows,
+    sampled_rows,
+    support_holds,
+    true_gamma,
+    vacuous,
+)
 
 import causal_shaping as cs
 from studies.worlds.small import WORLDS
 
 CONFIDENCE = 0.95
+
+TOLERANCE = 1e-9
+"""How far a bound may lie on the wrong side, relative to the largest value, before it is a failure."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A random world as its logs show it in the limit, with what is true of it."""
+
+    features: frozenset
+    world: object
+    counts: cs.Counts
+    assumptions: dict  # name -> options of bounds that are true here
+    low: float  # a true lower and upper bound of rewards
+    high: float
+
+
+@dataclass
+class Verdict:
+    """What came out of one set of assumptions in one world."""
+
+    assumptions: str
+    failures: list = field(default_factory=list)
+    closed: float = math.nan  # the share of the gap between the vacuous value and V* that the ceilings close
+    masked: int = 0
+    refused: bool = False  # an endless episode without a discount, of which no bound is finite
+
+
+def random_case(seed):
+    """Draw a world, its demonstrators, how they are counted, and the assumptions that are true."""
+    rng = np.random.default_rng([15, seed])
+    features = random_features(rng)
+    world = random_world(rng, features)
+    demonstrators = random_demonstrators(rng, world, features)
+    if rng.random() < 0.7:
+        world = adversarial(rng, world, demonstrators)
+    pooled = world.stationary or "much is proven" in features or rng.random() < 0.6
+    step_indexed = "time-varying" in features or not pooled
+    shown = {name: rows(world, demonstrator) for name, demonstrator in demonstrators.items()}
+    if step_indexed:  # bounds by step need a horizon that holds the logs
+        shown = {name: {row: n for row, n in held.items() if row[0] < world.horizon} for name, held in shown.items()}
+    edges = random_edges(rng, world) if "continuous rewards" in features and rng.random() < 0.8 else None
+    complete = bool(rng.random() < (0.3 if "hidden states" in features else 0.6))
+    declare = bool(rng.random() < 0.5)
+    counts = counts_of(
+        world, shown, step_indexed=step_indexed, complete=complete, declare_terminal=declare, edges=edges
+    )
+    gammas = {name: true_gamma(world, demonstrator, step_indexed) for name, demonstrator in demonstrators.items()}
+    declared = {
+        name: gamma * float(rng.choice([1 + 1e-9, 1.0 + rng.random()]))
+        for name, gamma in gammas.items()
+        if math.isfinite(gamma) and rng.random() < 0.8
+    }
+    true = [name for name in ("observed", "observed-action") if support_holds(world, shown, name, step_indexed, edges)]
+    supports = {name: name for name in ("any", *true)}
+    if complete and not step_indexed:
+        supports["given"] = _true_successors(world)
+    assumptions = {name: {"support": support} for name, support in supports.items()}
+    if declared:
+        for name, support in supports.items():
+            assumptions[f"{name}, finite Gamma"] = {"support": support, "confounding": declared}
+    others = [name for name in assumptions if name != "any"]
+    chosen = {"any", *rng.permutation(others)[:3].tolist()}
+    assumptions = {name: options for name, options in assumptions.items() if name in chosen}
+    slack = float(rng.choice([0.0, 0.3]))
+    low, high = world.reward_range
+    return Case(frozenset(features), world, counts, assumptions, low - slack, high + slack)
+
+
+def _true_successors(world):
+    """The states that can follow, None for an end without one, as a user's own support."""
+
+    def successors(s, x):
+        found = {after for after, _, _ in world.outcomes(0, s, x)}
+        return [None if after == NOWHERE else after for after in sorted(found)]
+
+    return successors
+
+
+def judged(case, value_max=None):
+    """Return a verdict for each set of assumptions."""
+    world, counts = case.world, case.counts
+    best, best_q = optimum(world)
+    labels = list(counts.space.states)
+    states = [s for s in labels if world.alive[s]]
+    at = [labels.index(s) for s in states]
+    best, best_q = best[..., states], best_q[..., states, :]
+    exists = world.admissible[states]
+    margin = TOLERANCE * (1 + np.abs(best).max())
+    found = []
+    for name, options in case.assumptions.items():
+        verdict = Verdict(name)
+        found.append(verdict)
+        options = {**options, "discount": world.discount, "stationary": world.stationary}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cs.AssumptionWarning)
+                above = cs.value_ceilings(counts, world.horizon, case.high, value_max=value_max, **options)
+                below = cs.value_floors(counts, world.horizon, case.low, **options)
+                masked = cs.provably_suboptimal(above, below)
+        except cs.CausalShapingError as error:
+            if "There is no infinite-horizon bound" in str(error):
+                verdict.refused = True
+            else:
+                verdict.failures.append(f"error: {type(error).__name__}: {error}")
+            continue
+        values, q_values, floor, floor_q = (
+            np.take(table, at, axis=axis)
+            for table, axis in ((above.values, -1), (above.q_values, -2), (below.values, -1), (below.q_values, -2))
+        )
+        masked = np.take(masked, at, axis=-2)
+        shaped = np.broadcast_to(exists, q_values.shape)
+        if not (values >= best - margin).all():
+            verdict.failures.append(f"ceiling: {(best - values).max():.3g}")
+        if not (q_values[shaped] >= best_q[shaped] - margin).all():
+            verdict.failures.append("ceiling of an action")
+        if not (floor <= best + margin).all():
+            verdict.failures.append(f"floor: {(floor - best).max():.3g}")
+        if not (floor_q[shaped] <= best_q[shaped] + margin).all():
+            verdict.failures.append("floor of an action")
+        if (masked & shaped & (best_q >= best[..., None] - margin)).any():
+            verdict.failures.append("mask")
+        if not (np.isnan(q_values[~shaped]).all() and np.isnan(floor_q[~shaped]).all()):
+            verdict.failures.append("inadmissible action with a value")
+        verdict.masked = int((masked & shaped).sum())
+        worst = vacuous(world, case.high)
+        if np.isfinite(worst).all():
+            gap = (worst if world.stationary else worst[:, None]) - best
+            distance = np.where(np.isfinite(values), values - best, gap)
+            if gap.sum() > 1e-6:
+                verdict.closed = 1 - float(distance.sum() / gap.sum())
+    return found
 
 
 def tallied(seeds):

@@ -108,15 +108,6 @@ def test_scale_and_offset_of_rewards_do_not_change_what_the_learner_does(factor,
     np.testing.assert_allclose(runs[1].q_values, factor * runs[0].q_values + left, rtol=1e-9)
 
 
-@pytest.mark.parametrize("logs", [False, True])
-def test_many_seeds_are_trained_by_the_same_learner(tmp_path, logs):
-    belief = belief_of(EASY) if logs else None
-    found = cs.train_seeds(EASY, belief, learner="posterior", steps=300, seeds=range(2), folder=tmp_path)
-    alone = cs.train(EASY, belief, learner="posterior", steps=300, seed=1)
-    assert found.settings["learner"] == "posterior"
-    assert found.results[1].regret == alone.step_regret[-1]
-
-
 def many_outcomes(seed):
     """A world in which each action can do forty things, so that few logs show few of them."""
     rng, states = np.random.default_rng(seed), 12
@@ -197,28 +188,6 @@ def test_without_logs_worlds_are_drawn_however_short_the_budget():
         cs.train(EASY, cs.Potential.zero(EASY), steps=10, learner="q-ucb", samples=True)
 
 
-def test_in_an_episode_it_plans_anew_only_before_an_action_whose_visits_have_doubled():
-    model = belief_of(EASY).model
-    sampler = sampler_of(model, 10, 0, model.space.is_admissible.copy(), False)
-    plan_if_needed(sampler, 0, 0, 0)
-    best = set()
-    for s in np.flatnonzero(model.met & ~model.terminal)[::8]:
-        sampler.planned[:], plans = 4.0, sampler.plans[0]
-        sampler.memory.total[:] = 4.0
-        plan_if_needed(sampler, 1, 0, s)
-        x = sampler.q_values[0, s].argmax()
-        sampler.memory.total[:] = 8.0
-        sampler.memory.total[s * model.shape.actions + x] = 7.0
-        plan_if_needed(sampler, 1, 0, s)
-        assert sampler.plans[0] == plans
-        sampler.memory.total[:] = 4.0
-        sampler.memory.total[s * model.shape.actions + x] = 8.0
-        plan_if_needed(sampler, 1, 0, s)
-        assert sampler.plans[0] == plans + 1
-        best.add(int(x))
-    assert len(best) > 1  # which actions come next differs
-
-
 def first_or_second(pays):
     """One state, in which an action ends the episode and pays what it is given; logs mostly hold the first."""
     model = cs.TabularCMDP(
@@ -256,14 +225,3 @@ def test_after_logs_are_dropped_only_the_agents_own_visits_count():
     drawn = drawn_outcomes(model, 2_000, rewards=(0.0, 1.0), memory=memory)
     assert drawn.mean(axis=0)[1] == pytest.approx(visits / (visits + 1), abs=0.02)
     assert drawn.mean(axis=0)[0] < 0.02
-
-
-def test_a_run_of_the_sampler_holds_values_of_states_and_its_logs_tell_how_episodes_ended():
-    run = cs.train(EASY, belief_of(EASY), steps=400, record=True)
-    np.testing.assert_array_equal(run.values, np.where(EASY.model.terminal, run.values, run.q_values.max(axis=-1)))
-    assert run.values.shape == (len(EASY.states),)
-    logs = run.logs
-    last = np.append(logs.step[1:] == 0, True)
-    np.testing.assert_array_equal(logs.truncated, last & ~logs.terminated)
-    assert logs.truncated.any()
-    assert logs.terminated.any()

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import forked
 import numpy as np
@@ -44,11 +45,6 @@ def test_exact_limits_are_those_of_clopper_and_pearson():
         )
         above = np.where(k < n, beta.ppf(1 - alpha, k + 1, np.maximum(n - k, 1)), 1.0)
         np.testing.assert_allclose(upper_limit(k, n, alpha), above, rtol=1e-6)
-
-
-def test_bounds_do_not_load_scipy_stats():
-    program = "import sys, causal_shaping as cs; cs.sensitivity, cs.TabularCMDP; sys.exit('scipy.stats' in sys.modules)"
-    assert forked.run(program, prepared=forked.REQUIRED).returncode == 0
 
 
 def test_the_first_time_uniform_limit_of_a_process_can_be_of_one_number():
@@ -127,12 +123,6 @@ def test_the_union_runs_over_every_limit_that_could_be_asked_for():
 # Ceilings of samples --------------------------------------------------------------------------------------
 
 
-def test_counts_without_an_engine_are_those_of_the_engine():
-    world = cs.load_world("lavacross-easy")
-    logs = [world.collect(name, 500) for name in world.demonstrators]
-    assert counted(logs).checksum == cs.count(logs).checksum
-
-
 def test_all_ceilings_hold_at_once_and_are_worth_having():
     """40 samples of lavacross-easy: valid at once in 95%, at most half as far from V* as no logs, plug-in fails."""
     world = cs.load_world("lavacross-easy")
@@ -182,6 +172,24 @@ def test_more_confidence_and_more_confounding_never_tighten(data, model, sources
             assert (loose.q_values >= tight.q_values - 1e-9).all()
             assert (loose_floor.q_values <= tight_floor.q_values + 1e-9).all()
     assert (chain[-1][0].values <= chain[-1][0].vacuous_values[:, None] + 1e-9)[:, ~model.terminal].all()
+
+
+def test_with_confidence_one_more_source_can_loosen_and_the_promise_excludes_it():
+    """A source of one visit proves nothing, and takes its share of the chance of an error."""
+
+    def logged(name, rewards):
+        space, zeros = cs.Space(["a", "end"], ["go"]), 0 * np.arange(len(rewards))
+        columns = [np.arange(len(rewards)), zeros, zeros, zeros, rewards, zeros + 1, zeros == 0, zeros == 1]
+        return cs.Logs(space, name, *columns)
+
+    first, other = logged("d0", [0.0] * 80 + [1.0] * 20), logged("d1", [0.0])
+    alone, both = (
+        cs.value_ceilings(cs.count(logs), 1, 1.0, support="any", confidence=0.95) for logs in ([first], [first, other])
+    )
+    assert both.values[0, 0] > alone.values[0, 0]
+    promises = (Path(__file__).parents[2] / "docs" / "promises.md").read_text().splitlines()
+    (row,) = (line for line in promises if line.startswith("| More sources"))
+    assert "Not with `confidence`" in row
 
 
 # Contradictions -------------------------------------------------------------------------------------------

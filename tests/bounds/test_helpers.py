@@ -10,37 +10,7 @@ from scipy.stats import binom, hypergeom
 import causal_shaping as cs
 from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
 from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
-from causal_shaping.bounds._joint import _conflict
-from causal_shaping.bounds._masses import Evidence, Masses, _Entries, _totals, _unseen
-from causal_shaping.bounds._published import Estimates
-from causal_shaping.bounds._sweeps import best_of
-from causal_shaping.bounds.settings import CEILING, Settings
-from causal_shaping.bounds.verdict import _variance
 from causal_shaping.data.counts import MAX_REWARDS
-
-
-def test_the_variance_is_that_of_the_chosen_states_of_each_step():
-    rng = np.random.default_rng(0)
-    values, which = rng.normal(5.0, 2.0, size=(4, 6)), rng.random((4, 6)) < 0.5
-    which[2] = False
-    squares = [(v - row[own].mean()) ** 2 for row, own in zip(values, which, strict=True) for v in row[own]]
-    assert _variance(values, which) == pytest.approx(np.mean(squares))
-    assert _variance(values, np.zeros_like(which)) == 0.0
-
-
-@pytest.mark.parametrize("cell", range(3))
-@pytest.mark.parametrize(
-    ("lower", "upper", "miss"), [([0.9, 0.4], [1, 1], 0.3), ([0.5, 0], [0.3, 1], 0.2), ([0, 0], [0.2, 0.1], 0.6)]
-)
-def test_a_conflict_is_what_the_intervals_of_its_cell_miss(cell, lower, upper, miss):
-    """Too much is proven, a lower limit is above an upper one, or all outcomes and the rest are too little."""
-    lowers, uppers, rest = np.zeros((3, 2)), np.ones((3, 2)), np.full(3, 0.1)
-    lowers[cell], uppers[cell] = lower, upper
-    empty = {name: np.zeros(0) for name in Masses._fields}
-    parts = {"first": np.array([0, 2, 4, 6]), "rest": rest, "lower": lowers.ravel(), "upper": uppers.ravel()}
-    found = _conflict(Masses(**empty | parts | {"total": lowers.sum(axis=1)}))
-    assert found[cell] == pytest.approx(miss)
-    assert (np.delete(found, cell) <= 0).all()
 
 
 def logs(source, actions):
@@ -57,12 +27,6 @@ def logs(source, actions):
 
 
 @pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
-def test_the_share_of_the_usual_action_is_that_of_the_most_decided_source():
-    counts = cs.count([logs("decided", [1, 1, 1, 0]), logs("undecided", [1, 1, 0, 0])])
-    assert cs.value_ceilings(counts, 2, 1.0).outlook.action_share == 0.75
-
-
-@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 @pytest.mark.parametrize(("confidence", "word"), [(None, "impossible"), (0.95, "rare")])
 def test_what_never_followed_is_impossible_or_with_confidence_rare(confidence, word):
     counts = cs.count([logs("one", [1, 1, 1, 0])])
@@ -70,30 +34,6 @@ def test_what_never_followed_is_impossible_or_with_confidence_rare(confidence, w
     assert (
         f"one: what never followed an action that it took is {word} after that action (overlap)." in found.assumptions
     )
-
-
-def test_visits_are_counted_by_source_and_state():
-    counts = cs.count([world_logs(name, steps) for name, steps in (("good", 300), ("bad", 170), ("random", 90))])
-    found = compared_entries(counts)
-    place = found.cell // len(counts.space.actions)
-    for i, (source, state) in enumerate(zip(found.source, place, strict=True)):
-        assert found.visits[i] == counts.n[(counts.source == source) & (counts.state == state)].sum()
-    assert len(set(found.visits)) > 10
-
-
-def world_logs(name, steps):
-    return cs.load_world("lavacross-easy").collect(name, steps, seed=1)
-
-
-@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
-@pytest.mark.parametrize("method", ["joint", "paper"])
-def test_nothing_is_to_be_had_after_an_end(method):
-    world = cs.load_world("lavacross-easy")
-    counts = cs.count([world_logs("good", 400)], terminal=list(world.model.space.terminal))
-    found = cs.value_ceilings(counts, 5, 0.5, method=method)
-    assert found.terminal.any()
-    assert (found.values[:, found.terminal] == 0).all()
-    assert (found.q_values[:, found.terminal] == 0).all()
 
 
 @pytest.mark.parametrize(("good", "bad", "drawn"), [(5, 7, 4), (30, 10, 25), (3, 200, 50), (400, 900, 300), (8, 2, 9)])
@@ -175,62 +115,6 @@ def test_sources_that_share_no_action_are_not_compared():
 def test_binomial_chances_are_those_of_scipy():
     for k, n, p in ((0.0, 5.0, 0.3), (3.0, 7.0, 0.9), (40.0, 200.0, 0.2), (900.0, 1e6, 1e-3)):
         assert _log_binomial(k, n, p) == pytest.approx(binom.logpmf(k, n, p), rel=1e-9)
-
-
-@pytest.mark.parametrize("actions", [1, 2, 8, 9])  # up to 8 are compared action by action
-def test_the_best_action_is_one_that_exists(actions):
-    rng = np.random.default_rng(actions)
-    q_values = rng.normal(size=(3, 50, actions))
-    q_values[rng.random(q_values.shape) < 0.3] = np.nan
-    found = best_of(q_values)
-    for place in np.ndindex(found.shape):
-        there = [value for value in q_values[place] if not np.isnan(value)]
-        assert found[place] == max(there) if there else np.isnan(found[place])
-
-
-def counts_by_step():
-    """One source, two steps; in the first only a is visited, in the second a and b, and b's outcome is not known."""
-    columns = {"source": [0] * 4, "step": [0, 0, 1, 1], "state": [0, 0, 0, 1], "action": [0, 1, 0, 0]}
-    columns |= {"next_state": [0, 1, 1, -1], "terminated": [False] * 4, "n": [3.0, 2.0, 4.0, 1.0]}
-    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), [0.0] * 4)
-    return cs.Counts.combined(cs.Space(["a", "b"], ["x", "y"]), ["d"], columns)
-
-
-def test_masses_of_a_step_tell_the_visits_of_that_step():
-    counts = counts_by_step()
-    evidence = Evidence(counts, Settings(horizon=2, reward_bound=1.0).checked(counts), CEILING)
-    assert [evidence.masses(step).visits.tolist() for step in (0, 1)] == [[5, 0], [4, 1]]
-
-
-def test_totals_of_entries_are_those_of_their_state_action_and_known_outcomes():
-    rng, columns = np.random.default_rng(1), {"state": 4, "action": 3, "next_state": 4}
-    drawn = {name: rng.integers(-(name == "next_state"), most, 60) for name, most in columns.items()}
-    entries = _Entries(**drawn, terminated=rng.random(60) < 0.2, n=rng.integers(1, 9, 60) * 1.0, reward_sum=0, reward=0)
-    order = np.lexsort((entries.action, entries.state))
-    entries = _Entries(*(column[order] if np.ndim(column) else column for column in entries))
-    begin, end = 10, 50
-    visits, taken, known = _totals(entries, begin, end)
-    for k in range(begin, end):
-        alike = [j for j in range(begin, end) if entries.state[j] == entries.state[k]]
-        same = [j for j in alike if entries.action[j] == entries.action[k]]
-        sure = [j for j in same if entries.next_state[j] >= 0 or entries.terminated[j]]
-        assert visits[k - begin] == entries.n[alike].sum()
-        assert taken[k - begin] == entries.n[same].sum()
-        assert known[k - begin] == entries.n[sure].sum()
-
-
-def test_lower_limits_leave_the_rest_of_their_pair_to_what_was_not_seen():
-    state, action = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
-    found = _unseen(state, action, np.array([0.5, 0.25, 0.125, 1.5]))
-    assert found.tolist() == [0.25, 0.25, 0.875, 0.0]
-
-
-def test_the_paper_s_transitions_are_shares_of_known_outcomes():
-    columns = {"source": [0] * 3, "step": None, "state": [0] * 3, "action": [0] * 3, "next_state": [-1, 0, 1]}
-    columns |= {"terminated": [False] * 3, "n": [6.0, 3.0, 1.0]}
-    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), [0.0] * 3)
-    counts = cs.Counts.combined(cs.Space(["a", "b"], ["x"]), ["d"], columns)
-    assert Estimates(counts, 0).follows.toarray().tolist() == [[0.75, 0.25], [0.0, 0.0]]
 
 
 @pytest.mark.filterwarnings("ignore:Only 'd'")

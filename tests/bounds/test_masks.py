@@ -118,14 +118,3 @@ def test_limits_that_prove_more_than_there_is_void_the_guarantee_and_what_follow
     found = cs.sensitivity(counts, 1, 1.0, 0.0, confidence=0.95, support="any", confounding=(math.inf,))
     assert found.caveats == ceilings.caveats
     assert f"Not guaranteed: {ceilings.caveats[0]}" in found.summary()
-
-
-def test_a_mask_needs_more_than_the_paper_s_bound():
-    space = cs.Space(["a", "end"], ["x", "y"])
-    rows = {"episode": [0, 1], "step": [0, 0], "state": [0, 0], "action": [0, 1], "reward": [1.0, 0.0]}
-    counts = cs.count(cs.Logs(space, "s", **rows, next_state=[1, 1], terminated=[True] * 2, truncated=[False] * 2))
-    with pytest.warns(cs.AssumptionWarning):
-        published = cs.value_ceilings(counts, 2, 0.5, method="paper")
-    floors = cs.value_floors(counts, 2, 0.0, support="any")
-    with pytest.warns(cs.AssumptionWarning, match="not guaranteed, and a masked action may be best"):
-        cs.provably_suboptimal(published, floors, plug_in=True)

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 from independent import TrueWorld, optimum, random_features, random_world
-from validity import judged, random_case
 
 import causal_shaping as cs
+from studies.calibration.validity import judged, random_case
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 

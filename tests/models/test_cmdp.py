@@ -145,15 +145,15 @@ def test_transitions_and_rewards_of_do_x_are_sums_over_the_noise(data, model):
 
 
 @fewer(40)
-@given(st.data(), any_cmdp)
-def test_submodel_and_demonstrated_model_earn_what_enumeration_says(data, model):
-    policy, beta = data.draw(policies(model)), data.draw(demonstrators(model))
+@given(st.data(), any_cmdp, st.sampled_from([None, HORIZON]))
+def test_submodel_and_demonstrated_model_earn_what_enumeration_says(data, model, steps):
+    policy, beta = data.draw(policies(model, steps)), data.draw(demonstrators(model, steps))
     follow = np.zeros(len(model.states), dtype=int)
     under_do = model.submodel(policy).evaluate(follow, HORIZON).values
     np.testing.assert_allclose(under_do, model.evaluate(policy, HORIZON).values, atol=1e-12)
     watched = model.demonstrated(beta).evaluate(follow, HORIZON).values
     for s in range(len(model.states)):
-        expected = enumerated_value(model, lambda h, s, u: beta[s, u], HORIZON, s)
+        expected = enumerated_value(model, lambda h, s, u: beta[(s, u) if steps is None else (h, s, u)], HORIZON, s)
         assert watched[0, s] == pytest.approx(expected, abs=1e-12)
 
 
@@ -276,19 +276,6 @@ def test_swinging_between_gain_and_loss_has_no_stationary_optimum():
 def test_greedy_takes_the_first_of_actions_that_differ_by_rounding():
     q_values = np.array([[0.3 - 1e-16, 0.1 + 0.2, 0.3 + 1e-10], [0.0, 0.0, 1e-8]])
     assert Values(q_values.max(axis=-1), q_values).greedy().tolist() == [0, 2]
-
-
-@fewer(40)
-@given(st.data(), cmdps())
-def test_submodels_of_policies_by_step(data, model):
-    policy, beta = data.draw(policies(model, HORIZON)), data.draw(demonstrators(model, HORIZON))
-    follow = np.zeros(len(model.states), dtype=int)
-    under_do = model.submodel(policy).evaluate(follow, HORIZON).values
-    np.testing.assert_allclose(under_do, model.evaluate(policy, HORIZON).values, atol=1e-12)
-    watched = model.demonstrated(beta).evaluate(follow, HORIZON).values
-    for s in range(len(model.states)):
-        expected = enumerated_value(model, lambda h, s, u: beta[h, s, u], HORIZON, s)
-        assert watched[0, s] == pytest.approx(expected, abs=1e-12)
 
 
 # Bad tables ----------------------------------------------------------------------------------------

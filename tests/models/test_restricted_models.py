@@ -71,13 +71,6 @@ def test_tables_by_step_have_the_optimum_of_the_tables_that_they_repeat(given_mo
     np.testing.assert_array_equal(by_step.optimum(3).q_values[2], 4.0 * one.optimum(1).q_values[0])
 
 
-def test_an_optimum_without_a_horizon_is_solved_once_for_each_discount():
-    model = cs.load_world("lavacross-easy").model
-    assert model.optimum() is model.optimum()
-    assert model.optimum(discount=0.9) is model.optimum(discount=0.9)
-    assert model.optimum(discount=0.9).values.min() > model.optimum().values.min()
-
-
 @given(masked(states=(1, 3), actions=(2, 3)), st.data())
 @fewer(40)
 def test_demonstrators_of_admissible_actions_earn_and_show_what_they_did_before(given_model, data):

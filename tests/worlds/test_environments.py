@@ -142,14 +142,6 @@ def test_the_revealed_noise_is_the_one_that_the_step_meets():
         state, info = env.reset() if terminated or truncated else (after, info)
 
 
-def test_the_environment_exposes_its_space():
-    env = make("lavacross-hard", "once")
-    space = env.get_wrapper_attr("space")
-    assert space.columns == ("x", "y", "coins_left")
-    assert env.observation_space.n == len(space.states)
-    assert env.action_space.n == 5
-
-
 def test_images_tell_states_apart_and_nothing_else():
     for name, coins in KINDS:
         env = make(name, coins, observation="image").unwrapped
