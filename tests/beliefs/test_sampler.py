@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from cells import REWARDS, beta_nodes, counts_of, drawn_outcomes, model_of, moments, polya, told
+from handmade import counts_of_entries
 from hypothesis import given, strategies as st
 from properties import fewer
 
@@ -183,10 +184,8 @@ def random_counts(seed, states=3, actions=2, outcomes=3):
     n = rng.multinomial(rng.poisson(rng.choice([3, 30, 1000]), (2, states, actions)), law)
     source, state, action, outcome = np.nonzero(n)
     chosen, reward, times = after[state, outcome], paid[state, outcome], n[n > 0]
-    columns = {"source": source, "step": None, "state": state, "action": action, "next_state": chosen}
-    columns |= {"terminated": chosen < 0, "n": times, "reward_sum": reward * times}
-    columns |= {"reward_min": reward, "reward_max": reward}
-    return cs.Counts.combined(cs.Space(range(states), range(actions)), ["a", "b"], columns)
+    columns = {"source": source, "state": state, "action": action, "next_state": chosen, "terminated": chosen < 0}
+    return counts_of_entries(cs.Space(range(states), range(actions)), times, reward, **columns, sources="ab")
 
 
 options = st.fixed_dictionaries(
@@ -335,10 +334,9 @@ def test_what_no_log_holds_is_never_impossible():
 def _rows(rows, step_indexed=True):
     """Counts of rows: step, state, action, next state (-1: unknown), terminated, reward."""
     step, state, action, after, ended, paid = map(np.array, zip(*rows, strict=True))
-    columns = {"source": 0 * state, "step": step if step_indexed else None, "state": state, "action": action}
-    columns |= {"next_state": after, "terminated": ended, "n": 4.0 + 0 * state, "reward_sum": 4.0 * paid}
-    columns |= {"reward_min": paid, "reward_max": paid}
-    return cs.Counts.combined(cs.Space(range(2), range(2)), ["a"], columns)
+    columns = {"step": step if step_indexed else None, "state": state, "action": action, "next_state": after}
+    n = np.full(len(rows), 4.0)
+    return counts_of_entries(cs.Space(range(2), range(2)), n, paid, **columns, terminated=ended, sources="a")
 
 
 def test_a_step_of_which_no_outcome_is_known_may_lead_anywhere():

@@ -7,6 +7,7 @@ from pathlib import Path
 import forked
 import numpy as np
 import pytest
+from handmade import counts_of_entries, one_step_logs
 from hypothesis import given, strategies as st
 from models import cmdps, demonstrators
 from programs import support_holds
@@ -176,13 +177,8 @@ def test_more_confidence_and_more_confounding_never_tighten(data, model, sources
 
 def test_with_confidence_one_more_source_can_loosen_and_the_promise_excludes_it():
     """A source of one visit proves nothing, and takes its share of the chance of an error."""
-
-    def logged(name, rewards):
-        space, zeros = cs.Space(["a", "end"], ["go"]), 0 * np.arange(len(rewards))
-        columns = [np.arange(len(rewards)), zeros, zeros, zeros, rewards, zeros + 1, zeros == 0, zeros == 1]
-        return cs.Logs(space, name, *columns)
-
-    first, other = logged("d0", [0.0] * 80 + [1.0] * 20), logged("d1", [0.0])
+    space = cs.Space(["a", "end"], ["go"])
+    first, other = one_step_logs(space, [0.0] * 80 + [1.0] * 20), one_step_logs(space, [0.0], "d1")
     alone, both = (
         cs.value_ceilings(cs.count(logs), 1, 1.0, support="any", confidence=0.95) for logs in ([first], [first, other])
     )
@@ -220,12 +216,8 @@ def test_sampling_error_is_no_contradiction():
 def test_masses_that_add_to_more_than_one_are_scaled():
     """Source d0 saw `win` in 6 of 10, d1 in 4 of 10: 0.6 and 0.6 are proven of 1, so each is half."""
     space = cs.Space(["a", "end"], ["go"])
-    parts = []
-    for name, wins in (("d0", 6), ("d1", 4)):
-        columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [1, 1]}
-        columns |= {"terminated": [True, True], "n": [wins, 10 - wins]}
-        columns |= {"reward_sum": [wins, 0.0], "reward_min": [1.0, 0.0], "reward_max": [1.0, 0.0]}
-        parts.append(cs.Counts.combined(space, [name], columns))
+    wins = {"d0": [6, 4], "d1": [4, 6]}
+    parts = [counts_of_entries(space, n, [1.0, 0.0], sources=[name]) for name, n in wins.items()]
     found = cs.value_ceilings(parts, 1, 1.0)
     assert found.values[0, 0] == pytest.approx(0.5)
     assert cs.value_floors(parts, 1, 0.0).values[0, 0] == pytest.approx(0.5)
@@ -244,10 +236,7 @@ def trial_and_register(size=1, employed=0.86):
     ):
         cells = [(x, r, round(n * (share if r else 1 - share))) for x, n, share in rows for r in (0.0, 1.0)]
         action, reward, n = (np.array(column) for column in zip(*cells, strict=True))
-        zeros = 0 * action
-        columns = {"source": zeros, "step": None, "state": zeros, "action": action, "next_state": zeros + 1}
-        columns |= {"terminated": zeros == 0, "n": n, "reward_sum": n * reward, "reward_min": reward}
-        parts.append(cs.Counts.combined(space, [name], columns | {"reward_max": reward}))
+        parts.append(counts_of_entries(space, n, reward, action=action, sources=[name]))
     return sum(parts)
 
 
@@ -288,11 +277,7 @@ def test_sources_that_contradict_each_other_are_refused_at_any_confidence(seer):
 
 def test_population_masses_above_one_are_refused():
     space = cs.Space(["a", "end"], ["go"])
-    parts = []
-    for name, wins in (("d0", 0.6), ("d1", 0.4)):
-        columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [1, 1]}
-        columns |= {"terminated": [True, True], "n": [wins, 1 - wins], "reward_sum": [wins, 0.0]}
-        columns |= {"reward_min": [1.0, 0.0], "reward_max": [1.0, 0.0]}
-        parts.append(cs.Counts.combined(space, [name], columns, population=True))
+    wins = {"d0": [0.6, 0.4], "d1": [0.4, 0.6]}
+    parts = [counts_of_entries(space, n, [1.0, 0.0], sources=[name], population=True) for name, n in wins.items()]
     with pytest.raises(ContradictionError, match=r"by a mass of 0\.2\. Either they did not watch the same world"):
         cs.value_ceilings(parts, 1, 1.0)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from handmade import counts_of_entries, one_step_logs
 from scipy.special import gammaln
 from scipy.stats import binom, hypergeom
 
@@ -13,23 +14,11 @@ from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _o
 from causal_shaping.data.counts import MAX_REWARDS
 
 
-def logs(source, actions):
-    """Four steps in one state, each an episode."""
-    n = len(actions)
-    columns = {"episode": np.arange(n), "step": np.zeros(n), "state": np.zeros(n), "action": actions}
-    columns |= {
-        "reward": np.arange(n) / n,
-        "next_state": np.ones(n),
-        "terminated": np.zeros(n),
-        "truncated": np.ones(n),
-    }
-    return cs.Logs(cs.Space(["ill", "well"], ["wait", "treat"]), source, **columns)
-
-
 @pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 @pytest.mark.parametrize(("confidence", "word"), [(None, "impossible"), (0.95, "rare")])
 def test_what_never_followed_is_impossible_or_with_confidence_rare(confidence, word):
-    counts = cs.count([logs("one", [1, 1, 1, 0])])
+    space = cs.Space(["ill", "well"], ["wait", "treat"])
+    counts = cs.count(one_step_logs(space, [0.0, 0.25, 0.5, 0.75], "one", action=[1, 1, 1, 0], ended=False))
     found = cs.value_ceilings(counts, 2, 1.0, confounding={"one": 2.0}, confidence=confidence)
     assert (
         f"one: what never followed an action that it took is {word} after that action (overlap)." in found.assumptions
@@ -98,17 +87,10 @@ def test_the_first_steps_ceiling_warns_of_rewards_of_both_signs_however_small(lo
 
 
 def test_sources_that_share_no_action_are_not_compared():
-    rows = {"step": None, "next_state": [-1, -1], "terminated": [True, True], "reward_sum": [0.0, 0.0]}
-    rows |= {
-        "source": [0, 1],
-        "state": [0, 0],
-        "action": [0, 1],
-        "n": [9, 9],
-        "reward_min": [0, 0],
-        "reward_max": [0, 0],
-    }
-    counts = cs.Counts.combined(cs.Space(["s"], ["x", "y"]), ["a", "b"], rows)
-    found = cs.contradictions(counts)
+    space = cs.Space(["s"], ["x", "y"])
+    found = cs.contradictions(
+        counts_of_entries(space, [9, 9], source=[0, 1], action=[0, 1], next_state=-1, sources=["a", "b"])
+    )
     assert (len(found), found.compared) == (0, 0)
 
 
@@ -122,18 +104,9 @@ def test_narrow_bins_of_rewards_miss_their_edge_as_wide_ones_do():
     """Rewards in tenths: all that is proven with confidence is a tenth, too."""
     found = []
     for unit in (1.0, 0.1):
+        space = cs.Space(["a"], ["x"], reward_bins=cs.Bins(edges=(0.0, 2 * unit, 5 * unit)))
         paid = unit * np.array([0.2, 4.0])
-        n = np.array([600.0, 400.0])
-        columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [0, 0]}
-        columns |= {
-            "terminated": [False, False],
-            "n": n,
-            "reward_sum": n * paid,
-            "reward_min": paid,
-            "reward_max": paid,
-        }
-        bins = cs.Bins(edges=(0.0, 2 * unit, 5 * unit))
-        counts = cs.Counts.combined(cs.Space(["a"], ["x"], reward_bins=bins), ["d"], columns)
+        counts = counts_of_entries(space, [600, 400], paid, next_state=0, terminated=False)
         found.append(cs.value_ceilings(counts, 1, 5 * unit, confidence=0.9, support="any").values[0, 0])
     assert found[1] == pytest.approx(0.1 * found[0])
     assert found[0] < 0.6 * 2 + 0.4 * 5  # the means of bins tell more than their edges

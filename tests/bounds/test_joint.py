@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from handmade import counts_of_entries, one_step_logs
 from hypothesis import given, strategies as st
 from models import KINDS, cmdps, demonstrators
 from programs import (
@@ -293,10 +294,8 @@ def test_the_robots_ceiling_is_its_optimum_and_prefers_to_be_stable():
 
 def steps_of(after, rewards, terminated, source="d0"):
     """Counts of one-step episodes that start in a; -1 as next state is an unknown outcome."""
-    n = len(after)
-    truncated = ~np.array(terminated)
     space = cs.Space(["a", "b", "end"], ["go"])
-    return cs.count(cs.Logs(space, source, range(n), [0] * n, [0] * n, [0] * n, rewards, after, terminated, truncated))
+    return cs.count(one_step_logs(space, rewards, source, after=after, ended=terminated))
 
 
 @fewer(40)
@@ -382,8 +381,7 @@ def test_a_source_with_unknown_outcomes_limits_none():
     space = cs.Space(["a", "end"], ["go", "stay"])
     action, known = np.arange(n) % 2, np.arange(n) // 2 % 2 == 0
     after = np.where((action == 1) | known, 1, -1)
-    zeros = np.zeros(n, dtype=int)
-    logs = cs.Logs(space, "d0", range(n), zeros, zeros, action, zeros, after, after == 1, after == -1)
+    logs = one_step_logs(space, np.zeros(n), action=action, after=after, ended=after == 1)
     found = cs.value_ceilings(cs.count(logs), 1, 1.0, support="any", confounding=2.0)
     assert found.q_values[0, 0, 0] == pytest.approx(0.625)  # all that is not proven pays 1
     assert found.q_values[0, 0, 1] == pytest.approx(0.0)  # stay always ended, and nothing else can happen
@@ -401,9 +399,8 @@ def test_an_end_is_the_same_end_for_a_source_that_does_not_say_where(confounding
 def masses_of(space, source, rows):
     """Population counts from rows (s, x, s', ended, mass, reward)."""
     state, action, after, ended, n, reward = np.array(rows, dtype=float).T
-    columns = {"source": np.zeros(len(rows)), "step": None, "state": state, "action": action, "next_state": after}
-    columns |= {"terminated": ended > 0, "n": n, "reward_sum": n * reward, "reward_min": reward, "reward_max": reward}
-    return cs.Counts.combined(space, [source], columns, population=True)
+    columns = {"state": state, "action": action, "next_state": after, "terminated": ended > 0}
+    return counts_of_entries(space, n, reward, **columns, sources=[source], population=True)
 
 
 @pytest.mark.parametrize(
@@ -441,11 +438,8 @@ def test_more_rewards_than_sixteen_bits_hold():
 
 def test_one_cell_may_hold_most_outcomes():
     n = 120_000
-    zeros = np.zeros(n)
-    columns = {"source": zeros, "step": None, "state": zeros + n - 1, "action": zeros, "next_state": np.arange(n)}
-    columns |= {"terminated": zeros > 0, "n": zeros + 1}
-    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), zeros)
-    counts = cs.Counts.combined(cs.Space(range(n), ["go"]), ["d0"], columns)
+    space = cs.Space(range(n), ["go"])
+    counts = counts_of_entries(space, np.ones(n), state=n - 1, next_state=np.arange(n), terminated=False)
     assert (cs.value_ceilings(counts, 2, 0.0).values == 0).all()
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from handmade import counts_of_entries, one_step_logs
 from hypothesis import given, strategies as st
 from models import cmdps, demonstrators
 from properties import fewer
@@ -228,9 +229,7 @@ def test_trap_3_an_end_is_better_than_the_best_state_that_was_left():
 
 def test_trap_3_a_state_that_nobody_left_misses_one_reward():
     space = cs.Space(["a", "b", "end"], ["go"], terminal=["end"])
-    counts = cs.count(
-        cs.Logs(space, "d0", [0, 1], [0, 0], [0, 0], [0, 0], [0, 0], [1, 2], [False, True], [True, False])
-    )
+    counts = cs.count(one_step_logs(space, [0.0, 0.0], after=[1, 2], ended=[False, True]))
     with pytest.warns(cs.AssumptionWarning, match="In some states no source acted"):
         published = paper(counts, 3, 1.0)
     assert published.values[:, 1].tolist() == [2.0, 1.0, 0.0]  # the footnote: (H - h) b
@@ -255,13 +254,8 @@ def test_trap_8_plug_in_minima_are_biased():
     rng = np.random.default_rng(0)
     low, safe = [], []
     for _ in range(50):
-        parts = []
-        for i in range(10):
-            wins = int(rng.binomial(20, 0.5))
-            columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [1, 1]}
-            columns |= {"terminated": [True, True], "n": [wins, 20 - wins]}
-            columns |= {"reward_sum": [wins, 0.0], "reward_min": [1.0, 0.0], "reward_max": [1.0, 0.0]}
-            parts.append(cs.Counts.combined(model.space, [f"d{i}"], columns))
+        wins = rng.binomial(20, 0.5, size=10)
+        parts = [counts_of_entries(model.space, [n, 20 - n], [1.0, 0.0], sources=[f"d{i}"]) for i, n in enumerate(wins)]
         low.append(paper(parts, 1, 1.0).values[0, 0])
         safe.append(cs.value_ceilings(parts, 1, 1.0, confidence=0.95).values[0, 0])
     assert np.mean(low) < 0.5 - 0.1
