@@ -1,10 +1,9 @@
 """The learner that samples: the compiled and the plain path agree, and neither scale nor offset of rewards matters."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from cells import drawn_outcomes, model_of
+from models import restricted_world
 
 import causal_shaping as cs
 from causal_shaping.beliefs import model as beliefs_model
@@ -22,16 +21,9 @@ FIELDS = ("q_values", "values", "visits", "step_regret", "policies", "recommende
 
 def restricted():
     """A world in which some actions do not exist in some states."""
-    model = EASY.model
     mask = np.ones((len(EASY.states), 5), dtype=bool)
     mask[1::2, [0, 4]] = False
-    tables = (model.next_state, model.reward, model.noise, model.terminal, model.start)
-    known = cs.TabularCMDP(*tables, model.states, model.actions, model.space.columns, admissible=mask)
-    betas = {}
-    for name, beta in EASY.demonstrators.items():
-        inside = (beta + 1e-3) * known.space.is_admissible[:, None, :]
-        betas[name] = inside / inside.sum(-1, keepdims=True)
-    return replace(EASY, model=known, demonstrators=betas)
+    return restricted_world(EASY, mask)
 
 
 def belief_of(world, **options):

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -242,38 +243,36 @@ def test_a_bad_map_is_refused_with_line_and_column(tmp_path, text, message):
         cs.load_world(path)
 
 
+easy = partial(cs.load_world, "lavacross-easy")
+
+
+def obeying(answer):
+    return cs.Demonstrator(lambda x, y, wind: answer)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: cs.load_world("lavacross-eazy"), "Did you mean 'lavacross-easy'"),
-        (lambda: cs.load_world("lavacross-easy", coins="twice"), "coins is 'twice'; use 'standing' or 'once'"),
-        (lambda: cs.load_world("lavacross-easy", horizon=0), "horizon is 0"),
-        (lambda: cs.load_world("lavacross-easy", wind=(1, 0, 0)), r"wind at cell \(1, 1\) is \(1, 0, 0\)"),
-        (lambda: cs.load_world("lavacross-easy", wind=(1, 1, 0, 0, -1)), "must be 5 probabilities"),
-        (
-            lambda: cs.load_world("lavacross-easy", demonstrators={"a": cs.Demonstrator(lambda x, y, w: "jump")}),
-            "'jump'",
-        ),
-        (
-            lambda: cs.load_world("lavacross-easy", demonstrators={"a": cs.Demonstrator(lambda x, y, w: {"up": 0.5})}),
-            r"the sum of beta\[0, 0\] is 0.525",
-        ),
-        (
-            lambda: cs.load_world("lavacross-easy", demonstrators={"a": cs.Demonstrator(lambda x, y, w: ())}),
-            "no action",
-        ),
-        (lambda: cs.load_world("lavacross-easy", demonstrators={"a": lambda x, y, w: "up"}), "wrap its rule"),
-        (lambda: cs.load_world("lavacross-easy", wind=5), "must be 5 probabilities"),
-        (lambda: cs.load_world("lavacross-easy", wind=lambda x, y: None), r"wind at cell \(1, 1\) is None"),
-        (lambda: cs.load_world("lavacross-easy", horizon=2.5), "horizon is 2.5; it must be a whole number"),
-        (lambda: cs.load_world("lavacross-easy").collect("good", 1e4), "steps is 10000.0; it must be a whole number"),
-        (lambda: cs.load_world("lavacross-easy").collect("good", 9, seed=-1), "seed is -1; it must be at least 0"),
-        (lambda: cs.load_world("lavacross-easy").collect("good", 10**15), "needs about 120,000,000 GB of memory"),
+        (lambda: easy(coins="twice"), "coins is 'twice'; use 'standing' or 'once'"),
+        (lambda: easy(horizon=0), "horizon is 0"),
+        (lambda: easy(wind=(1, 0, 0)), r"wind at cell \(1, 1\) is \(1, 0, 0\)"),
+        (lambda: easy(wind=(1, 1, 0, 0, -1)), "must be 5 probabilities"),
+        (lambda: easy(demonstrators={"a": obeying("jump")}), "'jump'"),
+        (lambda: easy(demonstrators={"a": obeying({"up": 0.5})}), r"the sum of beta\[0, 0\] is 0.525"),
+        (lambda: easy(demonstrators={"a": obeying(())}), "no action"),
+        (lambda: easy(demonstrators={"a": lambda x, y, w: "up"}), "wrap its rule"),
+        (lambda: easy(wind=5), "must be 5 probabilities"),
+        (lambda: easy(wind=lambda x, y: None), r"wind at cell \(1, 1\) is None"),
+        (lambda: easy(horizon=2.5), "horizon is 2.5; it must be a whole number"),
+        (lambda: easy().collect("good", 1e4), "steps is 10000.0; it must be a whole number"),
+        (lambda: easy().collect("good", 9, seed=-1), "seed is -1; it must be at least 0"),
+        (lambda: easy().collect("good", 10**15), "needs about 120,000,000 GB of memory"),
         (lambda: cs.load_world("walking-robot", coins="once"), "only horizon can be set"),
-        (lambda: cs.load_world("lavacross-easy").collect("nobody", 10), "no demonstrator 'nobody'. It has good"),
-        (lambda: cs.load_world("lavacross-easy").collect("good", 0), "steps is 0"),
-        (lambda: cs.load_world("lavacross-easy").collect(np.ones((49, 5, 5)) / 5, 9), "pass source="),
-        (lambda: cs.load_world("lavacross-easy").collect(np.ones((49, 5, 5)), 9, source="a"), "the sum of beta"),
+        (lambda: easy().collect("nobody", 10), "no demonstrator 'nobody'. It has good"),
+        (lambda: easy().collect("good", 0), "steps is 0"),
+        (lambda: easy().collect(np.ones((49, 5, 5)) / 5, 9), "pass source="),
+        (lambda: easy().collect(np.ones((49, 5, 5)), 9, source="a"), "the sum of beta"),
     ],
 )
 def test_bad_arguments_are_answered_with_an_error(call, message):

@@ -90,23 +90,11 @@ def test_collected_logs_agree_with_observe(name, coins):
         logs = world.collect(demonstrator, steps=200_000, seed=2)
         counts = world.model.observe(beta, demonstrator, world.horizon, step_indexed=True)
         episodes = logs.episodes - 1  # the last one is cut
-        rows = Counter(
-            zip(
-                *(
-                    getattr(logs, column)[logs.episode < episodes].tolist()
-                    for column in ("step", "state", "action", "next_state", "reward", "terminated")
-                ),
-                strict=True,
-            )
-        )
-        keys = zip(
-            *(
-                getattr(counts, column).tolist()
-                for column in ("step", "state", "action", "next_state", "reward_min", "terminated")
-            ),
-            strict=True,
-        )
-        count = np.array([rows.pop(key, 0) for key in keys])
+        columns = ("step", "state", "action", "next_state", "terminated")
+        logged = [getattr(logs, name)[logs.episode < episodes].tolist() for name in (*columns, "reward")]
+        expected = [getattr(counts, name).tolist() for name in (*columns, "reward_min")]
+        rows = Counter(zip(*logged, strict=True))
+        count = np.array([rows.pop(key, 0) for key in zip(*expected, strict=True)])
         assert not rows  # nothing happened that the distribution rules out
         assert_agrees(count, np.full(len(count), episodes), counts.n)
 
