@@ -66,15 +66,6 @@ def test_a_sources_alpha_is_shared_among_outcomes_that_others_saw_and_a_tenth_am
         assert share == pytest.approx(0.1 / possible if alone else 0.9 / others)
 
 
-@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
-def test_terminal_states_stay_worth_nothing_without_a_horizon():
-    world = cs.load_world("lavacross-easy")
-    counts = cs.count(world.collect("random", 5_000))
-    found = cs.value_ceilings(counts, 20, 0.1, stationary=True, discount=0.9)
-    assert found.terminal.any()
-    assert (found.values[found.terminal] == 0).all()
-
-
 @pytest.mark.parametrize(("low", "warns"), [(-0.5, True), (0.0, False)])
 def test_the_first_steps_ceiling_warns_of_rewards_of_both_signs_however_small(low, warns):
     model = cs.TabularCMDP([[[1, 1]], [[1, 1]]], [[[low, 0.25]], [[0.0, 0.0]]], [[0.5, 0.5]] * 2, [False, True], [1, 0])
