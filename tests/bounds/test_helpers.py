@@ -11,6 +11,7 @@ from scipy.stats import binom, hypergeom
 import causal_shaping as cs
 from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
 from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
+from causal_shaping.bounds._sweeps import best_of
 from causal_shaping.data.counts import MAX_REWARDS
 
 
@@ -101,3 +102,12 @@ def test_narrow_bins_of_rewards_miss_their_edge_as_wide_ones_do():
         found.append(cs.value_ceilings(counts, 1, 5 * unit, confidence=0.9, support="any").values[0, 0])
     assert found[1] == pytest.approx(0.1 * found[0])
     assert found[0] < 0.6 * 2 + 0.4 * 5  # the means of bins tell more than their edges
+
+
+@pytest.mark.parametrize("actions", [8, 9])  # up to 8 are compared action by action
+def test_the_best_action_is_one_that_exists(actions):
+    q_values = np.random.default_rng(actions).normal(size=(3, 50, actions))
+    q_values[q_values < 0.5] = np.nan
+    for found, row in zip(best_of(q_values).ravel(), q_values.reshape(-1, actions), strict=True):
+        there = [value for value in row if not np.isnan(value)]
+        assert found == max(there) if there else np.isnan(found)
