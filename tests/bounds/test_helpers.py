@@ -11,6 +11,8 @@ from scipy.stats import binom, hypergeom
 import causal_shaping as cs
 from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
 from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
+from causal_shaping.bounds._joint import _conflict
+from causal_shaping.bounds._masses import Masses
 from causal_shaping.bounds._sweeps import best_of
 from causal_shaping.data.counts import MAX_REWARDS
 
@@ -111,3 +113,12 @@ def test_the_best_action_is_one_that_exists(actions):
     for found, row in zip(best_of(q_values).ravel(), q_values.reshape(-1, actions), strict=True):
         there = [value for value in row if not np.isnan(value)]
         assert found == max(there) if there else np.isnan(found)
+
+
+def test_a_conflict_is_what_the_intervals_of_its_cell_miss():
+    """Too much is proven, a lower limit is above an upper one, or all outcomes and the rest are too little."""
+    lower, upper = np.array([0.9, 0.4, 0.5, 0, 0, 0]), np.array([1, 1, 0.3, 1, 0.2, 0.1])
+    parts = {"first": np.arange(0, 7, 2), "rest": np.full(3, 0.1), "lower": lower, "upper": upper}
+    parts["total"] = lower.reshape(3, 2).sum(axis=1)
+    found = _conflict(Masses(**dict.fromkeys(Masses._fields, np.zeros(0)) | parts))
+    assert found == pytest.approx([0.3, 0.2, 0.6])
