@@ -2,6 +2,7 @@
 
 import itertools
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -116,3 +117,15 @@ def deterministic_policies(model, steps):
         policy = np.zeros((steps, len(model.terminal)), dtype=int)
         policy[:, lasting] = np.reshape(choice, (steps, len(lasting)))
         yield policy
+
+
+def restricted_world(world, mask):
+    """The same world with some of its actions [s, x], in which demonstrators take the others more often."""
+    model = world.model
+    tables = (model.next_state, model.reward, model.noise, model.terminal, model.start)
+    known = TabularCMDP(*tables, model.states, model.actions, model.space.columns, admissible=mask)
+    betas = {}
+    for name, beta in world.demonstrators.items():
+        inside = (beta + 1e-3) * known.space.is_admissible[:, None, :]
+        betas[name] = inside / inside.sum(-1, keepdims=True)
+    return replace(world, model=known, demonstrators=betas)

@@ -1,15 +1,11 @@
 """Same seed, same bytes: in another process, with other threads, with sources and files in another order."""
 
-import hashlib
-import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import causal_shaping as cs
@@ -51,44 +47,13 @@ def written(folder, **environment):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def difference(one, two):
-    """Where two files differ first, in words, with what stands there; of Parquet also which columns and metadata."""
-    place = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
-    around = slice(max(0, place - 60), place + 60)
-    text = f"of {len(one)} and {len(two)} bytes, from byte {place}: {one[around]!r} and {two[around]!r}"
-    if one[:4] == two[:4] == b"PAR1":
-        tables = [pq.read_table(io.BytesIO(held)) for held in (one, two)]
-        held = [table.schema.metadata | dict(zip(table.column_names, table.columns, strict=True)) for table in tables]
-        text += f", in {[key for key in held[0] if held[0][key] != held[1].get(key)]}"
-    return text
-
-
-def sources():
-    """A checksum of the package, which another program may change while a test runs."""
-    files = sorted(Path(cs.__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-
-
 def test_every_file_has_the_same_bytes_in_another_process_with_other_threads(tmp_path):
     """Hash seeds, threads of compiled code and of BLAS, time zone and locale change nothing."""
-    before = sources()
     one = written(tmp_path / "one", PYTHONHASHSEED="1", TZ="UTC", **dict.fromkeys(THREADS, "1"))
     two = written(tmp_path / "two", PYTHONHASHSEED="2", TZ="Asia/Tokyo", **dict.fromkeys(THREADS, "2"))
-    assert before == sources(), "the package was changed while this test ran: run it again"
     assert len(one) > 10
     assert one.keys() == two.keys()
-    assert [f"{name} {difference(one[name], two[name])}" for name in one if one[name] != two[name]] == []
-
-
-def test_a_difference_is_told_with_its_place(tmp_path):
-    assert difference(b"abc", b"abd").startswith("of 3 and 3 bytes, from byte 2: b'abc' and b'abd'")
-    assert "from byte 3: b'abc' and b'abcd'" in difference(b"abc", b"abcd")
-    files = []
-    for last in (0.5, 0.25):
-        table = pa.table({"state": ["a", "b"], "value": [1.0, last]}, metadata={"kind": f"{last}", "same": "x"})
-        pq.write_table(table, tmp_path / "a.parquet")
-        files.append((tmp_path / "a.parquet").read_bytes())
-    assert difference(*files).endswith("in [b'kind', 'value']")
+    assert [name for name in one if one[name] != two[name]] == []
 
 
 @pytest.fixture(scope="module")

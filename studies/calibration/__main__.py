@@ -149,7 +149,7 @@ def validity_parts() -> list[str]:
 
 def run_validity(part: str) -> Figures:
     """Return how often bounds or masks of random worlds were wrong, where their assumptions were true."""
-    from validity import tallied
+    from studies.calibration.validity import tallied
 
     first, last = map(int, part.split("-"))
     return dict(tallied(range(first, last + 1)))
@@ -157,14 +157,14 @@ def run_validity(part: str) -> Figures:
 
 def small_worlds() -> list[str]:
     """Return the small worlds with rare outcomes."""
-    from small_worlds import WORLDS
+    from studies.worlds.small import WORLDS
 
     return list(WORLDS)
 
 
 def run_coverage(world: str) -> Figures:
     """Return how often all limits held at once in 400 samples of a small world, and how far they were."""
-    from validity import covered
+    from studies.calibration.validity import covered
 
     return dict(covered(world, samples=400))
 

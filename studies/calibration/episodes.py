@@ -36,11 +36,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from persistent import PersistentWorld, drug_world, random_world
 from scipy.special import rel_entr
 
 import causal_shaping as cs
 from causal_shaping.data.space import UNKNOWN
+from studies.worlds.persistent import PersistentWorld, drug_world, random_world
 
 HELD_OUT = 10
 """One in so many episodes chooses the least reward, where none is given, and is not used again."""

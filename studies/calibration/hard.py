@@ -1,6 +1,6 @@
 """What confounded logs cost or save the learner `posterior` in worlds that nobody tuned, hostile ones among them.
 
-Regret is over the mean gap of a world, see `tests/hard_worlds.py`. Worlds and seeds are none that anybody chose by.
+Regret is over the mean gap of a world, see `studies/worlds/hard.py`. Worlds and seeds are none that anybody chose by.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ def hard_parts() -> list[str]:
 
 def run_hard(part: str) -> dict[str, Any]:
     """Return the regret in each world of a part, the mean of three seeds."""
-    import hard_worlds
-
     import causal_shaping as cs
+    from studies.worlds import hard as hard_worlds
 
     kind, worlds = part.split("; ")
     first, last = map(int, worlds.split("-"))
@@ -66,9 +65,8 @@ def bandit_parts() -> list[str]:
 
 def run_bandits(part: str) -> dict[str, Any]:
     """Return how many runs were locked in: without logs, with those of either demonstrator, and with both."""
-    import hard_worlds
-
     import causal_shaping as cs
+    from studies.worlds import hard as hard_worlds
 
     ways = {"no logs": [], "slander": ["slander"], "flatter": ["flatter"], "both": ["slander", "flatter"]}
     found: dict[str, Any] = {"runs": 0, "locked in": dict.fromkeys(ways, 0), "least share": 1.0}

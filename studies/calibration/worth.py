@@ -35,9 +35,8 @@ def worth_parts() -> list[str]:
 
 def run_worth(part: str) -> dict[str, Any]:
     """Return what was predicted and what was saved, for each world of a part."""
-    import hard_worlds
-
     import causal_shaping as cs
+    from studies.worlds import hard as hard_worlds
 
     if part.startswith("grid"):
         world = cs.load_world(part.split("; ")[1])
@@ -45,9 +44,9 @@ def run_worth(part: str) -> dict[str, Any]:
         chosen = [names, *([name] for name in names)]
         cases = [(f"{world.name}, {' and '.join(some)}", world, some) for some in chosen]
     elif part == "exploration":
-        import exploration_worlds
+        from studies.worlds import exploration
 
-        makers = (exploration_worlds.river_swim, exploration_worlds.deep_sea, exploration_worlds.frozen_lake)
+        makers = (exploration.river_swim, exploration.deep_sea, exploration.frozen_lake)
         worlds = [make() for make in makers]
         cases = [(f"{w.name}, {name}", w, [name]) for w in worlds for name in w.demonstrators]
     else:

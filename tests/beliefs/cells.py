@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 import numba
 import numpy as np
+from handmade import counts_of_entries
 from scipy.special import roots_jacobi
 
 import causal_shaping as cs
@@ -19,11 +20,9 @@ def counts_of(n, rewards=REWARDS, names="abcdefgh"):
     """Counts of n[source][action][outcome]: an outcome ends the episode and pays."""
     n = np.asarray(n)
     source, action, outcome = np.nonzero(n)
-    paid = np.asarray(rewards)[outcome]
-    columns = {"source": source, "step": None, "state": np.zeros(len(source), int), "action": action}
-    columns |= {"next_state": np.full(len(source), -1), "terminated": np.ones(len(source), bool), "n": n[n > 0]}
-    columns |= {"reward_sum": paid * n[n > 0], "reward_min": paid, "reward_max": paid}
-    return cs.Counts.combined(cs.Space(["s"], range(n.shape[1])), list(names[: len(n)]), columns)
+    space, paid = cs.Space(["s"], range(n.shape[1])), np.asarray(rewards)[outcome]
+    columns = {"source": source, "action": action, "next_state": -1}
+    return counts_of_entries(space, n[n > 0], paid, **columns, sources=names[: len(n)])
 
 
 def model_of(n, only=None, **options):

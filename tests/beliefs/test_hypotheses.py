@@ -30,12 +30,6 @@ def test_half_of_the_prior_says_nobody_and_components_share_the_rest(components,
     np.testing.assert_array_equal(held.blunt[1:], held.doubt[1:] > 1e-3)
 
 
-def test_nobody_is_trusted_without_logs():
-    held = hypotheses(0, 3)
-    np.testing.assert_array_equal(held.component, [-1])
-    np.testing.assert_allclose(held.prior, [0.0])
-
-
 @pytest.mark.parametrize("doubt", [1e-6, 0.1, 0.3])
 def test_a_cell_loses_trust_by_what_it_shows_and_gains_none(doubt):
     for ratio in (0.0, 0.5, 5.0, 800.0):

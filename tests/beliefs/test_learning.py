@@ -1,11 +1,9 @@
 """The learner that samples: the compiled and the plain path agree, and neither scale nor offset of rewards matters."""
 
-from dataclasses import replace
-
-import hard_worlds
 import numpy as np
 import pytest
 from cells import drawn_outcomes, model_of
+from models import restricted_world
 
 import causal_shaping as cs
 from causal_shaping.beliefs import model as beliefs_model
@@ -14,6 +12,7 @@ from causal_shaping.beliefs.model import Model
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.learners._posterior import plan_if_needed, sampler_of
 from causal_shaping.worlds import World
+from studies.worlds import hard as hard_worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 EASY = cs.load_world("lavacross-easy")
@@ -22,16 +21,9 @@ FIELDS = ("q_values", "values", "visits", "step_regret", "policies", "recommende
 
 def restricted():
     """A world in which some actions do not exist in some states."""
-    model = EASY.model
     mask = np.ones((len(EASY.states), 5), dtype=bool)
     mask[1::2, [0, 4]] = False
-    tables = (model.next_state, model.reward, model.noise, model.terminal, model.start)
-    known = cs.TabularCMDP(*tables, model.states, model.actions, model.space.columns, admissible=mask)
-    betas = {}
-    for name, beta in EASY.demonstrators.items():
-        inside = (beta + 1e-3) * known.space.is_admissible[:, None, :]
-        betas[name] = inside / inside.sum(-1, keepdims=True)
-    return replace(EASY, model=known, demonstrators=betas)
+    return restricted_world(EASY, mask)
 
 
 def belief_of(world, **options):
@@ -106,15 +98,6 @@ def test_scale_and_offset_of_rewards_do_not_change_what_the_learner_does(factor,
     if factor in (64.0, 1 / 64):
         np.testing.assert_array_equal(runs[1].q_values, factor * runs[0].q_values)
     np.testing.assert_allclose(runs[1].q_values, factor * runs[0].q_values + left, rtol=1e-9)
-
-
-@pytest.mark.parametrize("logs", [False, True])
-def test_many_seeds_are_trained_by_the_same_learner(tmp_path, logs):
-    belief = belief_of(EASY) if logs else None
-    found = cs.train_seeds(EASY, belief, learner="posterior", steps=300, seeds=range(2), folder=tmp_path)
-    alone = cs.train(EASY, belief, learner="posterior", steps=300, seed=1)
-    assert found.settings["learner"] == "posterior"
-    assert found.results[1].regret == alone.step_regret[-1]
 
 
 def many_outcomes(seed):
@@ -197,28 +180,6 @@ def test_without_logs_worlds_are_drawn_however_short_the_budget():
         cs.train(EASY, cs.Potential.zero(EASY), steps=10, learner="q-ucb", samples=True)
 
 
-def test_in_an_episode_it_plans_anew_only_before_an_action_whose_visits_have_doubled():
-    model = belief_of(EASY).model
-    sampler = sampler_of(model, 10, 0, model.space.is_admissible.copy(), False)
-    plan_if_needed(sampler, 0, 0, 0)
-    best = set()
-    for s in np.flatnonzero(model.met & ~model.terminal)[::8]:
-        sampler.planned[:], plans = 4.0, sampler.plans[0]
-        sampler.memory.total[:] = 4.0
-        plan_if_needed(sampler, 1, 0, s)
-        x = sampler.q_values[0, s].argmax()
-        sampler.memory.total[:] = 8.0
-        sampler.memory.total[s * model.shape.actions + x] = 7.0
-        plan_if_needed(sampler, 1, 0, s)
-        assert sampler.plans[0] == plans
-        sampler.memory.total[:] = 4.0
-        sampler.memory.total[s * model.shape.actions + x] = 8.0
-        plan_if_needed(sampler, 1, 0, s)
-        assert sampler.plans[0] == plans + 1
-        best.add(int(x))
-    assert len(best) > 1  # which actions come next differs
-
-
 def first_or_second(pays):
     """One state, in which an action ends the episode and pays what it is given; logs mostly hold the first."""
     model = cs.TabularCMDP(
@@ -256,14 +217,3 @@ def test_after_logs_are_dropped_only_the_agents_own_visits_count():
     drawn = drawn_outcomes(model, 2_000, rewards=(0.0, 1.0), memory=memory)
     assert drawn.mean(axis=0)[1] == pytest.approx(visits / (visits + 1), abs=0.02)
     assert drawn.mean(axis=0)[0] < 0.02
-
-
-def test_a_run_of_the_sampler_holds_values_of_states_and_its_logs_tell_how_episodes_ended():
-    run = cs.train(EASY, belief_of(EASY), steps=400, record=True)
-    np.testing.assert_array_equal(run.values, np.where(EASY.model.terminal, run.values, run.q_values.max(axis=-1)))
-    assert run.values.shape == (len(EASY.states),)
-    logs = run.logs
-    last = np.append(logs.step[1:] == 0, True)
-    np.testing.assert_array_equal(logs.truncated, last & ~logs.terminated)
-    assert logs.truncated.any()
-    assert logs.terminated.any()

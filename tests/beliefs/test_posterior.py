@@ -12,8 +12,8 @@ from properties import fewer
 from test_sampler import _rows, random_counts
 
 import causal_shaping as cs
-from causal_shaping.beliefs.draws import _end_label, each_draw
-from causal_shaping.beliefs.trust import Trust, _chance
+from causal_shaping.beliefs.draws import each_draw
+from causal_shaping.beliefs.trust import Trust
 from causal_shaping.beliefs.wide import WidePrior, start_of
 from causal_shaping.errors import ArgumentError, ContradictionError, FileError
 
@@ -234,12 +234,6 @@ def test_words_tell_of_confidence_of_trials_and_of_what_speaks_against_them(beli
     assert cs.Posterior.load(tmp_path / "b.parquet").caveats == belief.caveats
 
 
-def test_the_end_of_episodes_gets_a_label_that_no_state_has():
-    assert _end_label(cs.Space(["a"], ["x"])) == "end"
-    assert _end_label(cs.Space(["end", "end'"], ["x"])) == "end''"
-    assert _end_label(cs.Space([("end", "end")], ["x"], ("u", "v"))) == ("end'", "end'")
-
-
 def test_where_episodes_start_is_told_by_steps_by_what_is_left_or_not_at_all():
     world = cs.load_world("lavacross-easy")
     logs = [world.collect(name, 2_000) for name in ("good", "random")]
@@ -266,20 +260,6 @@ def test_states_that_end_every_episode_are_terminal_though_nobody_declared_them(
     assert {bare.states[i] for i in np.flatnonzero(found.model.terminal)} == ended
     told = f"A state that ended every episode that entered it always ends it ({len(ended)} states)."
     assert any(sentence.startswith(told) for sentence in found.assumptions)
-
-
-def test_one_draw_is_enough_and_none_is_too_few(counts):
-    assert cs.posterior(counts, 20, -0.1, draws=1).mean.values.shape[0] == 20
-    with pytest.raises(ArgumentError, match="draws is 0; it must be at least 1"):
-        cs.posterior(counts, 20, -0.1, draws=0)
-
-
-def test_trust_speaks_of_the_mean_of_sources_where_there_are_several(belief):
-    assert _chance(0.5) == "0.50"
-    assert _chance(0.0049) == "less than 0.005"
-    assert f"Their mean is right, everywhere or in part: {_chance(belief.trust.together)}." in belief.trust.summary()
-    alone = cs.posterior(counts_of([[[30, 10], [4, 9]]]), 1, 3.0, draws=5).trust
-    assert "Their mean" not in alone.summary()
 
 
 def test_a_summary_names_the_states_in_which_a_source_misleads():
@@ -312,13 +292,6 @@ def test_wide_draws_hold_what_is_proven_and_spread_what_nobody_tried():
     assert min(masses) < found.model.guess.lower[0] - 0.002, "drawn, not their mean"
     q = 1 / 4  # a Dirichlet of four parts that add to 1: the mean of q^2 is q (q + 1) / 2
     assert np.mean(squares) == pytest.approx(4 * q * (q + 1) / 2, abs=0.06)
-
-
-def test_wide_draws_need_no_confounded_source():
-    found = cs.posterior(counts_of([[[30, 10], [4, 9]]]), 1, 3.0, draws=1, confounding=1.0)
-    world, lean = WidePrior(found.model).draw(np.random.default_rng(0))
-    assert (lean.source == -1).all()
-    np.testing.assert_allclose(np.add.reduceat(world.chance[: world.first[-1]], world.first[:-1]), 1)
 
 
 def test_the_summary_tells_in_how_many_states_the_first_action_is_sure():

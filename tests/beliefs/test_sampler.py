@@ -3,16 +3,16 @@
 import itertools
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from cells import REWARDS, beta_nodes, counts_of, drawn_outcomes, model_of, moments, polya, told
+from handmade import counts_of_entries
 from hypothesis import given, strategies as st
 from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.beliefs import _kernels as kernels
 from causal_shaping.beliefs._kernels import BLUNT, log_mix, mean_world, observe, plan
-from causal_shaping.beliefs.draws import _places, each_draw
+from causal_shaping.beliefs.draws import each_draw
 from causal_shaping.beliefs.model import Model, room_for
 from causal_shaping.bounds._masses import Evidence
 from causal_shaping.bounds.settings import CEILING, Settings
@@ -175,17 +175,6 @@ def test_the_mean_world_is_the_mean_of_the_draws():
         np.testing.assert_allclose(drawn_outcomes(model, 20_000, cell).mean(axis=0), mean, atol=0.01)
 
 
-def test_the_mean_world_is_near_the_mean_of_the_draws_after_online_steps():
-    logs = [[[60, 30], [20, 50]], [[40, 15], [30, 80]]]
-    model = model_of(logs, rewards=REWARDS[:2])
-    memory = told(model, [[12, 8]])
-    world = mean_world(model.shape, model.guess, memory, model.space.is_admissible.copy())
-    mean = np.zeros(2)
-    np.add.at(mean, world.paid[: world.first[1]].astype(int), world.chance[: world.first[1]])
-    found = drawn_outcomes(model, 20_000, rewards=REWARDS[:2], memory=memory)
-    np.testing.assert_allclose(found.mean(axis=0), mean, atol=0.03)
-
-
 def random_counts(seed, states=3, actions=2, outcomes=3):
     """Logs of two sources in a random world; some outcomes end the episode."""
     rng = np.random.default_rng(seed)
@@ -195,10 +184,8 @@ def random_counts(seed, states=3, actions=2, outcomes=3):
     n = rng.multinomial(rng.poisson(rng.choice([3, 30, 1000]), (2, states, actions)), law)
     source, state, action, outcome = np.nonzero(n)
     chosen, reward, times = after[state, outcome], paid[state, outcome], n[n > 0]
-    columns = {"source": source, "step": None, "state": state, "action": action, "next_state": chosen}
-    columns |= {"terminated": chosen < 0, "n": times, "reward_sum": reward * times}
-    columns |= {"reward_min": reward, "reward_max": reward}
-    return cs.Counts.combined(cs.Space(range(states), range(actions)), ["a", "b"], columns)
+    columns = {"source": source, "state": state, "action": action, "next_state": chosen, "terminated": chosen < 0}
+    return counts_of_entries(cs.Space(range(states), range(actions)), times, reward, **columns, sources="ab")
 
 
 options = st.fixed_dictionaries(
@@ -272,41 +259,18 @@ def test_free_mass_respects_the_upper_limits_of_finite_confounding():
     assert not model_of(logs, rewards=REWARDS[:3]).guess.limited.any()
 
 
-def test_tables_have_the_values_of_the_plan():
+@pytest.mark.parametrize(("support", "horizon"), [("observed", 4), ("any", 1)])
+def test_tables_have_the_values_of_the_plan(support, horizon):
+    """What nobody has seen may follow under `any`: tables know it in the last step only."""
+    unseen = False
     for seed in range(5):
-        counts = random_counts(seed)
-        belief = cs.posterior(counts, 4, 1.5, support="observed", discount=0.9)
-        if belief.model.unknown.any():
+        belief = cs.posterior(random_counts(seed), horizon, 1.5, support=support, discount=0.9)
+        if support == "observed" and belief.model.unknown.any():
             continue
         for sample, world in zip(each_draw(belief.model, 3, 7), belief.sample(3, 7), strict=True):
-            np.testing.assert_allclose(world.optimum(4, 0.9).q_values[:, :3], sample.q_values, atol=1e-9)
-
-
-@fewer(40)
-@given(st.integers(0, 10**6), st.sampled_from(["any", "observed", "observed-action"]), st.booleans())
-def test_rows_of_a_plan_by_values_are_those_of_the_whole_plan(seed, support, restricted):
-    belief = cs.posterior(random_counts(seed, states=5, outcomes=2), 4, 1.5, support=support, discount=0.9)
-    model, rng = belief.model, np.random.default_rng(seed)
-    memory, admissible = model.memory(0), np.ones((5, 2), dtype=bool)
-    memory.met[:] = np.isin(range(5), model.node_after)  # where episodes start and nothing leads to, nobody has been
-    admissible[:, 1] = not restricted or rng.random(5) < 0.5
-    room, whole = room_for(model, memory), np.zeros((4, 5, 2))
-    kernels.draw(rng, model.shape, model.guess, memory, admissible, room)
-    plan(model.shape, memory, room, admissible, model.terminal, whole)
-    values, elsewhere, row = np.zeros((5, 6)), np.zeros(5), np.zeros(2)
-    kernels.plan_values(model.shape, memory, room, admissible, model.terminal, values, elsewhere)
-    for h, s in itertools.product(range(4), np.flatnonzero(~model.terminal)):
-        kernels.plan_row(model.shape, memory, room, admissible, values, elsewhere, h, s, row)
-        np.testing.assert_array_equal(row, whole[h, s])
-        assert values[h, s] == (whole[h, s].max() if memory.met[s] else 0.0)
-
-
-def test_tables_and_plans_agree_on_outcomes_that_nobody_has_seen():
-    counts = random_counts(1)
-    belief = cs.posterior(counts, 1, 1.5, support="any")
-    for sample, world in zip(each_draw(belief.model, 5, 0), belief.sample(5, 0), strict=True):
-        np.testing.assert_allclose(world.optimum(1).q_values[:, :3], sample.q_values, atol=1e-9)
-        assert (sample.drawn.unknown > 0).any()
+            np.testing.assert_allclose(world.optimum(horizon, 0.9).q_values[:, :3], sample.q_values, atol=1e-9)
+            unseen |= (sample.drawn.unknown > 0).any()
+    assert unseen == (support == "any")
 
 
 def test_trials_count_as_the_agents_own_steps():
@@ -367,22 +331,12 @@ def test_what_no_log_holds_is_never_impossible():
     assert (drawn_outcomes(model, 20, memory=memory)[:, 3] > 0).all()
 
 
-def test_an_unknown_outcome_leads_to_a_state_that_was_met_or_to_an_end():
-    columns = {"episode": [0, 0], "step": [0, 1], "state": [0, 1], "action": [0, 0], "reward": [0.0, 0.0]}
-    table = pa.table({"source": ["a", "a"], **columns, "next_state": [1, 3], "terminated": [False, True]})
-    counts = cs.count(table, states=range(4), actions=range(2), terminal=[3])
-    belief = cs.posterior(counts, 4, 1.5)
-    model = Model(belief.space, belief.counts, belief.settings)
-    assert _places(model, model.memory(0)).tolist() == [0, 1, 4]  # nobody met 2, 3 is the end, and the last an end
-
-
 def _rows(rows, step_indexed=True):
     """Counts of rows: step, state, action, next state (-1: unknown), terminated, reward."""
     step, state, action, after, ended, paid = map(np.array, zip(*rows, strict=True))
-    columns = {"source": 0 * state, "step": step if step_indexed else None, "state": state, "action": action}
-    columns |= {"next_state": after, "terminated": ended, "n": 4.0 + 0 * state, "reward_sum": 4.0 * paid}
-    columns |= {"reward_min": paid, "reward_max": paid}
-    return cs.Counts.combined(cs.Space(range(2), range(2)), ["a"], columns)
+    columns = {"step": step if step_indexed else None, "state": state, "action": action, "next_state": after}
+    n = np.full(len(rows), 4.0)
+    return counts_of_entries(cs.Space(range(2), range(2)), n, paid, **columns, terminated=ended, sources="a")
 
 
 def test_a_step_of_which_no_outcome_is_known_may_lead_anywhere():
@@ -401,18 +355,6 @@ def test_logs_without_any_known_outcome_say_nothing():
     assert np.isfinite(belief.mean.values).all()
 
 
-def test_there_is_room_for_all_outcomes_of_many_rewards():
-    rewards = tuple(np.arange(100.0))
-    model = model_of(np.ones((1, 1, 100), int), rewards=rewards)
-    memory = model.memory(10**6)
-    possible = model.cells * (model.shape.states + 1) * len(rewards)
-    assert len(memory.link) >= possible
-    for after in (0, 1):
-        for reward in rewards:
-            observe(model.shape, model.guess, memory, 0, after, reward, 1.0)
-    assert memory.sizes[1] <= len(memory.link)
-
-
 def test_a_reward_that_comes_after_many_others_is_learned_as_it_is():
     space = cs.Space(["s"], range(2))
     model = Model(space, None, Settings(horizon=1, reward_bound=100.0))
@@ -424,68 +366,6 @@ def test_a_reward_that_comes_after_many_others_is_learned_as_it_is():
     found = mean_world(model.shape, model.guess, memory, model.space.is_admissible.copy())
     assert found.reward[1] > 90
     np.testing.assert_allclose(found.reward[0], 0.495, atol=1.5)
-
-
-class Means:
-    """In the place of a random generator: what is drawn is its mean, and numbers between 0 and 1 are `number`."""
-
-    def __init__(self, number=0.5):
-        self.number = number
-
-    def random(self):
-        return self.number
-
-    def standard_gamma(self, shape):
-        return shape
-
-    def binomial(self, n, p):
-        return n * p
-
-
-def plain(kernel):
-    """The function that was compiled."""
-    return getattr(kernel, "py_func", kernel)
-
-
-def test_proven_masses_have_the_propensity_of_the_counts_in_the_mean():
-    n = np.array(ONE[0], dtype=float)
-    model = model_of(ONE)
-    guess, memory = model.guess, model.memory(1)
-    for cell in (0, 1):
-        size, taken = int((n[cell] > 0).sum()), n[cell].sum()
-        plain(kernels._draw_proven)(
-            Means(), cell, memory.head[cell], 2, guess.n, guess.taken, guess.visits[0], guess.gamma, memory.link,
-            memory.seen, memory.mass, memory.share, memory.total, np.empty(4), np.empty(4),
-        )  # fmt: skip
-        expected = (taken + 1 / 2) / (n.sum() + 1) * n[cell][n[cell] > 0] / (taken + 1)
-        np.testing.assert_allclose(memory.mass[memory.head[cell] :][:size], expected)
-
-
-@pytest.mark.parametrize("mass", [(0.0, 0.0), (0.3, 0.0), (0.2, 0.4)])
-def test_free_mass_goes_to_what_was_seen_in_the_free_part_and_a_flat_part(mass):
-    """Two outcomes, both seen in this cell; all pieces of the flat part go to the first, and nothing is left."""
-    seen, share = np.array([4.0, 2.0]), np.array([0.25, 0.75])
-    free = 1 - sum(mass)
-    own = [s if m == 0 else s * free * q / (free * q + m) for s, m, q in zip(seen, mass, share, strict=True)]
-    flat = 1.0
-    expected = np.array([(own[0] + flat), own[1]]) / (sum(own) + flat)
-    to, chances, pays = np.zeros(99, dtype=np.int32), np.zeros(99), np.zeros(99)
-    at, reward, unseen = plain(kernels._draw_free)(
-        Means(0.001), 0, -1, 1.0, flat, 2, 2, 0, np.zeros((0, 1)), np.array([0, 1]), np.array([1.0, 6.0]), np.ones(2),
-        np.array([1, -1]), np.array([0, 1]), seen, np.array(mass), share, to, chances, pays, 0, False, np.zeros(0), 1.0,
-        np.zeros(1), 1, 6.0,
-    )  # fmt: skip
-    np.testing.assert_allclose(share, expected)
-    np.testing.assert_allclose(chances[:at], np.array(mass) + free * expected)
-    assert (at, unseen, reward) == (2, 0.0, pytest.approx(chances[0] + 6 * chances[1]))
-
-
-def test_limits_that_leave_no_room_give_way_in_proportion():
-    """Masses of 0.5 and 0.3 where 0.2 and 0.3 are allowed, and 0.2 of others where 0.1 are."""
-    share = np.array([0.5, 0.3])
-    kept = kernels._limit(0, 1.0, 0.2, np.array([0.2, 0.3]), 0.1, np.array([1, -1]), np.zeros(2), share)
-    assert kept == 0.1
-    np.testing.assert_allclose(share, 0.9 * np.array([0.4, 0.6]))
 
 
 def test_a_trusted_source_that_is_blunt_is_worth_few_visits():
@@ -502,62 +382,3 @@ def test_a_trusted_source_that_is_blunt_is_worth_few_visits():
     _, variance = exact_moments(np.array(n[0])[:, :2], 0, BLUNT * q)
     found = drawn_outcomes(model, 1_000, skip=1)[:, :2]
     np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.25)
-
-
-def test_outcomes_keep_their_rewards_when_their_group_needs_more_room():
-    model = Model(cs.Space(["s"], range(1)), None, Settings(horizon=1, reward_bound=100.0))
-    memory = model.memory(200)
-    for _ in range(2):
-        for reward in range(12):
-            observe(model.shape, model.guess, memory, 0, 1, float(reward), 1.0)
-    first, size = memory.group_first[0], memory.group_size[0]
-    assert memory.level[memory.node_level[first : first + size]].tolist() == list(range(12))
-
-
-def test_evidence_against_logs_is_what_own_visits_predict_over_what_the_mixture_did():
-    n = [[[60, 20, 0, 0], [10, 30, 5, 5]], [[6, 30, 0, 0], [20, 10, 9, 2]]]
-    model = model_of(n)
-    guess, memory = model.guess, model.memory(50)
-    own, alone, flat = np.zeros((2, 4)), 0.0, 0.0
-    for x, o in [(0, 0), (0, 1), (1, 2), (0, 1), (1, 0), (1, 3), (0, 0)]:
-        seen = np.flatnonzero(np.sum(n, axis=0)[x])
-        entry = model.first_entry[x] + int(np.flatnonzero(seen == o)[0])
-        dull = guess.sharpness[x, -1]
-        alone += np.log((own[x, o] + 1 / 4) / (own[x].sum() + 1))
-        flat += np.log((own[x, o] + dull * (guess.lower[entry] + guess.free[x] / 4)) / (own[x].sum() + dull))
-        own[x, o] += 1
-        observe(model.shape, guess, memory, x, 1, REWARDS[o], 1.0)
-    mixture = np.log(np.exp(guess.hypotheses.prior + memory.evidence).sum())
-    assert memory.against[0] == pytest.approx(alone - flat - mixture)
-    assert abs(mixture) > 0.05
-
-
-def test_logs_that_are_dropped_leave_the_agents_own_visits():
-    model = model_of([[[60, 20, 0, 0], [10, 30, 5, 5]]], confounding=3.0)
-    memory = model.memory(50)
-    for x, o in [(0, 0), (0, 1), (1, 2), (0, 0)]:
-        observe(model.shape, model.guess, memory, x, 1, REWARDS[o], 1.0)
-    memory.seen[:6] += 5.0  # of a trial
-    memory.mass[:6] = 0.1
-    kernels._drop_logs(model.guess, memory)
-    assert memory.seen[:6].tolist() == [2, 1, 0, 0, 1, 0]
-    assert memory.total.tolist() == [3, 1]
-    assert not memory.mass.any()
-    assert memory.unknown.all()
-    assert np.isneginf(memory.evidence[1:]).all()
-
-
-def test_an_unknown_outcome_is_worth_the_mean_of_states_that_were_met():
-    """Two states, of which the second pays 5 and was not met; the action of the first leads to the unknown."""
-    model = Model(cs.Space(range(2), range(1)), None, Settings(horizon=2, reward_bound=5.0))
-    none = np.zeros(0)
-    for met, following in (([True, False], 1.0), ([True, True], 3.0), ([False, False], 3.0)):
-        memory = model.memory(1)
-        memory.met[:] = met
-        drawn = kernels.Drawn(
-            np.zeros(3, dtype=np.int64), none.astype(np.int32), none, none, np.array([1.0, 5.0]), np.array([1.0, 0.0]),
-            np.full(2, -1, dtype=np.int32),
-        )  # fmt: skip
-        values = np.zeros((2, 2, 1))
-        plan(model.shape, memory, drawn, np.ones((2, 1), dtype=bool), np.zeros(2, dtype=bool), values)
-        assert values[0, 0, 0] == 1.0 + following

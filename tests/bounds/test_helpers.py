@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from handmade import counts_of_entries, one_step_logs
 from scipy.special import gammaln
 from scipy.stats import binom, hypergeom
 
@@ -11,89 +12,20 @@ import causal_shaping as cs
 from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
 from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
 from causal_shaping.bounds._joint import _conflict
-from causal_shaping.bounds._masses import Evidence, Masses, _Entries, _totals, _unseen
-from causal_shaping.bounds._published import Estimates
+from causal_shaping.bounds._masses import Masses
 from causal_shaping.bounds._sweeps import best_of
-from causal_shaping.bounds.settings import CEILING, Settings
-from causal_shaping.bounds.verdict import _variance
 from causal_shaping.data.counts import MAX_REWARDS
-
-
-def test_the_variance_is_that_of_the_chosen_states_of_each_step():
-    rng = np.random.default_rng(0)
-    values, which = rng.normal(5.0, 2.0, size=(4, 6)), rng.random((4, 6)) < 0.5
-    which[2] = False
-    squares = [(v - row[own].mean()) ** 2 for row, own in zip(values, which, strict=True) for v in row[own]]
-    assert _variance(values, which) == pytest.approx(np.mean(squares))
-    assert _variance(values, np.zeros_like(which)) == 0.0
-
-
-@pytest.mark.parametrize("cell", range(3))
-@pytest.mark.parametrize(
-    ("lower", "upper", "miss"), [([0.9, 0.4], [1, 1], 0.3), ([0.5, 0], [0.3, 1], 0.2), ([0, 0], [0.2, 0.1], 0.6)]
-)
-def test_a_conflict_is_what_the_intervals_of_its_cell_miss(cell, lower, upper, miss):
-    """Too much is proven, a lower limit is above an upper one, or all outcomes and the rest are too little."""
-    lowers, uppers, rest = np.zeros((3, 2)), np.ones((3, 2)), np.full(3, 0.1)
-    lowers[cell], uppers[cell] = lower, upper
-    empty = {name: np.zeros(0) for name in Masses._fields}
-    parts = {"first": np.array([0, 2, 4, 6]), "rest": rest, "lower": lowers.ravel(), "upper": uppers.ravel()}
-    found = _conflict(Masses(**empty | parts | {"total": lowers.sum(axis=1)}))
-    assert found[cell] == pytest.approx(miss)
-    assert (np.delete(found, cell) <= 0).all()
-
-
-def logs(source, actions):
-    """Four steps in one state, each an episode."""
-    n = len(actions)
-    columns = {"episode": np.arange(n), "step": np.zeros(n), "state": np.zeros(n), "action": actions}
-    columns |= {
-        "reward": np.arange(n) / n,
-        "next_state": np.ones(n),
-        "terminated": np.zeros(n),
-        "truncated": np.ones(n),
-    }
-    return cs.Logs(cs.Space(["ill", "well"], ["wait", "treat"]), source, **columns)
-
-
-@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
-def test_the_share_of_the_usual_action_is_that_of_the_most_decided_source():
-    counts = cs.count([logs("decided", [1, 1, 1, 0]), logs("undecided", [1, 1, 0, 0])])
-    assert cs.value_ceilings(counts, 2, 1.0).outlook.action_share == 0.75
 
 
 @pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 @pytest.mark.parametrize(("confidence", "word"), [(None, "impossible"), (0.95, "rare")])
 def test_what_never_followed_is_impossible_or_with_confidence_rare(confidence, word):
-    counts = cs.count([logs("one", [1, 1, 1, 0])])
+    space = cs.Space(["ill", "well"], ["wait", "treat"])
+    counts = cs.count(one_step_logs(space, [0.0, 0.25, 0.5, 0.75], "one", action=[1, 1, 1, 0], ended=False))
     found = cs.value_ceilings(counts, 2, 1.0, confounding={"one": 2.0}, confidence=confidence)
     assert (
         f"one: what never followed an action that it took is {word} after that action (overlap)." in found.assumptions
     )
-
-
-def test_visits_are_counted_by_source_and_state():
-    counts = cs.count([world_logs(name, steps) for name, steps in (("good", 300), ("bad", 170), ("random", 90))])
-    found = compared_entries(counts)
-    place = found.cell // len(counts.space.actions)
-    for i, (source, state) in enumerate(zip(found.source, place, strict=True)):
-        assert found.visits[i] == counts.n[(counts.source == source) & (counts.state == state)].sum()
-    assert len(set(found.visits)) > 10
-
-
-def world_logs(name, steps):
-    return cs.load_world("lavacross-easy").collect(name, steps, seed=1)
-
-
-@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
-@pytest.mark.parametrize("method", ["joint", "paper"])
-def test_nothing_is_to_be_had_after_an_end(method):
-    world = cs.load_world("lavacross-easy")
-    counts = cs.count([world_logs("good", 400)], terminal=list(world.model.space.terminal))
-    found = cs.value_ceilings(counts, 5, 0.5, method=method)
-    assert found.terminal.any()
-    assert (found.values[:, found.terminal] == 0).all()
-    assert (found.q_values[:, found.terminal] == 0).all()
 
 
 @pytest.mark.parametrize(("good", "bad", "drawn"), [(5, 7, 4), (30, 10, 25), (3, 200, 50), (400, 900, 300), (8, 2, 9)])
@@ -137,15 +69,6 @@ def test_a_sources_alpha_is_shared_among_outcomes_that_others_saw_and_a_tenth_am
         assert share == pytest.approx(0.1 / possible if alone else 0.9 / others)
 
 
-@pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
-def test_terminal_states_stay_worth_nothing_without_a_horizon():
-    world = cs.load_world("lavacross-easy")
-    counts = cs.count(world.collect("random", 5_000))
-    found = cs.value_ceilings(counts, 20, 0.1, stationary=True, discount=0.9)
-    assert found.terminal.any()
-    assert (found.values[found.terminal] == 0).all()
-
-
 @pytest.mark.parametrize(("low", "warns"), [(-0.5, True), (0.0, False)])
 def test_the_first_steps_ceiling_warns_of_rewards_of_both_signs_however_small(low, warns):
     model = cs.TabularCMDP([[[1, 1]], [[1, 1]]], [[[low, 0.25]], [[0.0, 0.0]]], [[0.5, 0.5]] * 2, [False, True], [1, 0])
@@ -158,17 +81,10 @@ def test_the_first_steps_ceiling_warns_of_rewards_of_both_signs_however_small(lo
 
 
 def test_sources_that_share_no_action_are_not_compared():
-    rows = {"step": None, "next_state": [-1, -1], "terminated": [True, True], "reward_sum": [0.0, 0.0]}
-    rows |= {
-        "source": [0, 1],
-        "state": [0, 0],
-        "action": [0, 1],
-        "n": [9, 9],
-        "reward_min": [0, 0],
-        "reward_max": [0, 0],
-    }
-    counts = cs.Counts.combined(cs.Space(["s"], ["x", "y"]), ["a", "b"], rows)
-    found = cs.contradictions(counts)
+    space = cs.Space(["s"], ["x", "y"])
+    found = cs.contradictions(
+        counts_of_entries(space, [9, 9], source=[0, 1], action=[0, 1], next_state=-1, sources=["a", "b"])
+    )
     assert (len(found), found.compared) == (0, 0)
 
 
@@ -177,79 +93,32 @@ def test_binomial_chances_are_those_of_scipy():
         assert _log_binomial(k, n, p) == pytest.approx(binom.logpmf(k, n, p), rel=1e-9)
 
 
-@pytest.mark.parametrize("actions", [1, 2, 8, 9])  # up to 8 are compared action by action
-def test_the_best_action_is_one_that_exists(actions):
-    rng = np.random.default_rng(actions)
-    q_values = rng.normal(size=(3, 50, actions))
-    q_values[rng.random(q_values.shape) < 0.3] = np.nan
-    found = best_of(q_values)
-    for place in np.ndindex(found.shape):
-        there = [value for value in q_values[place] if not np.isnan(value)]
-        assert found[place] == max(there) if there else np.isnan(found[place])
-
-
-def counts_by_step():
-    """One source, two steps; in the first only a is visited, in the second a and b, and b's outcome is not known."""
-    columns = {"source": [0] * 4, "step": [0, 0, 1, 1], "state": [0, 0, 0, 1], "action": [0, 1, 0, 0]}
-    columns |= {"next_state": [0, 1, 1, -1], "terminated": [False] * 4, "n": [3.0, 2.0, 4.0, 1.0]}
-    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), [0.0] * 4)
-    return cs.Counts.combined(cs.Space(["a", "b"], ["x", "y"]), ["d"], columns)
-
-
-def test_masses_of_a_step_tell_the_visits_of_that_step():
-    counts = counts_by_step()
-    evidence = Evidence(counts, Settings(horizon=2, reward_bound=1.0).checked(counts), CEILING)
-    assert [evidence.masses(step).visits.tolist() for step in (0, 1)] == [[5, 0], [4, 1]]
-
-
-def test_totals_of_entries_are_those_of_their_state_action_and_known_outcomes():
-    rng, columns = np.random.default_rng(1), {"state": 4, "action": 3, "next_state": 4}
-    drawn = {name: rng.integers(-(name == "next_state"), most, 60) for name, most in columns.items()}
-    entries = _Entries(**drawn, terminated=rng.random(60) < 0.2, n=rng.integers(1, 9, 60) * 1.0, reward_sum=0, reward=0)
-    order = np.lexsort((entries.action, entries.state))
-    entries = _Entries(*(column[order] if np.ndim(column) else column for column in entries))
-    begin, end = 10, 50
-    visits, taken, known = _totals(entries, begin, end)
-    for k in range(begin, end):
-        alike = [j for j in range(begin, end) if entries.state[j] == entries.state[k]]
-        same = [j for j in alike if entries.action[j] == entries.action[k]]
-        sure = [j for j in same if entries.next_state[j] >= 0 or entries.terminated[j]]
-        assert visits[k - begin] == entries.n[alike].sum()
-        assert taken[k - begin] == entries.n[same].sum()
-        assert known[k - begin] == entries.n[sure].sum()
-
-
-def test_lower_limits_leave_the_rest_of_their_pair_to_what_was_not_seen():
-    state, action = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
-    found = _unseen(state, action, np.array([0.5, 0.25, 0.125, 1.5]))
-    assert found.tolist() == [0.25, 0.25, 0.875, 0.0]
-
-
-def test_the_paper_s_transitions_are_shares_of_known_outcomes():
-    columns = {"source": [0] * 3, "step": None, "state": [0] * 3, "action": [0] * 3, "next_state": [-1, 0, 1]}
-    columns |= {"terminated": [False] * 3, "n": [6.0, 3.0, 1.0]}
-    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), [0.0] * 3)
-    counts = cs.Counts.combined(cs.Space(["a", "b"], ["x"]), ["d"], columns)
-    assert Estimates(counts, 0).follows.toarray().tolist() == [[0.75, 0.25], [0.0, 0.0]]
-
-
 @pytest.mark.filterwarnings("ignore:Only 'd'")
 def test_narrow_bins_of_rewards_miss_their_edge_as_wide_ones_do():
     """Rewards in tenths: all that is proven with confidence is a tenth, too."""
     found = []
     for unit in (1.0, 0.1):
+        space = cs.Space(["a"], ["x"], reward_bins=cs.Bins(edges=(0.0, 2 * unit, 5 * unit)))
         paid = unit * np.array([0.2, 4.0])
-        n = np.array([600.0, 400.0])
-        columns = {"source": [0, 0], "step": None, "state": [0, 0], "action": [0, 0], "next_state": [0, 0]}
-        columns |= {
-            "terminated": [False, False],
-            "n": n,
-            "reward_sum": n * paid,
-            "reward_min": paid,
-            "reward_max": paid,
-        }
-        bins = cs.Bins(edges=(0.0, 2 * unit, 5 * unit))
-        counts = cs.Counts.combined(cs.Space(["a"], ["x"], reward_bins=bins), ["d"], columns)
+        counts = counts_of_entries(space, [600, 400], paid, next_state=0, terminated=False)
         found.append(cs.value_ceilings(counts, 1, 5 * unit, confidence=0.9, support="any").values[0, 0])
     assert found[1] == pytest.approx(0.1 * found[0])
     assert found[0] < 0.6 * 2 + 0.4 * 5  # the means of bins tell more than their edges
+
+
+@pytest.mark.parametrize("actions", [8, 9])  # up to 8 are compared action by action
+def test_the_best_action_is_one_that_exists(actions):
+    q_values = np.random.default_rng(actions).normal(size=(3, 50, actions))
+    q_values[q_values < 0.5] = np.nan
+    for found, row in zip(best_of(q_values).ravel(), q_values.reshape(-1, actions), strict=True):
+        there = [value for value in row if not np.isnan(value)]
+        assert found == max(there) if there else np.isnan(found)
+
+
+def test_a_conflict_is_what_the_intervals_of_its_cell_miss():
+    """Too much is proven, a lower limit is above an upper one, or all outcomes and the rest are too little."""
+    lower, upper = np.array([0.9, 0.4, 0.5, 0, 0, 0]), np.array([1, 1, 0.3, 1, 0.2, 0.1])
+    parts = {"first": np.arange(0, 7, 2), "rest": np.full(3, 0.1), "lower": lower, "upper": upper}
+    parts["total"] = lower.reshape(3, 2).sum(axis=1)
+    found = _conflict(Masses(**dict.fromkeys(Masses._fields, np.zeros(0)) | parts))
+    assert found == pytest.approx([0.3, 0.2, 0.6])

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from handmade import one_step_logs
 
 import causal_shaping as cs
 from causal_shaping.bounds.ceilings import refuse_crossing
@@ -16,11 +17,8 @@ def equal_actions(seed, actions=12, rows=60):
     """Rows of one state in which every action pays 0 or 1 with equal chances, at random."""
     rng = np.random.default_rng(seed)
     space = cs.Space(["s", "end"], range(actions), terminal=["end"])
-    zeros = np.zeros(rows, dtype=int)
     chosen, paid = rng.integers(actions, size=rows), rng.integers(2, size=rows).astype(float)
-    return cs.count(
-        cs.Logs(space, "d0", np.arange(rows), zeros, zeros, chosen, paid, zeros + 1, zeros == 0, zeros == 1)
-    )
+    return cs.count(one_step_logs(space, paid, action=chosen))
 
 
 def bounds(counts, **options):
@@ -63,18 +61,14 @@ def test_a_sensitivity_of_plug_in_estimates_is_marked(tmp_path):
 
 def paid(reward):
     space = cs.Space(["a", "end"], ["go"])
-    return cs.count(cs.Logs(space, "s", [0], [0], [0], [0], [reward], [1], [True], [False]))
+    return cs.count(one_step_logs(space, [reward]))
 
 
 def test_a_sensitivity_says_at_which_confounding_bounds_cross():
     """Means of 0.3 and 0.4 in one bin: without confounding the ceiling is the smaller, the floor the larger one."""
     space, rows, bins = cs.Space(["a", "end"], ["go", "stay"]), np.arange(10), cs.Bins(edges=(0.5,))
-    zeros = rows * 0
     parts = [
-        cs.count(
-            cs.Logs(space, name, rows, zeros, zeros, rows % 2, zeros + mean, zeros + 1, zeros == 0, zeros == 1),
-            reward_bins=bins,
-        )
+        cs.count(one_step_logs(space, 0 * rows + mean, name, action=rows % 2), reward_bins=bins)
         for name, mean in (("d0", 0.3), ("d1", 0.4))
     ]
     found = cs.sensitivity(parts, 1, 1.0, 0.0, confounding=(1, math.inf), plug_in=True)
@@ -98,11 +92,8 @@ def test_a_floor_above_its_ceiling_is_a_contradiction_wherever_both_are_shown(tm
 
 def opposed(rows=18):
     """Two sources that always take x; after it one always sees 1, the other 0."""
-    space, n = cs.Space(["a", "end"], ["x"]), np.arange(rows)
-    zeros = n * 0
-    columns = [n, zeros, zeros, zeros]
-    each = [cs.Logs(space, f"pays {r}", *columns, zeros + r, zeros + 1, zeros == 0, zeros == 1) for r in (0, 1)]
-    return cs.count(each, step_indexed=True)
+    space = cs.Space(["a", "end"], ["x"])
+    return cs.count([one_step_logs(space, [r] * rows, f"pays {r}") for r in (0, 1)], step_indexed=True)
 
 
 def test_limits_that_prove_more_than_there_is_void_the_guarantee_and_what_follows_from_it():
@@ -118,14 +109,3 @@ def test_limits_that_prove_more_than_there_is_void_the_guarantee_and_what_follow
     found = cs.sensitivity(counts, 1, 1.0, 0.0, confidence=0.95, support="any", confounding=(math.inf,))
     assert found.caveats == ceilings.caveats
     assert f"Not guaranteed: {ceilings.caveats[0]}" in found.summary()
-
-
-def test_a_mask_needs_more_than_the_paper_s_bound():
-    space = cs.Space(["a", "end"], ["x", "y"])
-    rows = {"episode": [0, 1], "step": [0, 0], "state": [0, 0], "action": [0, 1], "reward": [1.0, 0.0]}
-    counts = cs.count(cs.Logs(space, "s", **rows, next_state=[1, 1], terminated=[True] * 2, truncated=[False] * 2))
-    with pytest.warns(cs.AssumptionWarning):
-        published = cs.value_ceilings(counts, 2, 0.5, method="paper")
-    floors = cs.value_floors(counts, 2, 0.0, support="any")
-    with pytest.warns(cs.AssumptionWarning, match="not guaranteed, and a masked action may be best"):
-        cs.provably_suboptimal(published, floors, plug_in=True)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from handmade import one_step_logs
 from hypothesis import given, strategies as st
 from models import cmdps, demonstrators
 from programs import shown, support_holds, true_gamma
@@ -141,11 +142,7 @@ def test_scale_and_offset_of_rewards_go_through(data, model, cuts, scale, offset
 
 def paid(rewards, source="d0", reward_bins=None):
     space = cs.Space(["a", "end"], ["go"], terminal=["end"])
-    zeros = np.zeros(len(rewards), dtype=int)
-    logs = cs.Logs(
-        space, source, np.arange(len(rewards)), zeros, zeros, zeros, rewards, zeros + 1, zeros == 0, zeros == 1
-    )
-    return cs.count(logs, reward_bins=reward_bins)
+    return cs.count(one_step_logs(space, rewards, source), reward_bins=reward_bins)
 
 
 def test_rewards_in_bins_have_limits_too():

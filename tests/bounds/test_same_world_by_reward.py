@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from handmade import counts_of_entries
 from scipy.optimize import brentq
 
 import causal_shaping as cs
@@ -16,10 +17,9 @@ def counts_of(*sources):
     space = cs.Space(["here"], ["x", "other"], reward_bins=cs.Bins(edges=EDGES))
     source = np.repeat(range(len(sources)), [len(reward) for _, reward in sources])
     taken, reward = (np.concatenate(part) for part in zip(*sources, strict=True))
-    nothing, rows = np.zeros(len(reward)), np.ones(len(reward))
-    columns = {"source": source, "step": None, "state": nothing, "action": np.where(taken, 0, 1), "next_state": -rows}
-    columns |= {"terminated": rows, "n": rows} | dict.fromkeys(("reward_sum", "reward_min", "reward_max"), reward)
-    return cs.Counts.combined(space, [f"source {i}" for i in range(len(sources))], columns)
+    columns = {"source": source, "action": np.where(taken, 0, 1), "next_state": -1}
+    names = [f"source {i}" for i in range(len(sources))]
+    return counts_of_entries(space, np.ones(len(reward)), reward, **columns, sources=names)
 
 
 def test_two_populations_are_told_apart_although_rewards_are_continuous():

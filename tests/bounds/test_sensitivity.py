@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from forging import forge
+from handmade import counts_of_entries
 from matplotlib.figure import Figure
 
 import causal_shaping as cs
@@ -23,11 +24,8 @@ def one_choice(share, good=0.8, bad=0.5):
     """Population counts of a source that takes `a` with a share, in a state where a pays 1 with 0.8 and b with 0.5."""
     space = cs.Space(["s", "end"], ["a", "b"], terminal=["end"])
     mass = [share * good, share * (1 - good), (1 - share) * bad, (1 - share) * (1 - bad)]
-    reward = np.array([1.0, 0.0, 1.0, 0.0])
-    columns = {"source": [0] * 4, "step": None, "state": [0] * 4, "action": [0, 0, 1, 1], "next_state": [1] * 4}
-    columns |= {"terminated": [True] * 4, "n": mass, "reward_sum": mass * reward}
-    columns |= {"reward_min": reward, "reward_max": reward}
-    return cs.Counts.combined(space, ["trial"], columns, population=True)
+    reward, action = [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1]
+    return counts_of_entries(space, mass, reward, action=action, sources=["trial"], population=True)
 
 
 def breakdown(share, good=0.8, bad=0.5):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from handmade import counts_of_entries, one_step_logs
 
 import causal_shaping as cs
 from causal_shaping.bounds.support import RAREST, SUPPORT_SHARE, terminal_states, visits_needed
@@ -24,14 +25,9 @@ def population(world):
 
 
 @pytest.mark.parametrize(
-    ("name", "coins", "distance", "correlation"),
-    [
-        ("lavacross-hard", "standing", 0.1901, 0.521),  # `observed` has .6082 and -.524
-        ("lavacross-hard", "once", 0.1055, 0.826),  # .1317 and .762
-        ("lavacross-maze", "once", 0.1794, 0.780),  # .2317 and .637
-    ],
+    ("name", "coins"), [("lavacross-hard", "standing"), ("lavacross-hard", "once"), ("lavacross-maze", "once")]
 )
-def test_what_followed_the_action_makes_tighter_ceilings_that_still_hold(name, coins, distance, correlation):
+def test_what_followed_the_action_makes_tighter_ceilings_that_still_hold(name, coins):
     world = cs.load_world(name, coins=coins)
     best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
     reward_max = world.model.reward_range[1]
@@ -39,14 +35,12 @@ def test_what_followed_the_action_makes_tighter_ceilings_that_still_hold(name, c
     by_action = cs.value_ceilings(population(world), world.horizon, reward_max, support="observed-action")
     assert (by_action.values - best)[:, alive].min() >= -1e-9
     assert (by_state.values - by_action.values).min() >= -1e-9
-    first = by_action.values[0, alive]
-    assert (first - best[0, alive]).mean() == pytest.approx(distance, abs=5e-5)
-    assert np.corrcoef(first, best[0, alive])[0, 1] == pytest.approx(correlation, abs=5e-4)
+    assert (by_state.values - by_action.values)[0, alive].mean() > 0.02
 
 
 def test_observed_action_says_what_it_assumes_and_warns_of_a_single_source():
     space = cs.Space(["a", "end"], ["go", "stay"], terminal=["end"])
-    logs = cs.Logs(space, "d", [0, 1], [0, 0], [0, 0], [0, 1], [0.0, 1.0], [1, 1], [True, True], [False, False])
+    logs = one_step_logs(space, [0.0, 1.0], "d", action=[0, 1])
     with pytest.warns(cs.AssumptionWarning, match="Only 'd' is there to show what can follow an action in a state"):
         found = cs.value_ceilings(cs.count(logs), 1, 2.0, support="observed-action")
     assert found.q_values[0, 0].tolist() == [0.0, 1.0]
@@ -68,9 +62,7 @@ def test_observed_action_warns_where_sources_contradict_each_other():
 def test_unknown_outcomes_free_the_action_that_they_followed():
     """After `go` the log was cut and paid what no known step did; `stay` is known."""
     space = cs.Space(["a", "b", "end"], ["go", "stay"], terminal=["end"])
-    rows = [(0, 0, 2, True, 0.0), (0, 0, -1, False, 0.5), (0, 1, 2, True, 0.0)]
-    state, action, after, ended, reward = zip(*rows, strict=True)
-    logs = cs.Logs(space, "d0", [0, 1, 2], [0, 0, 0], state, action, reward, after, ended, [not end for end in ended])
+    logs = one_step_logs(space, [0.0, 0.5, 0.0], action=[0, 0, 1], after=[2, -1, 2], ended=[True, False, True])
     found = cs.value_ceilings(cs.count(logs), 1, 1.0, support="observed-action")
     assert found.q_values[0, 0].tolist() == pytest.approx([2 / 3, 0.0])  # a third of `a` proves what `go` does
     by_state = cs.value_ceilings(cs.count(logs), 1, 1.0)
@@ -81,11 +73,9 @@ def test_unknown_outcomes_free_the_action_that_they_followed():
 @pytest.mark.parametrize("support", ["observed", "observed-action"])
 def test_an_unknown_outcome_is_compared_with_the_known_ones_of_its_own_step(support):
     """Step 0 always pays 5. Of step 1 half the rows pay 0 and end; the others pay 5, and nobody knows what followed."""
-    columns = {"source": [0] * 3, "step": [0, 1, 1], "state": [0] * 3, "action": [0] * 3, "next_state": [0, 1, -1]}
-    columns |= {"terminated": [False, True, False], "n": [10.0, 5.0, 5.0]}
-    columns |= {"reward_min": [5.0, 0.0, 5.0], "reward_max": [5.0, 0.0, 5.0], "reward_sum": [50.0, 0.0, 25.0]}
+    columns = {"step": [0, 1, 1], "next_state": [0, 1, -1], "terminated": [False, True, False]}
     space = cs.Space(["a", "end"], ["go"], terminal=["end"])
-    counts = cs.Counts.combined(space, ["d"], columns)
+    counts = counts_of_entries(space, [10, 5, 5], [5.0, 0.0, 5.0], **columns)
     ceilings, floors = (
         cs.value_ceilings(counts, 2, 5.0, support=support),
         cs.value_floors(counts, 2, 0.0, support=support),
@@ -107,11 +97,9 @@ def unseen(shares, n):
 @pytest.mark.parametrize("support", ["observed", "observed-action"])
 def test_an_action_that_was_not_tried_in_every_step_may_lead_anywhere(support):
     """Counts by step: y follows a in the first step only, so that the ceilings of the second say nothing of it."""
-    columns = {"source": [0] * 3, "step": [0, 0, 1], "state": [0] * 3, "action": [0, 1, 0], "next_state": [0, 0, 1]}
-    columns |= {"terminated": [False, False, True], "n": [0.5, 0.5, 1.0]}
-    columns |= dict.fromkeys(("reward_sum", "reward_min", "reward_max"), [0.0] * 3)
+    columns = {"step": [0, 0, 1], "action": [0, 1, 0], "next_state": [0, 0, 1], "terminated": [False, False, True]}
     space = cs.Space(["a", "b"], ["x", "y"], terminal=["b"])
-    counts = cs.Counts.combined(space, ["t"], columns, population=True)
+    counts = counts_of_entries(space, [0.5, 0.5, 1.0], **columns, population=True)
     allowed = cs.value_ceilings(counts, 2, 1.0, support=support).potential().successors
     assert allowed.row[0].tolist() == [0, -1]
 
@@ -136,11 +124,9 @@ def test_the_mix_of_sources_is_what_counts():
 def test_states_with_too_few_visits_allow_anything_and_are_counted():
     """18 visits, all end. What is not proven of `stay` ends too, or with too few visits pays for ever."""
     space = cs.Space(["a", "end"], ["go", "stay"], terminal=["end"])
-    rows = np.arange(9)
-    zeros = rows * 0
     for step_indexed, steps in ((False, 1), (True, 5)):
-        always = cs.Logs(space, "d0", rows, zeros, zeros, zeros, zeros, zeros + 1, zeros == 0, zeros == 1)
-        half = cs.Logs(space, "d1", rows, zeros, zeros, rows % 2, zeros, zeros + 1, zeros == 0, zeros == 1)
+        always = one_step_logs(space, np.zeros(9))
+        half = one_step_logs(space, np.zeros(9), "d1", action=np.arange(9) % 2)
         both = cs.count([always, half], step_indexed=step_indexed)
         assert visits_needed(0.4, 2 * steps, 0.05 * SUPPORT_SHARE) < 18 < visits_needed(0.3, 2 * steps, 0.01)
         tied = cs.value_ceilings(both, 5, 1.0, confidence=0.95, rarest=0.4)
@@ -297,9 +283,7 @@ def test_nothing_is_assumed_of_what_follows_the_only_step(step_indexed):
 def test_a_state_is_terminal_if_episodes_only_ended_there():
     """Episodes of one step from `a`: to `b` they ended, to `c` they ended or were cut, of the last nothing is known."""
     space = cs.Space(["a", "b", "c", "d", "e"], ["go"])
-    after, ended = [1, 2, 2, 4, -1], np.array([True, True, False, True, False])
-    zeros = np.zeros(5, dtype=int)
-    logs = cs.Logs(space, "d0", np.arange(5), zeros, zeros, zeros, 0.0 * zeros, after, ended, ~ended)
+    logs = one_step_logs(space, np.zeros(5), after=[1, 2, 2, 4, -1], ended=[True, True, False, True, False])
     assert terminal_states(cs.count(logs)).tolist() == [False, True, False, False, True]
 
 
@@ -368,17 +352,6 @@ def test_forbidding_actions_never_loosens_a_ceiling():
     assert (limited.values <= free.values + 1e-12).all()
 
 
-def test_inadmissible_actions_survive_a_file(tmp_path):
-    space = cs.Space(["a", "end"], ["go", "no"], terminal=["end"], admissible={"a": ["go"]})
-    counts = cs.count(cs.Logs(space, "d0", [0], [0], [0], [0], [0.0], [1], [True], [False]))
-    made = cs.value_ceilings(counts, 2, 1.0, support="any")
-    made.save(tmp_path / "phi.parquet")
-    read = cs.Ceilings.load(tmp_path / "phi.parquet")
-    assert read.checksum == made.checksum
-    assert np.isnan(read.q_values[0, 0, 1])
-    assert read.space.admissible == space.admissible
-
-
 @pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 def test_a_given_support_and_the_rarest_outcome_of_an_action_are_assumptions():
     world = cs.load_world("lavacross-easy")
@@ -394,21 +367,9 @@ def test_a_given_support_and_the_rarest_outcome_of_an_action_are_assumptions():
 @pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 def test_visits_are_counted_at_each_step_and_only_an_observed_support_tells_where_it_was_not_used():
     """A thousand visits at the first step show what can follow it there; two at the second do not."""
-    often = [1_000, 1_000, 2, 2]
-    columns = {"source": [0] * 4, "step": [0, 0, 1, 1], "state": [0] * 4, "action": [0, 1, 0, 1], "n": often}
-    columns |= {"next_state": [0] * 4, "terminated": [False] * 4, "reward_sum": np.zeros(4)}
-    columns |= {"reward_min": np.zeros(4), "reward_max": np.zeros(4)}
-    counts = cs.Counts.combined(cs.Space(["s"], ["x", "y"]), ["a"], columns)
+    columns = {"step": [0, 0, 1, 1], "action": [0, 1, 0, 1], "next_state": 0, "terminated": False}
+    counts = counts_of_entries(cs.Space(["s"], ["x", "y"]), [1_000, 1_000, 2, 2], **columns)
     found = cs.value_ceilings(counts, 2, 1.0, confidence=0.95, rarest=0.02)
     np.testing.assert_array_equal(found.unrestricted[:, 0], [False, True])
     assert "In 1 of 2 states, counted at each step anything may follow" in found.summary()
     assert "anything may follow, as" not in cs.value_ceilings(counts, 2, 1.0, support="any").summary()
-
-
-def test_ceilings_tell_which_support_they_have():
-    counts = population(cs.load_world("lavacross-easy"))
-    space = counts[0].space
-    anywhere = dict.fromkeys(space.states, space.states)
-    for support in ("any", "observed", "observed-action"):
-        assert cs.value_ceilings(counts, 1, -0.1, support=support).support == support
-    assert cs.value_ceilings(counts, 1, -0.1, support=anywhere).support == "given"

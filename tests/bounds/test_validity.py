@@ -4,11 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from independent import TrueWorld, optimum, random_features, random_world, rows, sampled_rows, true_gamma
-from small_worlds import WORLDS
-from validity import covered, judged, random_case
+from independent import TrueWorld, optimum, random_features, random_world
 
 import causal_shaping as cs
+from studies.calibration.validity import judged, random_case
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 
@@ -20,15 +19,6 @@ FAILED_ONCE = (18, 63, 131, 137, 366)
 def test_bounds_and_masks_hold_in_random_worlds(seed):
     for verdict in judged(random_case(seed)):
         assert not verdict.failures, verdict
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_limits_hold_in_small_worlds_with_rare_outcomes(name):
-    """A few samples only: `make calibrate` takes 400 of each."""
-    found = covered(name, samples=4)["settings"]
-    for key in (key for key in found if "plug-in" not in key and "default" not in key):
-        assert found[key]["ceilings"] == found[key]["floors"] == found[key]["masks"] == 1, key
-        assert found[key]["distance"] >= 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -68,26 +58,3 @@ def test_the_truth_is_that_of_the_library_where_that_has_one():
         theirs = as_model(world).optimum(world.horizon)
         np.testing.assert_allclose(theirs.values[:, :-1][:, world.alive], values[:, world.alive], atol=1e-12)
         np.testing.assert_allclose(theirs.q_values[:, :-1][:, world.alive], q_values[:, world.alive], atol=1e-12)
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_samples_converge_to_the_masses(name):
-    small = WORLDS[name]()
-    for source, demonstrator in small.demonstrators.items():
-        n = 2_000
-        masses = rows(small.world, demonstrator)
-        sample = sampled_rows(small.world, demonstrator, n, np.random.default_rng(0))
-        assert set(sample) <= set(masses)
-        for row, mass in masses.items():
-            spread = np.sqrt(mass * n) + 3
-            assert abs(sample.get(row, 0) - mass * n) < 5 * spread, (source, row)
-
-
-def test_only_the_blind_demonstrator_is_unconfounded():
-    for name, made in WORLDS.items():
-        if name == "raffle":  # which leaves nothing to choose
-            continue
-        small = made()
-        gammas = {who: true_gamma(small.world, d, small.step_indexed) for who, d in small.demonstrators.items()}
-        assert gammas["blind"] == pytest.approx(1.0), name
-        assert min(gammas["good"], gammas["bad"]) > 2, name

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from handmade import counts_of_entries
 
 import causal_shaping as cs
 from causal_shaping.bounds.settings import Settings
@@ -40,10 +41,8 @@ def sampled(model, rows, source="trial", seed=0):
             if n:
                 found.append((s, x, model.next_state[s, x, u], n, model.reward[s, x, u]))
     state, action, after, n, reward = map(np.array, zip(*found, strict=True))
-    columns = {"source": np.zeros(len(n)), "step": None, "state": state, "action": action, "next_state": after}
-    columns |= {"terminated": model.terminal[after], "n": n, "reward_sum": n * reward}
-    columns |= {"reward_min": reward, "reward_max": reward}
-    return Counts.combined(model.space, [source], columns)
+    columns = {"state": state, "action": action, "next_state": after, "terminated": model.terminal[after]}
+    return counts_of_entries(model.space, n, reward, **columns, sources=[source])
 
 
 def bounded(model, counts, **options):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from causal_shaping import Bins, Counts, Logs, Space, count, load_world, read_logs
-from causal_shaping.data.arrays import groups
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import ArgumentError, DataError, UnknownNameError
@@ -34,23 +33,6 @@ def test_positions_move_tables_between_orders_by_label(data, states):
     other = Space(data.draw(st.permutations(states)), ["go"])
     moved, _ = space.positions(other)
     assert [space.states[i] for i in moved] == list(other.states)
-
-
-extremes = st.sampled_from([-(2**63), -(2**40), -1, 0, 1, 2, 2**31, 2**40, 2**63 - 1])
-kinds_of_columns = {np.int64: extremes, np.int32: st.integers(-3, 3), bool: st.booleans(), float: st.floats(-2, 2)}
-
-
-@given(st.lists(st.sampled_from(list(kinds_of_columns)), min_size=1, max_size=3), st.integers(0, 30), st.data())
-def test_rows_are_grouped_as_if_sorted_column_by_column(kinds, rows, data):
-    key = [
-        np.array(data.draw(st.lists(kinds_of_columns[kind], min_size=rows, max_size=rows)), dtype=kind)
-        for kind in kinds
-    ]
-    order, first = groups(key)
-    expected = sorted(range(rows), key=lambda i: tuple(column[i] for column in key))
-    assert order.tolist() == expected
-    distinct = [tuple(column[i] for column in key) for i in expected]
-    assert first.tolist() == [i for i in range(rows) if i == 0 or distinct[i] != distinct[i - 1]]
 
 
 def test_numpy_labels_become_plain_ones():
@@ -404,7 +386,15 @@ def test_admissible_actions_may_be_given_in_several_ways():
     class Wrapped:
         unwrapped = Environment()
 
-    for said in ({0: ["stay"]}, {0: ["stay"], 1: ["go", "stay"]}, mask, mask.astype(bool), Wrapped()):
+    class Masked:
+        def action_masks(self):
+            return mask
+
+    class Spaced:
+        space = Space([0, 1, 2], ["stay", "go"], terminal=[2], admissible=wanted)
+
+    ways = ({0: ["stay"]}, {0: ["stay"], 1: ["go", "stay"]}, mask, mask.astype(bool), Wrapped(), Masked(), Spaced())
+    for said in ways:
         assert space.restricted(said).admissible == wanted
     assert space.restricted(lambda s, x: s != 0 or x == "stay").admissible == wanted
     held = space.restricted(mask)
@@ -465,23 +455,6 @@ def test_counts_in_bins_do_not_go_into_a_space_with_others():
 def test_spaces_of_other_columns_or_bins_are_not_merged(other, message):
     with pytest.raises(DataError, match=message):
         Space([(1, 2)], ["a"], ("x", "y")).merge(other)
-
-
-def test_admissible_actions_may_come_from_a_method_or_a_world():
-    space = Space(["a", "b"], ["x", "y"])
-    mask = np.array([[True, False], [True, True]])
-
-    class Masked:
-        def action_masks(self):
-            return mask
-
-    held = space.restricted(Masked())
-    np.testing.assert_array_equal(held.is_admissible, mask)
-
-    class Spaced:
-        space = held
-
-    np.testing.assert_array_equal(space.restricted(Spaced()).is_admissible, mask)
 
 
 def test_an_observation_must_have_a_value_for_each_column():

@@ -57,13 +57,6 @@ def test_ceilings_make_a_potential_by_step_or_of_the_first():
     assert np.array_equal(fixed.potential().values, fixed.values)
 
 
-def test_the_first_steps_ceiling_says_when_it_bounds_nothing():
-    mixed = cs.value_ceilings(COUNTS, 20, 0.5)
-    with pytest.warns(cs.AssumptionWarning, match="Rewards have both signs"):
-        mixed.potential(step_indexed=False)
-    cs.value_ceilings(COUNTS, 20, 0.0).potential(step_indexed=False)  # costs: no warning
-
-
 def test_zero_and_live_observations():
     zero = cs.Potential.zero(EASY)
     assert (zero.values == 0).all()

@@ -81,10 +81,3 @@ def test_intervals_along_curves_are_those_of_each_point():
         estimate, below, above = mean_interval(curves[:, point])
         assert middle[point] == pytest.approx(estimate)
         assert (low[point], high[point]) == pytest.approx((below, above), abs=0.05)
-
-
-def test_the_chance_of_improvement_counts_pairs_of_runs_and_ties_half():
-    one, other = np.array([[1.0, 5.0], [2.0, 5.0]]), np.array([[2.0, 1.0], [3.0, 1.0]])
-    assert probability_of_improvement(one, other) == pytest.approx((3.5 / 4 + 0) / 2)
-    many = np.stack([one, other])
-    np.testing.assert_allclose(probability_of_improvement(many, np.stack([other, one])), [0.4375, 1 - 0.4375])

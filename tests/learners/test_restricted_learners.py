@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from models import restricted_world
 from walk import Walk
 
 import causal_shaping as cs
@@ -18,17 +19,10 @@ EASY = cs.load_world("lavacross-easy")
 
 def restricted():
     """LavaCross in which two of five actions exist in odd states, and four in the others."""
-    model, states = EASY.model, len(EASY.states)
-    mask = np.ones((states, 5), dtype=bool)
+    mask = np.ones((len(EASY.states), 5), dtype=bool)
     mask[1::2, [0, 2, 4]] = False
     mask[::2, 1] = False
-    tables = (model.next_state, model.reward, model.noise, model.terminal, model.start)
-    known = cs.TabularCMDP(*tables, model.states, model.actions, model.space.columns, admissible=mask)
-    betas = {}
-    for name, beta in EASY.demonstrators.items():
-        inside = (beta + 1e-3) * known.space.is_admissible[:, None, :]
-        betas[name] = inside / inside.sum(-1, keepdims=True)
-    return replace(EASY, model=known, demonstrators=betas)
+    return restricted_world(EASY, mask)
 
 
 WORLD = restricted()

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, FileError
-from causal_shaping.learners.intervals import mean_interval
-from causal_shaping.learners.seeds import curve_points, optimal_ratios
+from causal_shaping.learners.seeds import optimal_ratios
 from causal_shaping.plot import draw
 
 EASY = cs.load_world("lavacross-easy")
@@ -178,24 +177,6 @@ def test_environments_run_too_and_regret_is_not_made_up(tmp_path):
     assert found.interval("mean_return") is not None
     with pytest.raises(ArgumentError, match="is not known"):
         draw(found, Figure())
-
-
-def test_the_interval_of_a_mean_covers_it():
-    rng = np.random.default_rng(0)
-    covered = 0
-    for _ in range(200):
-        _, low, high = mean_interval(rng.normal(size=30))
-        covered += low <= 0 <= high
-    assert 0.88 <= covered / 200 <= 0.99
-    assert mean_interval(np.array([2.0])) == (2.0, 2.0, 2.0)
-
-
-def test_a_curve_is_kept_at_some_even_steps_or_at_all():
-    np.testing.assert_array_equal(curve_points(7), np.arange(1, 8))
-    points = curve_points(100_000)
-    assert len(points) == 200
-    assert (points[0], points[-1]) == (1, 100_000)
-    assert set(np.diff(points)) <= {502, 503}
 
 
 def test_ratios_of_optimal_actions_are_of_tables_without_steps(tmp_path):

@@ -3,16 +3,16 @@
 import json
 import math
 
-import hard_worlds
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import causal_shaping as cs
 from causal_shaping.beliefs.model import Model
-from causal_shaping.beliefs.wide import GRAINS, Outcomes, WidePrior, draw_lean, solve, start_of
+from causal_shaping.beliefs.wide import GRAINS, Outcomes, WidePrior, draw_lean, solve
 from causal_shaping.learners import worth as worth_module
-from causal_shaping.learners.worth import Worth, _interval, _round, head_start, saved_share
+from causal_shaping.learners.worth import Worth, head_start, saved_share
+from studies.worlds import hard as hard_worlds
 
 
 def belief_of(world, steps=2_000, **options):
@@ -225,19 +225,6 @@ def test_a_constant_added_to_each_step_of_a_fixed_length_changes_nothing(offset)
     assert [world.saved for world in other.worlds] == [world.saved for world in one.worlds]
 
 
-def test_where_episodes_start_is_read_off_the_logs():
-    world = cs.load_world("lavacross-easy")
-    logs = [world.collect(name, 20_000, seed=0) for name in world.demonstrators]
-    for step_indexed in (False, True):
-        belief = cs.posterior(cs.count(logs, step_indexed=step_indexed), world.horizon, -0.1)
-        start, _ = start_of(belief.model, belief.counts)
-        true = np.zeros(len(start))
-        for state, share in zip(world.states, world.model.start, strict=True):
-            if share > 0:
-                true[belief.space.find(state)] = share
-        assert abs(start - true).sum() / 2 < 0.2
-
-
 def test_where_episodes_start_can_be_given(belief):
     state, other = belief.space.states[:2]
     assert f"start in {state}." in belief.worth(steps=50, seeds=1, start=state).summary()
@@ -323,20 +310,3 @@ def test_runs_end_their_episodes_within_the_horizon_and_the_budget(belief, rando
         assert lengths.max() <= random_world.horizon
         assert found[-1] == 53
     assert len(ends) == 4
-
-
-def test_intervals_cover_nine_tenths_and_numbers_have_two_digits_that_count():
-    assert _interval(np.arange(101.0)) == pytest.approx((5.0, 95.0))
-    for number, shown in ((0.2, 0), (7, 7), (96, 96), (104, 104), (1_234, 1_230), (4_321, 4_300), (-1_994, -1_990)):
-        assert _round(number) == shown
-
-
-def test_logs_may_be_wrong_about_one_action_of_a_state_that_does_not_look_best(belief):
-    rng, best = np.random.default_rng(1), WidePrior(belief.model).looks_best
-    leans = [draw_lean(rng, belief.model, best) for _ in range(200)]
-    one = [lean for lean in leans if GRAINS[lean.grain] == "one action"]
-    shares = np.array([lean.share.reshape(-1, belief.model.shape.actions) for lean in one])
-    assert (shares.sum(axis=2) <= 1).all()
-    assert (shares.sum(axis=2) == 1).any()
-    assert (np.take_along_axis(shares, np.broadcast_to(best[:, None], (len(one), len(best), 1)), 2) == 0).all()
-    assert (shares.sum(axis=0)[:, :].sum(axis=0) > 0).all(), "any action can be the one"

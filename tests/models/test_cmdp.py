@@ -75,19 +75,19 @@ def test_occupancy_equals_enumeration_of_noise_sequences(data, model, by_step, d
     np.testing.assert_allclose(model.occupancy(policy, HORIZON, discount), expected, atol=1e-12)
 
 
+def masses_of(counts, *more):
+    """{(*more, state, action, next state, reward): mass}."""
+    columns = [getattr(counts, name) for name in (*more, "state", "action", "next_state", "reward_min")]
+    return dict(zip(zip(*columns, strict=True), counts.n, strict=True))
+
+
 @fewer(40)
 @given(st.data(), any_cmdp, st.booleans())
 def test_observe_equals_enumeration_of_noise_sequences(data, model, by_step):
     beta = data.draw(demonstrators(model, HORIZON if by_step else None))
     rows = enumerated_rows(model, lambda h, s, u: beta[h, s, u] if by_step else beta[s, u], HORIZON)
     counts = model.observe(beta, "watched", HORIZON, step_indexed=True)
-    found = {
-        (h, s, x, after, reward): n
-        for h, s, x, after, reward, n in zip(
-            counts.step, counts.state, counts.action, counts.next_state, counts.reward_min, counts.n, strict=True
-        )
-    }
-    assert found == pytest.approx(rows, abs=1e-12)
+    assert masses_of(counts, "step") == pytest.approx(rows, abs=1e-12)
     assert (counts.terminated == model.terminal[counts.next_state]).all()
     np.testing.assert_allclose(counts.reward_sum, counts.n * counts.reward_max)
 
@@ -95,36 +95,19 @@ def test_observe_equals_enumeration_of_noise_sequences(data, model, by_step):
     for (_, *key), mass in rows.items():
         pooled[tuple(key)] += mass
     counts = model.observe(beta, "watched", HORIZON)
-    found = {
-        (s, x, after, reward): n
-        for s, x, after, reward, n in zip(
-            counts.state, counts.action, counts.next_state, counts.reward_min, counts.n, strict=True
-        )
-    }
     assert counts.step is None
-    assert found == pytest.approx(dict(pooled), abs=1e-12)
+    assert masses_of(counts) == pytest.approx(dict(pooled), abs=1e-12)
 
 
 @given(st.data(), cmdps())
 def test_observe_without_horizon_gives_every_state_a_mass_of_one(data, model):
     beta = data.draw(demonstrators(model))
-    counts = model.observe(beta, "watched")
-    for s in range(len(model.states)):
-        rows = defaultdict(float)
-        for probability, (row, *_) in (
-            () if model.terminal[s] else trajectories(model, lambda h, s, u: beta[s, u], 1, s)
-        ):
-            rows[row[2:]] += probability
-        here = counts.state == s
-        found = dict(
-            zip(
-                zip(counts.action[here], counts.next_state[here], counts.reward_min[here], strict=True),
-                counts.n[here],
-                strict=True,
-            )
-        )
-        assert found == pytest.approx(dict(rows), abs=1e-12)
-        assert counts.n[here].sum() == pytest.approx(0.0 if model.terminal[s] else 1.0)
+    counts, rows = model.observe(beta, "watched"), defaultdict(float)
+    for s in np.flatnonzero(~model.terminal):
+        for probability, ((_, *row), *_) in trajectories(model, lambda h, s, u: beta[s, u], 1, int(s)):
+            rows[tuple(row)] += probability
+        assert counts.n[counts.state == s].sum() == pytest.approx(1.0)
+    assert masses_of(counts) == pytest.approx(dict(rows), abs=1e-12)
 
 
 @given(st.data(), any_cmdp)
@@ -144,13 +127,13 @@ def test_transitions_and_rewards_of_do_x_are_sums_over_the_noise(data, model):
 
 
 @fewer(40)
-@given(st.data(), any_cmdp)
-def test_a_demonstrated_model_earns_what_enumeration_says(data, model):
-    beta = data.draw(demonstrators(model))
+@given(st.data(), any_cmdp, st.sampled_from([None, HORIZON]))
+def test_a_demonstrated_model_earns_what_enumeration_says(data, model, steps):
+    beta = data.draw(demonstrators(model, steps))
     follow = np.zeros(len(model.states), dtype=int)
     watched = model.demonstrated(beta).evaluate(follow, HORIZON).values
     for s in range(len(model.states)):
-        expected = enumerated_value(model, lambda h, s, u: beta[s, u], HORIZON, s)
+        expected = enumerated_value(model, lambda h, s, u: beta[(s, u) if steps is None else (h, s, u)], HORIZON, s)
         assert watched[0, s] == pytest.approx(expected, abs=1e-12)
 
 
@@ -273,17 +256,6 @@ def test_swinging_between_gain_and_loss_has_no_stationary_optimum():
 def test_greedy_takes_the_first_of_actions_that_differ_by_rounding():
     q_values = np.array([[0.3 - 1e-16, 0.1 + 0.2, 0.3 + 1e-10], [0.0, 0.0, 1e-8]])
     assert Values(q_values.max(axis=-1), q_values).greedy().tolist() == [0, 2]
-
-
-@fewer(40)
-@given(st.data(), cmdps())
-def test_demonstrated_models_by_step(data, model):
-    beta = data.draw(demonstrators(model, HORIZON))
-    follow = np.zeros(len(model.states), dtype=int)
-    watched = model.demonstrated(beta).evaluate(follow, HORIZON).values
-    for s in range(len(model.states)):
-        expected = enumerated_value(model, lambda h, s, u: beta[h, s, u], HORIZON, s)
-        assert watched[0, s] == pytest.approx(expected, abs=1e-12)
 
 
 # Bad tables ----------------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 """Standard problems of exploration with a hidden gust: their tables against Gymnasium's own and against loops."""
 
-import exploration_worlds as problems
 import gymnasium as gym
 import numpy as np
 import pytest
-from exploration_worlds import PROBLEMS
 
 import causal_shaping as cs
+from studies.worlds import exploration as problems
+from studies.worlds.exploration import PROBLEMS
 
 
 def own_table(env):

@@ -1,12 +1,12 @@
 """That worlds made to mislead do so: checked on their tables, in population, and in logs."""
 
-import hard_worlds
 import numpy as np
 import pytest
-from hard_worlds import HORIZON, KINDS, SMALLEST_GAP, UNIFORM
 
 import causal_shaping as cs
 from studies.calibration import hard
+from studies.worlds import hard as hard_worlds
+from studies.worlds.hard import HORIZON, KINDS, SMALLEST_GAP, UNIFORM
 
 SEEDS = range(8)
 

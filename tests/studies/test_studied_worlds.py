@@ -3,12 +3,12 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from population import population_ceilings
 
 import causal_shaping as cs
 from causal_shaping.worlds.dynamics import pick_rows
 from studies.worlds import load
 from studies.worlds.optimum import outcomes, solve
+from studies.worlds.population import population_ceilings
 
 NAMES = ("cart-pole", "mountain-car")
 LEFT, NONE, RIGHT = range(3)

@@ -124,14 +124,6 @@ def test_the_noise_is_hidden():
     assert env.step(4)[4] == {}
 
 
-def test_the_environment_exposes_its_space():
-    env = make("lavacross-hard", "once")
-    space = env.get_wrapper_attr("space")
-    assert space.columns == ("x", "y", "coins_left")
-    assert env.observation_space.n == len(space.states)
-    assert env.action_space.n == 5
-
-
 def test_images_tell_states_apart_and_nothing_else():
     for name, coins in KINDS:
         env = make(name, coins, observation="image").unwrapped

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
-from population import population_ceilings
 
 from causal_shaping.data.arrays import FloatArray
 from studies.field.fitted import rivals
 from studies.field.fitted.cases import CASES, LEAST_BELOW, Study, available, study
 from studies.field.fitted.measure import compare, cpu_seconds
 from studies.parts import Found
+from studies.worlds.population import population_ceilings
 
 VERSION = 3
 Estimate = tuple[FloatArray, float]

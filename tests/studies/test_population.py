@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from population import compare, expectile, population_ceilings
 from scipy.stats import expectile as expectile_of_scipy
 
 import causal_shaping as cs
 from causal_shaping.worlds.continuous import ContinuousWorld
 from causal_shaping.worlds.dynamics import Moved
 from studies.worlds.optimum import solve
+from studies.worlds.population import compare, expectile, population_ceilings
 
 
 class Listed(ContinuousWorld):

@@ -1,7 +1,7 @@
-"""Whether bounds hold in random worlds whose truth `independent` knows: used by the suite and by `make calibrate`.
+"""How often bounds and limits hold in worlds whose truth comes from independent code, many worlds and samples.
 
 - `judged`: the bounds of one random world under `any` and up to three other sets of assumptions that are true there.
-- `tallied`: many of them, added up by feature of the world and by assumptions.
+- `tallied`: bounds of many random worlds, added up by feature of the world and by assumptions.
 - `covered`: how often limits at a confidence hold, all at once, in many samples of a small world.
 """
 
@@ -28,9 +28,9 @@ from independent import (
     true_gamma,
     vacuous,
 )
-from small_worlds import WORLDS
 
 import causal_shaping as cs
+from studies.worlds.small import WORLDS
 
 CONFIDENCE = 0.95
 

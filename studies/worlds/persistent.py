@@ -43,6 +43,7 @@ class PersistentWorld:
 
     @cached_property
     def space(self):
+        """The states and actions."""
         states, actions, *_ = self.shape
         return cs.Space(range(states), range(actions))
 

@@ -14,6 +14,8 @@ END = "end"
 
 @dataclass(frozen=True)
 class SmallWorld:
+    """A world, who acted in it, and how it is logged."""
+
     world: TrueWorld
     demonstrators: dict
     episodes: dict  # how many of each demonstrator are logged
