@@ -153,18 +153,6 @@ def test_evidence_is_what_the_text_says():
             break
 
 
-def test_an_episode_that_is_given_up_counts_with_the_least_that_may_have_followed():
-    space = cs.Space(["a", "b"], ["x"])
-    phi = cs.Potential([1.0, 0.5], space, kind="ceiling", reward_min=-1.0, reward_max=1.0, episode_steps=3)
-    monitor = Monitor(phi)
-    assert [monitor.step(h, 0, 0, 1.0, 1, False, False) for h in range(2)] == [1.0, 1.0]
-    given_up = monitor.step(0, 0, 0, 1.0, 1, False, False)  # 1 + 1 - 1 against 1: nothing won
-    assert given_up == pytest.approx(1.0)
-    cut = copy_of(monitor)
-    assert cut.step(1, 0, 0, -1.0, 1, False, True) < 1.0
-    assert monitor.step(1, 0, 0, 1.0, 1, True, False) > 1.0
-
-
 @given(
     rewards=st.lists(st.floats(-1, 1), min_size=1, max_size=4),
     discount=st.floats(0.5, 1),
@@ -449,16 +437,6 @@ def test_a_summary_says_what_was_tested():
             == f"In 30 steps {nothing}. Evidence against them from {TESTED[tested]}: 1.5; the alarm is at {ALARM:g}."
         )
     assert CeilingEvidence(20.0, 30, "exclusions", "It cannot be.", 7).summary() == "It cannot be."
-
-
-def test_evidence_names_what_was_tested():
-    told = {None: "steps", 0: "exclusions", 5: "episodes"}
-    space = cs.Space(["a", "b"], ["x"])
-    for steps, words in told.items():
-        phi = cs.Potential([1.0, 2.0], space, kind="ceiling", reward_min=0.0, reward_max=1.0, episode_steps=steps)
-        found = Monitor(phi, by_action=True).report()
-        assert found.tested == words
-        assert repr(found) == "CeilingEvidence(1 of 20 after 0 steps, no alarm)"
 
 
 def test_a_terminal_state_ends_an_episode_whatever_its_number():

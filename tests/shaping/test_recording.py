@@ -1,11 +1,8 @@
 """The agent's own data as a source: what was recorded is what happened, and ceilings tighten while it learns."""
 
-import itertools
-
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from walk import Walk
 
 import causal_shaping as cs
@@ -21,12 +18,6 @@ def rows_of(logs):
     """The rows by label, without the number of the episode."""
     frame = logs.to_pandas().drop(columns=["source", "episode"])
     return [tuple(row) for row in frame.itertuples(index=False)]
-
-
-def episodes_of(logs):
-    """The episodes, each as its rows."""
-    rows, starts = rows_of(logs), [*np.flatnonzero(logs.step == 0), len(logs)]
-    return [tuple(rows[a:b]) for a, b in itertools.pairwise(starts)]
 
 
 def test_a_wrapper_records_what_happened_with_unshaped_rewards():
@@ -49,33 +40,6 @@ def test_a_wrapper_records_what_happened_with_unshaped_rewards():
     assert (logs.source, logs.episodes, logs.space) == ("agent", 29, EASY.space)
     assert env.logs("second").source == "second"
     assert cs.count(logs).n.sum() == len(expected)
-
-
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.filterwarnings("ignore:.*autoreset.*")
-def test_a_vector_records_the_episodes_of_its_parts(mode):
-    parts = SyncVectorEnv([lambda: gym.make(ID)] * 3, autoreset_mode=mode)
-    phi = cs.Potential(np.random.default_rng(0).normal(size=len(EASY.states)), EASY)  # what it pays is not recorded
-    vector = cs.VectorShapeReward(parts, phi, record=True)
-    singles = [cs.ShapeReward(gym.make(ID), ZERO, record=True) for _ in range(3)]
-    vector.reset(seed=[5, 6, 7])
-    for env, seed in zip(singles, (5, 6, 7), strict=True):
-        env.reset(seed=seed)
-    rng, over = np.random.default_rng(1), np.zeros(3, dtype=bool)
-    for _ in range(120):
-        if mode == AutoresetMode.DISABLED and over.any():
-            vector.reset(options={"reset_mask": over})
-        if mode != AutoresetMode.NEXT_STEP:
-            for i in np.flatnonzero(over):
-                singles[i].reset()
-            over = np.zeros(3, dtype=bool)
-        actions = rng.integers(5, size=3)
-        _, _, terminated, truncated, _ = vector.step(actions)
-        for i, env in enumerate(singles):
-            env.reset() if over[i] else env.step(actions[i])
-        over = terminated | truncated
-    assert episodes_of(vector.logs()) == [one for env in singles for one in episodes_of(env.logs())]
-    assert vector.logs().episodes > 15
 
 
 @pytest.mark.filterwarnings("ignore:The potential does not know")
