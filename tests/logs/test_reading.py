@@ -1,8 +1,5 @@
 """Reading anybody's logs: their names, what may be missing, and every bad input that we know of."""
 
-import json
-import sys
-
 import duckdb
 import ibis
 import numpy as np
@@ -15,7 +12,6 @@ from forging import forge
 from reference import by_label, counted
 
 import causal_shaping as cs
-from causal_shaping.cli import main
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, DroppedEpisodesWarning, FileError
 from causal_shaping.io.convert import logs_table
 
@@ -65,28 +61,21 @@ def test_a_users_own_names(file):
     assert outcomes(logs) == outcomes(cs.read_logs(write(file)))
 
 
-def test_a_missing_next_state_is_the_following_rows_state(file):
-    logs = cs.read_logs(write(file, without=["next_state"]))
-    assert outcomes(logs) == [("b", False), (None, True), ("a", False), (None, False)]
-
-
-def test_without_flags_the_last_outcome_is_unknown_and_no_end(file):
-    logs = cs.read_logs(write(file, without=["terminated", "truncated"]))
-    assert outcomes(logs) == [("b", False), (None, False), ("a", False), (None, False)]
-    logs = cs.read_logs(write(file, without=["terminated", "truncated", "next_state"]))
-    assert outcomes(logs) == [("b", False), (None, False), ("a", False), (None, False)]
+@pytest.mark.parametrize(
+    ("without", "expected"),
+    [
+        (["next_state"], [("b", False), (None, True), ("a", False), (None, False)]),  # that of the following row
+        (["terminated", "truncated"], [("b", False), (None, False), ("a", False), (None, False)]),
+        (["terminated", "truncated", "next_state"], [("b", False), (None, False), ("a", False), (None, False)]),
+        (["terminated"], [("b", False), (None, False), ("a", False), ("a", False)]),
+        (["truncated"], [("b", False), ("end", True), ("a", False), ("a", False)]),
+    ],
+)
+def test_what_columns_that_are_missing_leave_known(file, without, expected):
+    logs = cs.read_logs(write(file, without=without))
+    assert outcomes(logs) == expected
+    assert logs.truncated.any() == ("truncated" not in without)
     assert cs.count(logs).n.sum() == 4  # actions taken, all of them
-
-
-def test_a_truncated_row_did_not_end(file):
-    logs = cs.read_logs(write(file, without=["terminated"]))
-    assert outcomes(logs) == [("b", False), (None, False), ("a", False), ("a", False)]
-
-
-def test_without_truncated_flags_an_open_end_is_an_open_end(file):
-    logs = cs.read_logs(write(file, without=["truncated"]))
-    assert outcomes(logs) == [("b", False), ("end", True), ("a", False), ("a", False)]
-    assert not logs.truncated.any()
 
 
 def test_costs_are_read_with_a_minus(file):
@@ -271,19 +260,6 @@ def test_bad_input_is_refused_with_file_row_and_column(tmp_path, name):
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("name", [name for name in BAD if len(BAD[name]) == 2])
-def test_the_command_line_refuses_the_same_with_exit_code_2(tmp_path, name, monkeypatch, capsys):
-    path = BAD[name][0](tmp_path)
-    monkeypatch.setattr(sys, "argv", ["causal-shaping", "inspect", str(path), "--png", str(tmp_path / "x.png")])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    captured = capsys.readouterr()
-    assert captured.err.strip().splitlines()[-1].startswith("error: ")
-    assert captured.out == ""
-    assert not (tmp_path / "x.png").exists()
-
-
 def test_two_sources_of_one_name_are_refused(tmp_path):
     first = write(tmp_path / "a.parquet", source=["s"] * 4)
     second = write(tmp_path / "b.parquet", source=["s"] * 4)
@@ -332,21 +308,14 @@ def test_declaring_states_of_a_file_of_ours(tmp_path):
     assert cs.count(tmp_path / "a.parquet", states=order).space.states == order
 
 
-def test_a_changed_file_of_ours_is_refused(tmp_path):
-    cs.load_world("walking-robot").collect("competent", 50).save(tmp_path / "a.parquet")
-    table = pq.read_table(tmp_path / "a.parquet")
-    reward = table["reward"].to_numpy().copy()
-    reward[3] = 0.25
-    changed = table.set_column(table.column_names.index("reward"), "reward", pa.array(reward))
-    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), tmp_path / "a.parquet")
-    with pytest.raises(FileError, match="changed after it was written"):
-        cs.read_logs(tmp_path / "a.parquet")
-
-
 def test_a_table_without_a_name_needs_a_source(file):
     table = pa.table(ROWS)
-    with pytest.raises(ArgumentError, match="Name the source: open_logs"):
-        cs.read_logs(table)
+    for read in (cs.read_logs, cs.count):
+        with pytest.raises(ArgumentError, match="Name the source: open_logs"):
+            read(table)
+    with pytest.raises(ArgumentError, match=r"the DataFrame does not say where.*source="):
+        cs.count(pandas.DataFrame(ROWS))
+    assert cs.count(pandas.DataFrame(ROWS | {"source": ["ward"] * 4})).sources == ("ward",)
     assert cs.read_logs(table, source="s").source == "s"
     warehouse = ibis.duckdb.connect()
     assert cs.count(warehouse.read_parquet(write(file), table_name="ward")).sources == ("ward",)
@@ -488,24 +457,6 @@ def test_many_state_columns(tmp_path):
     )
 
 
-def test_one_of_many_sources(file):
-    n = 60
-    rows = {"episode": np.zeros(n, int), "step": np.zeros(n, int), "state": ["a"] * n, "action": ["go"] * n}
-    write(file, rows=rows | {"reward": np.ones(n), "source": [f"s{i}" for i in range(n)]})
-    for source in ("s0", "s59"):
-        assert len(cs.read_logs(file, source=source)) == 1
-
-
-def test_a_newer_file_is_refused(tmp_path):
-    logs = cs.load_world("walking-robot").collect("competent", 10)
-    logs.save(tmp_path / "a.parquet")
-    table = pq.read_table(tmp_path / "a.parquet")
-    about = json.loads(table.schema.metadata[b"causal_shaping"]) | {"version": 99}
-    pq.write_table(table.replace_schema_metadata({"causal_shaping": json.dumps(about)}), tmp_path / "a.parquet")
-    with pytest.raises(FileError, match="newer version"):
-        cs.read_logs(tmp_path / "a.parquet")
-
-
 def test_bins_that_make_no_sense_are_refused(file):
     for arguments, message in (
         ({}, "either edges"),
@@ -522,31 +473,6 @@ def test_bins_that_make_no_sense_are_refused(file):
         cs.Bins(quantiles=2)([1.0])
     with pytest.raises(DataError, match="NaN"):
         cs.Bins(edges=(1.0,))([float("nan")])
-
-
-def test_a_data_frame_is_a_table_like_any_other():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(
-        {
-            "patient": [1, 1, 2, 2],
-            "day": [1, 2, 1, 2],
-            "stage": [3, 2, 4, 3],
-            "drug": ["a", "b", "a", "a"],
-            "score": [-1.0, -2.0, -1.0, -3.0],
-            "ended": [False, True, False, True],
-        }
-    )
-    columns = {"episode": "patient", "step": "day", "first_step": 1, "state": "stage", "action": "drug"}
-    counts = cs.count(cs.open_logs(frame, source="ward", reward="score", terminated="ended", **columns))
-    assert counts.n.sum() == 4
-    assert counts.sources == ("ward",)
-    with pytest.raises(ArgumentError, match=r"has no column 'scor'. Did you mean 'score'\?.*in reward"):
-        cs.open_logs(frame, source="ward", reward="scor", **columns)
-    with pytest.raises(ArgumentError, match="Name the source: open_logs"):
-        cs.count(frame)
-    frame["outcome"] = ["", "cured", "", "died"]
-    with pytest.raises(DataError, match=r"holds text: '', 'cured', 'died'. Say which of these end an episode"):
-        cs.open_logs(frame, source="ward", reward="score", terminated="outcome", **columns)
 
 
 # What is a log, and what the columns can mean -------------------------------------------------------------------------
@@ -580,13 +506,8 @@ def test_tables_of_all_kinds_are_logs(make):
     expected = counted(cs.read_logs(pa.table(WARD), source="ward", **NAMES))
     assert counted(cs.read_logs(make(), source="ward", **NAMES)) == expected
     assert by_label(cs.count(cs.open_logs(make(), source="ward", **NAMES))) == expected
-
-
-def test_a_frame_with_the_schemas_own_names_can_be_counted_as_it_stands():
-    frame = pandas.DataFrame(ROWS | {"source": ["ward"] * 4})
-    assert cs.count(frame).sources == ("ward",)
-    with pytest.raises(ArgumentError, match=r"the DataFrame does not say where.*source="):
-        cs.count(pandas.DataFrame(ROWS))
+    with pytest.raises(ArgumentError, match=r"has no column 'scor'. Did you mean 'score'\?.*in reward"):
+        cs.open_logs(make(), source="ward", **NAMES | {"reward": "scor"})
 
 
 def ends(**options):
@@ -617,6 +538,9 @@ def test_a_column_of_text_needs_the_values_that_end_an_episode():
         ends(terminated="outcome")
     with pytest.raises(DataError, match=r"'outcome' holds text.*truncated="):
         ends(truncated="outcome")
+    blank = pa.table(WARD | {"outcome": ["", "died", "", "", "cured"]})
+    with pytest.raises(DataError, match=r"holds text: '', 'cured', 'died'. Say which of these end an episode"):
+        cs.open_logs(blank, source="ward", **NAMES, terminated="outcome")
     with pytest.raises(ArgumentError, match="must list values"):
         ends(terminated={"outcome": "died"})
     with pytest.raises(ArgumentError, match="names no column"):
@@ -792,8 +716,3 @@ def test_dates_in_a_csv_are_read_as_they_are_written(tmp_path):
     logs = cs.open_logs(tmp_path / "a.csv", hidden="day")
     days = logs.rows.select("h0").to_pyarrow()["h0"].to_pylist()
     assert {str(day) for day in days} == {"2025-12-31", "2026-01-01"}
-
-
-def test_all_episodes_are_kept_if_none_is_bad():
-    logs = cs.read_logs(table(terminated=[False, True]), source="ward", skip_bad_episodes=True)
-    assert logs.episodes == 1
