@@ -117,16 +117,6 @@ def test_a_column_that_ties_nothing_is_not_distinguished_from_one(acts, happens)
     assert rejected <= 6  # 2 expected at most; 7 or more of 40 happen once in 300 times
 
 
-def test_draws_without_a_tie_keep_what_they_should():
-    rng = np.random.default_rng(0)
-    joint = known_world(rng)
-    table = table_of(rng.multinomial(500, joint.ravel()).reshape(joint.shape))
-    drawn = table._outcomes.draw(rng, table.pair_n, np.ones(len(table.cell_n)))
-    np.testing.assert_array_equal(np.bincount(table.cell_pair, drawn, len(table.pair_n)), table.pair_n)
-    mean = np.mean([table._outcomes.draw(rng, table.pair_n, table.cell_n + 1e-9) for _ in range(2000)], axis=0)
-    np.testing.assert_allclose(mean, table.cell_n, atol=0.6)
-
-
 def ward(rows, seed, **columns):
     """Patients of whom the severe ones are treated more often and die more often."""
     rng = np.random.default_rng(seed)

@@ -152,68 +152,6 @@ def test_no_step_looks_at_later_ones():
         assert list(inner.step_tests(rows_of(early), 39, 0)) == whole[:last]
 
 
-def test_what_earlier_steps_teach_is_the_leading_part_of_the_covariance():
-    """Against dense matrices of all indicators."""
-    rows = rows_of(drug_world(np.random.default_rng(0), 300, 0.9))
-    known = slice(0, int(rows.begin[4]))
-    now, actions = (dense(traces, known) for traces in (rows.outcomes, rows.actions))
-    past = np.concatenate([now, actions], axis=1)
-    earlier = np.zeros_like(past)
-    for i in range(len(past)):
-        before = (rows.episode[known] == rows.episode[i]) & (rows.step[known] < rows.step[i])
-        earlier[i] = past[before].sum(axis=0)
-    covariance = now.T @ earlier
-    left, sizes, right = np.linalg.svd(covariance)
-    components = inner._Components(rows, 0)
-    components.fit(4)
-    for _ in range(30):
-        components._turn_principal(known)
-        components._turn_learned(known)
-    assert abs(components.before[:, 0] @ right[0]) > 0.999
-    np.testing.assert_allclose(components.now[:, 0], covariance @ components.before[:, 0], atol=1e-6 * sizes[0])
-    assert abs(components.now[:, 0] @ left[:, 0]) == pytest.approx(sizes[0], rel=1e-3)
-    totals = np.stack([past[rows.episode[known] == e].sum(axis=0) for e in range(rows.episodes)])
-    assert abs(components.principal[:, 0] @ np.linalg.svd(totals)[2][0]) > 0.99
-
-
-def dense(traces, known):
-    """Indicators [rows, weights] and the number, less their means in the cells."""
-    size = traces.codes[:, known].shape[1]
-    result = np.zeros((size, traces.weights))
-    for code in traces.codes[:, known]:
-        result[np.arange(size), code] = 1
-    for cell in np.unique(traces.cell[known]):
-        result[traces.cell[known] == cell] -= result[traces.cell[known] == cell].mean(axis=0)
-    if traces.number is not None:
-        result[:, -1] = traces.number[known]
-    return result
-
-
-def test_statistics_are_what_they_say():
-    rng = np.random.default_rng(0)
-    outcome = np.array([0, 1, 0, 2, 3, 3, 2])
-    cells = inner._Cells(
-        begin=np.array([0, 3, 7]),
-        outcome=outcome,
-        size=np.bincount(outcome).astype(float),
-        scores=rng.standard_normal((7, 2)),
-        now=rng.standard_normal((7, 3)),
-        before=rng.standard_normal((7, 3)),
-    )
-    drawn = inner._statistics(cells, 500, np.random.default_rng(1))
-    kinds = [sum(cells.scores[outcome == o, k].sum() ** 2 / (outcome == o).sum() for o in range(4)) for k in (0, 1)]
-    products = (cells.now * cells.before).sum(axis=0)
-    np.testing.assert_allclose(drawn[0], [*kinds, products[0], products[1:].sum()])
-    # The first cell has 6 orders, so the reward's covariance has 6 * 24 values, each as likely as the others.
-    every = {
-        round(cells.now[:, 0] @ cells.before[[*one, *other], 0], 9)
-        for one in itertools.permutations(range(3))
-        for other in itertools.permutations(range(3, 7))
-    }
-    assert {round(value, 9) for value in drawn[:, 2]} <= every
-    assert len({round(value, 9) for value in drawn[:, 2]}) > 0.9 * len(every)
-
-
 @settings(max_examples=5)
 @given(
     scale=st.floats(0.01, 100),
@@ -315,19 +253,6 @@ def test_deterministic_demonstrators_can_be_tested():
         action=lambda rows: rows.state, truncated=lambda rows: rows.step == 3, terminated=False
     )
     assert cs.persistence_test(cs.open_logs(log, source="ward")).rejected
-
-
-def test_small_cells_are_hidden(drugs):
-    few = drugs[drugs.episode % 300 < 8]
-    found = cs.inspect(few).without_small_cells(11).persistence
-    held = json.loads(found.to_json())
-    assert held["episodes"] == {"source 0": "fewer than 11", "source 1": "fewer than 11"}
-    assert held["unknown"] in (0, "withheld")
-    assert all(row["compared"] is None for row in held["steps"])
-    assert "(8 " not in found.summary()
-    assert found.to_pandas().compared.isna().all()
-    unknown = cs.inspect(drugs.drop(columns=["terminated", "truncated", "next_state"])).without_small_cells(11)
-    assert "Rows without a known outcome were left out" in unknown.persistence.summary()
 
 
 def test_it_is_a_result(tested):
