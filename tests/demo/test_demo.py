@@ -21,7 +21,6 @@ from causal_shaping.demo import agents, rover, words
 from causal_shaping.demo.agents import BELIEVES, NO_LOGS, OURS, Trained
 from causal_shaping.demo.folder import demo_folder
 from causal_shaping.errors import FileError
-from causal_shaping.learners._kernels import run_tables
 
 COMMAND = [sys.executable, "-m", "causal_shaping", "demo"]
 
@@ -139,22 +138,6 @@ def test_believing_a_randomised_trial_leaves_hardly_any_regret():
     trial = cs.count(world.collect("random", 200_000, 0))
     regret, _ = agents._believing(world, trial, 4)
     assert regret[-1] < 1.0
-
-
-def test_the_believing_agent_knows_every_logged_row_as_its_own(tmp_path, monkeypatch):
-    world, paths = written(tmp_path, 1)
-    counts = cs.count(rover.open_files(paths)).to_space(world.space)
-    seen = {}
-
-    def run(rng, tables, agent, *others):
-        seen["total"], seen["against"] = agent.memory.total.copy(), agent.memory.against.copy()
-        return run_tables(rng, tables, agent, *others)
-
-    monkeypatch.setattr(agents, "run_tables", run)
-    agents._believing(world, counts, 0)
-    cell = counts.state * len(world.actions) + counts.action
-    assert (seen["total"] == np.bincount(cell, counts.n, len(world.states) * len(world.actions))).all()
-    assert seen["against"][0] == 0  # no alarm has begun to count
 
 
 def test_falls_are_the_steps_that_cost_more_than_one():

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -81,11 +79,6 @@ def test_diagnostics_are_saved_and_told_in_the_summary(fitted, tmp_path):
     loaded = FittedCeilings.load(tmp_path / "fit").diagnostics
     assert loaded.as_plain() == fitted.diagnostics.as_plain()
     assert loaded.summary() in fitted.summary()
-
-
-def test_diagnostics_survive_plain_text(fitted):
-    plain = json.loads(json.dumps(fitted.diagnostics.as_plain()))
-    assert Diagnostics.from_plain(plain).as_plain() == fitted.diagnostics.as_plain()
 
 
 def test_clusters_of_lists_are_named_by_column_and_place():

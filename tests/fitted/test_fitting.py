@@ -351,13 +351,6 @@ def test_a_fit_that_is_interrupted_anywhere_goes_on_to_the_same_bits(rows, tmp_p
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("call", range(1, 7))
-def test_a_fit_goes_on_from_every_step(rows, fitted, tmp_path, call):
-    with pytest.raises(Stop):
-        fit(rows, folder=tmp_path / "fit", progress=interrupted(call))
-    assert (fit(rows, folder=tmp_path / "fit")(ALIVE) == fitted(ALIVE)).all()
-
-
 @pytest.fixture
 def begun(rows, tmp_path):
     """A folder with the pass of the ceilings, which is done."""
@@ -453,12 +446,6 @@ def test_floors_are_not_ceilings(saved):
         cs.FittedFloors.load(saved)
 
 
-def test_a_changed_byte_is_refused(saved):
-    flip(saved / "fitted.npz")
-    with pytest.raises(FileError):
-        cs.FittedCeilings.load(saved)
-
-
 def test_changed_numbers_in_a_sound_archive_are_refused(saved):
     with np.load(saved / "fitted.npz") as file:
         arrays = dict(file)
@@ -482,23 +469,6 @@ def test_damaged_files_are_told(saved, name, damage):
     if damage != "missing":
         path.write_bytes({"empty": b"", "cut": held[: len(held) // 2], "text": b"hello", "list": b"[1, 2]"}[damage])
     with pytest.raises(FileError, match="saved"):
-        cs.FittedCeilings.load(saved)
-
-
-@pytest.mark.parametrize("key", ["settings", "places", "diagnostics", "shape", "checksum"])
-def test_a_description_without_a_part_is_told(saved, key):
-    held = json.loads((saved / "fitted.json").read_text())
-    del held[key]
-    (saved / "fitted.json").write_text(json.dumps(held))
-    with pytest.raises(FileError, match="saved"):
-        cs.FittedCeilings.load(saved)
-
-
-@pytest.mark.parametrize("change", [{"excess": 9.0}, {"sources": ["other"]}, {"dtype": "uint8"}, {"low": 1}])
-def test_a_changed_description_is_refused(saved, change):
-    held = json.loads((saved / "fitted.json").read_text())
-    (saved / "fitted.json").write_text(json.dumps(held | change))
-    with pytest.raises(FileError, match="changed after it was written"):
         cs.FittedCeilings.load(saved)
 
 
@@ -649,17 +619,6 @@ def test_a_description_that_does_not_fit_together_is_refused(saved, change, why)
         cs.FittedCeilings.load(saved)
 
 
-class Harmful:
-    def __reduce__(self):
-        return (pytest.fail, ("unpickled",))
-
-
-def test_nothing_is_unpickled(saved):
-    np.savez(saved / "fitted.npz", low=np.array([Harmful()], dtype=object))
-    with pytest.raises(FileError):
-        cs.FittedCeilings.load(saved)
-
-
 def test_a_fit_is_not_saved_over_a_file(fitted, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="is a file"):
@@ -708,14 +667,6 @@ def test_rewards_that_single_precision_does_not_hold_are_refused(logs):
     frames = [seen(frame) for frame in logs]
     frames[0].loc[5, "reward"] = -1e38
     with pytest.raises(ArgumentError, match=r"A reward of .* is -1e\+38.*larger unit"):
-        fit(frames, **XY)
-
-
-@pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_states_must_be_finite(logs, number):
-    frames = [seen(frame) for frame in logs]
-    frames[0].loc[5, "x"] = number
-    with pytest.raises(DataError):
         fit(frames, **XY)
 
 
