@@ -13,7 +13,7 @@ from properties import fewer
 import causal_shaping as cs
 from causal_shaping.bounds import _compare
 from causal_shaping.bounds._compare import Tables, excess_masses, smallest_confounding
-from causal_shaping.bounds._homogeneity import Pairs, Samples, _tails, permutation_p_values
+from causal_shaping.bounds._homogeneity import Pairs, Samples, permutation_p_values
 from causal_shaping.bounds._limits import lower_limit
 from causal_shaping.errors import ArgumentError
 from studies.docs.tables import counted
@@ -54,16 +54,10 @@ def test_counts_that_keep_steps_apart_are_compared_step_by_step():
     times = {"p": (900, 100), "q": (100, 900)}
 
     def counts(swapped):
-        columns = {name: [] for name in ("source", "step", "state", "action", "next_state", "terminated", "n")}
-        for source, (early, late) in enumerate(times.values()):
-            for step, n in ((0, early), (1, late)):
-                after = 1 + step if not (swapped and source == 1) else 2 - step
-                for name, value in zip(columns, (source, step, 0, 0, after, False, n), strict=True):
-                    columns[name].append(value)
-        paid = {name: [0.0] * 4 for name in ("reward_sum", "reward_min", "reward_max")}
-        space = cs.Space(["a", "b", "c"], ["go"])
-        arrays = {name: np.array(values) for name, values in (columns | paid).items()}
-        return cs.Counts.combined(space, list(times), arrays)
+        rows = [(source, 0, 0, 1 + h, 0.0, n) for source, shares in times.items() for h, n in enumerate(shares)]
+        if swapped:
+            rows[2:] = [(*row[:3], 3 - row[3], *row[4:]) for row in rows[2:]]
+        return made_up(rows, actions=["go"], step=np.array([0, 1, 0, 1]))
 
     assert list(cs.contradictions(counts(swapped=False))) == []
     found = cs.contradictions(counts(swapped=True))
@@ -122,14 +116,7 @@ def test_missing_next_states_are_no_contradiction(horizon):
 
 
 def test_outcomes_that_differ_in_the_reward_alone_are_named_by_it():
-    space = cs.Space(["a", "b"], ["go"])
-    logs = []
-    for source, share in (("p", 0.9), ("q", 0.2)):
-        n = 1000
-        reward = np.where(np.arange(n) < share * n, 0.1, 0.3)
-        flags = {"terminated": [False] * n, "truncated": [True] * n}
-        logs.append(cs.Logs(space, source, range(n), [0] * n, [0] * n, [0] * n, reward, [1] * n, **flags))
-    (found,) = cs.contradictions(cs.count(logs))
+    (found,) = cs.contradictions(made_up(REWARDED, actions=["go"]))
     assert "it leads to b with reward 0.1 in 90% against 20%" in str(found)
     assert found.confounding is None
     assert "did not watch the same world" in str(found)
@@ -179,19 +166,13 @@ def test_small_tables_get_an_exact_p_value(table):
 )
 def test_small_p_values_are_those_of_the_permutation_test(table):
     table = np.array(table, dtype=float)
-    exact, share = exact_p_value(table), table[0].sum() / table.sum()
+    exact = exact_p_value(table)
     found = [p_value(table, deals=10**9, seed=seed) for seed in range(40)]
     # An estimate with three standard errors on top, or the share of twenty in as many deals as that took.
     assert 0.85 * exact <= np.mean(found) <= 1.7 * exact
     assert np.mean(np.array(found) < 0.8 * exact) <= (0.2 if exact > 0.02 else 0)
     assert p_value(table, deals=10**9) == p_value(table, deals=10**9)
     assert p_value(table[::-1], deals=10**9) == pytest.approx(np.mean(found), rel=0.6)
-    statistic = sum(
-        (table[0] - mean) @ ((table[0] - mean) / mean / (1 - share)) for mean in [table.sum(axis=0) * share]
-    )
-    columns, margins = len(table[0]), (table.sum(axis=0), table[0].sum(), table.sum())
-    assert _tails(*margins, statistic, columns - 1) >= exact * (1 - 1e-9)
-    assert _tails(*margins, statistic, 1) / columns <= exact * (1 + 1e-5)
 
 
 def many_p_values(seed, laws, sizes, number, largest):
@@ -230,14 +211,6 @@ def test_p_values_of_interest_are_the_same_if_the_others_are_given_up():
     assert (short[full < 1e-10] < 1e-9).all()
     assert (short[full > 1e-8] > 1e-9).all()
     assert ((short > 1e-9) & (short != full)).sum() > 20  # some were given up
-
-
-def test_p_values_of_interest_are_estimated_and_the_others_get_their_bound_of_at_most_1():
-    """The bound by single columns is 4e-5 in the first table, whose p-value is 1e-9, and 1.3 in the second."""
-    apart, alike = (np.array(table, dtype=float) for table in ([[20, 1, 0], [3, 4, 19]], [[4, 3, 5], [6, 7, 4]]))
-    exact = exact_p_value(apart)
-    assert exact <= p_value(apart, deals=10**9, largest=1e-6) <= 2 * exact
-    assert p_value(alike, deals=10**9, largest=1e-6) == 1
 
 
 def test_large_tables_are_tested_too():
@@ -334,6 +307,9 @@ def made_up(sources, states=("a", "b", "c"), actions=("x", "y"), step=None, scal
     return cs.Counts.combined(cs.Space(states, actions), names.tolist(), columns)
 
 
+REWARDED = [("p", 0, 0, 1, 0.1, 90), ("p", 0, 0, 1, 0.3, 10), ("q", 0, 0, 1, 0.1, 20), ("q", 0, 0, 1, 0.3, 80)]
+
+
 def test_a_difference_in_continuous_rewards_is_a_contradiction():
     """As in LaLonde's data: earnings after the same action, 4,555 on average in one source and 14,847 in the other."""
     rng = np.random.default_rng(0)
@@ -354,9 +330,7 @@ def test_a_difference_in_continuous_rewards_is_a_contradiction():
 
 def test_a_small_difference_between_large_sources_is_found_by_as_many_deals_as_that_takes():
     """Eight outcomes: the p-value is 7e-4, but a bound by single outcomes 0.5, and a convolution too much work."""
-    rows = [
-        (name, 0, 0, o, 0.0, 2000 + sign * (-1) ** o * 56) for name, sign in (("p", 1), ("q", -1)) for o in range(8)
-    ]
+    rows = [(name, 0, 0, o, 0.0, 2000 + sign * (-1) ** o) for name, sign in (("p", 56), ("q", -56)) for o in range(8)]
     assert len(cs.contradictions(made_up(rows, states=range(8), actions=["x"]))) == 1
 
 
@@ -369,8 +343,7 @@ def test_sources_without_rows_do_not_contradict_each_other():
 
 @pytest.mark.parametrize("scale", [-3.0, 1e6])
 def test_the_scale_of_rewards_changes_nothing(scale):
-    rows = [("p", 0, 0, 1, 0.1, 90), ("p", 0, 0, 1, 0.3, 10), ("q", 0, 0, 1, 0.1, 20), ("q", 0, 0, 1, 0.3, 80)]
-    (one,), (other,) = cs.contradictions(made_up(rows)), cs.contradictions(made_up(rows, scale=scale))
+    (one,), (other,) = cs.contradictions(made_up(REWARDED)), cs.contradictions(made_up(REWARDED, scale=scale))
     assert (one.p_value, one.confounding, one.visits) == (other.p_value, other.confounding, other.visits)
 
 

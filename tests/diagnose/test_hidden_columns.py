@@ -72,19 +72,6 @@ def test_ratios_are_those_of_the_definition(seed, acts, happens):
     assert found.without_overlap == 0
 
 
-def test_a_source_is_within_the_gamma_of_the_column_that_it_hides():
-    """With Gamma the largest ratio, what do(x) does lies between the masses L and U of every (s, x, o)."""
-    joint = known_world(np.random.default_rng(3))
-    gamma = np.exp(np.abs(definition(joint)[0]).max())
-    p_s = joint.sum(axis=(1, 2, 3))[:, None, None]
-    p_x = joint.sum(axis=(2, 3))[..., None] / p_s
-    p_o = joint.sum(axis=2) / joint.sum(axis=(2, 3))[..., None]
-    p_c = joint.sum(axis=(1, 3))[:, None, :, None] / p_s[..., None]
-    do = (p_c * joint / joint.sum(axis=3, keepdims=True)).sum(axis=2)
-    assert (p_o * (p_x + (1 - p_x) / gamma) <= do + 1e-12).all()
-    assert (p_o * (p_x + (1 - p_x) * gamma) >= do - 1e-12).all()
-
-
 @pytest.mark.parametrize(("rows", "tolerance"), [(200_000, 0.04), (20_000, 0.12)])
 def test_sampling_error_is_taken_off(rows, tolerance):
     rng = np.random.default_rng(1)

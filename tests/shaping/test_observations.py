@@ -113,9 +113,8 @@ def test_check_potential_takes_potentials_of_observations():
 
 
 def test_observe_turns_observations_into_what_the_potential_takes():
-    images = TransformObservation(
-        Drift(), lambda seen: {"seen": 2 * seen}, gym.spaces.Dict(seen=gym.spaces.Box(-6, 6, (2,)))
-    )
+    shown = gym.spaces.Dict(seen=gym.spaces.Box(-6, 6, (2,)))
+    images = TransformObservation(Drift(), lambda seen: {"seen": 2 * seen}, shown)
     given = [row[1] for _, rows in play(cs.ShapeReward(Drift(), bump())) for row in rows]
     through = cs.ShapeReward(images, bump(), observe=lambda seen: seen["seen"] / 2)
     assert [row[1] for _, rows in play(through) for row in rows] == pytest.approx(given)
@@ -146,11 +145,7 @@ BYTES = gym.spaces.Box(0, 255, (2,), np.uint8)
         (FrameStackObservation(Drift(), 3), {}, "stack of 3: shape the reward before frames are stacked"),
         (transformed(lambda seen: seen.astype(np.uint8), BYTES), {}, "of uint8 and shape"),
         (Drift(), {"dtype": "uint8"}, "bytes from 0 to 255"),
-        (
-            transformed(lambda seen: {"seen": seen}, gym.spaces.Dict(seen=BYTES)),
-            {},
-            r"observe=lambda seen: seen\['name'\]",
-        ),
+        (transformed(lambda seen: {"seen": seen}, gym.spaces.Dict(seen=BYTES)), {}, r"observe=lambda seen: seen\["),
         (Drift(), {"shape": (3,)}, r"shape \(3,\)"),
         (Drift(), {"actions": (0,)}, r"2 actions, 0 among them|1 among them"),
         (gym.make("Pendulum-v1"), {"shape": (3,)}, "only discrete actions"),
@@ -202,16 +197,6 @@ def test_a_vector_pays_and_records_what_its_environments_do_alone(mode, time_lim
     assert len(vector.potential.calls) == 1 + len(ended) + resets[mode].any(axis=1).sum()  # batches, not observations
     alone = pa.concat_tables([part.logs().drop_columns("episode") for part in parts])
     assert vector.logs().drop_columns("episode").equals(alone)
-
-
-def test_the_observations_of_a_vector_stay_what_they_are():
-    def made():
-        return SyncVectorEnv([Drift] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
-
-    bare, shaped = made(), cs.VectorShapeReward(made(), bump())
-    bare.reset(seed=0), shaped.reset(seed=0)
-    for actions in np.random.default_rng(1).integers(2, size=(40, 3)):
-        assert np.array_equal(bare.step(actions)[0], shaped.step(actions)[0])
 
 
 # Values that are kept -----------------------------------------------------------------------------------
