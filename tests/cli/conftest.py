@@ -67,3 +67,12 @@ def easy(tmp_path_factory):
         world.collect(name, 20_000).save(folder / f"{name}.parquet")
         world.collect(name, 20_000).save(folder / f"{name}.csv")
     return folder
+
+
+@pytest.fixture(scope="module")
+def files(easy):
+    """Ceilings of these logs, and the counts that they were computed from."""
+    counts = cs.count([easy / "bad.parquet", easy / "random.parquet"])
+    counts.save(easy / "counts.parquet")
+    cs.value_ceilings(counts, 20, -0.1).save(easy / "phi.parquet")
+    return easy / "phi.parquet", easy / "counts.parquet"

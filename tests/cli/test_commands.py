@@ -91,16 +91,8 @@ def test_inspect_says_what_comes_next_and_asks_whether_rewards_are_costs(done, e
         out = done("inspect", tmp_path / "a.csv", f"--reward={reward}")
         assert f"--horizon 1 --reward-max {largest} " in out
         assert ("if they are costs" in out) == asks
-    assert "--horizon H --reward-max R" in done(
-        "inspect", tmp_path / "a.csv", "--reward", "cost", "--smallest-cell", "11"
-    )
-
-
-def test_inspect_prints_json(done, easy):
-    found = json.loads(done("inspect", easy / "bad.parquet", easy / "random.parquet", "--json"))
-    assert [source["source"] for source in found["sources"]] == ["bad", "random"]
-    assert found["sources"][0]["steps"] == 20_000
-    assert {tuple(item["state"]) for item in found["contradictions"]} == {(x, 1) for x in (1, 2, 3, 4)}
+    out = done("inspect", tmp_path / "a.csv", "--reward", "cost", "--smallest-cell", "11")
+    assert "--horizon H --reward-max R" in out
 
 
 def test_inspect_reads_csv_parts_with_names_of_their_own(done, easy, tmp_path):
@@ -109,9 +101,8 @@ def test_inspect_reads_csv_parts_with_names_of_their_own(done, easy, tmp_path):
     rows = [line.split(",", 1)[1] for line in lines[1:]]
     for i, part in enumerate((rows[:7000], rows[7000:])):
         (tmp_path / f"day{i}.csv").write_text("\n".join([header, *part]) + "\n")
-    out = done(
-        "inspect", f"ward={tmp_path}/day0.csv,{tmp_path}/day1.csv", "--state", "x,y", "--reward", "score", "--json"
-    )
+    ward = f"ward={tmp_path}/day0.csv,{tmp_path}/day1.csv"
+    out = done("inspect", ward, "--state", "x,y", "--reward", "score", "--json")
     (source,) = json.loads(out)["sources"]
     assert (source["source"], source["steps"]) == ("ward", 20_000)
 
@@ -184,24 +175,13 @@ def test_a_warning_is_said_and_the_paper_s_fixed_point_is_there(run, easy):
     assert "warning: Only 'bad' is there" in err
 
 
-def test_states_that_lie_on_no_grid_are_drawn_as_bars(done, tmp_path):
-    space = cs.Space(["sick", "well"], ["drug", "none"])
-    cs.Logs(space, "ward", [0], [0], [0], [0], [1.0], [1], [True], [False]).save(tmp_path / "ward.parquet")
-    options = ("--horizon", "3", "--reward-max", "1", "-o", tmp_path / "phi.parquet", "--png", tmp_path / "x.png")
-    done("ceilings", tmp_path / "ward.parquet", *options)
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-    assert cs.Ceilings.load(tmp_path / "phi.parquet").sources == ("ward",)
-
-
 def test_sensitivity_in_a_table_a_figure_and_json(done, refused, easy, tmp_path):
     logs = (easy / "bad.parquet", easy / "random.parquet")
     options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "1,5,inf", "--confidence", "0.95")
     files = ("-o", tmp_path / "gamma.csv", "--png", tmp_path / "gamma.png")
     out = done("sensitivity", *logs, *options, *files)
     assert "At a confounding of 1 the sources contradict each other." in out
-    assert "Set confidence to 0.95 for ceilings and floors" in refused(
-        "sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1"
-    )
+    assert "Set confidence to 0.95" in refused("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1")
     assert "single out a best action" in " ".join(out.split())
     assert (tmp_path / "gamma.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "gamma.csv").read_text().count("\n") == 1 + 3 * 49
@@ -230,34 +210,12 @@ def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(done, refuse
     out = done("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "severe")
     assert out.index("leaving out severe amounts to a confounding of") < out.index("Means over 1 states")
     assert "Compare these values of confounding" in out
-    assert (
-        json.loads(done("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "severe", "--json"))["hidden"][0][
-            "confounding"
-        ]
-        > 1.5
-    )
+    found = json.loads(done("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "severe", "--json"))
+    assert found["hidden"][0]["confounding"] > 1.5
     page = tmp_path / "page.html"
     done("ceilings", tmp_path / "ward.csv", *options, "--hidden", "severe", "--html", page)
     assert "leaving out severe amounts to a confounding of" in page.read_text()
     assert "has no column 'age'" in refused("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "age")
-
-
-def test_train_runs_seeds_tells_what_came_out_and_goes_on(done, quiet, easy, tmp_path):
-    phi, runs = tmp_path / "phi.parquet", tmp_path / "runs"
-    done("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, "-o", phi)
-    options = ("--potential", phi, "--learner", "q-ucb-shaping", "--steps", "2000", "-o", runs)
-    out = quiet("train", "lavacross-easy", *options, "--seeds", "2", "--png", tmp_path / "regret.png")
-    assert "lavacross-easy: 2 seeds of 2,000 steps" in out
-    assert "phi.parquet" in out
-    assert "(q-ucb-shaping)" in out
-    assert "states with an optimal action" in out
-    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
-    found = json.loads(done("train", "lavacross-easy", *options, "--seeds", "3", "--json"))
-    assert [result["seed"] for result in found["seeds"]] == [0, 1, 2]
-    ceilings = cs.Ceilings.load(phi)
-    world = cs.load_world("lavacross-easy")
-    expected = cs.train(world, ceilings, learner="q-ucb-shaping", steps=2000, seed=2)
-    assert found["seeds"][2]["regret"] == expected.step_regret[-1]
 
 
 @pytest.mark.parametrize(
@@ -289,10 +247,7 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(done, quiet, easy, tmp
         (("ceilings", "a.parquet", *BOUNDED, "--confounding", "few"), "--confounding: 'few' is not a number"),
         (("ceilings", "a.parquet", *BOUNDED, "--confounding", "random=few"), "--confounding: 'few' is not a number"),
         (("ceilings", "a.parquet", *BOUNDED), "a.parquet does not exist"),
-        (
-            ("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"),
-            "--confounding: '' is not a number",
-        ),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"), "'' is not a number"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .csv or .parquet"),
         (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "--seeds is 0"),
@@ -378,6 +333,7 @@ COMMANDS = ("worlds", "collect", "inspect", "ceilings", "fit", "sensitivity", "w
 def test_every_command_has_an_example_in_its_help(done, command):
     out = done(command, "--help")
     assert f"Example: causal-shaping {command}" in out
+    assert "bool" not in out.lower()
 
 
 def test_every_command_is_known(done):

@@ -13,17 +13,6 @@ WARNING = f"warning: {CAN_LOCK_IN}\n"
 TRAIN = ("train", "lavacross-easy", "--steps", 200, "--seeds", 3)
 
 
-@pytest.fixture(scope="module")
-def files(easy):
-    """Ceilings, and the counts that they were computed from."""
-    import causal_shaping as cs
-
-    counts = cs.count([easy / "bad.parquet", easy / "random.parquet"])
-    counts.save(easy / "counts.parquet")
-    cs.value_ceilings(counts, 20, -0.1).save(easy / "phi.parquet")
-    return easy / "phi.parquet", easy / "counts.parquet"
-
-
 def test_a_potential_without_a_learner_is_warned_of_once(run, files, tmp_path):
     phi, _ = files
     code, out, err = run(*TRAIN, "--potential", phi, "-o", tmp_path / "runs")
@@ -41,14 +30,8 @@ def test_warnings_as_errors_do_not_stop_it(done, files, tmp_path):
 
 def test_a_named_learner_counts_and_nothing_at_all_are_silent(run, files, tmp_path):
     phi, counts = files
-    for i, given in enumerate(
-        [
-            ("--potential", phi, "--learner", "q-ucb-shaping"),
-            ("--potential", phi, "--learner", "q-ucb"),
-            ("--counts", counts),
-            (),
-        ]
-    ):
+    learners = [("--potential", phi, "--learner", name) for name in ("q-ucb-shaping", "q-ucb")]
+    for i, given in enumerate([*learners, ("--counts", counts), ()]):
         code, _, err = run(*TRAIN, *given, "-o", tmp_path / str(i))
         assert (code, err) == (0, ""), given
 

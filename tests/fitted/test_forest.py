@@ -26,27 +26,14 @@ def test_expectiles_minimise_the_asymmetric_squares(level):
         def loss(e, values=values, weights=weights):
             return (weights * np.where(values > e, level, 1 - level) * (values - e) ** 2).sum()
 
-        best = minimize_scalar(
-            loss, bounds=(values.min(), values.max() + 1e-9), method="bounded", options={"xatol": 1e-9}
-        )
+        bounds = (values.min(), values.max() + 1e-9)
+        best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9})
         assert kernels.expectile(values, weights, count, level) == pytest.approx(best.x, abs=1e-6)
 
 
 def test_an_expectile_of_nothing_is_nothing():
     assert kernels.expectile(np.array([1.0]), np.array([0.0]), 1, 0.9) == kernels.NOTHING
     assert kernels.expectile(np.array([1.0]), np.array([1.0]), 0, 0.9) == kernels.NOTHING
-
-
-def test_targets_keep_mass_and_mean_between_atoms_and_go_to_the_nearest_beyond():
-    rng = np.random.default_rng(0)
-    atoms = np.sort(rng.normal(size=7))
-    targets = np.append(rng.uniform(atoms[0], atoms[-1], 50), atoms)
-    lower, share = np.empty(len(targets), np.int32), np.empty(len(targets))
-    kernels.project(targets, atoms, lower, share)
-    assert ((share >= 0) & (share <= 1)).all()
-    assert (1 - share) * atoms[lower] + share * atoms[lower + 1] == pytest.approx(targets)
-    kernels.project(np.array([atoms[0] - 1, atoms[-1] + 1]), atoms, lower, share)
-    assert [lower[0] + share[0], lower[1] + share[1]] == [0, 6]
 
 
 # Trees ------------------------------------------------------------------------------------------------------------
@@ -115,14 +102,6 @@ def test_regions_are_the_smallest_subtrees_of_enough_rows(grown, least):
 
     for root in range(trees.roots):
         visit(root, below(root))
-
-
-def test_trees_split_where_all_outcomes_are_alike_but_states_differ():
-    rng = np.random.default_rng(0)
-    states = np.repeat(np.arange(6.0), 5)[:, None].astype(np.float32)
-    alike = forest.TIE * forest.standardised(states.astype(float))
-    trees, _ = forest.grow(states, np.concatenate([np.zeros((30, 2)), alike], axis=1), 1, 1, int(rng.integers(99)))
-    assert len(np.unique(forest.leaves_of(trees, states))) == 6
 
 
 # What leaves show -------------------------------------------------------------------------------------------------

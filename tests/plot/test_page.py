@@ -37,10 +37,8 @@ def pages(tmp_path_factory):
     """Pages of a ward with labels of markup, and of a grid."""
     folder = tmp_path_factory.mktemp("pages")
     columns = {"state": ["age", "stage"], "bins": {"age": cs.Bins(edges=(40, 65))}}
-    ward_logs = [
-        cs.open_logs(ward(200, 0.9, 0), source="ward", **columns),
-        cs.open_logs(ward(60, 0.3, 1), source=SCRIPT, **columns),
-    ]
+    wards = {"ward": ward(200, 0.9, 0), SCRIPT: ward(60, 0.3, 1)}
+    ward_logs = [cs.open_logs(frame, source=name, **columns) for name, frame in wards.items()]
     found = cs.inspect(ward_logs).without_small_cells(11)
     found.save_html(folder / "ward.html")
     bounds = {"confidence": 0.95}

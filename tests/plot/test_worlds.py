@@ -84,9 +84,8 @@ def test_png_svg_and_pdf(tmp_path, make):
 
 def test_the_diagram_loses_its_confounding_arrows_under_intervention():
     offline, online = draw_diagram().axes
-    hidden = [
-        sum(p.get_linestyle() != "-" for p in a.patches if hasattr(p, "get_arrowstyle")) for a in (offline, online)
-    ]
+    arrows = [[p for p in axes.patches if hasattr(p, "get_arrowstyle")] for axes in (offline, online)]
+    hidden = [sum(arrow.get_linestyle() != "-" for arrow in each) for each in arrows]
     assert hidden == [7, 2]  # the paper's first figure
 
 
