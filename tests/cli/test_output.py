@@ -137,8 +137,8 @@ def test_the_learner_posterior_starts_from_counts_and_stands_beside_learning_wit
     assert [row["learner"] for row in rows] == ["posterior"] * 4 + ["q-ucb-shaping"] * 2
     world = cs.load_world("lavacross-easy")
     belief = cs.posterior(cs.Counts.load(counts), world.horizon, world.model.reward_range[1])
-    runs = [cs.train(world, given, learner="posterior", steps=500, seed=1) for given in (belief, None)]
-    expected = [run.step_regret[-1] for run in runs]
+    trained = [cs.train(world, given, learner="posterior", steps=500, seed=1) for given in (belief, None)]
+    expected = [run.step_regret[-1] for run in trained]
     assert [float(row["regret"]) for row in (rows[1], rows[3])] == expected
     found = json.loads(done(*options, "-o", runs, "--json"))
     assert found["no_logs"]["seeds"][1]["regret"] == expected[1]

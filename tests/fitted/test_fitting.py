@@ -305,7 +305,7 @@ def test_potentials_are_the_values(fitted):
 
 def test_inadmissible_actions_do_not_count(logs):
     frames = [seen(frame[frame["action"] == 0]) for frame in logs]
-    options = {"actions": [0, 1], "next_state": ["next_x", "next_y"], "check": False} | XY
+    options = {"actions": [0, 1], "next_state": ["next_x", "next_y"]} | XY
     frames = [frame.assign(step=0, episode=range(len(frame))) for frame in frames]
     free = fit(frames, **options)
     only = fit(frames, mask=lambda seen: np.tile([True, False], (len(seen), 1)), **options)
