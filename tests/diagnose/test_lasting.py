@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from causal_shaping.diagnose._lasting import Steps, _near, find_lasting, mean_before, parts_of
-from causal_shaping.diagnose._predict import PENALTIES, Predictor, least_squares, smooth_weights
+from causal_shaping.diagnose._lasting import Steps, _near, find_lasting, parts_of
+from causal_shaping.diagnose._predict import PENALTIES, Predictor, least_squares
 from studies.calibration.continuous_tests import LEVEL, holds, logs_of, pair_of, pair_p_value, past_p_value
 
 
@@ -20,13 +20,6 @@ def some_steps(episodes: int = 12, length: int = 6) -> Steps:
         ended=np.zeros(size, dtype=bool),
         outcome=np.column_stack([rng.normal(size=(size, 2)), np.zeros(size)]),
     )
-
-
-def test_the_past_is_the_mean_over_earlier_rows_of_the_episode():
-    values = np.random.default_rng(0).normal(size=(7, 2))
-    number = np.array([0, 1, 2, 0, 0, 1, 2])
-    expected = [values[i - n : i].mean(axis=0) if n else np.zeros(2) for i, n in enumerate(number)]
-    np.testing.assert_allclose(mean_before(values, number), expected, atol=1e-12)
 
 
 def test_rows_that_can_follow_are_the_nearest_of_other_episodes_in_the_part():
@@ -54,22 +47,6 @@ def test_least_squares_have_the_penalty_with_the_least_error_by_cross_validation
             free = 1 - np.trace(columns @ inverse @ columns.T) / 40
             tried.append((np.mean(left**2) / free**2, inverse @ columns.T @ number))
         np.testing.assert_allclose(weights, min(tried, key=lambda one: one[0])[1], rtol=1e-6, atol=1e-9)
-
-
-def test_weights_by_action_are_those_of_all_columns_side_by_side():
-    """One table with a column for each feature, and one for each feature and action, against products by action."""
-    rng = np.random.default_rng(0)
-    features = np.column_stack([np.ones(90), rng.normal(size=(90, 4))])
-    action = rng.integers(3, size=90)
-    wanted = rng.normal(size=(90, 2)) + np.einsum("rf,rfn->rn", features, rng.normal(size=(3, 5, 2))[action])
-    own = (np.eye(4)[action][:, :, None] * features[:, None]).reshape(90, -1)  # nobody takes the last action
-    columns = np.column_stack([features[:, 1:], own])
-    centred, moved = columns - columns.mean(axis=0), wanted - wanted.mean(axis=0)
-    weights = least_squares(centred.T @ centred, centred.T @ moved, np.square(moved).sum(axis=0), 90)
-    found = smooth_weights(features, action, wanted, 4)
-    smooth = np.einsum("rf,rfn->rn", features, found[action])
-    np.testing.assert_allclose(smooth, centred @ weights + wanted.mean(axis=0), atol=1e-9)
-    assert np.abs(smooth - wanted.mean(axis=0)).max() > 0.1
 
 
 def test_lines_by_action_are_predicted_beyond_the_logs_within_the_numbers_seen():

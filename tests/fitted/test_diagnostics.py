@@ -1,12 +1,10 @@
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import causal_shaping as cs
 from causal_shaping.data.transitions import Transitions
-from causal_shaping.fitted import FittedCeilings, fitting
+from causal_shaping.fitted import fitting
 from causal_shaping.fitted._held_out import bias_of_maxima, level_of_w, score
 from causal_shaping.fitted._members import held_out, kept_at
 from causal_shaping.fitted._steps import rule_of, sweep
@@ -74,18 +72,6 @@ def test_shares_of_a_windy_field_are_calibrated(fitted):
         assert one.action_error < 0.06
         assert one.value_error < 0.06
     assert fitted.diagnostics.sources[0].action_gain > 0.3  # what the good demonstrator does depends on the place
-
-
-def test_diagnostics_are_saved_and_told_in_the_summary(fitted, tmp_path):
-    fitted.save(tmp_path / "fit")
-    loaded = FittedCeilings.load(tmp_path / "fit").diagnostics
-    assert loaded.as_plain() == fitted.diagnostics.as_plain()
-    assert loaded.summary() in fitted.summary()
-
-
-def test_diagnostics_survive_plain_text(fitted):
-    plain = json.loads(json.dumps(fitted.diagnostics.as_plain()))
-    assert Diagnostics.from_plain(plain).as_plain() == fitted.diagnostics.as_plain()
 
 
 def test_clusters_of_lists_are_named_by_column_and_place():

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import causal_shaping as cs
-from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
+from causal_shaping.errors import ArgumentError, CausalShapingError, FileError
 from causal_shaping.fitted.results import _checksum
 from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import write_arrays, write_json
@@ -198,9 +198,8 @@ def test_states_whose_rows_are_all_alike_still_differ_in_value():
     """Along a corridor every step is the same, but for the steps that are left until the end."""
     length = 6
     frame = pd.DataFrame({"step": np.tile(np.arange(length), 80), "episode": np.repeat(np.arange(80), length)})
-    frame = frame.assign(
-        x=frame["step"] + 0.0, action=0, reward=-1.0, source="ward", terminated=frame["step"] == length - 1
-    )
+    frame = frame.assign(x=1.0 * frame["step"], action=0, reward=-1.0, source="ward")
+    frame["terminated"] = frame["step"] == length - 1
     frame["next_x"] = frame["x"] + 1
     found = fit(frame, length, -0.5, state=["x"], expectile=1.0)
     assert found(np.arange(length)[:, None]) == pytest.approx(np.arange(length) - length)
@@ -215,14 +214,12 @@ def test_scaled_rewards_scale_ceilings(logs, rows, fitted):
 
 
 def test_a_constant_reward_more_shifts_ceilings_by_the_steps_left(model):
-    endless = cs.TabularCMDP(
-        model.next_state % (STATES - 1), model.reward, model.noise, np.zeros(STATES, bool), model.start
-    )
+    after = model.next_state % (STATES - 1)
+    endless = cs.TabularCMDP(after, model.reward, model.noise, np.zeros(STATES, bool), model.start)
     frames = [watched(endless, name, seed=1) for name in ("ward", "clinic")]
     plain = fit([seen(frame) for frame in frames], **XY, settled=0.0)
-    more = fit(
-        [seen(frame.assign(reward=frame["reward"] + 0.5)) for frame in frames], reward_max=0.8, settled=0.0, **XY
-    )
+    frames = [frame.assign(reward=frame["reward"] + 0.5) for frame in frames]
+    more = fit([seen(frame) for frame in frames], reward_max=0.8, settled=0.0, **XY)
     for h in range(HORIZON):
         assert more(ALIVE, h) == pytest.approx(plain(ALIVE, h) + 0.5 * (HORIZON - h), abs=1e-5)
 
@@ -350,13 +347,6 @@ def test_a_fit_that_is_interrupted_anywhere_goes_on_to_the_same_bits(rows, tmp_p
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("call", range(1, 7))
-def test_a_fit_goes_on_from_every_step(rows, fitted, tmp_path, call):
-    with pytest.raises(Stop):
-        fit(rows, folder=tmp_path / "fit", progress=interrupted(call))
-    assert (fit(rows, folder=tmp_path / "fit")(ALIVE) == fitted(ALIVE)).all()
-
-
 @pytest.fixture
 def begun(rows, tmp_path):
     """A folder with the pass of the ceilings, which is done."""
@@ -372,22 +362,15 @@ def test_other_settings_or_logs_in_the_same_folder_are_refused(logs, rows, begun
         fit([seen(frame.assign(reward=frame["reward"] / 2)) for frame in logs], folder=begun, **XY)
 
 
-@pytest.mark.parametrize("kept", [b"", b"no archive", b"PK\x03\x04 and no more"])
+@pytest.mark.parametrize("kept", [b"", b"no archive", b"PK\x03\x04 and no more", None])
 def test_a_damaged_part_is_told(rows, begun, kept):
     (part,) = begun.glob("member-*.npz")
-    part.write_bytes(kept)
-    with pytest.raises(FileError, match="Remove it to begin that part anew"):
+    flip(part) if kept is None else part.write_bytes(kept)
+    with pytest.raises(FileError, match=r"not a complete file of arrays.*Remove it to begin that part anew"):
         fit(rows, folder=begun)
     part.unlink()
     fit(rows, folder=begun)
     assert not begun.exists()
-
-
-def test_a_part_with_a_changed_byte_is_told(rows, begun):
-    (part,) = begun.glob("member-*.npz")
-    flip(part)
-    with pytest.raises(FileError, match=r"not a complete file of arrays.*Remove it to begin that part anew"):
-        fit(rows, folder=begun)
 
 
 def rewritten(part, **changes):
@@ -452,12 +435,6 @@ def test_floors_are_not_ceilings(saved):
         cs.FittedFloors.load(saved)
 
 
-def test_a_changed_byte_is_refused(saved):
-    flip(saved / "fitted.npz")
-    with pytest.raises(FileError):
-        cs.FittedCeilings.load(saved)
-
-
 def test_changed_numbers_in_a_sound_archive_are_refused(saved):
     with np.load(saved / "fitted.npz") as file:
         arrays = dict(file)
@@ -484,23 +461,6 @@ def test_damaged_files_are_told(saved, name, damage):
         cs.FittedCeilings.load(saved)
 
 
-@pytest.mark.parametrize("key", ["settings", "places", "diagnostics", "shape", "checksum"])
-def test_a_description_without_a_part_is_told(saved, key):
-    held = json.loads((saved / "fitted.json").read_text())
-    del held[key]
-    (saved / "fitted.json").write_text(json.dumps(held))
-    with pytest.raises(FileError, match="saved"):
-        cs.FittedCeilings.load(saved)
-
-
-@pytest.mark.parametrize("change", [{"excess": 9.0}, {"sources": ["other"]}, {"dtype": "uint8"}, {"low": 1}])
-def test_a_changed_description_is_refused(saved, change):
-    held = json.loads((saved / "fitted.json").read_text())
-    (saved / "fitted.json").write_text(json.dumps(held | change))
-    with pytest.raises(FileError, match="changed after it was written"):
-        cs.FittedCeilings.load(saved)
-
-
 NETWORK = dict.fromkeys(("hidden", "layers", "first_gradient_steps", "gradient_steps", "batch", "threads"), 1)
 
 
@@ -513,17 +473,10 @@ def of_version_2(folder, estimator="forest", network=False):
     (folder / "fitted.json").write_text(json.dumps(with_checksum(held)))
 
 
-def test_a_forest_of_version_0_2_is_read(fitted, saved):
-    of_version_2(saved)
-    assert (cs.FittedCeilings.load(saved)(ALIVE) == fitted(ALIVE)).all()
-
-
 @pytest.mark.parametrize(("estimator", "network"), [("network", False), ("network", True), ("forest", True)])
 def test_a_network_of_version_0_2_is_refused_with_the_version_that_reads_it(saved, estimator, network):
     of_version_2(saved, estimator, network)
-    with pytest.raises(
-        FileError, match=r"holds a network, which causal-shaping 0\.2\.0 was the last to read.*observe="
-    ):
+    with pytest.raises(FileError, match=r"holds a network, which .* 0\.2\.0 was the last to read.*observe="):
         cs.load_potential(saved)
 
 
@@ -648,17 +601,6 @@ def test_a_description_that_does_not_fit_together_is_refused(saved, change, why)
         cs.FittedCeilings.load(saved)
 
 
-class Harmful:
-    def __reduce__(self):
-        return (pytest.fail, ("unpickled",))
-
-
-def test_nothing_is_unpickled(saved):
-    np.savez(saved / "fitted.npz", low=np.array([Harmful()], dtype=object))
-    with pytest.raises(FileError):
-        cs.FittedCeilings.load(saved)
-
-
 def test_a_fit_is_not_saved_over_a_file(fitted, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="is a file"):
@@ -710,23 +652,12 @@ def test_rewards_that_single_precision_does_not_hold_are_refused(logs):
         fit(frames, **XY)
 
 
-@pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_states_must_be_finite(logs, number):
-    frames = [seen(frame) for frame in logs]
-    frames[0].loc[5, "x"] = number
-    with pytest.raises(DataError):
-        fit(frames, **XY)
+NUMBERS = [[[np.nan, 0.0]], [["a", "b"]]]
 
 
-@pytest.mark.parametrize("wrong", [[0.0, 1.0], [[0.0]], [[0.0, 1.0, 2.0]], [[[0.0, 1.0]]], 3.0])
-def test_observations_of_another_shape_are_refused(fitted, wrong):
-    with pytest.raises(ArgumentError, match="shape"):
-        fitted(wrong)
-
-
-@pytest.mark.parametrize("wrong", [[[np.nan, 0.0]], [["a", "b"]]])
-def test_observations_must_be_finite_numbers(fitted, wrong):
-    with pytest.raises(DataError, match="finite numbers"):
+@pytest.mark.parametrize("wrong", [[0.0, 1.0], [[0.0]], [[0.0, 1.0, 2.0]], [[[0.0, 1.0]]], 3.0, *NUMBERS])
+def test_observations_of_another_shape_or_without_finite_numbers_are_refused(fitted, wrong):
+    with pytest.raises(CausalShapingError, match="finite numbers" if wrong in NUMBERS else "shape"):
         fitted(wrong)
 
 
@@ -779,12 +710,6 @@ def test_few_rows_are_fitted(model, episodes, longest, ending):
     assert (found(ALIVE) <= 0.3 * HORIZON + 1e-6).all()
     if ending == "always":
         assert (found(frames[0][["x", "y"]].to_numpy()) <= HORIZON * 0.3).all()
-
-
-def test_settings_survive_plain_text():
-    settings = Settings(reward_bound=1.0, horizon=3, confounding={"ward": 2.0}).checked(("ward", "clinic"))
-    assert settings.confounding == {"ward": 2.0, "clinic": math.inf}
-    assert Settings.from_plain(json.loads(json.dumps(settings.as_plain()))) == settings
 
 
 @pytest.mark.parametrize(

@@ -26,43 +26,14 @@ def test_expectiles_minimise_the_asymmetric_squares(level):
         def loss(e, values=values, weights=weights):
             return (weights * np.where(values > e, level, 1 - level) * (values - e) ** 2).sum()
 
-        best = minimize_scalar(
-            loss, bounds=(values.min(), values.max() + 1e-9), method="bounded", options={"xatol": 1e-9}
-        )
+        bounds = (values.min(), values.max() + 1e-9)
+        best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9})
         assert kernels.expectile(values, weights, count, level) == pytest.approx(best.x, abs=1e-6)
-
-
-def test_an_expectile_at_level_one_is_the_largest_value_that_has_weight():
-    assert kernels.expectile(np.array([1.0, 3.0, 5.0]), np.array([1.0, 1.0, 0.0]), 3, 1.0) == 3.0
 
 
 def test_an_expectile_of_nothing_is_nothing():
     assert kernels.expectile(np.array([1.0]), np.array([0.0]), 1, 0.9) == kernels.NOTHING
     assert kernels.expectile(np.array([1.0]), np.array([1.0]), 0, 0.9) == kernels.NOTHING
-
-
-def test_targets_keep_mass_and_mean_between_atoms_and_go_to_the_nearest_beyond():
-    rng = np.random.default_rng(0)
-    atoms = np.sort(rng.normal(size=7))
-    targets = np.append(rng.uniform(atoms[0], atoms[-1], 50), atoms)
-    lower, share = np.empty(len(targets), np.int32), np.empty(len(targets))
-    kernels.project(targets, atoms, lower, share)
-    assert ((share >= 0) & (share <= 1)).all()
-    assert (1 - share) * atoms[lower] + share * atoms[lower + 1] == pytest.approx(targets)
-    kernels.project(np.array([atoms[0] - 1, atoms[-1] + 1]), atoms, lower, share)
-    assert [lower[0] + share[0], lower[1] + share[1]] == [0, 6]
-
-
-def test_few_targets_are_atoms_themselves_and_many_are_spanned():
-    few = forest.atoms_of(np.array([2.0, 1.0, 2.0]), 5)
-    assert few.tolist() == [1.0, 2.0]
-    assert forest.atoms_of(np.array([3.0]), 5).tolist() == [3.0, 4.0]  # two atoms at least
-    assert len(forest.atoms_of(np.zeros(0), 5)) == 2
-    targets = np.random.default_rng(0).normal(size=1000)
-    many = forest.atoms_of(targets, 20)
-    assert len(many) <= 20 + 2
-    assert (np.diff(many) > 0).all()
-    assert (many[0], many[-1]) == (targets.min(), targets.max())
 
 
 # Trees ------------------------------------------------------------------------------------------------------------
@@ -77,15 +48,6 @@ def grown():
     return seen, outcomes, *forest.grow(seen, outcomes, 3, 4, seed=1)
 
 
-def leaf_by_recursion(nodes, node, observation):
-    feature = nodes[node, kernels.FEATURE]
-    if feature < 0:
-        return nodes[node, kernels.LEFT]
-    threshold = nodes[node, kernels.THRESHOLD : kernels.THRESHOLD + 1].view(np.float32)[0]
-    side = kernels.LEFT if observation[feature] <= threshold else kernels.RIGHT
-    return leaf_by_recursion(nodes, nodes[node, side], observation)
-
-
 def test_trees_predict_what_scikit_learn_does_where_its_leaves_are_not_large(grown):
     from sklearn.ensemble import ExtraTreesRegressor
 
@@ -98,19 +60,6 @@ def test_trees_predict_what_scikit_learn_does_where_its_leaves_are_not_large(gro
         same = np.max(rows, axis=0) < forest.LARGE * 4
         assert same.mean() > 0.5
         assert means[leaves].mean(axis=1)[same] == pytest.approx(other.predict(points)[same])
-
-
-def test_leaves_are_those_of_a_recursive_walk(grown):
-    seen, _, trees, _ = grown
-    expected = [[leaf_by_recursion(trees.nodes, root, one) for root in range(trees.roots)] for one in seen]
-    assert (forest.leaves_of(trees, seen) == expected).all()
-
-
-def test_leaves_hold_as_many_rows_as_they_must(grown):
-    seen, _, trees, means = grown
-    sizes = np.bincount(forest.leaves_of(trees, seen).ravel(), minlength=len(means))
-    assert sizes.min() >= 4
-    assert sizes.sum() == 3 * len(seen)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -153,14 +102,6 @@ def test_regions_are_the_smallest_subtrees_of_enough_rows(grown, least):
 
     for root in range(trees.roots):
         visit(root, below(root))
-
-
-def test_trees_split_where_all_outcomes_are_alike_but_states_differ():
-    rng = np.random.default_rng(0)
-    states = np.repeat(np.arange(6.0), 5)[:, None].astype(np.float32)
-    alike = forest.TIE * forest.standardised(states.astype(float))
-    trees, _ = forest.grow(states, np.concatenate([np.zeros((30, 2)), alike], axis=1), 1, 1, int(rng.integers(99)))
-    assert len(np.unique(forest.leaves_of(trees, states))) == 6
 
 
 # What leaves show -------------------------------------------------------------------------------------------------
@@ -319,17 +260,6 @@ def test_ceilings_are_those_of_a_linear_program(gammas, known):
             assert found[x] == pytest.approx(bound_by_program(masses, taken, x, w, atoms, gammas), abs=1e-7)
 
 
-def test_masses_above_one_are_scaled():
-    atoms = np.array([-1.0, 0.0, 1.0])
-    masses = np.zeros((2, 2, 3))
-    masses[0, 0], masses[0, 1] = (0.0, 0.0, 0.6), (0.4, 0.0, 0.0)
-    masses[1, 0], masses[1, 1] = (0.6, 0.0, 0.0), (0.4, 0.0, 0.0)
-    rule = rule_of(confounding=np.full(2, np.inf), vacuous=5.0)
-    found, worst = backed_up(masses, masses.sum(axis=2), np.full((2, 1), 5.0), atoms, rule)
-    assert found[0] == pytest.approx(0.0)  # 0.6 and 0.6, scaled to halves of 1 and -1
-    assert worst == pytest.approx(0.2)
-
-
 def test_an_untried_action_may_do_anything_and_a_rare_one_counts_as_untried():
     rng = np.random.default_rng(1)
     masses, _ = share_table(rng)
@@ -340,35 +270,6 @@ def test_an_untried_action_may_do_anything_and_a_rare_one_counts_as_untried():
         rule = rule_of(vacuous=4.0, rarest_action=rarest)
         found, _ = backed_up(masses, masses.sum(axis=2), best, atoms, rule)
         assert found[1] == pytest.approx(expected, abs=0.01)
-
-
-def test_supports_say_what_free_mass_is_worth():
-    masses, taken = share_table(np.random.default_rng(2))
-    atoms, by_action = np.linspace(-1, 0, ATOMS), np.array([[0.1, 0.3], [0.2, kernels.NOTHING], [0.0, 0.25]])
-    state = by_action.max(axis=1, keepdims=True)
-    for x, w in ((0, 0.2), (1, 0.3)):
-        found, _ = backed_up(masses, taken, by_action, atoms, rule_of(by_action=True))
-        assert found[x] == pytest.approx(bound_by_program(masses, taken, x, w, atoms, (math.inf,) * 3))
-        found, _ = backed_up(masses, taken, state, atoms, rule_of())
-        assert found[x] == pytest.approx(bound_by_program(masses, taken, x, 0.3, atoms, (math.inf,) * 3))
-        found, _ = backed_up(masses, taken, state, atoms, rule_of(restricted=False, vacuous=2.0))
-        assert found[x] == pytest.approx(bound_by_program(masses, taken, x, 2.0, atoms, (math.inf,) * 3))
-
-
-def test_free_mass_and_values_never_exceed_the_vacuous_value():
-    masses, taken = share_table(np.random.default_rng(3))
-    atoms, best = np.linspace(0, 9, ATOMS), np.full((SOURCES, 1), 20.0)
-    found, _ = backed_up(masses, taken, best, atoms, rule_of(vacuous=1.0))
-    assert (found <= 1.0).all()
-
-
-def test_an_action_that_is_not_admissible_has_no_value():
-    masses, taken = share_table(np.random.default_rng(4))
-    found, _ = backed_up(
-        masses, taken, np.ones((SOURCES, 1)), np.linspace(0, 1, ATOMS), rule_of(), False, [True, False]
-    )
-    assert found[0] > kernels.NOTHING
-    assert found[1] == kernels.NOTHING
 
 
 def test_best_guesses_are_proven_mass_and_what_own_shares_leave():
@@ -425,14 +326,6 @@ def test_a_source_with_too_few_rows_around_shows_nothing(rows):
 # Functions of the observation -------------------------------------------------------------------------------------
 
 
-def test_a_surface_of_single_observations_returns_their_numbers():
-    rng = np.random.default_rng(0)
-    seen, columns = rng.normal(size=(50, 2)).astype(np.float32), rng.normal(size=(50, 3))
-    surface = forest.Surface.fit(seen, columns, 1, seed=0)
-    assert surface.at(seen, 0, 3) == pytest.approx(columns, abs=1e-6)
-    assert surface.at(seen, 2) == pytest.approx(columns[:, 2:], abs=1e-6)
-
-
 def test_reach_excludes_what_is_far_and_keeps_what_was_logged():
     rng = np.random.default_rng(0)
     seen, held = (rng.normal(size=(n, 2)).astype(np.float32) for n in (2000, 500))
@@ -451,10 +344,3 @@ def test_reach_of_many_coordinates_looks_at_a_projection():
     assert not reach.excludes(seen).any()
     assert math.isnan(reach.missed)
     assert reach.excludes(40 + seen).all()
-
-
-def test_constant_columns_are_zero_when_standardised():
-    columns = np.stack([np.full(10, 0.1), np.arange(10.0)], axis=1)
-    found = forest.standardised(columns)
-    assert np.abs(found[:, 0]).max() < 1e-9
-    assert (found[:, 1].mean(), found[:, 1].std()) == pytest.approx((0, 1))

@@ -29,22 +29,14 @@ def fitted(logs):
     return cs.fit_ceilings(logs, reward_max=LARGEST_RETURN, **BASICS, **SMALL)
 
 
-def logged_states(logs):
-    return np.concatenate([np.column_stack([log[name] for name in STATE]) for log in logs])
-
-
 def without_rewards_above_0(log):
     costs = pa.array(np.minimum(log["reward"], 0.0))
     return log.set_column(log.column_names.index("reward"), "reward", costs)
 
 
-def within_reach(fitted, logs):
-    states = logged_states(logs)
-    return states[~fitted.is_beyond(states)]
-
-
 def test_no_ceiling_within_reach_exceeds_what_the_goal_pays(fitted, logs):
-    states = within_reach(fitted, logs)
+    states = np.concatenate([np.column_stack([log[name] for name in STATE]) for log in logs])
+    states = states[~fitted.is_beyond(states)]
     assert len(states) > 0.99 * 2 * ROWS
     for step in (0, STEPS // 2, STEPS - 1):
         assert fitted(states, step).max() <= LARGEST_RETURN + 1e-5
@@ -86,15 +78,6 @@ def test_the_result_says_that_it_is_coarse(logs, support, tmp_path):
     loaded = FittedCeilings.load(tmp_path)
     assert loaded.summary() == found.summary()
     assert loaded.diagnostics.verdict == found.diagnostics.verdict
-
-
-def test_a_file_of_an_older_version_says_so_too(fitted, tmp_path):
-    """Files hold nothing about coarseness: it follows from the largest reward in their settings."""
-    fitted.save(tmp_path)
-    held = json.loads((tmp_path / "fitted.json").read_text())
-    assert "coarse" not in held["diagnostics"]
-    assert "coarse" not in held["settings"]
-    assert FittedCeilings.load(tmp_path).diagnostics.verdict.startswith(VERDICT)
 
 
 def test_fits_without_rewards_above_0_do_not_say_that_they_are_coarse(logs):

@@ -83,21 +83,12 @@ def clinic(n=600, seed=5):
     )
 
 
-COLUMNS = {
-    "source": "clinic",
-    "episode": "patient",
-    "step": "day",
-    "first_step": 1,
-    "action": "drug",
-    "reward": "score",
-}
+COLUMNS = {"source": "clinic", "episode": "patient", "step": "day", "first_step": 1, "action": "drug"}
+COLUMNS |= {"reward": "score"}
+BOTH = {"state": ["stage", "ward"]}
 WAYS = {
     "unknown ends": {"state": "stage"},
-    "ends by text": {
-        "state": ["stage", "ward"],
-        "terminated": {"outcome": ["died"]},
-        "truncated": {"outcome": ["left"]},
-    },
+    "ends by text": BOTH | {"terminated": {"outcome": ["died"]}, "truncated": {"outcome": ["left"]}},
     "costs": {"state": "stage", "reward": "-score"},
     "ends by number": {"state": ["ventilated", "stage"], "terminated": {"code": [1]}, "truncated": "cut"},
     "declared": {"state": "ward", "states": [2, 0, 1], "actions": ["0", "1", "2", "3"], "terminated": {"cut": [True]}},
@@ -194,9 +185,8 @@ def test_the_same_episodes_are_sampled(engine, rows, logs):
 
 def test_parts_of_a_table_add_up_to_the_whole(engine, logs, rows):
     table = engine(rows)
-    assert_equal(
-        sum(cs.count(cs.open_logs(table.filter(table.episode % 3 == i), **XY)) for i in range(3)), cs.count(logs)
-    )
+    parts = [cs.open_logs(table.filter(table.episode % 3 == i), **XY) for i in range(3)]
+    assert_equal(sum(map(cs.count, parts)), cs.count(logs))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import struct
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,10 +11,8 @@ import pytest
 from reference import by_label, counted
 
 import causal_shaping as cs
-from causal_shaping.cli import main
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.logs import check_logs
-from causal_shaping.logs.table import looking_at_rows
 
 ROWS = {
     "episode": [0, 0, 1],
@@ -28,19 +25,6 @@ ROWS = {
     "truncated": [False, False, True],
 }
 LOGS = cs.load_world("lavacross-easy").collect("good", 200, seed=1)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command; return its exit code and its errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["causal-shaping", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code or 0, capsys.readouterr().err
-
-    return call
 
 
 def write(path, **changes):
@@ -70,12 +54,10 @@ def test_a_folder_called_column_and_value_changes_nothing(tmp_path, folder):
 
 
 def test_partitions_that_are_asked_for_become_columns(tmp_path):
-    parts = [
-        write(tmp_path / f"day={day}" / "ward=a%20b" / "logs.parquet", episode=[day] * 2 + [9 + day]) for day in (1, 2)
-    ]
-    found = cs.open_logs(
-        parts, source="ward", state=["day", "state"], next_state=["day", "next_state"], partitions="day"
-    )
+    held = "ward=a%20b/logs.parquet"
+    parts = [write(tmp_path / f"day={day}" / held, episode=[day] * 2 + [9 + day]) for day in (1, 2)]
+    states = {"state": ["day", "state"], "next_state": ["day", "next_state"]}
+    found = cs.open_logs(parts, source="ward", **states, partitions="day")
     assert cs.count(found).space.states[0] == (1, "a")
     assert cs.read_logs(parts[0], source="ward", hidden="ward", partitions=["ward"]).reward[1] == 1.0
     rows = cs.open_logs(parts[0], source="ward", state="ward", partitions=["ward"], next_state=["ward"]).rows
@@ -108,15 +90,19 @@ def test_a_pattern_is_no_file(tmp_path):
         cs.read_logs(tmp_path / "*.parquet")
 
 
-def test_addresses_and_pipes_are_refused(tmp_path):
+@pytest.mark.parametrize("read", [cs.read_logs, cs.load_potential])
+def test_only_regular_files_are_opened(tmp_path, read):
     os.mkfifo(tmp_path / "pipe.parquet")
-    with pytest.raises(FileError, match="not a regular file"):
-        cs.read_logs(tmp_path / "pipe.parquet")
-    with pytest.raises(FileError, match="not a regular file"):
-        cs.load_potential(tmp_path / "pipe.parquet")
-    for address in ("http://localhost/a.parquet", "s3://bucket/a.csv"):
-        with pytest.raises(FileError, match="is an address"):
-            cs.read_logs(address)
+    (tmp_path / "zero.parquet").symlink_to("/dev/zero")
+    for path, why in (
+        (tmp_path / "pipe.parquet", "not a regular file"),
+        (tmp_path / "zero.parquet", "not a regular file"),
+        ("a\0b.parquet", "cannot be read"),
+        ("http://localhost/a.parquet", "is an address"),
+        ("s3://bucket/a.parquet", "is an address"),
+    ):
+        with pytest.raises(FileError, match=why):
+            read(path)
 
 
 # The engine -------------------------------------------------------------------------------------------------------
@@ -124,6 +110,7 @@ def test_addresses_and_pipes_are_refused(tmp_path):
 
 def test_the_engine_reaches_nothing_but_the_files(tmp_path):
     own, other = write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet")
+    secret = pa.table({"x": [1]})  # noqa: F841 - variables of the program are no tables
     duckdb = cs.open_logs(own).rows.get_backend()
     for statement in (
         f"SELECT * FROM read_parquet('{other}')",
@@ -137,17 +124,11 @@ def test_the_engine_reaches_nothing_but_the_files(tmp_path):
         f"SET allowed_paths = ['{other}']",
         f"SET temp_directory = '{tmp_path / 'e'}'",
         "SET memory_limit = '1TB'",
+        "SELECT * FROM secret",
     ):
-        with pytest.raises(Exception, match=r"disabled|locked|Cannot"):
+        with pytest.raises(Exception, match=r"disabled|locked|Cannot|secret does not exist"):
             duckdb.raw_sql(statement).fetchall()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
-
-
-def test_variables_of_the_program_are_no_tables(tmp_path):
-    secret = pa.table({"x": [1]})  # noqa: F841
-    duckdb = cs.open_logs(write(tmp_path / "a.parquet")).rows.get_backend()
-    with pytest.raises(Exception, match="secret"):
-        duckdb.raw_sql("SELECT * FROM secret").fetchall()
 
 
 def test_memory_limit_is_blamed_for_itself_alone(tmp_path, monkeypatch):
@@ -167,7 +148,7 @@ def test_memory_limit_is_blamed_for_itself_alone(tmp_path, monkeypatch):
 # Changes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_log_of_ours_that_was_changed_is_refused_by_all_who_open_it(tmp_path, run):
+def test_a_log_of_ours_that_was_changed_is_refused_by_all_who_open_it(tmp_path):
     path = tmp_path / "good.parquet"
     LOGS.save(path)
     held = pq.read_table(path)
@@ -177,9 +158,6 @@ def test_a_log_of_ours_that_was_changed_is_refused_by_all_who_open_it(tmp_path, 
     for use in (cs.count, cs.inspect, cs.read_logs, cs.open_logs, cs.read_transitions):
         with pytest.raises(FileError, match="changed after it was written"):
             use(path)
-    code, told = run("ceilings", path, "--horizon", 20, "--reward-max", 1, "-o", tmp_path / "phi.parquet")
-    assert code == 2
-    assert "changed after it was written" in " ".join(told.split())
 
 
 def test_a_compressed_csv_must_fit_its_own_checksum(tmp_path):
@@ -191,14 +169,6 @@ def test_a_compressed_csv_must_fit_its_own_checksum(tmp_path):
         path.write_bytes(changed)
         with pytest.raises(FileError, match=r"a\.csv\.gz cannot be read"):
             cs.count(path, check=False)
-
-
-def test_the_source_in_the_metadata_cannot_be_changed(tmp_path):
-    path = tmp_path / "good.parquet"
-    LOGS.save(path)
-    path.write_bytes(path.read_bytes().replace(b'"source": "good"', b'"source": "evil"'))
-    with pytest.raises(FileError, match="changed after it was written"):
-        cs.count(path)
 
 
 def test_a_file_that_is_swapped_between_check_and_count_is_refused(tmp_path):
@@ -253,9 +223,8 @@ def test_a_flag_that_was_cut_short_is_told(tmp_path):
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):
-    table = pa.table(
-        [[0], [0], ["a"], ["go"], [0.5], [0.7]], names=["episode", "step", "state", "action", "reward", "reward"]
-    )
+    names = ["episode", "step", "state", "action", "reward", "reward"]
+    table = pa.table([[0], [0], ["a"], ["go"], [0.5], [0.7]], names=names)
     pq.write_table(table, tmp_path / "a.parquet")
     write_csv(tmp_path / "a.csv", "episode,step,state,action,reward,reward", "0,0,a,go,0.5,0.7")
     for logs in (tmp_path / "a.parquet", tmp_path / "a.csv", table):
@@ -278,11 +247,8 @@ def test_many_columns_make_a_short_message(tmp_path):
 
 def test_a_column_of_shapes_on_maps_that_nobody_uses_does_not_matter(tmp_path):
     point = struct.pack("<BIdd", 1, 1, 1.0, 2.0)
-    about = {
-        "version": "1.0.0",
-        "primary_column": "place",
-        "columns": {"place": {"encoding": "WKB", "geometry_types": []}},
-    }
+    place = {"place": {"encoding": "WKB", "geometry_types": []}}
+    about = {"version": "1.0.0", "primary_column": "place", "columns": place}
     table = pa.table(ROWS | {"place": [point] * 3}).replace_schema_metadata({"geo": json.dumps(about)})
     pq.write_table(table, tmp_path / "a.parquet")
     assert by_label(cs.count(tmp_path / "a.parquet")) == counted(cs.read_logs(write(tmp_path / "a.parquet")))
@@ -294,25 +260,3 @@ def test_the_engine_is_one_for_each_log(tmp_path):
     assert cs.count(second).n.sum() == 3  # only the other file was changed
     with pytest.raises(FileError, match=r"a\.parquet was changed"):
         cs.count(first)
-
-
-def test_the_error_of_an_engine_that_a_file_broke_is_told_and_no_other():
-    class Engine:
-        name, asked = "duckdb", 0
-
-        def raw_sql(self, _):
-            self.asked += 1
-            if self.asked > 2:
-                raise RuntimeError("the database has been invalidated")
-            return self
-
-        def fetchall(self):
-            return [("",)]
-
-        def get_backend(self):
-            return self
-
-    engine = Engine()
-    with pytest.raises(FileError, match="broken"), looking_at_rows(engine):
-        raise FileError("a.parquet is broken")
-    assert engine.asked == 3

@@ -28,13 +28,23 @@ def bad_bytes(folder):
     return path
 
 
+COMMAND = "from causal_shaping.cli import command; command()"
+WITH_TORCH = (  # torch, compiled code and DuckDB in one process
+    "import torch, causal_shaping as cs; cs.count(cs.load_world('lavacross-easy').collect('good', 100)); " + COMMAND
+)
+
+
+@pytest.mark.parametrize("program", [COMMAND, WITH_TORCH])
 @pytest.mark.parametrize(("make", "code"), [(good, 0), (bad_row, 2), (bad_bytes, 2)])
-def test_a_command_ends_without_leaks_being_reported(tmp_path, make, code):
-    command = [sys.executable, "-m", "causal_shaping", "inspect", str(make(tmp_path))]
+def test_a_command_ends_without_leaks_being_reported(tmp_path, make, code, program):
+    if "torch" in program:
+        pytest.importorskip("torch")
+    command = [sys.executable, "-c", program, "inspect", str(make(tmp_path))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert "nanobind" not in done.stderr + done.stdout
     assert "leaked" not in done.stderr
+    assert ("Coverage" in done.stdout) == (code == 0)  # what was printed reaches its reader
     if code:
         assert done.stderr.startswith("error: ")
         assert "/a." in done.stderr  # it was read

@@ -1,8 +1,5 @@
 """Reading anybody's logs: their names, what may be missing, and every bad input that we know of."""
 
-import json
-import sys
-
 import duckdb
 import ibis
 import numpy as np
@@ -15,7 +12,6 @@ from forging import forge
 from reference import by_label, counted
 
 import causal_shaping as cs
-from causal_shaping.cli import main
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, DroppedEpisodesWarning, FileError
 from causal_shaping.io.convert import logs_table
 
@@ -65,28 +61,21 @@ def test_a_users_own_names(file):
     assert outcomes(logs) == outcomes(cs.read_logs(write(file)))
 
 
-def test_a_missing_next_state_is_the_following_rows_state(file):
-    logs = cs.read_logs(write(file, without=["next_state"]))
-    assert outcomes(logs) == [("b", False), (None, True), ("a", False), (None, False)]
-
-
-def test_without_flags_the_last_outcome_is_unknown_and_no_end(file):
-    logs = cs.read_logs(write(file, without=["terminated", "truncated"]))
-    assert outcomes(logs) == [("b", False), (None, False), ("a", False), (None, False)]
-    logs = cs.read_logs(write(file, without=["terminated", "truncated", "next_state"]))
-    assert outcomes(logs) == [("b", False), (None, False), ("a", False), (None, False)]
+@pytest.mark.parametrize(
+    ("without", "expected"),
+    [
+        (["next_state"], [("b", False), (None, True), ("a", False), (None, False)]),  # that of the following row
+        (["terminated", "truncated"], [("b", False), (None, False), ("a", False), (None, False)]),
+        (["terminated", "truncated", "next_state"], [("b", False), (None, False), ("a", False), (None, False)]),
+        (["terminated"], [("b", False), (None, False), ("a", False), ("a", False)]),
+        (["truncated"], [("b", False), ("end", True), ("a", False), ("a", False)]),
+    ],
+)
+def test_what_columns_that_are_missing_leave_known(file, without, expected):
+    logs = cs.read_logs(write(file, without=without))
+    assert outcomes(logs) == expected
+    assert logs.truncated.any() == ("truncated" not in without)
     assert cs.count(logs).n.sum() == 4  # actions taken, all of them
-
-
-def test_a_truncated_row_did_not_end(file):
-    logs = cs.read_logs(write(file, without=["terminated"]))
-    assert outcomes(logs) == [("b", False), (None, False), ("a", False), ("a", False)]
-
-
-def test_without_truncated_flags_an_open_end_is_an_open_end(file):
-    logs = cs.read_logs(write(file, without=["truncated"]))
-    assert outcomes(logs) == [("b", False), ("end", True), ("a", False), ("a", False)]
-    assert not logs.truncated.any()
 
 
 def test_costs_are_read_with_a_minus(file):
@@ -112,13 +101,8 @@ def test_steps_may_be_counted_from_one_if_said_so(file):
 
 def test_states_of_several_columns_lists_and_structs(file):
     pairs, after = [(1, "x"), (2, "x"), (1, "x"), (1, "x")], [(2, "x"), (3, "y"), (1, "x"), (1, "x")]
-    write(
-        file,
-        p=[p for p, _ in pairs],
-        q=[q for _, q in pairs],
-        next_p=[p for p, _ in after],
-        next_q=[q for _, q in after],
-    )
+    (p, q), (next_p, next_q) = zip(*pairs, strict=True), zip(*after, strict=True)
+    write(file, p=p, q=q, next_p=next_p, next_q=next_q)
     logs = cs.read_logs(file, state=["p", "q"])
     assert logs.space.states == ((1, "x"), (2, "x"), (3, "y"))
     assert logs.space.columns == ("p", "q")
@@ -203,6 +187,8 @@ def folder(folder):
     return path
 
 
+NAN = float("nan")
+CUT = {"bins": {"state": cs.Bins(edges=(0.5,))}}
 HEADER = b"episode,step,state,action,reward,next_state,terminated,truncated\n"
 BAD = {
     "no such file": (lambda folder: folder / "bad.parquet", "does not exist"),
@@ -211,28 +197,22 @@ BAD = {
     "missing column": (bad_parquet(without=["reward"]), "no column 'reward'. Its columns are 'episode', 'step'"),
     "mistyped reward": (bad_parquet(reward=["x"] * 4), "column 'reward' holds string; it must hold numbers"),
     "mistyped step": (bad_parquet(step=[0.0, 1.0, 0.0, 1.0]), "column 'step' holds float64; it must hold integers"),
-    "mistyped flag": (
-        bad_parquet(terminated=["no"] * 4),
-        r"column 'terminated' holds text: 'no'.*terminated=\{'terminated': \['no'\]\}",
-    ),
+    "mistyped flag": (bad_parquet(terminated=["no"] * 4), "'terminated' holds text: 'no'.*={'terminated': \\['no'\\]}"),
     "flag that is no flag": (bad_parquet(terminated=[0, 1, 0, 7]), "row 4, column 'terminated'.*true or false"),
     "nan reward": (bad_parquet(reward=[0.1, float("nan"), 0.3, 0.3]), "row 2, column 'reward' .*must be finite"),
     "infinite reward": (bad_parquet(reward=[0.1, 0.2, float("inf"), 0.3]), "row 3, column 'reward'.*found inf"),
     "null reward": (bad_parquet(reward=[0.1, 0.2, None, 0.3]), "row 3, column 'reward'.*must be finite; found nothing"),
     "nan state": (
-        bad_parquet(state=[0.2, float("nan"), 0.2, 0.2], next_state=[1.0, 1.0, 0.2, 0.2]),
-        "row 2, column 'state'.*the state has no value",
-        {"bins": {"state": cs.Bins(edges=(0.5,))}},
+        bad_parquet(state=[0.2, NAN, 0.2, 0.2], next_state=[1.0, 1.0, 0.2, 0.2]),
+        *("row 2, column 'state'.*the state has no value", CUT),
     ),
     "nan next state": (
-        bad_parquet(state=[0.2, 1.0, 0.2, 0.2], next_state=[1.0, float("nan"), 0.2, 0.2]),
-        "row 2, column 'next_state'.*neither a label nor missing",
-        {"bins": {"state": cs.Bins(edges=(0.5,))}},
+        bad_parquet(state=[0.2, 1.0, 0.2, 0.2], next_state=[1.0, NAN, 0.2, 0.2]),
+        *("row 2, column 'next_state'.*neither a label nor missing", CUT),
     ),
     "junk next state": (
         bad_parquet(state=["1", "2", "1", "1"], next_state=["2", "oops", "1", "1"]),
-        "row 2, column 'next_state'.*neither a label nor missing",
-        {"states": [1, 2]},
+        *("row 2, column 'next_state'.*neither a label nor missing", {"states": [1, 2]}),
     ),
     "null state": (bad_parquet(state=["a", None, "a", "a"]), "row 2, column 'state'.*missing"),
     "null action": (bad_parquet(action=["go", "go", None, "go"]), "row 3, column 'action'.*missing"),
@@ -271,19 +251,6 @@ def test_bad_input_is_refused_with_file_row_and_column(tmp_path, name):
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("name", [name for name in BAD if len(BAD[name]) == 2])
-def test_the_command_line_refuses_the_same_with_exit_code_2(tmp_path, name, monkeypatch, capsys):
-    path = BAD[name][0](tmp_path)
-    monkeypatch.setattr(sys, "argv", ["causal-shaping", "inspect", str(path), "--png", str(tmp_path / "x.png")])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    captured = capsys.readouterr()
-    assert captured.err.strip().splitlines()[-1].startswith("error: ")
-    assert captured.out == ""
-    assert not (tmp_path / "x.png").exists()
-
-
 def test_two_sources_of_one_name_are_refused(tmp_path):
     first = write(tmp_path / "a.parquet", source=["s"] * 4)
     second = write(tmp_path / "b.parquet", source=["s"] * 4)
@@ -304,9 +271,7 @@ def test_parts_that_hold_the_same_episode_are_refused(tmp_path):
 
 def test_bad_episodes_can_be_left_out_and_are_reported(tmp_path):
     path = write(tmp_path / "a.parquet", reward=[0.1, float("nan"), 0.3, 0.3])
-    with pytest.warns(
-        DroppedEpisodesWarning, match=r"1 episodes with 2 of 4 rows.*must be finite.*selects on outcomes"
-    ):
+    with pytest.warns(DroppedEpisodesWarning, match=r"1 episodes with 2 of 4 rows.*must be finite.*selects"):
         logs = cs.read_logs(path, skip_bad_episodes=True)
     assert logs.episode.tolist() == [1, 1]
     with pytest.warns(DroppedEpisodesWarning):
@@ -332,21 +297,14 @@ def test_declaring_states_of_a_file_of_ours(tmp_path):
     assert cs.count(tmp_path / "a.parquet", states=order).space.states == order
 
 
-def test_a_changed_file_of_ours_is_refused(tmp_path):
-    cs.load_world("walking-robot").collect("competent", 50).save(tmp_path / "a.parquet")
-    table = pq.read_table(tmp_path / "a.parquet")
-    reward = table["reward"].to_numpy().copy()
-    reward[3] = 0.25
-    changed = table.set_column(table.column_names.index("reward"), "reward", pa.array(reward))
-    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), tmp_path / "a.parquet")
-    with pytest.raises(FileError, match="changed after it was written"):
-        cs.read_logs(tmp_path / "a.parquet")
-
-
 def test_a_table_without_a_name_needs_a_source(file):
     table = pa.table(ROWS)
-    with pytest.raises(ArgumentError, match="Name the source: open_logs"):
-        cs.read_logs(table)
+    for read in (cs.read_logs, cs.count):
+        with pytest.raises(ArgumentError, match="Name the source: open_logs"):
+            read(table)
+    with pytest.raises(ArgumentError, match=r"the DataFrame does not say where.*source="):
+        cs.count(pandas.DataFrame(ROWS))
+    assert cs.count(pandas.DataFrame(ROWS | {"source": ["ward"] * 4})).sources == ("ward",)
     assert cs.read_logs(table, source="s").source == "s"
     warehouse = ibis.duckdb.connect()
     assert cs.count(warehouse.read_parquet(write(file), table_name="ward")).sources == ("ward",)
@@ -372,11 +330,8 @@ def test_nan_never_falls_into_a_bin(tmp_path):
     """Not even unchecked: an outcome that is no number is unknown."""
     n = 4000
     rows = {"episode": np.arange(n), "step": np.zeros(n, int), "state": np.full(n, 0.2), "action": ["go"] * n}
-    rows |= {
-        "reward": np.ones(n),
-        "next_state": np.choose(np.arange(n) % 4, [0.1, np.nan, 0.2, np.nan]),
-        "terminated": [False] * n,
-    }
+    rows |= {"reward": np.ones(n), "terminated": [False] * n}
+    rows["next_state"] = np.choose(np.arange(n) % 4, [0.1, np.nan, 0.2, np.nan])
     write(tmp_path / "a.parquet", rows=rows)
     for bins in (cs.Bins(edges=(-1.0, 0.0, 1.0)), cs.Bins(quantiles=2)):
         opened = cs.open_logs(tmp_path / "a.parquet", bins={"state": bins})
@@ -453,9 +408,8 @@ def test_a_late_string_label_in_a_csv(tmp_path):
 
 def test_rows_are_numbered_as_in_the_file_even_if_only_one_source_is_read(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_bytes(
-        b"source," + HEADER + b"x,0,0,a,go,1,a,0,0\nx,0,1,a,go,1,a,0,1\ny,0,0,a,go,1,a,0,0\ny,0,1,a,go,nan,a,0,1\n"
-    )
+    rows = b"x,0,0,a,go,1,a,0,0\nx,0,1,a,go,1,a,0,1\ny,0,0,a,go,1,a,0,0\ny,0,1,a,go,nan,a,0,1\n"
+    path.write_bytes(b"source," + HEADER + rows)
     with pytest.raises(DataError, match=r"row 4 after the header, column 'reward'"):
         cs.read_logs(path, source="y")
 
@@ -483,27 +437,8 @@ def test_many_state_columns(tmp_path):
     write(tmp_path / "a.parquet", rows=rows)
     logs = cs.read_logs(tmp_path / "a.parquet", state=names)
     assert len(logs.space.states) == 200
-    assert [logs.space.states[s] for s in logs.state] == list(
-        zip(*(rows[name].tolist() for name in names), strict=True)
-    )
-
-
-def test_one_of_many_sources(file):
-    n = 60
-    rows = {"episode": np.zeros(n, int), "step": np.zeros(n, int), "state": ["a"] * n, "action": ["go"] * n}
-    write(file, rows=rows | {"reward": np.ones(n), "source": [f"s{i}" for i in range(n)]})
-    for source in ("s0", "s59"):
-        assert len(cs.read_logs(file, source=source)) == 1
-
-
-def test_a_newer_file_is_refused(tmp_path):
-    logs = cs.load_world("walking-robot").collect("competent", 10)
-    logs.save(tmp_path / "a.parquet")
-    table = pq.read_table(tmp_path / "a.parquet")
-    about = json.loads(table.schema.metadata[b"causal_shaping"]) | {"version": 99}
-    pq.write_table(table.replace_schema_metadata({"causal_shaping": json.dumps(about)}), tmp_path / "a.parquet")
-    with pytest.raises(FileError, match="newer version"):
-        cs.read_logs(tmp_path / "a.parquet")
+    labels = list(zip(*(rows[name].tolist() for name in names), strict=True))
+    assert [logs.space.states[s] for s in logs.state] == labels
 
 
 def test_bins_that_make_no_sense_are_refused(file):
@@ -522,31 +457,6 @@ def test_bins_that_make_no_sense_are_refused(file):
         cs.Bins(quantiles=2)([1.0])
     with pytest.raises(DataError, match="NaN"):
         cs.Bins(edges=(1.0,))([float("nan")])
-
-
-def test_a_data_frame_is_a_table_like_any_other():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(
-        {
-            "patient": [1, 1, 2, 2],
-            "day": [1, 2, 1, 2],
-            "stage": [3, 2, 4, 3],
-            "drug": ["a", "b", "a", "a"],
-            "score": [-1.0, -2.0, -1.0, -3.0],
-            "ended": [False, True, False, True],
-        }
-    )
-    columns = {"episode": "patient", "step": "day", "first_step": 1, "state": "stage", "action": "drug"}
-    counts = cs.count(cs.open_logs(frame, source="ward", reward="score", terminated="ended", **columns))
-    assert counts.n.sum() == 4
-    assert counts.sources == ("ward",)
-    with pytest.raises(ArgumentError, match=r"has no column 'scor'. Did you mean 'score'\?.*in reward"):
-        cs.open_logs(frame, source="ward", reward="scor", **columns)
-    with pytest.raises(ArgumentError, match="Name the source: open_logs"):
-        cs.count(frame)
-    frame["outcome"] = ["", "cured", "", "died"]
-    with pytest.raises(DataError, match=r"holds text: '', 'cured', 'died'. Say which of these end an episode"):
-        cs.open_logs(frame, source="ward", reward="score", terminated="outcome", **columns)
 
 
 # What is a log, and what the columns can mean -------------------------------------------------------------------------
@@ -580,43 +490,41 @@ def test_tables_of_all_kinds_are_logs(make):
     expected = counted(cs.read_logs(pa.table(WARD), source="ward", **NAMES))
     assert counted(cs.read_logs(make(), source="ward", **NAMES)) == expected
     assert by_label(cs.count(cs.open_logs(make(), source="ward", **NAMES))) == expected
-
-
-def test_a_frame_with_the_schemas_own_names_can_be_counted_as_it_stands():
-    frame = pandas.DataFrame(ROWS | {"source": ["ward"] * 4})
-    assert cs.count(frame).sources == ("ward",)
-    with pytest.raises(ArgumentError, match=r"the DataFrame does not say where.*source="):
-        cs.count(pandas.DataFrame(ROWS))
+    with pytest.raises(ArgumentError, match=r"has no column 'scor'. Did you mean 'score'\?.*in reward"):
+        cs.open_logs(make(), source="ward", **NAMES | {"reward": "scor"})
 
 
 def ends(**options):
     return cs.read_logs(pa.table(WARD), source="ward", **NAMES | options).terminated.tolist()
 
 
-def test_values_of_a_column_can_end_an_episode():
-    assert ends(terminated={"outcome": ["died", "cured"]}) == [False, True, False, False, True]
-    assert ends(terminated={"outcome": ["died"]}) == [False, True, False, False, False]
-    logs = cs.read_logs(
-        pa.table(WARD), source="ward", **NAMES, terminated={"outcome": ["died"]}, truncated={"outcome": ["cured"]}
-    )
-    assert logs.truncated.tolist() == [False, False, False, False, True]
-
-
-def test_any_of_several_columns_can_end_an_episode():
-    table = pa.table(WARD | {"died": [0, 1, 0, 0, 0], "cured": [False, False, False, False, True]})
-    logs = cs.read_logs(table, source="ward", **NAMES, terminated=["died", "cured"])
-    assert logs.terminated.tolist() == [False, True, False, False, True]
-    logs = cs.read_logs(table, source="ward", **NAMES, terminated={"died": [1], "cured": [True]})
-    assert logs.terminated.tolist() == [False, True, False, False, True]
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({"outcome": ["died", "cured"]}, [1, 4]),
+        ({"outcome": ["died"]}, [1]),
+        ({"code": [1, 2]}, [1, 4]),
+        (["died", "cured"], [1, 4]),  # any of several columns
+        ({"died": [1], "cured": [True]}, [1, 4]),
+    ],
+)
+def test_values_of_columns_can_end_an_episode_or_cut_it(flags, expected):
+    columns = {"died": [0, 1, 0, 0, 0], "cured": [False] * 4 + [True], "code": [None, 1.0, None, None, 2.0]}
+    for kind in ("terminated", "truncated"):
+        logs = cs.read_logs(pa.table(WARD | columns), source="ward", **NAMES, **{kind: flags})
+        assert np.flatnonzero(getattr(logs, kind)).tolist() == expected
+    with pytest.raises(ArgumentError, match="holds numbers there"):
+        cs.read_logs(pa.table(WARD | columns), source="ward", **NAMES, terminated={"code": ["died"]})
 
 
 def test_a_column_of_text_needs_the_values_that_end_an_episode():
-    with pytest.raises(
-        DataError, match=r"'outcome' holds text: 'cured', 'died'.*terminated=\{'outcome': \['cured'\]\}"
-    ):
+    with pytest.raises(DataError, match=r"'outcome' holds text: 'cured', 'died'.*=\{'outcome': \['cured'\]\}"):
         ends(terminated="outcome")
     with pytest.raises(DataError, match=r"'outcome' holds text.*truncated="):
         ends(truncated="outcome")
+    blank = pa.table(WARD | {"outcome": ["", "died", "", "", "cured"]})
+    with pytest.raises(DataError, match=r"holds text: '', 'cured', 'died'. Say which of these end an episode"):
+        cs.open_logs(blank, source="ward", **NAMES, terminated="outcome")
     with pytest.raises(ArgumentError, match="must list values"):
         ends(terminated={"outcome": "died"})
     with pytest.raises(ArgumentError, match="names no column"):
@@ -624,9 +532,7 @@ def test_a_column_of_text_needs_the_values_that_end_an_episode():
 
 
 def test_a_value_that_never_occurs_is_warned_of():
-    with pytest.warns(
-        cs.AssumptionWarning, match=r"never holds 'dead', which terminated names. It holds 'cured', 'died'"
-    ):
+    with pytest.warns(cs.AssumptionWarning, match=r"never holds 'dead', .* It holds 'cured', 'died'"):
         assert ends(terminated={"outcome": ["dead", "cured"]}) == [False, False, False, False, True]
 
 
@@ -642,9 +548,7 @@ GAPS = ["early", None, "early", None, "late"]
 
 
 def test_missing_values_of_a_state_are_counted_in_the_error():
-    with pytest.raises(
-        DataError, match=r"row 2, column 'stage' .*found nothing, as in 2 of 5 rows \(set missing to a label"
-    ):
+    with pytest.raises(DataError, match=r"row 2, column 'stage' .* as in 2 of 5 rows \(set missing to a label"):
         cs.read_logs(pa.table(WARD | {"stage": GAPS}), source="ward", **NAMES)
 
 
@@ -668,13 +572,7 @@ def test_missing_numbers_become_minus_one(bins, tmp_path):
     shown = [1, 2] if bins is None else [0, 1]
     low, high = shown
     assert [logs.space.states[s] for s in logs.state] == [low, -1, high, -1, high]
-    assert [after for after, _ in outcomes(logs)] == [
-        -1,
-        None,
-        -1,
-        high,
-        None,
-    ]  # but for the last rows
+    assert [after for after, _ in outcomes(logs)] == [-1, None, -1, high, None]
     assert (logs.space.label(None), logs.space.label(np.nan), logs.space.label(2)) == (-1, -1, high)
     logs.save(tmp_path / "a.parquet")
     again = cs.read_logs(tmp_path / "a.parquet")
@@ -688,9 +586,8 @@ def test_a_part_of_a_next_state_can_be_missing_at_the_end_of_an_episode():
         | {"age": [7, 7, 8, None, 8], "next_age": [7, None, None, 8, None]}
         | {"next_stage": ["late", "early", "early", "late", None]}
     )
-    logs = cs.read_logs(
-        table, source="ward", missing="?", terminated={"outcome": ["died"]}, **NAMES | {"state": ["stage", "age"]}
-    )
+    options = NAMES | {"state": ["stage", "age"], "terminated": {"outcome": ["died"]}}
+    logs = cs.read_logs(table, source="ward", missing="?", **options)
     assert [after for after, _ in outcomes(logs)] == [("late", 7), ("early", -1), ("early", -1), ("late", 8), None]
 
 
@@ -709,19 +606,8 @@ def test_messages_show_rows_steps_and_values_as_the_file_does(tmp_path):
     with pytest.raises(DataError, match=message):
         cs.read_logs(path, **NAMES)
     path.write_text("patient,day,stage,drug,score\n7,1,0.25,a,1\n7,2,nan,b,1\n")
-    with pytest.raises(
-        DataError, match=r"row 2 after the header, column 'stage' \(episode 7, step 2\).*found nan, as in 1 of 2"
-    ):
+    with pytest.raises(DataError, match=r"row 2 after the header, .* \(episode 7, step 2\).*found nan, as in 1 of 2"):
         cs.read_logs(path, **NAMES, bins={"stage": cs.Bins(edges=(0.5,))})
-
-
-def test_values_that_end_an_episode_are_numbers_in_a_column_of_numbers():
-    frame = pandas.DataFrame({"episode": [0, 1, 2], "step": 0, "state": "a", "action": "x", "reward": 0.0})
-    frame["outcome"] = [1.0, None, 2.0]
-    logs = cs.read_logs(frame, source="ward", terminated={"outcome": [1, 2]})
-    assert logs.terminated.tolist() == [True, False, True]
-    with pytest.raises(ArgumentError, match="holds numbers there"):
-        cs.read_logs(frame, source="ward", terminated={"outcome": ["died"]})
 
 
 def test_a_file_that_was_saved_with_missing_values_opens_beside_raw_ones(tmp_path):
@@ -786,14 +672,8 @@ def test_states_that_are_numbers_are_not_labels_and_bins_are_bins():
 
 
 def test_dates_in_a_csv_are_read_as_they_are_written(tmp_path):
-    (tmp_path / "a.csv").write_text(
-        "episode,step,state,action,reward,day\n0,0,a,x,0,31/12/2025\n0,1,b,y,1,01/01/2026\n"
-    )
+    rows = "0,0,a,x,0,31/12/2025\n0,1,b,y,1,01/01/2026\n"
+    (tmp_path / "a.csv").write_text(f"episode,step,state,action,reward,day\n{rows}")
     logs = cs.open_logs(tmp_path / "a.csv", hidden="day")
     days = logs.rows.select("h0").to_pyarrow()["h0"].to_pylist()
     assert {str(day) for day in days} == {"2025-12-31", "2026-01-01"}
-
-
-def test_all_episodes_are_kept_if_none_is_bad():
-    logs = cs.read_logs(table(terminated=[False, True]), source="ward", skip_bad_episodes=True)
-    assert logs.episodes == 1

@@ -45,7 +45,7 @@ def results(world, tmp_path_factory):
     logs = [world.collect(name, 20_000) for name in ("bad", "random")]
     found = cs.inspect(logs)
     counts = cs.count(logs)
-    ceilings = cs.value_ceilings(counts, 20, -0.1)
+    ceilings, short = cs.value_ceilings(counts, 20, -0.1), {"learner": "q-ucb-shaping", "steps": 500}
     return {
         "Counts": counts,
         "Bounds": ceilings,
@@ -59,10 +59,8 @@ def results(world, tmp_path_factory):
         "PersistenceTest": found.persistence,
         "HiddenColumns": cs.confounding_of(logs[0], logs[0].space.columns, draws=19),
         "Inspection": found,
-        "Run": cs.train(world, learner="q-ucb-shaping", steps=500),
-        "Seeds": cs.train_seeds(
-            world, learner="q-ucb-shaping", steps=500, seeds=range(2), folder=tmp_path_factory.mktemp("runs")
-        ),
+        "Run": cs.train(world, **short),
+        "Seeds": cs.train_seeds(world, **short, seeds=range(2), folder=tmp_path_factory.mktemp("runs")),
         "Worth": cs.posterior(counts, 20, -0.1).worth(steps=100, seeds=3),
         "World": world,
     }
@@ -158,14 +156,6 @@ def test_a_file_and_the_extra_are_checked_before_the_computing(monkeypatch, tmp_
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtraError, match=r"causal-shaping\[plot\]"):
         check(tmp_path / name)
-
-
-def test_a_missing_extra_is_named_by_figures_and_pages(monkeypatch, results, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match="Figures need an extra"):
-        results["Inspection"].plot()
-    with pytest.raises(MissingExtraError, match="Pages need an extra"):
-        results["Inspection"].save_html(tmp_path / "x.html")
 
 
 def test_fitted_ceilings_are_a_map_over_two_coordinates_with_the_others_held(results):

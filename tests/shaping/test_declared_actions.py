@@ -20,19 +20,9 @@ def claimed(actions, states=range(6), **options):
 
 def walk_logs(actions):
     """Logs of `Walk` in which only some of its three actions are taken."""
-    steps = 20
-    return cs.Logs(
-        cs.Space(range(6), actions),
-        "old controller",
-        episode=np.arange(steps),
-        step=np.zeros(steps),
-        state=np.zeros(steps),
-        action=np.arange(steps) % len(actions),
-        reward=np.full(steps, -1.0),
-        next_state=np.ones(steps),
-        terminated=np.zeros(steps),
-        truncated=np.ones(steps),
-    )
+    steps, zeros, ones = 20, np.zeros(20), np.ones(20)
+    space, action = cs.Space(range(6), actions), np.arange(steps) % len(actions)
+    return cs.Logs(space, "old controller", range(steps), zeros, zeros, action, -ones, ones, zeros, ones)
 
 
 @pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")

@@ -97,7 +97,7 @@ def test_evidence_is_at_most_1_in_the_mean_for_the_agent_that_maximises_it(kind,
 
 
 @fewer(20)
-@given(data=st.data(), model=cmdps(states=(2, 3)), rewards=st.sampled_from([64.0, 1 / 64, 0.3, 700.0]))
+@given(data=st.data(), model=cmdps(states=(2, 3)), rewards=st.sampled_from([64.0, 1 / 64, 0.3, 700.0, 1e-6]))
 def test_other_units_of_reward_change_nothing(data, model, rewards):
     betas = [data.draw(demonstrators(model))]
     found = []
@@ -145,24 +145,11 @@ def test_evidence_is_what_the_text_says():
         def wealth(gains):
             return np.mean([np.prod([1 + f * gain for gain in gains]) for f in FRACTIONS])
 
-        products = [
-            np.prod([1 - w + w * wealth(gains) for gains in by_cell.values()]) for w in (0.5 / 9, 0.5 / np.sqrt(9))
-        ]
+        weights = (0.5 / 9, 0.5 / np.sqrt(9))
+        products = [np.prod([1 - w + w * wealth(gains) for gains in by_cell.values()]) for w in weights]
         assert found == pytest.approx((wealth(everything) + np.mean(products)) / 2, rel=1e-6)
         if found >= ALARM:
             break
-
-
-def test_an_episode_that_is_given_up_counts_with_the_least_that_may_have_followed():
-    space = cs.Space(["a", "b"], ["x"])
-    phi = cs.Potential([1.0, 0.5], space, kind="ceiling", reward_min=-1.0, reward_max=1.0, episode_steps=3)
-    monitor = Monitor(phi)
-    assert [monitor.step(h, 0, 0, 1.0, 1, False, False) for h in range(2)] == [1.0, 1.0]
-    given_up = monitor.step(0, 0, 0, 1.0, 1, False, False)  # 1 + 1 - 1 against 1: nothing won
-    assert given_up == pytest.approx(1.0)
-    cut = copy_of(monitor)
-    assert cut.step(1, 0, 0, -1.0, 1, False, True) < 1.0
-    assert monitor.step(1, 0, 0, 1.0, 1, True, False) > 1.0
 
 
 @given(
@@ -179,9 +166,8 @@ def test_evidence_after_an_episode_is_what_was_bet_on_its_return(
     """By hand: what an episode that did not end may still have paid is the least; then one bet on the return."""
     most = 4
     bounds = {"reward_min": reward_min, "reward_max": 1.0, "episode_steps": most, "discount": discount}
-    monitor = Monitor(
-        cs.Potential([ceiling, 0.0], cs.Space(["a", "b"], ["x"]), kind="ceiling", **bounds), environments=3
-    )
+    phi = cs.Potential([ceiling, 0.0], cs.Space(["a", "b"], ["x"]), kind="ceiling", **bounds)
+    monitor = Monitor(phi, environments=3)
     rewards = [max(reward, reward_min) for reward in rewards]
     for h, reward in enumerate(rewards):
         last = h + 1 == len(rewards)
@@ -444,21 +430,9 @@ def test_a_summary_says_what_was_tested():
     assert CeilingEvidence(1.0, 30, "exclusions").summary() == f"In 30 steps {nothing}. Nothing else was tested."
     for tested in ("steps", "episodes"):
         summary = CeilingEvidence(1.5, 30, tested).summary()
-        assert (
-            summary
-            == f"In 30 steps {nothing}. Evidence against them from {TESTED[tested]}: 1.5; the alarm is at {ALARM:g}."
-        )
+        told = f"{nothing}. Evidence against them from {TESTED[tested]}: 1.5; the alarm is at {ALARM:g}."
+        assert summary.endswith(told)
     assert CeilingEvidence(20.0, 30, "exclusions", "It cannot be.", 7).summary() == "It cannot be."
-
-
-def test_evidence_names_what_was_tested():
-    told = {None: "steps", 0: "exclusions", 5: "episodes"}
-    space = cs.Space(["a", "b"], ["x"])
-    for steps, words in told.items():
-        phi = cs.Potential([1.0, 2.0], space, kind="ceiling", reward_min=0.0, reward_max=1.0, episode_steps=steps)
-        found = Monitor(phi, by_action=True).report()
-        assert found.tested == words
-        assert repr(found) == "CeilingEvidence(1 of 20 after 0 steps, no alarm)"
 
 
 def test_a_terminal_state_ends_an_episode_whatever_its_number():
@@ -470,16 +444,6 @@ def test_a_terminal_state_ends_an_episode_whatever_its_number():
         bounds = {"reward_min": -1.0, "reward_max": 2.0, "episode_steps": 3}
         monitor = Monitor(cs.Potential(values, space, kind="ceiling", **bounds))
         assert monitor.step(0, a, 0, 1.0, end, False, True) == pytest.approx(1.0)
-
-
-def test_rewards_of_a_small_unit_win_their_bets_too():
-    evidence = []
-    for unit in (1.0, 1e-6):
-        bounds = {"reward_min": -unit, "reward_max": unit, "episode_steps": 2}
-        monitor = Monitor(cs.Potential([unit, 0.0], cs.Space(["a", "b"], ["x"]), kind="ceiling", **bounds))
-        evidence.append([monitor.step(h, 0, 0, unit, 0, h == 1, False) for h in (0, 1)])
-    assert evidence[0][1] > 1
-    np.testing.assert_allclose(evidence[1], evidence[0])
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda monitor: pickle.loads(pickle.dumps(monitor))])

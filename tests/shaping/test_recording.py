@@ -1,11 +1,8 @@
 """The agent's own data as a source: what was recorded is what happened, and ceilings tighten while it learns."""
 
-import itertools
-
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from walk import Walk
 
 import causal_shaping as cs
@@ -23,10 +20,12 @@ def rows_of(logs):
     return [tuple(row) for row in frame.itertuples(index=False)]
 
 
-def episodes_of(logs):
-    """The episodes, each as its rows."""
-    rows, starts = rows_of(logs), [*np.flatnonzero(logs.step == 0), len(logs)]
-    return [tuple(rows[a:b]) for a, b in itertools.pairwise(starts)]
+def play(env, action, seed=0):
+    """Repeat an action until the episode is over."""
+    env.reset(seed=seed)
+    over = False
+    while not over:
+        *_, over, _, _ = env.step(action)
 
 
 def test_a_wrapper_records_what_happened_with_unshaped_rewards():
@@ -51,42 +50,12 @@ def test_a_wrapper_records_what_happened_with_unshaped_rewards():
     assert cs.count(logs).n.sum() == len(expected)
 
 
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.filterwarnings("ignore:.*autoreset.*")
-def test_a_vector_records_the_episodes_of_its_parts(mode):
-    parts = SyncVectorEnv([lambda: gym.make(ID)] * 3, autoreset_mode=mode)
-    phi = cs.Potential(np.random.default_rng(0).normal(size=len(EASY.states)), EASY)  # what it pays is not recorded
-    vector = cs.VectorShapeReward(parts, phi, record=True)
-    singles = [cs.ShapeReward(gym.make(ID), ZERO, record=True) for _ in range(3)]
-    vector.reset(seed=[5, 6, 7])
-    for env, seed in zip(singles, (5, 6, 7), strict=True):
-        env.reset(seed=seed)
-    rng, over = np.random.default_rng(1), np.zeros(3, dtype=bool)
-    for _ in range(120):
-        if mode == AutoresetMode.DISABLED and over.any():
-            vector.reset(options={"reset_mask": over})
-        if mode != AutoresetMode.NEXT_STEP:
-            for i in np.flatnonzero(over):
-                singles[i].reset()
-            over = np.zeros(3, dtype=bool)
-        actions = rng.integers(5, size=3)
-        _, _, terminated, truncated, _ = vector.step(actions)
-        for i, env in enumerate(singles):
-            env.reset() if over[i] else env.step(actions[i])
-        over = terminated | truncated
-    assert episodes_of(vector.logs()) == [one for env in singles for one in episodes_of(env.logs())]
-    assert vector.logs().episodes > 15
-
-
 @pytest.mark.filterwarnings("ignore:The potential does not know")
 def test_states_that_the_potential_does_not_know_are_added_and_ends_need_no_label():
     small = cs.Space([2, 0], range(3))
     env = cs.ShapeReward(Walk(), cs.Potential.zero(small), record=True)
     for seed in range(5):
-        env.reset(seed=seed)
-        over = False
-        while not over:
-            *_, over, _, _ = env.step(2)
+        play(env, 2, seed)
     logs = env.logs()
     assert logs.space.states == (2, 0, 1, 3, 4)  # and not 5, where it ends
     assert (logs.next_state[logs.terminated] == -1).all()
@@ -108,33 +77,10 @@ def test_a_label_of_ones_own_need_not_know_the_end():
 
     space = cs.Space([f"place {i}" for i in range(5)], ["slow", "quick", "cheap"])
     env = cs.ShapeReward(Walk(), cs.Potential.zero(space), label=label, actions=space.actions, record=True)
-    env.reset(seed=0)
-    over = False
-    while not over:
-        *_, over, _, _ = env.step(1)
+    play(env, 1)
     frame = env.logs().to_pandas()
     assert set(frame["action"]) == {"quick"}
     assert frame["next_state"].iloc[-1] is None
-
-
-def test_actions_of_several_parts_have_one_number():
-    class Doses(Walk):
-        COSTS = tuple(-float(i + 1) for i in range(6))
-
-        def __init__(self):
-            super().__init__()
-            self.action_space = gym.spaces.MultiDiscrete([2, 3])
-
-        def step(self, action):
-            return super().step(3 * action[0] + action[1])
-
-    env = cs.ShapeReward(Doses(), cs.Potential.zero(cs.Space(range(6), range(6))), record=True)
-    env.reset(seed=0)
-    for action in ([1, 0], [0, 2], [1, 2]):
-        env.step(np.array(action))
-    logs = env.logs()
-    assert logs.action.tolist() == [3, 2, 5]
-    assert logs.reward.tolist() == [-4.0, -3.0, -6.0]
 
 
 def test_a_recording_wrapper_keeps_its_spec():

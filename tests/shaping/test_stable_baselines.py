@@ -18,30 +18,33 @@ ID = "causal_shaping/LavaCrossEasy-v0"
 DISCOUNT = 0.97
 
 
-class Episodes(BaseCallback):
-    """Keeps the discounted shaped and unshaped return of every episode, and the potential at both ends of it."""
+class Differences(BaseCallback):
+    """Keeps, of every episode, its shaped less its unshaped discounted return, less what the potential at both ends
+    makes of it; whether it was cut; and what it earned."""
 
-    def __init__(self, phi, space):
+    def __init__(self, value):
         super().__init__()
-        self.phi, self.space = phi, space
-        self.episodes, self.shaped, self.plain, self.factor, self.h = [], 0.0, 0.0, 1.0, 0
+        self.value = value
 
-    def _on_training_start(self):
-        self.start = int(np.ravel(self.model._last_obs)[0])
+    def _init_callback(self):
+        self.found, self.cut, self.earned = [], set(), []
+        self.sums, self.first = np.zeros(self.training_env.num_envs), None
+        self.h = np.zeros_like(self.sums)
 
     def _on_step(self):
-        info = self.locals["infos"][0]
-        self.shaped += self.factor * float(self.locals["rewards"][0])
-        self.plain += self.factor * info["unshaped_reward"]
-        self.factor, self.h = self.factor * DISCOUNT, self.h + 1
-        if self.locals["dones"][0]:
-            cut = info.get("TimeLimit.truncated", False)
-            last = int(info["terminal_observation"])
-            end = self.factor * self.phi(self.space.states[last], self.h) if cut else 0.0
-            begin = self.phi(self.space.states[self.start])
-            self.episodes.append((self.shaped - self.plain, end - begin, cut, info["unshaped_return"]))
-            self.shaped, self.plain, self.factor, self.h = 0.0, 0.0, 1.0, 0
-            self.start = int(np.ravel(self.locals["new_obs"])[0])
+        self.first = np.array(self.model._last_obs if self.first is None else self.first)
+        for i, info in enumerate(self.locals["infos"]):
+            paid = float(self.locals["rewards"][i])
+            self.sums[i] += DISCOUNT ** self.h[i] * (paid - info["unshaped_reward"])
+            self.h[i] += 1
+            if self.locals["dones"][i]:
+                cut = info["TimeLimit.truncated"]
+                end = self.value(info["terminal_observation"], int(self.h[i])) if cut else 0.0
+                self.found.append(self.sums[i] - (DISCOUNT ** self.h[i] * end - self.value(self.first[i], 0)))
+                self.cut.add(bool(cut))
+                self.earned.append(info["unshaped_return"])
+                self.sums[i] = self.h[i] = 0
+                self.first[i] = self.locals["new_obs"][i]
         return True
 
 
@@ -60,15 +63,12 @@ def test_shaped_and_unshaped_returns_differ_by_the_telescoped_potential(ceilings
     env = cs.ShapeReward(gym.make(ID), phi)
     options = {"learning_starts": 100, "train_freq": 32} if algorithm is DQN else {"n_steps": 256, "n_epochs": 1}
     agent = algorithm("MlpPolicy", env, gamma=DISCOUNT, seed=0, device="cpu", **options)
-    seen = Episodes(phi, ceilings.space)
+    seen = Differences(lambda state, h: phi(ceilings.space.states[int(np.ravel(state)[0])], h))
     agent.learn(1500, callback=seen)
-    assert len(seen.episodes) > 50
-    for difference, telescoped, _, _ in seen.episodes:
-        assert difference == pytest.approx(telescoped, abs=1e-5)  # rewards pass through single precision
-    assert {bool(cut) for _, _, cut, _ in seen.episodes} == {True, False}
-    earned = [earned for *_, earned in seen.episodes]
-    assert min(earned) >= -20 * 1.1
-    assert max(earned) <= -0.1 + 1e-9
+    assert len(seen.found) > 50
+    assert np.abs(seen.found).max() < 1e-5  # rewards pass through single precision
+    assert seen.cut == {True, False}
+    assert -20 * 1.1 <= min(seen.earned) <= max(seen.earned) <= -0.1 + 1e-9
 
 
 # Potentials of observations -----------------------------------------------------------------------------
@@ -98,37 +98,13 @@ def stacked_inside():
     return cs.ShapeReward(env, PHI, observe=lambda seen: seen[-1])
 
 
-class Differences(BaseCallback):
-    """Keeps shaped minus unshaped discounted returns, minus what the last potential makes of them."""
-
-    def _init_callback(self):
-        self.found, self.sums = [], np.zeros(self.training_env.num_envs)
-        self.h, self.first = np.zeros_like(self.sums), None
-
-    def _on_step(self):
-        first = self.model._last_obs if self.first is None else self.first
-        self.first = np.array(first)
-        for i, info in enumerate(self.locals["infos"]):
-            paid = float(self.locals["rewards"][i])
-            self.sums[i] += DISCOUNT ** self.h[i] * (paid - info["unshaped_reward"])
-            self.h[i] += 1
-            if self.locals["dones"][i]:
-                last = info["terminal_observation"].reshape(-1, 4)[-1]
-                end = PHI.value(last, 0) if info["TimeLimit.truncated"] else 0.0
-                begin = PHI.value(self.first[i].reshape(-1, 4)[-1], 0)
-                self.found.append(self.sums[i] - (DISCOUNT ** self.h[i] * end - begin))
-                self.sums[i] = self.h[i] = 0
-                self.first[i] = self.locals["new_obs"][i]
-        return True
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("make", [outside, stacked_outside, stacked_inside])
 @pytest.mark.parametrize("algorithm", [DQN, PPO])
 def test_agents_train_on_rewards_that_observations_shape(algorithm, make):
     options = {"learning_starts": 50} if algorithm is DQN else {"n_steps": 64, "n_epochs": 1}
     agent = algorithm("MlpPolicy", DummyVecEnv([make] * 3), gamma=DISCOUNT, seed=0, device="cpu", **options)
-    seen = Differences()
+    seen = Differences(lambda seen, _: PHI.value(seen.reshape(-1, 4)[-1], 0))
     agent.learn(400, callback=seen)
     assert len(seen.found) > 20
     assert np.abs(seen.found).max() < 1e-5  # rewards pass through single precision
