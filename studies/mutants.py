@@ -2,12 +2,10 @@
 
     python -m studies.mutants                     200 changes of bounds/; resumes
     python -m studies.mutants --count 20 --seed 3 --only bounds/_joint.py
-    python -m studies.mutants --show              what is known so far
 
-Each change is written to a copy of the package, and `tests/golden/golden.py` compares the three
-smallest worlds there, without compiling, until the first difference. A change that survives is
-explained in `explanations` of `mutants.json`: why it changes no bound. Verdicts hold as long as
-the changed file stays as it is.
+Each change is written to a copy of the package, and `tests/golden/golden.py` compares the smallest worlds there,
+without compiling, until the first difference. Changes that survive are printed at the end. A verdict is kept in
+`studies/work/mutants`, by the checksum of the changed file: it holds as long as that stays as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
-import json
 import os
 import random
 import shutil
@@ -23,12 +20,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from studies import parts
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "causal_shaping"
-KEPT = Path(__file__).with_suffix(".json")
 GOLDEN = ROOT / "tests" / "golden" / "golden.py"
 KINDS = ("bounds", "more ceilings", "masks", "sensitivity", "contradictions")
 WORLDS = "tiny,costs,unknown-by-step,by-step,both-signs,reward-bins,other-worlds,loops"
@@ -99,17 +96,16 @@ class At(ast.NodeTransformer):
         return change(node) if node is self.target else self.generic_visit(node)
 
 
-def mutants(only: str) -> list[tuple[str, str, str]]:
-    """Return all changes: a name, the file, and its text with the change."""
+def mutants(only: str) -> list[str]:
+    """Return the names of all changes: file, line, what is changed, checksum of the file, number in the file."""
     result = []
     for path in sorted(PACKAGE.glob("bounds/*.py")):
         name = path.relative_to(PACKAGE).as_posix()
-        if only not in name:
-            continue
-        text = path.read_text(encoding="utf-8")
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-        for i, (node, what) in enumerate(changes(ast.parse(text))):
-            result.append((f"{name}:{node.lineno} {what} ({digest}, {i})", name, str(i)))  # type: ignore[attr-defined]
+        if only in name:
+            text = path.read_text(encoding="utf-8")
+            digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+            for i, (node, what) in enumerate(changes(ast.parse(text))):
+                result.append(f"{name}:{node.lineno} {what} ({digest}, {i})")  # type: ignore[attr-defined]
     return result
 
 
@@ -120,8 +116,9 @@ def mutated(name: str, number: int) -> str:
     return ast.unparse(ast.fix_missing_locations(At(target).visit(tree)))
 
 
-def verdict(name: str, number: int) -> str:
-    """Return whether golden results notice a change."""
+def verdict(mutant: str) -> dict[str, str]:
+    """Return whether golden results notice a change, and what showed it."""
+    name, number = mutant.split(":")[0], int(mutant.rstrip(")").rpartition(" ")[2])
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder) / "causal_shaping"
         shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__"))
@@ -131,27 +128,11 @@ def verdict(name: str, number: int) -> str:
         try:
             ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
-            return "noticed: too slow"
+            return {"verdict": "noticed", "by": "too slow"}
         if ran.returncode == 0:
-            return "survived"
+            return {"verdict": "survived", "by": ""}
         lines = (ran.stdout + ran.stderr).strip().splitlines()
-        return f"noticed: {lines[-1][:100]}"
-
-
-def keep(known: dict) -> None:
-    """Replace the file of verdicts as a whole."""
-    temporary = KEPT.with_suffix(".tmp")
-    temporary.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(temporary, KEPT)
-
-
-def show(known: dict, chosen: list[str]) -> None:
-    """Print what survived, with the explanations."""
-    tried = {one: known["verdicts"][one] for one in chosen if one in known["verdicts"]}
-    survived = [one for one, what in tried.items() if what == "survived"]
-    print(f"{len(tried)} of {len(chosen)} tried, {len(tried) - len(survived)} noticed, {len(survived)} survived")
-    for one in survived:
-        print(f"  {one}: {known['explanations'].get(one, 'not explained')}")
+        return {"verdict": "noticed", "by": lines[-1][:100]}
 
 
 def main() -> None:
@@ -160,22 +141,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200, help="how many changes (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default: %(default)s)")
     parser.add_argument("--only", default="", help="only files whose name holds this")
-    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (default: %(default)s)")
-    parser.add_argument("--show", action="store_true", help="print what is known, try nothing")
-    arguments = parser.parse_args()
-    known = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {"verdicts": {}, "explanations": {}}
-    everything = mutants(arguments.only)
-    sample = random.Random(arguments.seed).sample(everything, min(arguments.count, len(everything)))
-    chosen = [name for name, *_ in sample]
-    if not arguments.show:
-        left = [one for one in sample if one[0] not in known["verdicts"]]
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            found = pool.map(lambda one: (one[0], verdict(one[1], int(one[2]))), left)
-            for i, (name, what) in enumerate(found):
-                known["verdicts"][name] = what
-                keep(known)
-                print(f"{i + 1}/{len(left)} {name}: {what}", flush=True)
-    show(known, chosen)
+    parser.add_argument("--workers", type=int, default=2, help="how many at a time (default: %(default)s)")
+    given = parser.parse_args()
+    everything = mutants(given.only)
+    chosen = random.Random(given.seed).sample(everything, min(given.count, len(everything)))
+    found = parts.run(parts.WORK / "mutants", chosen, verdict, workers=given.workers)
+    survived = [name for name in chosen if found[name]["verdict"] == "survived"]
+    print("\n".join([f"{len(chosen)} tried, {len(survived)} survived", *survived]))
 
 
 if __name__ == "__main__":
