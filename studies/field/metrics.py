@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.learners.intervals import LEVEL, Interval, interquartile_mean, probability_of_improvement
 from causal_shaping.learners.worth import saved_share
-from studies.field.plan import BASELINE, METHODS, RECOMMENDED
+from studies.field.methods import BASELINE, METHODS, RECOMMENDED
 from studies.field.run import Results, Row
 
 RESAMPLES = 2_000
@@ -38,14 +38,12 @@ class Compared:
         cases: a row of results for each case.
         regret: float64 [seeds, cases].
         baseline: the same for the learner without logs.
-        random: what acting at random loses: float64 [cases].
         until: the steps until 90% of the optimum as a share of the budget, NaN if never: float64 [seeds, cases].
     """
 
     cases: Sequence[Row]
     regret: FloatArray
     baseline: FloatArray
-    random: FloatArray
     until: FloatArray
 
     @property
@@ -60,9 +58,13 @@ class Compared:
 
     def where(self, chosen: Callable[[Row], bool]) -> Compared:
         """Return some of the cases."""
-        kept = np.array([chosen(case) for case in self.cases], dtype=bool)
-        cases = [case for case, keep in zip(self.cases, kept, strict=True) if keep]
-        return Compared(cases, self.regret[:, kept], self.baseline[:, kept], self.random[kept], self.until[:, kept])
+        return self.only([i for i, case in enumerate(self.cases) if chosen(case)])
+
+    def only(self, kept: list[int]) -> Compared:
+        """Return the cases of some places."""
+        return Compared(
+            [self.cases[i] for i in kept], *(one[:, kept] for one in (self.regret, self.baseline, self.until))
+        )
 
     def interval(self, statistic: Callable[[FloatArray], FloatArray], *, worlds: bool = True) -> Interval:
         """Return a statistic of the ratios [..., seeds, cases] and its 95% interval over worlds and seeds.
@@ -121,9 +123,9 @@ def compared(results: Results, family: str, method: str) -> Compared | None:
         return None
     regret, baseline = ([[row["regret"] for row in pair[i]] for pair in found] for i in (0, 1))
     until = [[until_nearly_optimal(row["curve"], row["at_random"]) for row in rows] for rows, _ in found]
-    cases = [rows[0] for rows, _ in found]
-    random = np.array([case["at_random"] for case in cases])
-    return Compared(cases, np.array(regret).T, np.array(baseline).T, random, np.array(until, dtype=float).T)
+    return Compared(
+        [rows[0] for rows, _ in found], *(np.array(one, dtype=float).T for one in (regret, baseline, until))
+    )
 
 
 def until_nearly_optimal(curve: Sequence[float], at_random: float) -> float:
@@ -149,13 +151,9 @@ class Harm(NamedTuple):
 
 def harm(some: Compared) -> Harm:
     """Count the cases whose regret is more than `MUCH` times that without logs: its mean, or its 95% interval, too."""
-    surely = 0
-    for i in np.flatnonzero(some.ratio > MUCH).tolist():
-        alone = Compared(
-            [some.cases[i]], some.regret[:, [i]], some.baseline[:, [i]], some.random[[i]], some.until[:, [i]]
-        )
-        surely += alone.interval(mean_ratio, worlds=False)[1] > MUCH
-    return Harm(len(some.cases), int((some.ratio > MUCH).sum()), int(surely))
+    worse = np.flatnonzero(some.ratio > MUCH).tolist()
+    surely = sum(some.only([i]).interval(mean_ratio, worlds=False)[1] > MUCH for i in worse)
+    return Harm(len(some.cases), len(worse), int(surely))
 
 
 class Held(NamedTuple):
@@ -194,7 +192,6 @@ class Foretold(NamedTuple):
 
     predicted: FloatArray
     realised: FloatArray
-    families: Sequence[str]
 
     @property
     def rank_correlation(self) -> float:
@@ -206,24 +203,17 @@ class Foretold(NamedTuple):
     @property
     def sign_right(self) -> float:
         """In which share of the cases logs help, or cost, as was predicted."""
-        return (
-            float((np.sign(self.predicted) == np.sign(self.realised)).mean()) if len(self.predicted) else float("nan")
-        )
+        right = np.sign(self.predicted) == np.sign(self.realised)
+        return float(right.mean()) if len(right) else float("nan")
 
 
 def worth_scores(results: Results) -> Foretold:
     """Return what was predicted of the learner that is recommended, and what came of it, for each case with both."""
-    held: dict[tuple[str, str], tuple[float, Any]] = {}
+    saved: dict[tuple[str, str], float] = {}
     for family in dict.fromkeys(row["family"] for row in results.worths):
         some = compared(results, family, RECOMMENDED)
-        if some is not None:
-            for i, case in enumerate(some.cases):
-                sums = float(some.baseline[:, i].sum()), float(some.regret[:, i].sum())
-                held[family, case["case"]] = saved_share(*sums), case
-    pairs = [
-        (row["predicted"], held[key][0], key[0])
-        for row in results.worths
-        if (key := (row["family"], row["case"])) in held
-    ]
-    predicted, realised, families = zip(*pairs, strict=True) if pairs else ((), (), ())
-    return Foretold(np.array(predicted), np.array(realised), families)
+        for i, case in enumerate(some.cases if some else []):
+            saved[family, case["case"]] = saved_share(some.baseline[:, i].sum(), some.regret[:, i].sum())
+    found = [row for row in results.worths if (row["family"], row["case"]) in saved]
+    realised = [saved[row["family"], row["case"]] for row in found]
+    return Foretold(np.array([row["predicted"] for row in found]), np.array(realised))

@@ -5,7 +5,7 @@ set of logs, and several seeds of the learner.
 
 - `FAMILIES`: the families by name.
 - `Case`: a case; `Case.world()` makes its world.
-- `Plan`: a selection with its budgets; `Plan.jobs` are the units of work.
+- `Plan`: a selection with its budgets; `Plan.jobs` are the cases that it runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from studies.field.random_worlds import SHAPES
 from studies.field.rivals import SETTINGS
 from studies.field.sepsis import HORIZON, PACKAGE as SEPSIS_PACKAGE, clinicians, sepsis
 
-FIELD_VERSION = 2
+FIELD_VERSION = 3
 """To be increased when the same plan gives different results."""
 
 FIRST_SEED = 2_000_000
@@ -38,55 +38,16 @@ FIRST_SEED = 2_000_000
 All other seeds of the repository are smaller, so that nothing was tuned on any of these."""
 
 WORLD_SEED, LOG_SEED, LEARNER_SEED, DRAW_SEED = (FIRST_SEED + 100_000 * i for i in range(4))
+CONFIDENCE = 0.95
+"""Of all claims."""
+
 TRIAL = "trial"
 
-LONG = 20.0
-"""Jobs of more seconds are started first, so that none is left alone at the end."""
-
-RUN, CLAIM, WORTH = "run", "claim", "worth"
 NO_LOGS = "no-logs"
-"""The case of what needs no logs, once for each world."""
+"""The skill of a case of what needs no logs, which runs once for each world."""
 
-
-@dataclass(frozen=True)
-class Method:
-    """A method: a row of a table.
-
-    Attributes:
-        name: its name in files.
-        title: its title in tables and figures.
-        ours: whether it is ours, or a rival.
-        uses_logs: whether it uses logs.
-    """
-
-    name: str
-    title: str
-    ours: bool = False
-    uses_logs: bool = True
-
-
-METHODS: Mapping[str, Method] = {
-    method.name: method
-    for method in (
-        Method("no-logs", "Posterior sampling, no logs", ours=True, uses_logs=False),
-        Method("psrl", "PSRL, no logs", uses_logs=False),
-        Method("ucbvi", "UCBVI, no logs", uses_logs=False),
-        Method("zero", "Optimistic Q-learning, zero potential", uses_logs=False),
-        Method("paper", "The paper's method"),
-        Method("behaviour", "Behaviour values as potential"),
-        Method("naive-model", "Logs believed: PSRL from their counts"),
-        Method("naive-q", "Logs believed: fitted Q, then Q-learning"),
-        Method("replay", "Logs believed: fitted Q, then replayed half and half"),
-        Method("envelopes", "Value envelopes in UCBVI"),
-        Method("ceilings", "Ceilings as potential", ours=True),
-        Method("guess", "Best guess as potential", ours=True),
-        Method("posterior", "Posterior sampling with logs", ours=True),
-    )
-}
-"""The methods."""
-
-BASELINE, RECOMMENDED = "no-logs", "posterior"
-"""What all others are compared with: the same learner with logs and without."""
+SLOW = ("sepsis", "taxi", "blackjack")
+"""Worlds in which a run takes seconds: they are started first, so that none is left alone at the end."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +58,7 @@ class Case:
         family: the name of its family.
         kind: the kind of world: a name in `SHAPES` or `PROBLEMS`, "sepsis", or the data of a family of claims.
         number: which world of its kind.
-        skill: who was watched, see `SKILLS`.
+        skill: who was watched, see `SKILLS`; `NO_LOGS` for nobody.
         confounding: see `CONFOUNDING`.
         rows: the rows of each source.
         gamma: the confounding that the learner is told of, for all sources but a trial; it is true.
@@ -138,9 +99,9 @@ class Case:
             model, horizon = sepsis(), HORIZON
         vars(model).setdefault("optimum", cache(model.optimum))  # all methods and seeds ask for it
         watched = {}
-        if self.skill and self.kind != "sepsis":
+        if self.skill != NO_LOGS and self.kind != "sepsis":
             watched = demonstrators(model, self.skill, self.confounding, rng)
-        elif self.skill:
+        elif self.skill != NO_LOGS:
             kinds = ("good", "bad") if self.skill == "mixed" else (self.skill,)
             kinds = ("hostile",) if self.confounding == "hostile" else kinds
             watched = {kind: clinicians(kind, self.gamma, rng) for kind in kinds}
@@ -259,45 +220,6 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-@dataclass(frozen=True, order=True)
-class Unit:
-    """One unit of the results.
-
-    Attributes:
-        family: the name of its family.
-        case: the name of its case; for what needs no logs, its world and `NO_LOGS`.
-        kind: `RUN`, all seeds of a method; `CLAIM`, claims and whether they hold; `WORTH`, what is predicted.
-        name: the name of the method or of the claims.
-    """
-
-    family: str
-    case: str
-    kind: str
-    name: str
-
-    @property
-    def path(self) -> str:
-        """The name of its part."""
-        return f"{self.family}, {self.case}, {self.kind}, {self.name}"
-
-
-@dataclass(frozen=True)
-class Job:
-    """Units that share logs; one worker runs them one after another."""
-
-    case: Case
-    units: tuple[Unit, ...]
-
-    def __str__(self) -> str:
-        return f"{self.case.family}, {self.case.name}"
-
-    @property
-    def cost(self) -> float:
-        """Its approximate duration, in seconds on one core."""
-        seconds = {"taxi": 25.0, "sepsis": 30.0, "blackjack": 4.0}.get(self.case.kind, 0.4)
-        return seconds * len(self.units)
-
-
 @dataclass(frozen=True)
 class Plan:
     """What to run.
@@ -341,24 +263,11 @@ class Plan:
             "plan": checksum_of(repr(constants), []),
         }
 
-    def jobs(self) -> list[Job]:
-        """Return the jobs: long ones first, then world after world of all kinds; units that share logs are together."""
-        result = []
-        for name in self.families:
-            family, places = self.family(name), set()
-            for case in family.cases:
-                units = [Unit(name, case.name, CLAIM, "all")]
-                if family.steps:
-                    units += [Unit(name, case.name, RUN, method) for method, one in METHODS.items() if one.uses_logs]
-                    units.append(Unit(name, case.name, WORTH, "posterior"))
-                    if case.place not in places:
-                        places.add(case.place)
-                        free = replace(case, skill="", confounding="", rows=0, gamma=math.inf, trial=0)
-                        own = [
-                            Unit(name, f"{case.place}-{NO_LOGS}", RUN, method)
-                            for method, one in METHODS.items()
-                            if not one.uses_logs
-                        ]
-                        result.append(Job(free, tuple(own)))
-                result.append(Job(case, tuple(units)))
-        return sorted(result, key=lambda job: (-job.cost if job.cost > LONG else 0.0, job.case.number))
+    def jobs(self) -> dict[str, Case]:
+        """Return the cases by the names of their parts, and, once for each world, that of what needs no logs."""
+        cases = [case for name in self.families for case in self.family(name).cases]
+        worlds = {(case.family, case.place): case for case in cases if case.rows}
+        free = [Case(one.family, one.kind, one.number, NO_LOGS) for one in worlds.values()]
+        # Slow ones first, then world after world of all kinds.
+        every = sorted([*free, *cases], key=lambda case: (case.kind not in SLOW, case.number))
+        return {f"{case.family}, {case.name}": case for case in every}

@@ -1,20 +1,22 @@
-"""The tables of the field study's page.
+"""The tables of the field study.
 
-- `family_table`: a family's methods; `confounding_table`: the same by how confounded the logs are.
-- `claims_table`, `lalonde_table`, `clinic_table`: what was claimed, and whether it is true.
-- `losses_table`: where a rival does better.
+- `all_tables`: a family's methods; the same by how confounded the logs are; where a rival does better; claims, and
+  whether they are true.
 - `targets`: what was asked of the recommended learner, and what came of it.
+- `decisions`: what to use when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
+from causal_shaping.data.arrays import FloatArray
 from studies.field.demonstrators import CONFOUNDING
+from studies.field.methods import BASELINE, METHODS, RECOMMENDED
 from studies.field.metrics import (
+    MUCH,
     Compared,
     claims_held,
     compared,
@@ -24,7 +26,7 @@ from studies.field.metrics import (
     worst_decile,
     worth_scores,
 )
-from studies.field.plan import BASELINE, FAMILIES, METHODS, RECOMMENDED
+from studies.field.plan import FAMILIES
 from studies.field.run import Results, Row
 from studies.pages import NOTHING, Table, interval_text
 
@@ -38,45 +40,44 @@ def ran(results: Results) -> list[str]:
     return [name for name in LEARNED if name in held]
 
 
+def all_tables(results: Results) -> Iterator[Table]:
+    """Yield the tables that results have rows for."""
+    made = [family_table(results, family) for family in ran(results)]
+    made += [confounding_table(results), losses_table(results), claims_table(results)]
+    yield from (one for one in [*made, lalonde_table(results), clinic_table(results)] if one.rows)
+
+
+def _table(name: str, title: str, caption: str, columns: list[str], rows: list[list[str]]) -> Table:
+    return Table(name, title, caption, columns, rows, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def _title(name: str) -> str:
+    return f"{METHODS[name].title}{' (ours)' if METHODS[name].ours else ''}"
+
+
 def family_table(results: Results, family: str) -> Table:
     """All methods in a family."""
-    rows, records = [], []
-    for method in METHODS.values():
-        some = compared(results, family, method.name)
+    rows = []
+    for method in METHODS:
+        some = compared(results, family, method)
         if some is None:
             continue
-        hurt = harm(some)
-        found: dict[str, Any] = {
-            "method": method.name,
-            "cases": len(some.cases),
-            "mean": some.interval(mean_ratio),
-            "iqm": some.interval(middle),
-            "improvement": some.improvement(),
-            "worst_decile": float(worst_decile(some.ratios)),
-            "harmed": hurt.on_average / hurt.cases,
-            "surely_harmed": hurt.surely / hurt.cases,
-            "reached": float((~np.isnan(some.until)).mean()),
-            "until": float(np.nanmean(some.until)) if (~np.isnan(some.until)).any() else None,
-            "cpu": _seconds(results, family, method.name),
-        }
-        reached = NOTHING if found["until"] is None else f"{found['reached']:.0%}, after {found['until']:.0%}"
+        cases, hurt, surely = harm(some)
+        reached = ~np.isnan(some.until)
+        spent = [row["cpu_seconds"] for row in results.timings if (row["family"], row["name"]) == (family, method)]
         rows.append(
             [
-                f"{method.title}{' (ours)' if method.ours else ''}",
-                interval_text(found["mean"], 2),
-                interval_text(found["iqm"], 2),
-                f"{found['worst_decile']:.2f}",
-                NOTHING if method.name == BASELINE else f"{found['improvement']:.0%}",
-                NOTHING if method.name == BASELINE else f"{found['harmed']:.0%}, surely {found['surely_harmed']:.0%}",
-                reached,
-                NOTHING if found["cpu"] is None else f"{found['cpu']:.2f}",
+                _title(method),
+                interval_text(some.interval(mean_ratio), 2),
+                interval_text(some.interval(middle), 2),
+                f"{worst_decile(some.ratios):.2f}",
+                NOTHING if method == BASELINE else f"{some.improvement():.0%}",
+                NOTHING if method == BASELINE else f"{hurt / cases:.0%}, surely {surely / cases:.0%}",
+                f"{reached.mean():.0%}, after {np.nanmean(some.until):.0%}" if reached.any() else NOTHING,
+                f"{np.mean(spent) / len(some.regret):.2f}",
             ]
         )
-        flat = {name: value for name, value in found.items() if not isinstance(value, tuple)}
-        for name in ("mean", "iqm"):
-            flat |= dict(zip((name, f"{name}_low", f"{name}_high"), found[name], strict=True))
-        records.append(flat)
-    return Table(
+    return _table(
         f"family-{family}",
         FAMILIES[family].title,
         "Regret over that of posterior sampling without logs, which is 1: mean and interquartile mean over cases and "
@@ -87,56 +88,32 @@ def family_table(results: Results, family: str) -> Table:
         "seconds of a run, preparation included.",
         ["", "mean", "interquartile mean", "worst decile", "better", "harmed", "at 90%", "CPU s"],
         rows,
-        records,
     )
-
-
-def _seconds(results: Results, family: str, method: str) -> float | None:
-    spent = [row["cpu_seconds"] for row in results.timings if (row["family"], row["name"]) == (family, method)]
-    seeds = len({row["seed"] for row in results.runs if (row["family"], row["name"]) == (family, method)})
-    return float(np.mean(spent)) / seeds if spent and seeds else None
 
 
 def confounding_table(results: Results) -> Table:
     """All methods that use logs, by how confounded these are, over all families with learners."""
-    rows, records = [], []
-    for method in METHODS.values():
-        if not method.uses_logs:
-            continue
-        cells = []
-        for level in CONFOUNDING:
-            some = by_confounding(results, method.name, level)
-            if not some:
-                cells.append(NOTHING)
-                continue
-            ratios = np.concatenate([one.ratio for one in some])
-            cells.append(f"{ratios.mean():.2f}\n{(ratios > 1.1).mean():.0%} harmed")
-            records.append(
-                {
-                    "method": method.name,
-                    "confounding": level,
-                    "cases": len(ratios),
-                    "mean": float(ratios.mean()),
-                    "harmed": float((ratios > 1.1).mean()),
-                }
-            )
-        rows.append([f"{method.title}{' (ours)' if method.ours else ''}", *cells])
-    return Table(
+    rows = []
+    for name, method in METHODS.items() if results.runs else ():
+        if method.uses_logs:
+            ratios = [ratios_at(results, name, level) for level in CONFOUNDING]
+            cells = [f"{one.mean():.2f}\n{(one > MUCH).mean():.0%} harmed" if len(one) else NOTHING for one in ratios]
+            rows.append([_title(name), *cells])
+    return _table(
         "confounding",
         "By how confounded the logs are",
         "Regret over that of posterior sampling without logs, a mean over all cases of all families with learners, and "
         "the share of cases in which it is more than 1.1 times that.",
         ["", *CONFOUNDING],
         rows,
-        records,
     )
 
 
-def by_confounding(results: Results, method: str, level: str) -> list[Compared]:
-    """Return a method's cases of a confounding, by family."""
+def ratios_at(results: Results, method: str, *levels: str) -> FloatArray:
+    """Return the regret over that without logs in all cases of some confounding."""
     found = [compared(results, family, method) for family in ran(results)]
-    some = [one.where(lambda case: case["confounding"] == level) for one in found if one is not None]
-    return [one for one in some if one.cases]
+    some = [one.where(lambda case: case["confounding"] in levels).ratio for one in found if one is not None]
+    return np.concatenate([np.zeros(0), *some])
 
 
 def losses_table(results: Results, most: int = 12) -> Table:
@@ -146,61 +123,54 @@ def losses_table(results: Results, most: int = 12) -> Table:
         for method in METHODS:
             some = compared(results, family, method)
             if some is not None and METHODS[method].uses_logs:
-                for case, ratio in zip(some.cases, some.ratio, strict=True):
-                    held.setdefault((family, case["case"]), {})[method] = float(ratio)
-    worst = sorted(
-        ((key, ratios) for key, ratios in held.items() if RECOMMENDED in ratios),
-        key=lambda one: -one[1][RECOMMENDED],
-    )[:most]
-    rows, records = [], []
+                for case, ratio in zip(some.cases, some.ratio.tolist(), strict=True):
+                    held.setdefault((family, case["case"]), {})[method] = ratio
+    known = [one for one in held.items() if RECOMMENDED in one[1]]
+    worst = sorted(known, key=lambda one: -one[1][RECOMMENDED])[:most]
+    rows = []
     for (family, name), ratios in worst:
         best = min(ratios, key=ratios.__getitem__)
         rows.append([f"{family}\n{name}", f"{ratios[RECOMMENDED]:.2f}", METHODS[best].title, f"{ratios[best]:.2f}"])
-        records.append({"family": family, "case": name, "ours": ratios[RECOMMENDED], "best": best, "its": ratios[best]})
-    return Table(
+    return _table(
         "losses",
         "Where we lose",
         "The cases in which logs cost posterior sampling most: its regret over that without logs, and the method that "
         "does best there.",
         ["case", "ours", "best", "its"],
         rows,
-        records,
     )
 
 
 def claims_table(results: Results) -> Table:
     """Whether bounds hold in the families with learners."""
-    held = claims_held(row for row in results.claims if row["family"] in LEARNED)
-    return Table(
+    rows = []
+    for one in claims_held(row for row in results.claims if row["family"] in LEARNED):
+        level, chance = (NOTHING, NOTHING) if one.confidence is None else (f"{one.confidence:.0%}", f"{one.chance:.2f}")
+        rows.append([one.claim, level, str(one.cases), str(one.false), chance, f"{one.distance:.2f}"])
+    return _table(
         "claims",
         "Claimed bounds against V*",
         "Each is a claim about all steps and states of a world at once. Cases in which what it assumes is true, and in "
         "how many of them it is false somewhere; the chance of so many or more if the confidence is right; the median "
         "distance to V* at the first step, over the largest V*. Plug-in ceilings are no claims.",
         ["", "confidence", "cases", "false", "chance", "distance"],
-        [
-            [
-                one.claim,
-                NOTHING if one.confidence is None else f"{one.confidence:.0%}",
-                str(one.cases),
-                str(one.false),
-                NOTHING if one.confidence is None else f"{one.chance:.2f}",
-                f"{one.distance:.2f}",
-            ]
-            for one in held
-        ],
-        [one._asdict() for one in held],
+        rows,
     )
+
+
+def _by_claim(results: Results, family: str, outer: int) -> dict[str, dict[str, Row]]:
+    """Return the claims of a family by the first part (0) of their names and then the second, or the other way (1)."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in results.claims:
+        if row["family"] == family:
+            names = row["claim"].split(": ")
+            found.setdefault(names[outer], {})[names[1 - outer]] = row
+    return found
 
 
 def lalonde_table(results: Results) -> Table:
     """What each tool says of LaLonde's men."""
-    some = [row for row in results.claims if row["family"] == "lalonde"]
-    tools: dict[str, dict[str, Row]] = {}
-    for row in some:
-        tool, what = row["claim"].split(": ")
-        tools.setdefault(tool, {})[what] = row
-    columns = list(dict.fromkeys(row["claim"].split(": ")[1] for row in some))
+    tools = _by_claim(results, "lalonde", 0)
 
     def cell(row: Row) -> str:
         if row["low"] is None:
@@ -209,39 +179,37 @@ def lalonde_table(results: Results) -> Table:
         side = "inside" if row["violations"] == 0 else "OUTSIDE"
         return f"{row['low']:,.{digits}f} to {row['high']:,.{digits}f}\n{side}"
 
-    truths = {what: next(iter(tools.values()))[what]["truth"] for what in columns} if tools else {}
-    first = ["the trial", *(f"{truth:,.0f}" if truth > 2 else f"{truth:.2f}" for truth in truths.values())]
-    return Table(
+    rows, columns = [], list(next(iter(tools.values()), {}))
+    if tools:
+        truths = [row["truth"] for row in next(iter(tools.values())).values()]
+        rows = [["the trial", *(f"{truth:,.0f}" if truth > 2 else f"{truth:.2f}" for truth in truths)]]
+    rows += [[tool, *(cell(held[what]) for what in columns)] for tool, held in tools.items()]
+    return _table(
         "lalonde",
         FAMILIES["lalonde"].title,
         "What each tool says of earnings in 1978 and of the share that is employed, from the trained men of the trial "
         "and the men of a survey, at 95% confidence, and whether what the trial shows lies inside. The men of the "
         "survey are others than those of the trial: what each of these tools assumes is false, and a trial shows it.",
         ["", *columns],
-        [first, *([tool, *(cell(held[what]) for what in columns)] for tool, held in tools.items())] if tools else [],
-        [{key: row[key] for key in ("claim", "low", "high", "truth", "violations", "flagged")} for row in some],
+        rows,
     )
 
 
 def clinic_table(results: Results) -> Table:
     """What each tool claims of a clinic with a hidden cause that lasts."""
-    some = [row for row in results.claims if row["family"] == "clinic"]
-    places = list(dict.fromkeys(row["claim"].split(": ")[1] for row in some))
-    tools = list(dict.fromkeys(row["claim"].split(": ")[0] for row in some))
-    held = {tuple(row["claim"].split(": ")): row for row in some}
-    rows = []
-    for place in places:
-        first = held[tools[0], place]
-        cells = []
-        for tool in tools:
-            row = held[tool, place]
-            if row["high"] is None:
-                cells.append("contradiction")
-            else:
-                low = row["high"] < row["truth"] - 1e-9
-                cells.append(f"{row['high']:.2f}{' (too low)' if low else ''}")
-        rows.append([place, f"{first['truth']:.2f}", *cells, "flagged" if first["flagged"] else NOTHING])
-    return Table(
+    places = _by_claim(results, "clinic", 1)
+
+    def cell(row: Row) -> str:
+        if row["high"] is None:
+            return "contradiction"
+        return f"{row['high']:.2f}{' (too low)' if row['high'] < row['truth'] - 1e-9 else ''}"
+
+    rows, tools = [], list(next(iter(places.values()), {}))
+    for place, held in places.items():
+        first = held[tools[0]]
+        flagged = "flagged" if first["flagged"] else NOTHING
+        rows.append([place, f"{first['truth']:.2f}", *(cell(held[tool]) for tool in tools), flagged])
+    return _table(
         "clinic",
         FAMILIES["clinic"].title,
         "The most that a stay of three days can earn, what each tool says of it, and whether the test of persistence "
@@ -249,7 +217,6 @@ def clinic_table(results: Results) -> Table:
         "not.",
         ["clinic", "truth", *tools, "test"],
         rows,
-        [{key: row[key] for key in ("claim", "high", "truth", "violations", "assumed", "flagged")} for row in some],
     )
 
 
@@ -260,13 +227,12 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
     if not some:
         return []
     saved = {name: 1 - float(one.ratio.mean()) for name, one in some.items()}
-    unhostile = {name: one.where(lambda case: case["confounding"] != "hostile") for name, one in some.items()}
     average = float(np.mean(list(saved.values())))
-    peaceful = [one for one in unhostile.values() if one.cases]
-    hostile = [one.where(lambda case: case["confounding"] == "hostile") for one in some.values()]
+    unhostile = [one.where(lambda case: case["confounding"] != "hostile") for one in some.values()]
+    peaceful = [one for one in unhostile if one.cases]
     hurt = [harm(one) for one in peaceful]
     cases, mean, surely = (sum(one[i] for one in hurt) for i in range(3))
-    against = np.concatenate([one.ratio for one in hostile]) if any(one.cases for one in hostile) else np.array([])
+    against = ratios_at(results, RECOMMENDED, "hostile")
     worth, held = worth_scores(results), claims_held(row for row in results.claims if row["family"] in LEARNED)
     broken = [one.claim for one in held if one.confidence is not None and one.chance < 0.05]
     rivals = _rivals(results, some)
@@ -293,11 +259,7 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
             bool(worth.rank_correlation >= 0.8),
         ),
         ("its sign right in at least 90%", f"{worth.sign_right:.0%}", bool(worth.sign_right >= 0.9)),
-        (
-            "no claimed bound false beyond its confidence",
-            "none" if not broken else "; ".join(broken),
-            not broken if held else None,
-        ),
+        ("no claimed bound false beyond its confidence", "; ".join(broken) or "none", not broken if held else None),
         ("beats every rival's mean and worst decile in each family", rivals or "yes", not rivals),
     ]
 
@@ -306,15 +268,43 @@ def _rivals(results: Results, ours: dict[str, Compared]) -> str:
     """Return the rivals that are ahead of the recommended learner, by family."""
     ahead = []
     for family, own in ours.items():
-        for method in METHODS.values():
-            other = None if method.ours else compared(results, family, method.name)
-            if other is None:
-                continue
-            measures: Sequence[str] = [
-                name
-                for name, statistic in (("mean", mean_ratio), ("worst decile", worst_decile))
-                if float(statistic(other.ratios)) < float(statistic(own.ratios))
-            ]
-            if measures:
-                ahead.append(f"{family}: {method.name} ({', '.join(measures)})")
+        for method in METHODS:
+            other = None if METHODS[method].ours else compared(results, family, method)
+            if other is not None:
+                measures = {"mean": mean_ratio, "worst decile": worst_decile}
+                better = [name for name, of in measures.items() if of(other.ratios) < of(own.ratios)]
+                ahead += [f"{family}: {method} ({', '.join(better)})"] if better else []
     return "; ".join(ahead)
+
+
+SITUATIONS = (
+    ("Nothing can be hidden from the log: whoever acted saw no more than it holds.", ["none"], None),
+    ("Whoever acted may have seen more, and nobody set the logs against the truth.", ["mild", "strong"], None),
+    ("Logs may be set against the truth.", ["hostile"], None),
+    (
+        "An agent of another kind is to be helped by its reward alone.",
+        list(CONFOUNDING),
+        ("paper", "behaviour", "ceilings", "guess"),
+    ),
+)
+"""Situations, how confounded logs are there, and which methods can be used; None for all."""
+
+
+def decisions(results: Results) -> Iterator[tuple[str, str, str]]:
+    """Yield what to use when: the situation, the method with the least mean regret there, and the evidence."""
+    for situation, levels, allowed in SITUATIONS:
+        usable = [name for name, one in METHODS.items() if one.uses_logs and (allowed is None or name in allowed)]
+        found = {name: ratios_at(results, name, *levels) for name in usable}
+        first, *others = sorted((name for name in usable if len(found[name])), key=lambda name: found[name].mean()) or [
+            ""
+        ]
+        if first:
+            evidence = [_evidence(first, found[first])]
+            evidence += [f"next is {_evidence(name, found[name])}" for name in others[:1]]
+            evidence += [_evidence(name, found[name]) for name in others[1:] if name == RECOMMENDED]
+            yield situation, METHODS[first].title, f"{'; '.join(evidence)} ({len(found[first])} cases)"
+
+
+def _evidence(name: str, ratios: FloatArray) -> str:
+    harmed = (ratios > MUCH).mean()
+    return f"{METHODS[name].title}: {ratios.mean():.2f} times the regret without logs, over 1.1 in {harmed:.0%}"

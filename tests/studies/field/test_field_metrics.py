@@ -71,7 +71,7 @@ def test_harm_counts_means_and_intervals(results):
 def test_an_interval_is_over_worlds_and_seeds():
     rng = np.random.default_rng(0)
     regret, baseline = rng.gamma(4, 20, (5, 40)), rng.gamma(4, 20, (5, 40))
-    some = Compared([{}] * 40, regret, baseline, np.ones(40), regret)
+    some = Compared([{}] * 40, regret, baseline, regret)
     middle, low, high = some.interval(mean_ratio)
     by_hand = (regret / baseline.mean(axis=0)).mean()
     assert middle == pytest.approx(by_hand)

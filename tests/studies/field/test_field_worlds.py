@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from studies.field import sepsis as sepsis_module
-from studies.field._packages import INSTALL, MissingPackageError, package_folder
 from studies.field.demonstrators import CONFOUNDING, SKILLS, demonstrators, gamma_of, tilted, trial
 from studies.field.plan import Case
 from studies.field.problems import PROBLEMS, blackjack
 from studies.field.random_worlds import SHAPES, stock
+from studies.field.sepsis import INSTALL, MissingPackageError, package_folder
 
 SEED = 11
 
