@@ -53,7 +53,6 @@ def test_regret_is_compared_with_that_without_logs_in_the_same_world(results):
     assert some.improvement() == pytest.approx((1 + 0 + 0.5) / 3)
     assert [one["case"] for one in some.where(lambda case: case["confounding"] == "hostile").cases] == ["w-1-a"]
     assert compared(results, "random", "paper") is None
-    assert compared(results, "sepsis", "posterior") is None
 
 
 def test_a_run_is_nearly_optimal_from_when_on_it_loses_little():
@@ -76,8 +75,6 @@ def test_an_interval_is_over_worlds_and_seeds():
     by_hand = (regret / baseline.mean(axis=0)).mean()
     assert middle == pytest.approx(by_hand)
     assert low < middle < high
-    spread = [mean_ratio(rng.gamma(4, 20, (5, 40)) / rng.gamma(4, 20, (5, 40)).mean(axis=0)) for _ in range(400)]
-    assert (high - low) / 3.92 == pytest.approx(np.std(spread), rel=0.5)
     _, narrow_low, narrow_high = some.interval(mean_ratio, worlds=False)
     assert narrow_high - narrow_low < high - low
     assert worst_decile(some.ratios) == pytest.approx(np.quantile(some.ratio, 0.9))

@@ -5,20 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from studies.field import plan as plans
-from studies.field.demonstrators import CONFOUNDING, SKILLS
 from studies.field.plan import DRAW_SEED, FAMILIES, FIRST_SEED, Plan
-from studies.field.random_worlds import SHAPES
 
 ROOT = Path(__file__).parents[3]
-
-
-def test_there_are_two_hundred_random_worlds_of_all_shapes_skills_confounding_and_lengths():
-    cases = FAMILIES["random"].cases
-    assert len({case.place for case in cases}) == len(cases) == 200
-    for shape in SHAPES:
-        some = [case for case in cases if case.kind == shape]
-        assert {(case.skill, case.confounding) for case in some} == {(a, b) for a in SKILLS for b in CONFOUNDING}
-        assert len({case.rows for case in some}) == 3
 
 
 def test_no_other_seed_of_the_repository_is_among_those_of_the_study():
