@@ -101,7 +101,7 @@ def run_case(plan: Plan, name: str) -> dict[str, Any]:
 
     if not free:
         special = {"lalonde": lalonde.claims, "clinic": clinic.claims}
-        add("claims", "claims", special.get(family.name, partial(bound_claims, on)))
+        add("claims", "claims", special.get(case.family, partial(bound_claims, on)))
     for method in METHODS:
         if family.steps and METHODS[method].uses_logs != free:
             seeds = range(LEARNER_SEED, LEARNER_SEED + family.seeds)

@@ -1,5 +1,10 @@
-"""The tables of the field study.
+"""Measures over cases, and the tables of the field study.
 
+Regret is compared within a case: the regret of a run over the mean regret of the learner without logs in the same
+world, which is 1 for no logs. What is saved is 1 less that.
+
+- `Compared`: the runs of a method beside those without logs, over cases.
+- `harm`, `claims_held`, `worth_scores`: how often logs cost, whether claims hold, whether worth was foretold.
 - `all_tables`: a family's methods; the same by how confounded the logs are; where a rival does better; claims, and
   whether they are true.
 - `targets`: what was asked of the recommended learner, and what came of it.
@@ -8,27 +13,190 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import bdtrc
+from scipy.stats import spearmanr
 
 from causal_shaping.data.arrays import FloatArray
+from causal_shaping.learners.intervals import LEVEL, Interval, interquartile_mean, probability_of_improvement
+from causal_shaping.learners.worth import saved_share
 from studies.field.demonstrators import CONFOUNDING
 from studies.field.methods import BASELINE, METHODS, RECOMMENDED
-from studies.field.metrics import (
-    MUCH,
-    Compared,
-    claims_held,
-    compared,
-    harm,
-    mean_ratio,
-    middle,
-    worst_decile,
-    worth_scores,
-)
 from studies.field.plan import FAMILIES
 from studies.field.run import Results, Row
 from studies.pages import NOTHING, Table, interval_text
+
+# Measures -------------------------------------------------------------------------------------------------------------
+
+RESAMPLES = 2_000
+NEARLY, WINDOW = 0.1, 4
+"""An agent is at 90% of the optimum once it loses at most this share of what acting at random loses, over the next so
+many of the points at which regret is kept."""
+
+MUCH = 1.1
+"""Logs do harm in a case if the regret is more than this times that without logs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """The runs of a method and those without logs, over cases of as many seeds each (a separate method has fewer).
+
+    Attributes:
+        cases: a row of results for each case.
+        regret: float64 [seeds, cases].
+        baseline: the same for the learner without logs.
+        until: the steps until 90% of the optimum as a share of the budget, NaN if never: float64 [seeds, cases].
+    """
+
+    cases: Sequence[Row]
+    regret: FloatArray
+    baseline: FloatArray
+    until: FloatArray
+
+    @property
+    def ratios(self) -> FloatArray:
+        """The regret over the mean regret without logs: float64 [seeds, cases]."""
+        return _ratios(self.regret, self.baseline)
+
+    @property
+    def ratio(self) -> FloatArray:
+        """Means over seeds: float64 [cases]."""
+        return np.asarray(self.ratios.mean(axis=0))
+
+    def where(self, chosen: Callable[[Row], bool]) -> Compared:
+        """Return some of the cases."""
+        return self.only([i for i, case in enumerate(self.cases) if chosen(case)])
+
+    def only(self, kept: list[int]) -> Compared:
+        """Return the cases of some places."""
+        return Compared(
+            [self.cases[i] for i in kept], *(one[:, kept] for one in (self.regret, self.baseline, self.until))
+        )
+
+    def interval(self, statistic: Callable[[FloatArray], FloatArray], *, worlds: bool = True) -> Interval:
+        """Return a statistic of the ratios [..., seeds, cases] and its 95% interval over worlds and seeds.
+
+        Cases are drawn again, and in each of them the seeds, with logs and without; or the seeds only.
+        """
+        estimate = float(statistic(self.ratios))
+        rng, cases = np.random.default_rng(0), self.regret.shape[1]
+        which = rng.integers(cases, size=(RESAMPLES, 1, cases)) if worlds else np.arange(cases)[None, None]
+        regret, baseline = (
+            table[rng.integers(len(table), size=(RESAMPLES, *table.shape)), which]
+            for table in (self.regret, self.baseline)
+        )
+        low, high = np.quantile(statistic(_ratios(regret, baseline)), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        return estimate, float(low), float(high)
+
+    def improvement(self) -> float:
+        """Return the chance that a run has less regret than one without logs, a mean over cases."""
+        return float(probability_of_improvement(self.regret, self.baseline))
+
+
+def _ratios(regret: FloatArray, baseline: FloatArray) -> FloatArray:
+    mean = np.maximum(baseline.mean(axis=-2, keepdims=True), 1e-12)
+    return np.asarray(regret / mean)
+
+
+def mean_ratio(ratios: FloatArray) -> FloatArray:
+    """Return the mean over seeds and cases: float64 [...] of [..., seeds, cases]."""
+    return np.asarray(ratios.mean(axis=(-2, -1)))
+
+
+def worst_decile(ratios: FloatArray) -> FloatArray:
+    """Return what nine of ten cases stay below, seeds averaged: float64 [...] of [..., seeds, cases]."""
+    return np.asarray(np.quantile(ratios.mean(axis=-2), 0.9, axis=-1))
+
+
+def compared(results: Results, family: str, method: str) -> Compared | None:
+    """Return a method beside no logs in a family; None if there are no runs of both.
+
+    A method without logs has one case for each world.
+    """
+    runs: dict[tuple[str, str], list[Row]] = {}
+    for row in results.runs:
+        if row["family"] == family:
+            key = row["place"] if not METHODS[row["name"]].uses_logs else row["case"]
+            runs.setdefault((row["name"], key), []).append(row)
+    found = [
+        (rows, runs[BASELINE, rows[0]["place"]])
+        for (name, _), rows in runs.items()
+        if name == method and (BASELINE, rows[0]["place"]) in runs
+    ]
+    if not found:
+        return None
+    regret, baseline = ([[row["regret"] for row in pair[i]] for pair in found] for i in (0, 1))
+    until = [[until_nearly_optimal(row["curve"], row["at_random"]) for row in rows] for rows, _ in found]
+    return Compared(
+        [rows[0] for rows, _ in found], *(np.array(one, dtype=float).T for one in (regret, baseline, until))
+    )
+
+
+def until_nearly_optimal(curve: Sequence[float], at_random: float) -> float:
+    """Return when a run is at 90% of the optimum, as a share of the budget; NaN if never.
+
+    Args:
+        curve: the regret after each part of the budget, parts of equal length.
+        at_random: what acting at random loses in all of it.
+    """
+    course = np.append(0.0, curve)
+    lost = course[WINDOW:] - course[:-WINDOW]
+    reached = np.flatnonzero(lost <= NEARLY * at_random * WINDOW / len(curve))
+    return float(reached[0]) / len(curve) if len(reached) else float("nan")
+
+
+def harm(some: Compared) -> tuple[int, int]:
+    """Count the cases whose regret is more than `MUCH` times that without logs: its mean; and its 95% interval, too."""
+    worse = np.flatnonzero(some.ratio > MUCH).tolist()
+    return len(worse), sum(some.only([i]).interval(mean_ratio, worlds=False)[1] > MUCH for i in worse)
+
+
+class Held(NamedTuple):
+    """How a claim fared: in how many cases it was made and its assumptions are true, and in how many it is false."""
+
+    claim: str
+    confidence: float | None
+    cases: int
+    false: int
+    chance: float
+    """The chance of so many false ones or more, if each is false with the chance that the confidence leaves."""
+
+    distance: float
+
+
+def claims_held(rows: Iterable[Row]) -> list[Held]:
+    """Return how each kind of claim fared where its assumptions are true."""
+    by_claim: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["assumed"] and row["violations"] is not None:
+            by_claim.setdefault(row["claim"], []).append(row)
+    found = []
+    for claim, some in by_claim.items():
+        false, level = sum(row["violations"] > 0 for row in some), some[0]["confidence"]
+        chance = 1.0 if false == 0 or level is None else float(bdtrc(false - 1, len(some), 1 - level))
+        distances = [row["distance"] for row in some if row.get("distance") is not None]
+        distance = float(np.median(distances)) if distances else float("nan")
+        found.append(Held(claim, level, len(some), false, chance, distance))
+    return found
+
+
+def worth_scores(results: Results) -> tuple[FloatArray, FloatArray]:
+    """Return the predicted savings of the recommended learner, from -1 to 1, and those that came of it."""
+    saved: dict[tuple[str, str], float] = {}
+    for family in dict.fromkeys(row["family"] for row in results.worths):
+        some = compared(results, family, RECOMMENDED)
+        for i, case in enumerate(some.cases if some else []):
+            saved[family, case["case"]] = saved_share(some.baseline[:, i].sum(), some.regret[:, i].sum())
+    found = [row for row in results.worths if (row["family"], row["case"]) in saved]
+    realised = [saved[row["family"], row["case"]] for row in found]
+    return np.array([row["predicted"] for row in found]), np.array(realised)
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
 
 LEARNED = ("random", "problems", "sepsis")
 """The families in which learners run."""
@@ -62,14 +230,14 @@ def family_table(results: Results, family: str) -> Table:
         some = compared(results, family, method)
         if some is None:
             continue
-        cases, hurt, surely = harm(some)
+        cases, (hurt, surely) = len(some.cases), harm(some)
         reached = ~np.isnan(some.until)
         spent = [row["cpu_seconds"] for row in results.timings if (row["family"], row["name"]) == (family, method)]
         rows.append(
             [
                 _title(method),
                 interval_text(some.interval(mean_ratio), 2),
-                interval_text(some.interval(middle), 2),
+                interval_text(some.interval(interquartile_mean), 2),
                 f"{worst_decile(some.ratios):.2f}",
                 NOTHING if method == BASELINE else f"{some.improvement():.0%}",
                 NOTHING if method == BASELINE else f"{hurt / cases:.0%}, surely {surely / cases:.0%}",
@@ -230,10 +398,13 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
     average = float(np.mean(list(saved.values())))
     unhostile = [one.where(lambda case: case["confounding"] != "hostile") for one in some.values()]
     peaceful = [one for one in unhostile if one.cases]
-    hurt = [harm(one) for one in peaceful]
-    cases, mean, surely = (sum(one[i] for one in hurt) for i in range(3))
+    cases = sum(len(one.cases) for one in peaceful)
+    mean, surely = np.sum([harm(one) for one in peaceful], axis=0, dtype=int) if peaceful else (0, 0)
     against = ratios_at(results, RECOMMENDED, "hostile")
-    worth, held = worth_scores(results), claims_held(row for row in results.claims if row["family"] in LEARNED)
+    predicted, realised = worth_scores(results)
+    correlation = float(spearmanr(predicted, realised).statistic) if len(predicted) > 2 else float("nan")
+    right = float((np.sign(predicted) == np.sign(realised)).mean()) if len(predicted) else float("nan")
+    held = claims_held(row for row in results.claims if row["family"] in LEARNED)
     broken = [one.claim for one in held if one.confidence is not None and one.chance < 0.05]
     rivals = _rivals(results, some)
     return [
@@ -246,7 +417,7 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
         (
             "harms in at most 5% of the cases that are not hostile (interval above 1.1)",
             f"{surely} of {cases} ({surely / max(cases, 1):.0%}); with a mean above 1.1: {mean / max(cases, 1):.0%}",
-            surely <= 0.05 * cases,
+            bool(surely <= 0.05 * cases),
         ),
         (
             "hostile logs cost at most a quarter more, on average",
@@ -255,10 +426,10 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
         ),
         (
             "rank correlation of predicted and realised worth of at least 0.8",
-            f"{worth.rank_correlation:.2f} over {len(worth.predicted)} cases",
-            bool(worth.rank_correlation >= 0.8),
+            f"{correlation:.2f} over {len(predicted)} cases",
+            correlation >= 0.8,
         ),
-        ("its sign right in at least 90%", f"{worth.sign_right:.0%}", bool(worth.sign_right >= 0.9)),
+        ("its sign right in at least 90%", f"{right:.0%}", right >= 0.9),
         ("no claimed bound false beyond its confidence", "; ".join(broken) or "none", not broken if held else None),
         ("beats every rival's mean and worst decile in each family", rivals or "yes", not rivals),
     ]

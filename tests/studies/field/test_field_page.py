@@ -10,8 +10,8 @@ from studies.field.__main__ import write_field_page
 from studies.field.claims import bound_claims, rarest_outcome
 from studies.field.clinic import optimum
 from studies.field.methods import METHODS, Materials
-from studies.field.metrics import compared
 from studies.field.plan import Case
+from studies.field.tables import compared
 
 
 def test_the_page_has_a_table_for_each_family_and_what_was_asked(small):
