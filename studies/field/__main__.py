@@ -30,7 +30,8 @@ from studies.pages import write_page, write_tables
 
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for and missing, write the page; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser("python -m studies.field", None, __doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("-o", "--output", type=Path, default=Path("field"), help="the folder for results and page")
     parser.add_argument("--families", default=",".join(FAMILIES), help="run only these: %(default)s")
     parser.add_argument("--quick", action="store_true", help="few worlds, a quarter of every budget: a few minutes")

@@ -28,7 +28,8 @@ STUDIES = {
 
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for and missing, print the tables; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser("python -m studies.field.fitted", None, __doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"of {', '.join(STUDIES)}; all if left out")
     parser.add_argument("--seeds", type=int, default=10, help="runs of each agent (default: 10)")
     parser.add_argument("--workers", type=int, default=1, help="processes at a time (default: 1)")
