@@ -21,7 +21,6 @@ from causal_shaping.io.files import replacing
 from causal_shaping.learners.intervals import bootstrap_interval, mean_interval
 from causal_shaping.learners.seeds import NEARLY, optimal_ratios
 from studies import ROOT, parts
-from studies.field.continuous import continuous_table as agents_table, read_agents
 from studies.paper.baselines import behaviour_potential
 from studies.paper.theory import Shaped, regret_bound, usual_potentials
 from studies.paper.theory_tables import theory_tables
@@ -243,13 +242,6 @@ def field_table(study):
     """What `studies.field.fitted` keeps of a study: tables in Markdown."""
     module = importlib.import_module(f"studies.field.fitted.{study}")
     return module.tables(parts.figures(STUDIES / "field" / "fitted" / "figures" / f"{study}.json", module.VERSION))
-
-
-def continuous_table():
-    """Agents in worlds whose states cannot be listed, as the page of the field study shows them."""
-    table = agents_table(read_agents(STUDIES / "field" / "fitted" / "figures" / "agents.json"))
-    rows = [table.columns, ["---"] * len(table.columns), *table.rows]
-    return [table.caption, "", *("| " + " | ".join(row).replace("\n", "<br>") + " |" for row in rows), ""]
 
 
 def study_table(*names):
@@ -650,7 +642,6 @@ TABLES = {
     "../studies/field/README.md": {
         "targets": study_targets,
         "study": partial(study_table, *STUDIED),
-        "continuous": continuous_table,
     },
     "../studies/field/fitted.md": {name: partial(field_table, name) for name in ("bounds", "agents")},
     "../studies/paper/theory.md": {

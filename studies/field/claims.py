@@ -12,7 +12,8 @@ import numpy as np
 
 from causal_shaping.bounds.results import Bounds
 from causal_shaping.bounds.support import RAREST
-from studies.field.materials import CONFIDENCE, Materials
+from studies.field.methods import Materials
+from studies.field.plan import CONFIDENCE
 
 ROUNDING = 1e-9
 """A bound is false if it lies on the wrong side of V* by more than this share of the largest value."""

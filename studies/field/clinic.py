@@ -24,8 +24,7 @@ from causal_shaping.diagnose import persistence_test
 from causal_shaping.errors import AssumptionWarning, ContradictionError
 from causal_shaping.logs import count
 from studies.calibration.episodes import bound_episodes
-from studies.field.materials import CONFIDENCE
-from studies.field.plan import LOG_SEED
+from studies.field.plan import CONFIDENCE, LOG_SEED
 
 DAYS, HELPS, PREFERS = 3, (0.1, 0.9), 0.8
 HINTS, STAYS = (0.0, 0.4), (300, 4_000)

@@ -24,8 +24,8 @@ from causal_shaping.data.counts import Counts
 from causal_shaping.diagnose import contradictions
 from causal_shaping.errors import AssumptionWarning, ContradictionError
 from causal_shaping.logs import count, open_logs
-from studies.field._packages import package_folder
-from studies.field.materials import CONFIDENCE
+from studies.field.plan import CONFIDENCE
+from studies.field.sepsis import package_folder
 
 if TYPE_CHECKING:
     import pandas as pd

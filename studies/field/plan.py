@@ -5,7 +5,7 @@ set of logs, and several seeds of the learner.
 
 - `FAMILIES`: the families by name.
 - `Case`: a case; `Case.world()` makes its world.
-- `Plan`: a selection with its budgets; `Plan.jobs` are the units of work.
+- `Plan`: a selection with its budgets; `Plan.jobs` are the cases that it runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from studies.field.random_worlds import SHAPES
 from studies.field.rivals import SETTINGS
 from studies.field.sepsis import HORIZON, PACKAGE as SEPSIS_PACKAGE, clinicians, sepsis
 
-FIELD_VERSION = 2
+FIELD_VERSION = 3
 """To be increased when the same plan gives different results."""
 
 FIRST_SEED = 2_000_000
@@ -38,55 +38,16 @@ FIRST_SEED = 2_000_000
 All other seeds of the repository are smaller, so that nothing was tuned on any of these."""
 
 WORLD_SEED, LOG_SEED, LEARNER_SEED, DRAW_SEED = (FIRST_SEED + 100_000 * i for i in range(4))
+CONFIDENCE = 0.95
+"""Of all claims."""
+
 TRIAL = "trial"
 
-LONG = 20.0
-"""Jobs of more seconds are started first, so that none is left alone at the end."""
-
-RUN, CLAIM, WORTH = "run", "claim", "worth"
 NO_LOGS = "no-logs"
-"""The case of what needs no logs, once for each world."""
+"""The skill of a case of what needs no logs, which runs once for each world."""
 
-
-@dataclass(frozen=True)
-class Method:
-    """A method: a row of a table.
-
-    Attributes:
-        name: its name in files.
-        title: its title in tables and figures.
-        ours: whether it is ours, or a rival.
-        uses_logs: whether it uses logs.
-    """
-
-    name: str
-    title: str
-    ours: bool = False
-    uses_logs: bool = True
-
-
-METHODS: Mapping[str, Method] = {
-    method.name: method
-    for method in (
-        Method("no-logs", "Posterior sampling, no logs", ours=True, uses_logs=False),
-        Method("psrl", "PSRL, no logs", uses_logs=False),
-        Method("ucbvi", "UCBVI, no logs", uses_logs=False),
-        Method("zero", "Optimistic Q-learning, zero potential", uses_logs=False),
-        Method("paper", "The paper's method"),
-        Method("behaviour", "Behaviour values as potential"),
-        Method("naive-model", "Logs believed: PSRL from their counts"),
-        Method("naive-q", "Logs believed: fitted Q, then Q-learning"),
-        Method("replay", "Logs believed: fitted Q, then replayed half and half"),
-        Method("envelopes", "Value envelopes in UCBVI"),
-        Method("ceilings", "Ceilings as potential", ours=True),
-        Method("guess", "Best guess as potential", ours=True),
-        Method("posterior", "Posterior sampling with logs", ours=True),
-    )
-}
-"""The methods."""
-
-BASELINE, RECOMMENDED = "no-logs", "posterior"
-"""What all others are compared with: the same learner with logs and without."""
+SLOW = ("sepsis", "taxi", "blackjack")
+"""Worlds in which a run takes seconds: they are started first, so that none is left alone at the end."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +58,7 @@ class Case:
         family: the name of its family.
         kind: the kind of world: a name in `SHAPES` or `PROBLEMS`, "sepsis", or the data of a family of claims.
         number: which world of its kind.
-        skill: who was watched, see `SKILLS`.
+        skill: who was watched, see `SKILLS`; `NO_LOGS` for nobody.
         confounding: see `CONFOUNDING`.
         rows: the rows of each source.
         gamma: the confounding that the learner is told of, for all sources but a trial; it is true.
@@ -138,9 +99,9 @@ class Case:
             model, horizon = sepsis(), HORIZON
         vars(model).setdefault("optimum", cache(model.optimum))  # all methods and seeds ask for it
         watched = {}
-        if self.skill and self.kind != "sepsis":
+        if self.skill != NO_LOGS and self.kind != "sepsis":
             watched = demonstrators(model, self.skill, self.confounding, rng)
-        elif self.skill:
+        elif self.skill != NO_LOGS:
             kinds = ("good", "bad") if self.skill == "mixed" else (self.skill,)
             kinds = ("hostile",) if self.confounding == "hostile" else kinds
             watched = {kind: clinicians(kind, self.gamma, rng) for kind in kinds}
@@ -155,7 +116,6 @@ class Family:
     """A family of cases.
 
     Attributes:
-        name: its name in files and in `--families`.
         title: what it is.
         cases: its cases.
         steps: the budget of a run, unless the kind of world has one of its own.
@@ -165,7 +125,6 @@ class Family:
         package: the package that holds its data.
     """
 
-    name: str
     title: str
     cases: Sequence[Case]
     steps: int = 0
@@ -192,15 +151,12 @@ def _random_cases(worlds: int) -> list[Case]:
 
 def _problem_cases() -> list[Case]:
     """Return four cases of each problem, of every confounding, with mixed skills and lengths; two of the slow taxi."""
-    cases = []
-    for place, kind in enumerate(PROBLEMS):
-        for number, confounding in enumerate(CONFOUNDING):
-            if kind == "taxi" and confounding in ("none", "strong"):
-                continue
-            skill = tuple(SKILLS)[(number + place) % len(SKILLS)]
-            rows = (2_000, 20_000)[(number + place) % 2]
-            cases.append(Case("problems", kind, 0, skill, confounding, rows))
-    return cases
+    return [
+        Case("problems", kind, 0, tuple(SKILLS)[at % len(SKILLS)], confounding, (2_000, 20_000)[at % 2])
+        for place, kind in enumerate(PROBLEMS)
+        for at, confounding in enumerate(CONFOUNDING, place)
+        if kind != "taxi" or confounding in ("mild", "hostile")
+    ]
 
 
 def _sepsis_cases() -> list[Case]:
@@ -222,80 +178,18 @@ def _sepsis_cases() -> list[Case]:
     ]
 
 
+PROBLEMS_TITLE = "Gymnasium's and other standard problems with a hidden gust or hint"
+SEPSIS_TITLE = "ICU-Sepsis, with clinicians who see a hidden sign"
+LALONDE_TITLE = "LaLonde: a real trial and a real survey"
+OWN_STEPS = {"taxi": 6_000, "blackjack": 3_000}
 FAMILIES: Mapping[str, Family] = {
-    family.name: family
-    for family in (
-        Family(
-            "random",
-            "Random worlds of five shapes",
-            _random_cases(40),
-            steps=5_000,
-            seeds=5,
-            draws=32,
-        ),
-        Family(
-            "problems",
-            "Gymnasium's and other standard problems with a hidden gust or hint",
-            _problem_cases(),
-            steps=5_000,
-            steps_of={"taxi": 6_000, "blackjack": 3_000},
-            seeds=4,
-            draws=12,
-        ),
-        Family(
-            "sepsis",
-            "ICU-Sepsis, with clinicians who see a hidden sign",
-            _sepsis_cases(),
-            steps=4_000,
-            seeds=3,
-            draws=2,
-            package=SEPSIS_PACKAGE,
-        ),
-        Family(
-            "lalonde", "LaLonde: a real trial and a real survey", [Case("lalonde", "lalonde")], package="causaldata"
-        ),
-        Family("clinic", "A clinic with a hidden cause that lasts", [Case("clinic", "clinic")]),
-    )
+    "random": Family("Random worlds of five shapes", _random_cases(40), 5_000, seeds=5, draws=32),
+    "problems": Family(PROBLEMS_TITLE, _problem_cases(), 5_000, OWN_STEPS, seeds=4, draws=12),
+    "sepsis": Family(SEPSIS_TITLE, _sepsis_cases(), 4_000, seeds=3, draws=2, package=SEPSIS_PACKAGE),
+    "lalonde": Family(LALONDE_TITLE, [Case("lalonde", "lalonde")], package="causaldata"),
+    "clinic": Family("A clinic with a hidden cause that lasts", [Case("clinic", "clinic")]),
 }
-
-
-@dataclass(frozen=True, order=True)
-class Unit:
-    """One unit of the results.
-
-    Attributes:
-        family: the name of its family.
-        case: the name of its case; for what needs no logs, its world and `NO_LOGS`.
-        kind: `RUN`, all seeds of a method; `CLAIM`, claims and whether they hold; `WORTH`, what is predicted.
-        name: the name of the method or of the claims.
-    """
-
-    family: str
-    case: str
-    kind: str
-    name: str
-
-    @property
-    def path(self) -> str:
-        """The name of its part."""
-        return f"{self.family}, {self.case}, {self.kind}, {self.name}"
-
-
-@dataclass(frozen=True)
-class Job:
-    """Units that share logs; one worker runs them one after another."""
-
-    case: Case
-    units: tuple[Unit, ...]
-
-    def __str__(self) -> str:
-        return f"{self.case.family}, {self.case.name}"
-
-    @property
-    def cost(self) -> float:
-        """Its approximate duration, in seconds on one core."""
-        seconds = {"taxi": 25.0, "sepsis": 30.0, "blackjack": 4.0}.get(self.case.kind, 0.4)
-        return seconds * len(self.units)
+"""The families, by their names in files and in `--families`."""
 
 
 @dataclass(frozen=True)
@@ -327,38 +221,15 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Return everything that results depend on, as plain values: a folder holds results of one."""
-        constants = [
-            [asdict(self.family(name)) | {"title": ""} for name in FAMILIES],
-            dict(SKILLS),
-            dict(CONFOUNDING),
-            {name: dict(setting) for name, setting in SETTINGS.items()},
-            FIRST_SEED,
-        ]
-        return {
-            "version": __version__,
-            "quick": self.quick,
-            "field": FIELD_VERSION,
-            "plan": checksum_of(repr(constants), []),
-        }
+        families = [asdict(self.family(name)) | {"title": ""} for name in FAMILIES]
+        plan = checksum_of(repr([families, dict(SKILLS), dict(CONFOUNDING), SETTINGS, FIRST_SEED]), [])
+        return {"version": __version__, "quick": self.quick, "field": FIELD_VERSION, "plan": plan}
 
-    def jobs(self) -> list[Job]:
-        """Return the jobs: long ones first, then world after world of all kinds; units that share logs are together."""
-        result = []
-        for name in self.families:
-            family, places = self.family(name), set()
-            for case in family.cases:
-                units = [Unit(name, case.name, CLAIM, "all")]
-                if family.steps:
-                    units += [Unit(name, case.name, RUN, method) for method, one in METHODS.items() if one.uses_logs]
-                    units.append(Unit(name, case.name, WORTH, "posterior"))
-                    if case.place not in places:
-                        places.add(case.place)
-                        free = replace(case, skill="", confounding="", rows=0, gamma=math.inf, trial=0)
-                        own = [
-                            Unit(name, f"{case.place}-{NO_LOGS}", RUN, method)
-                            for method, one in METHODS.items()
-                            if not one.uses_logs
-                        ]
-                        result.append(Job(free, tuple(own)))
-                result.append(Job(case, tuple(units)))
-        return sorted(result, key=lambda job: (-job.cost if job.cost > LONG else 0.0, job.case.number))
+    def jobs(self) -> dict[str, Case]:
+        """Return the cases by the names of their parts, and, once for each world, that of what needs no logs."""
+        cases = [case for name in self.families for case in self.family(name).cases]
+        worlds = {(case.family, case.place): case for case in cases if case.rows}
+        free = [Case(one.family, one.kind, one.number, NO_LOGS) for one in worlds.values()]
+        # Slow ones first, then world after world of all kinds.
+        every = sorted([*free, *cases], key=lambda case: (case.kind not in SLOW, case.number))
+        return {f"{case.family}, {case.name}": case for case in every}

@@ -11,14 +11,16 @@ the median, is what clinicians see and the log does not hold. What a treatment d
 
 from __future__ import annotations
 
+import importlib.metadata
+from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 from causal_shaping.data.arrays import BoolArray, FloatArray
-from causal_shaping.errors import FileError
+from causal_shaping.errors import CausalShapingError, FileError
 from causal_shaping.models.cmdp import TabularCMDP
-from studies.field._packages import package_folder
 from studies.field.demonstrators import AT_RANDOM, merits, tilted
 
 PACKAGE, HORIZON = "icu-sepsis", 30
@@ -26,6 +28,27 @@ ENDS = ("death", "survival", "nowhere")
 """The last states; the third is never reached."""
 
 TREATMENTS = tuple(f"fluids {fluids}, vasopressors {drugs}" for fluids in range(5) for drugs in range(5))
+
+
+INSTALL: Mapping[str, str] = {
+    "icu-sepsis": "pip install --no-deps icu-sepsis==2.0.1",  # it asks for gym, which nothing here needs
+    "causaldata": "pip install causaldata pandas",
+}
+"""What installs each package."""
+
+
+class MissingPackageError(CausalShapingError, ImportError):
+    """A package that holds the data of a family and is not installed; the message says how to."""
+
+
+def package_folder(name: str) -> Path:
+    """Return the folder of a package, or say how to install it."""
+    try:
+        held = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise MissingPackageError(f"{name} is not installed. Install it: {INSTALL[name]}") from error
+    # Not by import: a script of the same name, which is run, would be found in place of the package.
+    return Path(str(held.locate_file(name.replace("-", "_"))))
 
 
 @cache

@@ -1,32 +1,203 @@
-"""The tables of the field study's page.
+"""Measures over cases, and the tables of the field study.
 
-- `family_table`: a family's methods; `confounding_table`: the same by how confounded the logs are.
-- `claims_table`, `lalonde_table`, `clinic_table`: what was claimed, and whether it is true.
-- `losses_table`: where a rival does better.
+Regret is compared within a case: the regret of a run over the mean regret of the learner without logs in the same
+world, which is 1 for no logs. What is saved is 1 less that.
+
+- `Compared`: the runs of a method beside those without logs, over cases.
+- `harm`, `claims_held`, `worth_scores`: how often logs cost, whether claims hold, whether worth was foretold.
+- `all_tables`: a family's methods; the same by how confounded the logs are; where a rival does better; claims, and
+  whether they are true.
 - `targets`: what was asked of the recommended learner, and what came of it.
+- `decisions`: what to use when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import bdtrc
+from scipy.stats import spearmanr
 
+from causal_shaping.data.arrays import FloatArray
+from causal_shaping.learners.intervals import LEVEL, Interval
+from causal_shaping.learners.worth import saved_share
 from studies.field.demonstrators import CONFOUNDING
-from studies.field.metrics import (
-    Compared,
-    claims_held,
-    compared,
-    harm,
-    mean_ratio,
-    middle,
-    worst_decile,
-    worth_scores,
-)
-from studies.field.plan import BASELINE, FAMILIES, METHODS, RECOMMENDED
+from studies.field.methods import BASELINE, METHODS, RECOMMENDED
+from studies.field.plan import FAMILIES
 from studies.field.run import Results, Row
 from studies.pages import NOTHING, Table, interval_text
+from studies.statistics import interquartile_mean, probability_of_improvement
+
+# Measures -------------------------------------------------------------------------------------------------------------
+
+RESAMPLES = 2_000
+NEARLY, WINDOW = 0.1, 4
+"""An agent is at 90% of the optimum once it loses at most this share of what acting at random loses, over the next so
+many of the points at which regret is kept."""
+
+MUCH = 1.1
+"""Logs do harm in a case if the regret is more than this times that without logs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """The runs of a method and those without logs, over cases of as many seeds each (a separate method has fewer).
+
+    Attributes:
+        cases: a row of results for each case.
+        regret: float64 [seeds, cases].
+        baseline: the same for the learner without logs.
+        until: the steps until 90% of the optimum as a share of the budget, NaN if never: float64 [seeds, cases].
+    """
+
+    cases: Sequence[Row]
+    regret: FloatArray
+    baseline: FloatArray
+    until: FloatArray
+
+    @property
+    def ratios(self) -> FloatArray:
+        """The regret over the mean regret without logs: float64 [seeds, cases]."""
+        return _ratios(self.regret, self.baseline)
+
+    @property
+    def ratio(self) -> FloatArray:
+        """Means over seeds: float64 [cases]."""
+        return np.asarray(self.ratios.mean(axis=0))
+
+    def where(self, chosen: Callable[[Row], bool]) -> Compared:
+        """Return some of the cases."""
+        return self.only([i for i, case in enumerate(self.cases) if chosen(case)])
+
+    def only(self, kept: list[int]) -> Compared:
+        """Return the cases of some places."""
+        return Compared(
+            [self.cases[i] for i in kept], *(one[:, kept] for one in (self.regret, self.baseline, self.until))
+        )
+
+    def interval(self, statistic: Callable[[FloatArray], FloatArray], *, worlds: bool = True) -> Interval:
+        """Return a statistic of the ratios [..., seeds, cases] and its 95% interval over worlds and seeds.
+
+        Cases are drawn again, and in each of them the seeds, with logs and without; or the seeds only.
+        """
+        estimate = float(statistic(self.ratios))
+        rng, cases = np.random.default_rng(0), self.regret.shape[1]
+        which = rng.integers(cases, size=(RESAMPLES, 1, cases)) if worlds else np.arange(cases)[None, None]
+        regret, baseline = (
+            table[rng.integers(len(table), size=(RESAMPLES, *table.shape)), which]
+            for table in (self.regret, self.baseline)
+        )
+        low, high = np.quantile(statistic(_ratios(regret, baseline)), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        return estimate, float(low), float(high)
+
+    def improvement(self) -> float:
+        """Return the chance that a run has less regret than one without logs, a mean over cases."""
+        return float(probability_of_improvement(self.regret, self.baseline))
+
+
+def _ratios(regret: FloatArray, baseline: FloatArray) -> FloatArray:
+    mean = np.maximum(baseline.mean(axis=-2, keepdims=True), 1e-12)
+    return np.asarray(regret / mean)
+
+
+def mean_ratio(ratios: FloatArray) -> FloatArray:
+    """Return the mean over seeds and cases: float64 [...] of [..., seeds, cases]."""
+    return np.asarray(ratios.mean(axis=(-2, -1)))
+
+
+def worst_decile(ratios: FloatArray) -> FloatArray:
+    """Return what nine of ten cases stay below, seeds averaged: float64 [...] of [..., seeds, cases]."""
+    return np.asarray(np.quantile(ratios.mean(axis=-2), 0.9, axis=-1))
+
+
+def compared(results: Results, family: str, method: str) -> Compared | None:
+    """Return a method beside no logs in a family; None if there are no runs of both.
+
+    A method without logs has one case for each world.
+    """
+    runs: dict[tuple[str, str], list[Row]] = {}
+    for row in results.runs:
+        if row["family"] == family:
+            key = row["place"] if not METHODS[row["name"]].uses_logs else row["case"]
+            runs.setdefault((row["name"], key), []).append(row)
+    found = [
+        (rows, runs[BASELINE, rows[0]["place"]])
+        for (name, _), rows in runs.items()
+        if name == method and (BASELINE, rows[0]["place"]) in runs
+    ]
+    if not found:
+        return None
+    regret, baseline = ([[row["regret"] for row in pair[i]] for pair in found] for i in (0, 1))
+    until = [[until_nearly_optimal(row["curve"], row["at_random"]) for row in rows] for rows, _ in found]
+    return Compared(
+        [rows[0] for rows, _ in found], *(np.array(one, dtype=float).T for one in (regret, baseline, until))
+    )
+
+
+def until_nearly_optimal(curve: Sequence[float], at_random: float) -> float:
+    """Return when a run is at 90% of the optimum, as a share of the budget; NaN if never.
+
+    Args:
+        curve: the regret after each part of the budget, parts of equal length.
+        at_random: what acting at random loses in all of it.
+    """
+    course = np.append(0.0, curve)
+    lost = course[WINDOW:] - course[:-WINDOW]
+    reached = np.flatnonzero(lost <= NEARLY * at_random * WINDOW / len(curve))
+    return float(reached[0]) / len(curve) if len(reached) else float("nan")
+
+
+def harm(some: Compared) -> tuple[int, int]:
+    """Count the cases whose regret is more than `MUCH` times that without logs: its mean; and its 95% interval, too."""
+    worse = np.flatnonzero(some.ratio > MUCH).tolist()
+    return len(worse), sum(some.only([i]).interval(mean_ratio, worlds=False)[1] > MUCH for i in worse)
+
+
+class Held(NamedTuple):
+    """How a claim fared: in how many cases it was made and its assumptions are true, and in how many it is false."""
+
+    claim: str
+    confidence: float | None
+    cases: int
+    false: int
+    chance: float
+    """The chance of so many false ones or more, if each is false with the chance that the confidence leaves."""
+
+    distance: float
+
+
+def claims_held(rows: Iterable[Row]) -> list[Held]:
+    """Return how each kind of claim fared where its assumptions are true."""
+    by_claim: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["assumed"] and row["violations"] is not None:
+            by_claim.setdefault(row["claim"], []).append(row)
+    found = []
+    for claim, some in by_claim.items():
+        false, level = sum(row["violations"] > 0 for row in some), some[0]["confidence"]
+        chance = 1.0 if false == 0 or level is None else float(bdtrc(false - 1, len(some), 1 - level))
+        distances = [row["distance"] for row in some if row.get("distance") is not None]
+        distance = float(np.median(distances)) if distances else float("nan")
+        found.append(Held(claim, level, len(some), false, chance, distance))
+    return found
+
+
+def worth_scores(results: Results) -> tuple[FloatArray, FloatArray]:
+    """Return the predicted savings of the recommended learner, from -1 to 1, and those that came of it."""
+    saved: dict[tuple[str, str], float] = {}
+    for family in dict.fromkeys(row["family"] for row in results.worths):
+        some = compared(results, family, RECOMMENDED)
+        for i, case in enumerate(some.cases if some else []):
+            saved[family, case["case"]] = saved_share(some.baseline[:, i].sum(), some.regret[:, i].sum())
+    found = [row for row in results.worths if (row["family"], row["case"]) in saved]
+    realised = [saved[row["family"], row["case"]] for row in found]
+    return np.array([row["predicted"] for row in found]), np.array(realised)
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
 
 LEARNED = ("random", "problems", "sepsis")
 """The families in which learners run."""
@@ -38,45 +209,44 @@ def ran(results: Results) -> list[str]:
     return [name for name in LEARNED if name in held]
 
 
+def all_tables(results: Results) -> Iterator[Table]:
+    """Yield the tables that results have rows for."""
+    made = [family_table(results, family) for family in ran(results)]
+    made += [confounding_table(results), losses_table(results), claims_table(results)]
+    yield from (one for one in [*made, lalonde_table(results), clinic_table(results)] if one.rows)
+
+
+def _table(name: str, title: str, caption: str, columns: list[str], rows: list[list[str]]) -> Table:
+    return Table(name, title, caption, columns, rows, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def _title(name: str) -> str:
+    return f"{METHODS[name].title}{' (ours)' if METHODS[name].ours else ''}"
+
+
 def family_table(results: Results, family: str) -> Table:
     """All methods in a family."""
-    rows, records = [], []
-    for method in METHODS.values():
-        some = compared(results, family, method.name)
+    rows = []
+    for method in METHODS:
+        some = compared(results, family, method)
         if some is None:
             continue
-        hurt = harm(some)
-        found: dict[str, Any] = {
-            "method": method.name,
-            "cases": len(some.cases),
-            "mean": some.interval(mean_ratio),
-            "iqm": some.interval(middle),
-            "improvement": some.improvement(),
-            "worst_decile": float(worst_decile(some.ratios)),
-            "harmed": hurt.on_average / hurt.cases,
-            "surely_harmed": hurt.surely / hurt.cases,
-            "reached": float((~np.isnan(some.until)).mean()),
-            "until": float(np.nanmean(some.until)) if (~np.isnan(some.until)).any() else None,
-            "cpu": _seconds(results, family, method.name),
-        }
-        reached = NOTHING if found["until"] is None else f"{found['reached']:.0%}, after {found['until']:.0%}"
+        cases, (hurt, surely) = len(some.cases), harm(some)
+        reached = ~np.isnan(some.until)
+        spent = [row["cpu_seconds"] for row in results.timings if (row["family"], row["name"]) == (family, method)]
         rows.append(
             [
-                f"{method.title}{' (ours)' if method.ours else ''}",
-                interval_text(found["mean"], 2),
-                interval_text(found["iqm"], 2),
-                f"{found['worst_decile']:.2f}",
-                NOTHING if method.name == BASELINE else f"{found['improvement']:.0%}",
-                NOTHING if method.name == BASELINE else f"{found['harmed']:.0%}, surely {found['surely_harmed']:.0%}",
-                reached,
-                NOTHING if found["cpu"] is None else f"{found['cpu']:.2f}",
+                _title(method),
+                interval_text(some.interval(mean_ratio), 2),
+                interval_text(some.interval(interquartile_mean), 2),
+                f"{worst_decile(some.ratios):.2f}",
+                NOTHING if method == BASELINE else f"{some.improvement():.0%}",
+                NOTHING if method == BASELINE else f"{hurt / cases:.0%}, surely {surely / cases:.0%}",
+                f"{reached.mean():.0%}, after {np.nanmean(some.until):.0%}" if reached.any() else NOTHING,
+                f"{np.mean(spent) / len(some.regret):.2f}",
             ]
         )
-        flat = {name: value for name, value in found.items() if not isinstance(value, tuple)}
-        for name in ("mean", "iqm"):
-            flat |= dict(zip((name, f"{name}_low", f"{name}_high"), found[name], strict=True))
-        records.append(flat)
-    return Table(
+    return _table(
         f"family-{family}",
         FAMILIES[family].title,
         "Regret over that of posterior sampling without logs, which is 1: mean and interquartile mean over cases and "
@@ -87,56 +257,32 @@ def family_table(results: Results, family: str) -> Table:
         "seconds of a run, preparation included.",
         ["", "mean", "interquartile mean", "worst decile", "better", "harmed", "at 90%", "CPU s"],
         rows,
-        records,
     )
-
-
-def _seconds(results: Results, family: str, method: str) -> float | None:
-    spent = [row["cpu_seconds"] for row in results.timings if (row["family"], row["name"]) == (family, method)]
-    seeds = len({row["seed"] for row in results.runs if (row["family"], row["name"]) == (family, method)})
-    return float(np.mean(spent)) / seeds if spent and seeds else None
 
 
 def confounding_table(results: Results) -> Table:
     """All methods that use logs, by how confounded these are, over all families with learners."""
-    rows, records = [], []
-    for method in METHODS.values():
-        if not method.uses_logs:
-            continue
-        cells = []
-        for level in CONFOUNDING:
-            some = by_confounding(results, method.name, level)
-            if not some:
-                cells.append(NOTHING)
-                continue
-            ratios = np.concatenate([one.ratio for one in some])
-            cells.append(f"{ratios.mean():.2f}\n{(ratios > 1.1).mean():.0%} harmed")
-            records.append(
-                {
-                    "method": method.name,
-                    "confounding": level,
-                    "cases": len(ratios),
-                    "mean": float(ratios.mean()),
-                    "harmed": float((ratios > 1.1).mean()),
-                }
-            )
-        rows.append([f"{method.title}{' (ours)' if method.ours else ''}", *cells])
-    return Table(
+    rows = []
+    for name, method in METHODS.items() if results.runs else ():
+        if method.uses_logs:
+            ratios = [ratios_at(results, name, level) for level in CONFOUNDING]
+            cells = [f"{one.mean():.2f}\n{(one > MUCH).mean():.0%} harmed" if len(one) else NOTHING for one in ratios]
+            rows.append([_title(name), *cells])
+    return _table(
         "confounding",
         "By how confounded the logs are",
         "Regret over that of posterior sampling without logs, a mean over all cases of all families with learners, and "
         "the share of cases in which it is more than 1.1 times that.",
         ["", *CONFOUNDING],
         rows,
-        records,
     )
 
 
-def by_confounding(results: Results, method: str, level: str) -> list[Compared]:
-    """Return a method's cases of a confounding, by family."""
+def ratios_at(results: Results, method: str, *levels: str) -> FloatArray:
+    """Return the regret over that without logs in all cases of some confounding."""
     found = [compared(results, family, method) for family in ran(results)]
-    some = [one.where(lambda case: case["confounding"] == level) for one in found if one is not None]
-    return [one for one in some if one.cases]
+    some = [one.where(lambda case: case["confounding"] in levels).ratio for one in found if one is not None]
+    return np.concatenate([np.zeros(0), *some])
 
 
 def losses_table(results: Results, most: int = 12) -> Table:
@@ -146,61 +292,54 @@ def losses_table(results: Results, most: int = 12) -> Table:
         for method in METHODS:
             some = compared(results, family, method)
             if some is not None and METHODS[method].uses_logs:
-                for case, ratio in zip(some.cases, some.ratio, strict=True):
-                    held.setdefault((family, case["case"]), {})[method] = float(ratio)
-    worst = sorted(
-        ((key, ratios) for key, ratios in held.items() if RECOMMENDED in ratios),
-        key=lambda one: -one[1][RECOMMENDED],
-    )[:most]
-    rows, records = [], []
+                for case, ratio in zip(some.cases, some.ratio.tolist(), strict=True):
+                    held.setdefault((family, case["case"]), {})[method] = ratio
+    known = [one for one in held.items() if RECOMMENDED in one[1]]
+    worst = sorted(known, key=lambda one: -one[1][RECOMMENDED])[:most]
+    rows = []
     for (family, name), ratios in worst:
         best = min(ratios, key=ratios.__getitem__)
         rows.append([f"{family}\n{name}", f"{ratios[RECOMMENDED]:.2f}", METHODS[best].title, f"{ratios[best]:.2f}"])
-        records.append({"family": family, "case": name, "ours": ratios[RECOMMENDED], "best": best, "its": ratios[best]})
-    return Table(
+    return _table(
         "losses",
         "Where we lose",
         "The cases in which logs cost posterior sampling most: its regret over that without logs, and the method that "
         "does best there.",
         ["case", "ours", "best", "its"],
         rows,
-        records,
     )
 
 
 def claims_table(results: Results) -> Table:
     """Whether bounds hold in the families with learners."""
-    held = claims_held(row for row in results.claims if row["family"] in LEARNED)
-    return Table(
+    rows = []
+    for one in claims_held(row for row in results.claims if row["family"] in LEARNED):
+        level, chance = (NOTHING, NOTHING) if one.confidence is None else (f"{one.confidence:.0%}", f"{one.chance:.2f}")
+        rows.append([one.claim, level, str(one.cases), str(one.false), chance, f"{one.distance:.2f}"])
+    return _table(
         "claims",
         "Claimed bounds against V*",
         "Each is a claim about all steps and states of a world at once. Cases in which what it assumes is true, and in "
         "how many of them it is false somewhere; the chance of so many or more if the confidence is right; the median "
         "distance to V* at the first step, over the largest V*. Plug-in ceilings are no claims.",
         ["", "confidence", "cases", "false", "chance", "distance"],
-        [
-            [
-                one.claim,
-                NOTHING if one.confidence is None else f"{one.confidence:.0%}",
-                str(one.cases),
-                str(one.false),
-                NOTHING if one.confidence is None else f"{one.chance:.2f}",
-                f"{one.distance:.2f}",
-            ]
-            for one in held
-        ],
-        [one._asdict() for one in held],
+        rows,
     )
+
+
+def _by_claim(results: Results, family: str, outer: int) -> dict[str, dict[str, Row]]:
+    """Return the claims of a family by the first part (0) of their names and then the second, or the other way (1)."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in results.claims:
+        if row["family"] == family:
+            names = row["claim"].split(": ")
+            found.setdefault(names[outer], {})[names[1 - outer]] = row
+    return found
 
 
 def lalonde_table(results: Results) -> Table:
     """What each tool says of LaLonde's men."""
-    some = [row for row in results.claims if row["family"] == "lalonde"]
-    tools: dict[str, dict[str, Row]] = {}
-    for row in some:
-        tool, what = row["claim"].split(": ")
-        tools.setdefault(tool, {})[what] = row
-    columns = list(dict.fromkeys(row["claim"].split(": ")[1] for row in some))
+    tools = _by_claim(results, "lalonde", 0)
 
     def cell(row: Row) -> str:
         if row["low"] is None:
@@ -209,39 +348,37 @@ def lalonde_table(results: Results) -> Table:
         side = "inside" if row["violations"] == 0 else "OUTSIDE"
         return f"{row['low']:,.{digits}f} to {row['high']:,.{digits}f}\n{side}"
 
-    truths = {what: next(iter(tools.values()))[what]["truth"] for what in columns} if tools else {}
-    first = ["the trial", *(f"{truth:,.0f}" if truth > 2 else f"{truth:.2f}" for truth in truths.values())]
-    return Table(
+    rows, columns = [], list(next(iter(tools.values()), {}))
+    if tools:
+        truths = [row["truth"] for row in next(iter(tools.values())).values()]
+        rows = [["the trial", *(f"{truth:,.0f}" if truth > 2 else f"{truth:.2f}" for truth in truths)]]
+    rows += [[tool, *(cell(held[what]) for what in columns)] for tool, held in tools.items()]
+    return _table(
         "lalonde",
         FAMILIES["lalonde"].title,
         "What each tool says of earnings in 1978 and of the share that is employed, from the trained men of the trial "
         "and the men of a survey, at 95% confidence, and whether what the trial shows lies inside. The men of the "
         "survey are others than those of the trial: what each of these tools assumes is false, and a trial shows it.",
         ["", *columns],
-        [first, *([tool, *(cell(held[what]) for what in columns)] for tool, held in tools.items())] if tools else [],
-        [{key: row[key] for key in ("claim", "low", "high", "truth", "violations", "flagged")} for row in some],
+        rows,
     )
 
 
 def clinic_table(results: Results) -> Table:
     """What each tool claims of a clinic with a hidden cause that lasts."""
-    some = [row for row in results.claims if row["family"] == "clinic"]
-    places = list(dict.fromkeys(row["claim"].split(": ")[1] for row in some))
-    tools = list(dict.fromkeys(row["claim"].split(": ")[0] for row in some))
-    held = {tuple(row["claim"].split(": ")): row for row in some}
-    rows = []
-    for place in places:
-        first = held[tools[0], place]
-        cells = []
-        for tool in tools:
-            row = held[tool, place]
-            if row["high"] is None:
-                cells.append("contradiction")
-            else:
-                low = row["high"] < row["truth"] - 1e-9
-                cells.append(f"{row['high']:.2f}{' (too low)' if low else ''}")
-        rows.append([place, f"{first['truth']:.2f}", *cells, "flagged" if first["flagged"] else NOTHING])
-    return Table(
+    places = _by_claim(results, "clinic", 1)
+
+    def cell(row: Row) -> str:
+        if row["high"] is None:
+            return "contradiction"
+        return f"{row['high']:.2f}{' (too low)' if row['high'] < row['truth'] - 1e-9 else ''}"
+
+    rows, tools = [], list(next(iter(places.values()), {}))
+    for place, held in places.items():
+        first = held[tools[0]]
+        flagged = "flagged" if first["flagged"] else NOTHING
+        rows.append([place, f"{first['truth']:.2f}", *(cell(held[tool]) for tool in tools), flagged])
+    return _table(
         "clinic",
         FAMILIES["clinic"].title,
         "The most that a stay of three days can earn, what each tool says of it, and whether the test of persistence "
@@ -249,7 +386,6 @@ def clinic_table(results: Results) -> Table:
         "not.",
         ["clinic", "truth", *tools, "test"],
         rows,
-        [{key: row[key] for key in ("claim", "high", "truth", "violations", "assumed", "flagged")} for row in some],
     )
 
 
@@ -260,14 +396,16 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
     if not some:
         return []
     saved = {name: 1 - float(one.ratio.mean()) for name, one in some.items()}
-    unhostile = {name: one.where(lambda case: case["confounding"] != "hostile") for name, one in some.items()}
     average = float(np.mean(list(saved.values())))
-    peaceful = [one for one in unhostile.values() if one.cases]
-    hostile = [one.where(lambda case: case["confounding"] == "hostile") for one in some.values()]
-    hurt = [harm(one) for one in peaceful]
-    cases, mean, surely = (sum(one[i] for one in hurt) for i in range(3))
-    against = np.concatenate([one.ratio for one in hostile]) if any(one.cases for one in hostile) else np.array([])
-    worth, held = worth_scores(results), claims_held(row for row in results.claims if row["family"] in LEARNED)
+    unhostile = [one.where(lambda case: case["confounding"] != "hostile") for one in some.values()]
+    peaceful = [one for one in unhostile if one.cases]
+    cases = sum(len(one.cases) for one in peaceful)
+    mean, surely = np.sum([harm(one) for one in peaceful], axis=0, dtype=int) if peaceful else (0, 0)
+    against = ratios_at(results, RECOMMENDED, "hostile")
+    predicted, realised = worth_scores(results)
+    correlation = float(spearmanr(predicted, realised).statistic) if len(predicted) > 2 else float("nan")
+    right = float((np.sign(predicted) == np.sign(realised)).mean()) if len(predicted) else float("nan")
+    held = claims_held(row for row in results.claims if row["family"] in LEARNED)
     broken = [one.claim for one in held if one.confidence is not None and one.chance < 0.05]
     rivals = _rivals(results, some)
     return [
@@ -280,7 +418,7 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
         (
             "harms in at most 5% of the cases that are not hostile (interval above 1.1)",
             f"{surely} of {cases} ({surely / max(cases, 1):.0%}); with a mean above 1.1: {mean / max(cases, 1):.0%}",
-            surely <= 0.05 * cases,
+            bool(surely <= 0.05 * cases),
         ),
         (
             "hostile logs cost at most a quarter more, on average",
@@ -289,15 +427,11 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
         ),
         (
             "rank correlation of predicted and realised worth of at least 0.8",
-            f"{worth.rank_correlation:.2f} over {len(worth.predicted)} cases",
-            bool(worth.rank_correlation >= 0.8),
+            f"{correlation:.2f} over {len(predicted)} cases",
+            correlation >= 0.8,
         ),
-        ("its sign right in at least 90%", f"{worth.sign_right:.0%}", bool(worth.sign_right >= 0.9)),
-        (
-            "no claimed bound false beyond its confidence",
-            "none" if not broken else "; ".join(broken),
-            not broken if held else None,
-        ),
+        ("its sign right in at least 90%", f"{right:.0%}", right >= 0.9),
+        ("no claimed bound false beyond its confidence", "; ".join(broken) or "none", not broken if held else None),
         ("beats every rival's mean and worst decile in each family", rivals or "yes", not rivals),
     ]
 
@@ -306,15 +440,43 @@ def _rivals(results: Results, ours: dict[str, Compared]) -> str:
     """Return the rivals that are ahead of the recommended learner, by family."""
     ahead = []
     for family, own in ours.items():
-        for method in METHODS.values():
-            other = None if method.ours else compared(results, family, method.name)
-            if other is None:
-                continue
-            measures: Sequence[str] = [
-                name
-                for name, statistic in (("mean", mean_ratio), ("worst decile", worst_decile))
-                if float(statistic(other.ratios)) < float(statistic(own.ratios))
-            ]
-            if measures:
-                ahead.append(f"{family}: {method.name} ({', '.join(measures)})")
+        for method in METHODS:
+            other = None if METHODS[method].ours else compared(results, family, method)
+            if other is not None:
+                measures = {"mean": mean_ratio, "worst decile": worst_decile}
+                better = [name for name, of in measures.items() if of(other.ratios) < of(own.ratios)]
+                ahead += [f"{family}: {method} ({', '.join(better)})"] if better else []
     return "; ".join(ahead)
+
+
+SITUATIONS = (
+    ("Nothing can be hidden from the log: whoever acted saw no more than it holds.", ["none"], None),
+    ("Whoever acted may have seen more, and nobody set the logs against the truth.", ["mild", "strong"], None),
+    ("Logs may be set against the truth.", ["hostile"], None),
+    (
+        "An agent of another kind is to be helped by its reward alone.",
+        list(CONFOUNDING),
+        ("paper", "behaviour", "ceilings", "guess"),
+    ),
+)
+"""Situations, how confounded logs are there, and which methods can be used; None for all."""
+
+
+def decisions(results: Results) -> Iterator[tuple[str, str, str]]:
+    """Yield what to use when: the situation, the method with the least mean regret there, and the evidence."""
+    for situation, levels, allowed in SITUATIONS:
+        usable = [name for name, one in METHODS.items() if one.uses_logs and (allowed is None or name in allowed)]
+        found = {name: ratios_at(results, name, *levels) for name in usable}
+        first, *others = sorted((name for name in usable if len(found[name])), key=lambda name: found[name].mean()) or [
+            ""
+        ]
+        if first:
+            evidence = [_evidence(first, found[first])]
+            evidence += [f"next is {_evidence(name, found[name])}" for name in others[:1]]
+            evidence += [_evidence(name, found[name]) for name in others[1:] if name == RECOMMENDED]
+            yield situation, METHODS[first].title, f"{'; '.join(evidence)} ({len(found[first])} cases)"
+
+
+def _evidence(name: str, ratios: FloatArray) -> str:
+    harmed = (ratios > MUCH).mean()
+    return f"{METHODS[name].title}: {ratios.mean():.2f} times the regret without logs, over 1.1 in {harmed:.0%}"

@@ -1,8 +1,7 @@
-"""The study of fitted ceilings, on small settings: it runs, it resumes, and its rivals compute what they claim."""
+"""The study of fitted ceilings, on small settings: it runs, and its rivals compute what they claim."""
 
 from dataclasses import replace
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -10,28 +9,16 @@ from stable_baselines3.common.buffers import ReplayBuffer
 
 import causal_shaping as cs
 from causal_shaping.logs.transitions import read_transitions
-from causal_shaping.worlds.continuous_environments import ContinuousEnv
 from studies.field.fitted import agents, bounds, cases, rivals
 from studies.field.fitted.buffers import HalfLogged
-from studies.field.fitted.measure import compare
-from studies.field.fitted.vectors import ForStableBaselines, WorldVector
 
 torch.set_num_threads(1)
-SMALL = cases.Case("small", "windy-field", {"horizon": 3}, grid=2, rows=1_000, members=1)
+SMALL = cases.Case("windy-field", {"horizon": 3}, grid=2, rows=1_000)
 
 
 @pytest.fixture
-def small(monkeypatch, tmp_path):
+def small(monkeypatch):
     monkeypatch.setitem(cases.CASES, "small", SMALL)
-    monkeypatch.setattr(agents, "WORK", tmp_path)
-
-
-def test_all_runs_of_the_first_seeds_come_before_any_later_one():
-    runs = [part for part in agents.parts(6) if not part.endswith((agents.SCALE, agents.FIT))]
-    seeds = [int(part.split("; ")[-1]) for part in runs]
-    rounds = [0 if seed < 3 else 1 if seed < 5 else 2 for seed in seeds]
-    assert rounds == sorted(rounds)
-    assert len(set(runs)) == len(seeds) == 6 * len(cases.available(images=True)) * (1 + 2 * len(agents.ARMS))
 
 
 # Rivals ----------------------------------------------------------------------------------------------------------
@@ -43,7 +30,7 @@ def table():
     world = cs.load_world("windy-empty", horizon=3)
     rows = read_transitions([world.collect(name, 4_000) for name in ("good", "random")])
     points, first = np.unique(rows.observations[rows.state], axis=0, return_index=True)
-    return cases.Study("table", rows, 3, -0.1, -0.1, points, np.zeros(len(first)), members=1)
+    return cases.Study("table", [], rows, 3, -0.1, points, np.zeros(len(first)))
 
 
 def by_hand(study, back_up):
@@ -122,7 +109,7 @@ def test_behaviour_values_are_returns_as_logged(table):
 
 
 def test_measures_tell_values_that_are_too_low():
-    found = compare(np.array([0.0, 0.9, 2.5]), np.array([0.0, 1.0, 2.0]), margin=0.02)
+    found = bounds.compare(np.array([0.0, 0.9, 2.5]), np.array([0.0, 1.0, 2.0]))
     assert found["distance"] == pytest.approx(0.2)
     assert found["below"] == pytest.approx(1 / 3)
     assert found["above"] == pytest.approx(0.4 / 3)
@@ -131,63 +118,10 @@ def test_measures_tell_values_that_are_too_low():
 # Agents ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_vector_of_one_goes_where_the_environment_goes():
-    world = SMALL.load()
-    one, vector = ContinuousEnv(world), WorldVector(world, 1)
-    seen, _ = one.reset(seed=3)
-    all_seen, _ = vector.reset(seed=3)
-    np.testing.assert_array_equal(all_seen[0], seen)
-    for action in np.random.default_rng(0).integers(len(world.actions), size=50):
-        seen, reward, terminated, truncated, _ = one.step(action)
-        all_seen, rewards, ended, cut, info = vector.step([action])
-        assert (rewards[0], ended[0], cut[0]) == (reward, terminated, truncated)
-        over = terminated or truncated
-        np.testing.assert_array_equal(info["final_obs"][0] if over else all_seen[0], seen)
-        if over:
-            np.testing.assert_array_equal(all_seen[0], one.reset()[0])
-
-
-def test_a_world_of_images_goes_where_its_environment_goes():
-    case = cases.CASES["lavacross-hard, images"]
-    world = case.load()
-    env = gym.make("causal_shaping/LavaCrossHard-v0", observation="image", coins="once").unwrapped
-    vector = WorldVector(world, 1)
-    np.testing.assert_array_equal(world.numbers(world.images), np.arange(len(world.images)))
-    env.reset(seed=1)
-    vector.reset(seed=1)
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        state, noise, action = env.state, env.noise, int(rng.integers(len(world.actions)))
-        shown = env.image()[None]
-        seen, reward, terminated, truncated, _ = env.step(action)
-        moved = world.step(shown, np.array([action]), np.array([noise]), np.zeros((1, 0)))
-        assert (world.numbers(shown)[0], moved.reward[0], moved.terminated[0]) == (state, reward, terminated)
-        np.testing.assert_array_equal(moved.states[0], seen)
-        if terminated or truncated:
-            env.reset()
-    rows = cases.logged(world, ("good",), 300)
-    assert rows.observations.dtype == np.uint8
-    assert rows.shape == world.low.shape
-    assert tuple(rows.actions) == tuple(range(len(world.actions)))
-
-
-@pytest.mark.parametrize("arm", [agents.WITHOUT, "ceiling", "naive fitted Q", "behaviour values", agents.FILLED])
-def test_every_kind_of_arm_trains_on_images(monkeypatch, tmp_path, arm):
-    case = replace(cases.CASES["lavacross-hard, images"], name="seen", rows=500)
-    monkeypatch.setitem(cases.CASES, "seen", replace(case, options={"coins": "once", "horizon": 3}))
-    monkeypatch.setattr(agents, "WORK", tmp_path)
-    agents.logs_of.cache_clear()
-    found = agents.train("seen", "good", arm, seed=0, steps=640, every=320)
-    assert len(found["returns"]) == 3
-    assert all(3 * -1.1 <= one <= 0.3 for one in found["returns"])
-
-
 def test_half_of_a_batch_comes_from_the_logs(table):
-    world = SMALL.load()
-    rows = cases.logged(world, ("good",), 500)
-    env = ForStableBaselines(WorldVector(world, 1), 0)
-    space = (env.observation_space, env.action_space)
-    buffer = HalfLogged(100, *space, device="cpu", n_envs=1, logs=rows, env=env)
+    rows, space = table.rows, cs.worlds.continuous_environments.ContinuousEnv(SMALL.load())
+    spaces = (space.observation_space, space.action_space)
+    buffer = HalfLogged(100, *spaces, device="cpu", n_envs=1, logs=rows, scaled=lambda states: states)
     plain = np.full((1, 2), 0.123, dtype=np.float32)
     for _ in range(10):
         buffer.add(plain, plain, np.zeros((1, 1)), np.zeros(1), np.zeros(1), [{}])
@@ -199,15 +133,23 @@ def test_half_of_a_batch_comes_from_the_logs(table):
     assert isinstance(buffer, ReplayBuffer)
 
 
-@pytest.mark.parametrize("arm", [agents.WITHOUT, "ceiling", "naive fitted Q", agents.FILLED])
-def test_every_kind_of_arm_trains_and_is_evaluated(small, arm):
-    agents.logs_of.cache_clear()
-    found = agents.train("small", "good", arm, seed=0, steps=640, every=320)
+@pytest.mark.parametrize(("logs", "arm"), [agents.ARMS[0], *agents.ARMS[1:6]])
+def test_every_kind_of_arm_trains_and_is_evaluated(small, logs, arm):
+    found = agents.train("small", logs, arm, seed=0, steps=640, every=320)
     assert len(found["returns"]) == 3
     assert all(3 * SMALL.load().reward_min <= one <= 0 for one in found["returns"])
-    assert agents.tables(
-        {f"small; good; {arm}; 0": found} if arm != agents.WITHOUT else {f"small; none; {arm}; 0": found}
-    )
+
+
+def test_scores_are_between_acting_at_random_and_the_optimum():
+    runs = {f"a; {logs}; {arm}; {seed}": 2.0 + 2 * seed for logs, arm in agents.ARMS for seed in range(2)}
+    done = {
+        name: {"returns": [9.0] + [5 * one] * 3 + [one] * 4, "seconds": 1.0, "date": "2026-01-02"}
+        for name, one in runs.items()
+    }
+    lines = agents.tables({"a; scale": {"random": 0.0, "best": 20.0}} | done)
+    assert "0 is acting at random, 1 the optimum; 2 seeds" in lines[0]
+    assert lines[4].startswith("| no logs | none | 0.60 (0.40 to 0.80)")
+    assert "Run on 2026-01-02." in lines
 
 
 # Bounds ----------------------------------------------------------------------------------------------------------

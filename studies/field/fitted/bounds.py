@@ -2,97 +2,95 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+import causal_shaping as cs
 from causal_shaping.data.arrays import FloatArray
 from studies.field.fitted import rivals
-from studies.field.fitted.cases import CASES, LEAST_BELOW, Study, available, study
-from studies.field.fitted.measure import compare, cpu_seconds
+from studies.field.fitted.cases import CASES, TRUTH, Study, logs_of, optimum_of, where
 from studies.parts import Found
+from studies.worlds.optimum import solve
 from studies.worlds.population import population_ceilings
 
 VERSION = 3
-Estimate = tuple[FloatArray, float]
-"""Values at the study's points, and CPU seconds."""
+MEMBERS = 3
+LEAST_BELOW = 0.02
+"""Values count as too low if they are below the optimum by more than this share of the values' range."""
 
-
-def _default(given: Study) -> Estimate:
-    fitted, seconds = given.fitted
-    return fitted(given.points), seconds
-
-
-def _guess(given: Study) -> Estimate:
-    fitted, seconds = given.fitted
-    return fitted.potential(kind="mean").values(given.points, 0), seconds
-
-
-def _swept(given: Study, kind: int, **options: object) -> Estimate:
-    return cpu_seconds(lambda: rivals.swept(given, kind, **options))
-
-
-def _made(make: Callable[[Study], FloatArray], given: Study) -> Estimate:
-    return cpu_seconds(lambda: make(given))
-
-
-def _zero(given: Study) -> Estimate:
-    return np.zeros(len(given.points)), 0.0
-
-
-def _endless(given: Study) -> Estimate:
-    return cpu_seconds(lambda: population(given.name))
-
-
-def _tabular(given: Study, bins: int) -> Estimate:
-    return cpu_seconds(lambda: rivals.binned(given, bins))
-
-
-METHODS: dict[str, Callable[[Study], Estimate]] = {
-    "zero potential": _zero,
-    "endless logs, observed": _endless,
-    "forest, observed (default)": _default,
-    "one member": partial(_swept, kind=rivals.OURS),
-    "one member, observed-action": partial(_swept, kind=rivals.OURS, support="observed-action"),
-    "one member, any": partial(_swept, kind=rivals.OURS, support="any"),
-    "one member, minimum over sources": partial(_swept, kind=rivals.SOURCE),
-    "best guess": _guess,
-    "the paper's formula, fitted": partial(_swept, kind=rivals.PAPER),
-    "naive fitted Q": partial(_swept, kind=rivals.NAIVE),
-    "behaviour values": partial(_made, rivals.behaviour_values),
-    "of the sequel's kind": partial(_made, rivals.sequel),
-    "10 bins, tabular": partial(_tabular, bins=10),
-    "30 bins, tabular": partial(_tabular, bins=30),
+METHODS: dict[str, Callable[[Study], FloatArray]] = {
+    "zero potential": lambda given: np.zeros(len(given.points)),
+    "endless logs, observed": lambda given: endless(given),
+    "forest, observed (default)": lambda given: fitted(given)(given.points),
+    "one member": lambda given: rivals.swept(given, rivals.OURS),
+    "one member, observed-action": lambda given: rivals.swept(given, rivals.OURS, support="observed-action"),
+    "one member, any": lambda given: rivals.swept(given, rivals.OURS, support="any"),
+    "one member, minimum over sources": lambda given: rivals.swept(given, rivals.SOURCE),
+    "best guess": lambda given: fitted(given).potential(kind="mean").values(given.points, 0),
+    "the paper's formula, fitted": lambda given: rivals.swept(given, rivals.PAPER),
+    "naive fitted Q": lambda given: rivals.swept(given, rivals.NAIVE),
+    "behaviour values": rivals.behaviour_values,
+    "of the sequel's kind": rivals.sequel,
+    "10 bins, tabular": lambda given: rivals.binned(given, 10),
+    "30 bins, tabular": lambda given: rivals.binned(given, 30),
 }
 
 
 def parts() -> list[str]:
     """Return each method in each world."""
-    return [f"{case}; {method}" for case in available() for method in METHODS]
+    return [f"{case}; {method}" for case in CASES for method in METHODS]
 
 
-_study = lru_cache(maxsize=1)(study)
+def fitted(given: Study) -> cs.FittedCeilings:
+    """Return ceilings with the defaults."""
+    return cs.fit_ceilings(given.rows, members=MEMBERS, **given.basics)
+
+
+def endless(given: Study) -> FloatArray:
+    """Return the ceilings of endless logs."""
+    case = CASES[given.name]
+    return np.asarray(population_ceilings(case.load(), grid=case.grid)(given.points))
 
 
 @lru_cache(maxsize=1)
-def population(name: str) -> FloatArray:
-    """Return the ceilings of endless logs at the study's points."""
-    given = _study(name)
-    return np.asarray(population_ceilings(given.world, grid=CASES[name].grid)(given.points))
+def study(name: str) -> tuple[Study, FloatArray]:
+    """Return the logs of all demonstrators of a case, with the truth, and the ceilings of endless logs."""
+    case = CASES[name]
+    world, optimum = case.load(), optimum_of(name)
+    points = where(world, case, optimum)
+    truth = (solve(world, TRUTH) if case.on_grid else optimum)(points)
+    given = replace(logs_of(name, tuple(world.demonstrators), 1.0), points=points, truth=truth)
+    return given, endless(given)
 
 
 def run_part(part: str) -> Found:
     """Return the figures of a method in a world."""
     name, method = part.split("; ")
-    given = _study(name)
+    given, population = study(name)
+    began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        values, seconds = METHODS[method](given)
-    figures = compare(values, given.truth, LEAST_BELOW) | {"seconds": round(seconds, 1), "rows": len(given.rows)}
-    figures["from population"] = float(np.abs(values - population(name)).mean())
-    return figures
+        values = METHODS[method](given)
+    figures = {"seconds": round(time.process_time() - began, 1), "rows": len(given.rows)}
+    return compare(values, given.truth) | figures | {"from population": float(np.abs(values - population).mean())}
+
+
+def compare(values: FloatArray, truth: FloatArray) -> dict[str, Any]:
+    """Return how far values are from the truth, both float64 [points]."""
+    gap, spread = values - truth, float(np.ptp(truth))
+    return {
+        "distance": float(np.abs(gap).mean()),
+        "above": float(gap.mean()),
+        "correlation": float(np.corrcoef(values, truth)[0, 1]) if np.ptp(values) > 1e-9 else None,
+        "below": float((gap < -LEAST_BELOW * spread).mean()),
+        "range": spread,
+    }
 
 
 COLUMNS = {
@@ -108,15 +106,14 @@ COLUMNS = {
 def tables(done: dict[str, Found]) -> list[str]:
     """Return a table for each world, in Markdown."""
     lines: list[str] = []
-    for case in [name for name in CASES if any(part.startswith(f"{name}; ") for part in done)]:
-        own = {part.split("; ")[1]: one for part, one in done.items() if part.startswith(f"{case}; ")}
-        spread, rows = next(iter(own.values()))["range"], next(iter(own.values()))["rows"]
-        lines += [f"**{case}**: {rows:,} rows in all, values of a range of {spread:.3g}", ""]
-        shown = {name: how for name, how in COLUMNS.items() if any(how[0] in one for one in own.values())}
-        lines += ["| | " + " | ".join(shown) + " |", "|---|" + "---:|" * len(shown)]
-        for method in [name for name in METHODS if name in own]:
-            one = own[method]
-            cells = ["" if one.get(key) is None else format(one[key], form) for key, form in shown.values()]
+    for case in CASES:
+        own = {method: done[f"{case}; {method}"] for method in METHODS if f"{case}; {method}" in done}
+        if own:
+            first = next(iter(own.values()))
+            lines += [f"**{case}**: {first['rows']:,} rows in all, values of a range of {first['range']:.3g}", ""]
+            lines += ["| | " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * len(COLUMNS)]
+        for method, one in own.items():
+            cells = ["" if one.get(key) is None else format(one[key], form) for key, form in COLUMNS.values()]
             lines.append(f"| {method} | " + " | ".join(cells) + " |")
-        lines.append("")
+        lines += [""] if own else []
     return lines

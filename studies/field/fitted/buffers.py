@@ -14,10 +14,10 @@ from causal_shaping.data.transitions import Transitions
 class HalfLogged(ReplayBuffer):
     """Takes half of each batch from logs, as symmetric sampling does."""
 
-    def __init__(self, *arguments: Any, logs: Transitions, env: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, logs: Transitions, scaled: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         usable = np.flatnonzero(logs.terminated | (logs.next_state >= 0))
-        seen = env.scaled(np.asarray(logs.observations))
+        seen = scaled(np.asarray(logs.observations))
         self._logged = (
             seen[logs.state[usable]],
             np.asarray(logs.action[usable], dtype=np.int64)[:, None],

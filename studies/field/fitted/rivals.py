@@ -195,28 +195,13 @@ def sequel(study: Study, points: npt.NDArray[np.float32] | None = None, seed: in
 def binned(study: Study, bins: int) -> FloatArray:
     """Return the tabular ceilings of bins of equal width; vacuous in bins that no log holds."""
     rows = study.rows
-    assert study.world is not None
     low, high = rows.observations.min(axis=0), rows.observations.max(axis=0)
     edges = np.linspace(low, high, bins + 1)[1:-1]
     cut = {name: cs.Bins(edges=tuple(edges[:, i])) for i, name in enumerate(rows.columns)}
-    tables = [as_table(rows, name) for name in rows.sources]
-    opened = [cs.open_logs(table, state=list(rows.columns), bins=cut) for table in tables]
-    ceilings = cs.value_ceilings(cs.count(opened), study.horizon, study.reward_max, discount=study.discount)
+    opened = [cs.open_logs(table, state=list(rows.columns), bins=cut) for table in study.tables]
+    ceilings = cs.value_ceilings(cs.count(opened), **study.basics)
     labels = zip(*(cut[name](study.points[:, i]).tolist() for i, name in enumerate(rows.columns)), strict=True)
     known = {state: k for k, state in enumerate(ceilings.space.states)}
     places = np.array([known.get(label, -1) for label in labels])
     vacuous = Settings(study.reward_max, study.horizon, study.discount).vacuous(study.horizon)
     return np.where(places < 0, vacuous, ceilings.values[0][places])
-
-
-def as_table(rows: Transitions, source: str) -> Any:
-    """Return the logs of one source as a table, as they were collected."""
-    import pyarrow as pa
-
-    own = rows.rows_of(source)
-    seen, after = rows.observations[rows.state[own]], rows.observations[np.maximum(rows.next_state[own], 0)]
-    columns = {name: seen[:, i] for i, name in enumerate(rows.columns)}
-    columns |= {f"next_{name}": after[:, i] for i, name in enumerate(rows.columns)}
-    columns |= {name: getattr(rows, name)[own] for name in ("episode", "step", "action", "reward")}
-    columns |= {name: getattr(rows, name)[own] for name in ("terminated", "truncated")}
-    return pa.table(columns | {"source": [source] * len(seen)})

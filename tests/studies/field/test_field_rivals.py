@@ -7,19 +7,8 @@ import pytest
 
 import causal_shaping as cs
 from causal_shaping.worlds.simulate import tables_of
-from studies.field import _kernels as kernels
+from studies.field import rivals
 from studies.field.plan import Case
-from studies.field.rivals import (
-    SETTINGS,
-    _empty,
-    envelopes,
-    fitted_q,
-    pooled,
-    run_psrl,
-    run_q,
-    run_ucbvi,
-    vacuous,
-)
 
 CASE = Case("random", "dense", 9_001, "good", "none", 40_000)
 
@@ -40,7 +29,7 @@ def counts(world, logs):
 
 
 def test_logs_without_hidden_causes_show_the_world_as_it_is(world, counts):
-    pool = pooled(world, counts)
+    pool = rivals.pooled(world, counts)
     assert pool.visits.sum() == 2 * CASE.rows
     often = pool.visits > 300
     assert pool.rewards[often] == pytest.approx(world.model.rewards()[often], abs=0.12)
@@ -50,31 +39,24 @@ def test_logs_without_hidden_causes_show_the_world_as_it_is(world, counts):
 
 
 def test_fitted_q_values_of_such_logs_are_nearly_optimal(world, counts):
-    pool = pooled(world, counts)
+    pool = rivals.pooled(world, counts)
     best = world.model.optimum(world.horizon)
-    found = fitted_q(world, pool, "vacuous")
+    found = rivals.fitted_q(world, pool)
     assert found.max(axis=-1) == pytest.approx(best.values, abs=0.2)
     empty = pool._replace(visits=np.zeros_like(pool.visits))
-    most, least = vacuous(world)
+    most, _ = rivals.vacuous(world)
     alive = ~world.model.terminal
-    assert (fitted_q(world, empty, "vacuous")[:, alive] == most[:, None, None]).all()
-    assert (fitted_q(world, empty, "pessimistic")[:, alive] == least[:, None, None]).all()
+    assert (rivals.fitted_q(world, empty)[:, alive] == most[:, None, None]).all()
 
 
 def test_envelopes_hold_the_optimum_if_nothing_is_hidden(world, counts):
     best = world.model.optimum(world.horizon)
-    upper, lower = envelopes(world, pooled(world, counts), 1.0)
+    upper, lower = rivals.envelopes(world, rivals.pooled(world, counts), 1.0)
     assert (upper >= best.q_values - 1e-9).all()
     assert (lower <= best.values + 1e-9).all()
-    narrow, high = envelopes(world, pooled(world, counts), 0.1)
+    narrow, high = rivals.envelopes(world, rivals.pooled(world, counts), 0.1)
     assert (narrow <= upper + 1e-12).all()
     assert (high >= lower - 1e-12).all()
-
-
-def test_without_logs_nothing_is_known_but_the_rewards(world):
-    most, least = vacuous(world)
-    low, high = world.model.reward_range
-    assert (most[0], least[0]) == (world.horizon * high, min(world.horizon * low, low))
 
 
 def plain_ucbvi(world, steps, seed, bonus, lower_order):
@@ -82,7 +64,7 @@ def plain_ucbvi(world, steps, seed, bonus, lower_order):
     model, horizon = world.model, world.horizon
     states, actions, _ = model.next_state.shape
     span = model.reward_range[1] - model.reward_range[0]
-    most, gaps = vacuous(world)[0], model.gaps(horizon)
+    most, gaps = rivals.vacuous(world)[0], model.gaps(horizon)
     rng, seen, regret = np.random.default_rng(seed), {}, []
     start, noise = model.start.cumsum(), model.noise.cumsum(axis=1)
     h = horizon
@@ -112,20 +94,20 @@ def plain_ucbvi(world, steps, seed, bonus, lower_order):
 
 def test_ucbvi_does_what_a_plain_loop_does(world):
     setting = {"bonus": 0.3, "lower_order": 0.1}
-    found = run_ucbvi(world, 400, 3, **setting)
+    found = rivals.run_ucbvi(world, 400, 3, **setting)
     assert found == pytest.approx(plain_ucbvi(world, 400, 3, **setting), abs=1e-9)
     assert found.sum() > 0
 
 
 def test_next_states_are_drawn_from_a_dirichlet():
     states, prior, rng = 12, 0.6, np.random.default_rng(2)
-    seen = kernels.Seen(
+    seen = rivals.Seen(
         np.array([[4, 7, 0]], dtype=np.int32), np.array([[0.5, 0.2, 0.0]]), np.array([2]), np.array([0.7]), np.zeros(1)
     )
     drawn = np.zeros((40_000, states))
     after, chances = np.zeros(states, dtype=np.int32), np.zeros(states)
     for row in drawn:
-        kinds = kernels.draw_next(rng, seen, 0, prior, states, after, chances)
+        kinds = rivals.draw_next(rng, seen, 0, prior, states, after, chances)
         assert len(set(after[:kinds])) == kinds
         row[after[:kinds]] = chances[:kinds]
     assert drawn.sum(axis=1) == pytest.approx(np.ones(len(drawn)))
@@ -138,36 +120,24 @@ def test_next_states_are_drawn_from_a_dirichlet():
 
 
 def test_believing_logs_saves_nearly_everything_if_nothing_is_hidden(world, logs, counts):
-    pool = pooled(world, counts)
-    steps, without = 2_000, run_psrl(world, 2_000, 1, **SETTINGS["psrl"]).sum()
-    assert run_psrl(world, steps, 1, counts, **SETTINGS["naive-model"]).sum() < 0.3 * without
-    assert run_q(world, steps, 1, logs, pool, most=1e9).sum() < 0.1 * without
-    assert run_q(world, steps, 1, logs, pool, **SETTINGS["replay"]).sum() < 0.5 * without
-    assert _empty(world, counts).visits.sum() == counts.n.sum()
-    assert _empty(world, counts, 10.0).visits.max() == pytest.approx(10.0)
-
-
-def test_a_seed_gives_the_same_run_again(world, logs, counts):
-    pool = pooled(world, counts)
-    for run in (
-        lambda seed: run_psrl(world, 300, seed, prior=1.0),
-        lambda seed: run_ucbvi(world, 300, seed, pool, **SETTINGS["envelopes"]),
-        lambda seed: run_q(world, 300, seed, logs, pool, **SETTINGS["replay"]),
-    ):
-        assert np.array_equal(run(4), run(4))
-        assert not np.array_equal(run(4), run(5))
+    pool = rivals.pooled(world, counts)
+    steps, without = 2_000, rivals.run_psrl(world, 2_000, 1, **rivals.SETTINGS["psrl"]).sum()
+    assert rivals.run_psrl(world, steps, 1, counts, **rivals.SETTINGS["naive-model"]).sum() < 0.3 * without
+    assert rivals.run_q(world, steps, 1, logs, pool, most=1e9).sum() < 0.1 * without
+    assert rivals.run_q(world, steps, 1, logs, pool, **rivals.SETTINGS["replay"]).sum() < 0.5 * without
+    assert rivals._seen(world, counts).visits.sum() == counts.n.sum()
 
 
 def test_replay_learns_the_value_of_what_was_logged(world, logs, counts):
     """At constant rates, from nothing and with many replays, Q-values come to those of the logs' own model."""
-    pool, exists = pooled(world, counts), world.space.is_admissible.copy()
-    best = fitted_q(world, pool, "vacuous")
+    pool, exists = rivals.pooled(world, counts), world.space.is_admissible.copy()
+    best = rivals.fitted_q(world, pool)
     q_values, visits = np.zeros((world.horizon + 1, *exists.shape)), np.zeros(exists.shape)
     columns = [np.concatenate([getattr(log, name) for log in logs]) for name in ("state", "action", "reward")]
     after, final = (np.concatenate([getattr(log, name) for log in logs]) for name in ("next_state", "terminated"))
-    agent = kernels.Replay(0.005, 0.0, 1_500, *columns, after, final)
+    agent = rivals.Replay(0.005, 1_500, *columns, after, final)
     streams, gaps = (np.random.default_rng(1), np.random.default_rng(2)), world.model.gaps(world.horizon)
-    kernels.run_replay(streams, tables_of(world.model), exists, gaps, agent, q_values, visits, np.zeros(400))
+    rivals.run_replay(streams, tables_of(world.model), gaps, agent, q_values, visits, np.zeros(400))
     often = pool.visits > 500
     assert q_values[:-1][:, often] == pytest.approx(best[:, often], abs=0.5)
     assert np.abs(q_values[:-1][:, often] - best[:, often]).mean() < 0.2  # half of what it learns from is its own

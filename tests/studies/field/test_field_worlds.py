@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from studies.field import sepsis as sepsis_module
-from studies.field._packages import INSTALL, MissingPackageError, package_folder
-from studies.field.demonstrators import CONFOUNDING, SKILLS, demonstrators, gamma_of, tilted, trial
+from studies.field.demonstrators import CONFOUNDING, SKILLS, demonstrators, gamma_of
 from studies.field.plan import Case
 from studies.field.problems import PROBLEMS, blackjack
-from studies.field.random_worlds import SHAPES, stock
+from studies.field.random_worlds import SHAPES
+from studies.field.sepsis import INSTALL, MissingPackageError, package_folder
 
 SEED = 11
 
@@ -31,17 +31,6 @@ def test_a_shape_is_the_same_for_the_same_seed_and_worth_learning(name):
     assert model.optimum(horizon).values[0] @ model.start > at_random + 0.1
 
 
-def test_a_shop_sells_what_it_has():
-    model, _ = stock(np.random.default_rng(SEED))
-    held, ordered, demand = 3, 2, 4
-    assert model.next_state[held, ordered, demand] == 1
-    assert model.next_state[0, 0, 5] == 0
-    assert model.next_state[9, 3, 0] == 9  # no room
-    # one sale more at the same order: a price more, one less in store, no customer lost
-    step = model.reward[held, ordered, demand] - model.reward[held, ordered, demand - 1]
-    assert step == pytest.approx(model.reward[5, 0, 1] - model.reward[5, 0, 0])
-
-
 @pytest.mark.parametrize("skill", SKILLS)
 @pytest.mark.parametrize("confounding", CONFOUNDING)
 def test_demonstrators_act_where_they_can_and_are_as_confounded_as_they_should(skill, confounding):
@@ -52,19 +41,6 @@ def test_demonstrators_act_where_they_can_and_are_as_confounded_as_they_should(s
         assert gammas == pytest.approx([1, 1])
     else:
         assert min(gammas) > 2
-
-
-def earned(model, beta, horizon):
-    return model.demonstrated(beta).evaluate(np.zeros(len(model.states), int), horizon).values[0] @ model.start
-
-
-def test_good_ones_earn_more_than_bad_ones():
-    for name in SHAPES:
-        model, horizon = shaped(name)
-        good, bad = (
-            demonstrators(model, skill, "none", np.random.default_rng(1))["first"] for skill in ("good", "bad")
-        )
-        assert earned(model, good, horizon) > earned(model, bad, horizon)
 
 
 def believed(model, beta):
@@ -88,44 +64,16 @@ def test_hostile_logs_make_the_best_action_look_worse_and_the_others_better():
         assert lift.min() < -0.01
 
 
-def test_a_tilt_is_as_strong_as_gamma_allows():
-    rng = np.random.default_rng(3)
-    habit = rng.dirichlet(np.ones(4), 6)
-    direction = rng.normal(size=(6, 1, 4)) * np.array([1.0, -1.0])[:, None]
-    for gamma in (1.0, 2.0, 5.0):
-        beta = tilted(habit, direction, gamma)
-        share = beta.mean(axis=1, keepdims=True)
-        ratio = beta / (1 - beta) / (share / (1 - share))
-        assert np.maximum(ratio, 1 / ratio).max(axis=(1, 2)) == pytest.approx(np.full(6, gamma), rel=1e-6)
-
-
-def test_a_trial_takes_every_action_that_exists_alike():
-    model, _ = shaped("stages")
-    beta, exists = trial(model), model.space.is_admissible
-    assert np.allclose(beta, (exists / exists.sum(axis=1, keepdims=True))[:, None])
-    assert gamma_of(model, beta) == pytest.approx(1)
-
-
 def test_blackjack_is_gymnasiums():
     model = blackjack().model
     env, place = gym.make("Blackjack-v1"), {label: s for s, label in enumerate(model.states)}
-    rng, n = np.random.default_rng(0), 6_000
-    began, reward = np.zeros(len(model.states)), np.zeros((2, 2))
-    for game in range(n):
+    rng = np.random.default_rng(0)
+    for game in range(1_000):
         hand, _ = env.reset(seed=game)
         s, x = place[tuple(map(int, hand))], int(rng.integers(2))
-        began[s] += 1
         hand, paid, over, _, _ = env.step(x)
         assert (model.next_state[s, x] == place.get(tuple(map(int, hand)), -1)).any() or over
-        reward[0, x] += paid
-        reward[1, x] += (model.noise[s] * model.reward[s, x]).sum()
-    by_sum = {
-        total: sum(began[s] for s, label in enumerate(model.states[:-1]) if label[0] == total) for total in (12, 20)
-    }
-    for total, times in by_sum.items():
-        chance = sum(model.start[s] for s, label in enumerate(model.states[:-1]) if label[0] == total)
-        assert abs(times / n - chance) < 5 * np.sqrt(chance / n)
-    assert np.abs(reward[0] - reward[1]).max() < 5 * np.sqrt(n / 2)
+        assert (model.reward[s, x] == paid).any()
     assert model.optimum(12).values[0] @ model.start == pytest.approx(-0.0466, abs=5e-4)  # known of an infinite deck
 
 
