@@ -23,7 +23,9 @@ from causal_shaping.learners.seeds import NEARLY, optimal_ratios
 from studies import ROOT, parts
 from studies.field.continuous import continuous_table as agents_table, read_agents
 from studies.paper.baselines import behaviour_potential
-from studies.paper.theory import Shaped, regret_bound, usual_potentials
+from studies.paper.theory.examination import usual_potentials
+from studies.paper.theory.regret import regret_bound
+from studies.paper.theory.shaped import Shaped
 from studies.paper.theory_tables import theory_tables
 from studies.speed._table import Row
 

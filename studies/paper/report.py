@@ -21,7 +21,7 @@ from causal_shaping.worlds import World, load_world
 from studies import ROOT
 from studies.pages import Table, write_figures, write_page, write_tables
 from studies.paper.figures import all_figures
-from studies.paper.findings import findings, headlines, standing_worlds
+from studies.paper.findings import findings, standing_worlds
 from studies.paper.plan import LOG_STEPS, METHODS, QUICK, SEEDS, WORLDS, Plan, is_deep
 from studies.paper.run import Results, run_held, study_folder
 from studies.paper.tables import all_tables
@@ -66,7 +66,7 @@ def write_report(
     """
     worlds = {name: load_world(name) for name, _ in results.variants} if worlds is None else worlds
     tables = all_tables(results, progress=part_of(progress, 0, TABLES_SHARE))
-    drawings = all_figures(results, worlds, tables)
+    drawings = all_figures(results, worlds)
     write_tables(results.folder, tables)
     drawing = part_of(progress, TABLES_SHARE, 1)
     drawing(0, len(drawings), "Drawing figures")
@@ -82,7 +82,6 @@ def shown(
     """Return what the page shows."""
     regrets = [figures[key] for key in figures if key.startswith("regret-")]
     return {
-        "headlines": headlines(results),
         "findings": list(findings(results)),
         "tables": tables,
         "figures": figures,

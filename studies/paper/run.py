@@ -38,7 +38,6 @@ from studies.pages import filled, write_rows
 from studies.paper.materials import Materials
 from studies.paper.metrics import deployed_facts, potential_facts, run_facts
 from studies.paper.plan import (
-    BCQ_THRESHOLDS,
     BELIEFS,
     CHECKPOINTS,
     METHODS,
@@ -159,17 +158,11 @@ def run_job(plan: Plan, job: Job, folder: Path) -> None:
     materials = Materials(world, plan.log_steps(), job.seed, plan.bcq_steps)
     for unit in job.units:
         find = (
-            partial(potential_unit, materials, unit)
+            partial(potential_facts, materials, unit.name)
             if unit.kind == POTENTIAL
             else partial(run_unit, materials, unit, plan)
         )
         parts.keep(folder, unit.path, lambda _, unit=unit, find=find: asdict(unit) | find())
-
-
-def potential_unit(materials: Materials, unit: Unit) -> dict[str, Any]:
-    """Return the facts of a potential; of BCQ also its training curve."""
-    training = materials.bcq(unit.name).curve.tolist() if unit.name in BCQ_THRESHOLDS else None
-    return potential_facts(materials, unit.name) | {"training": training}
 
 
 def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from causal_shaping.learners.intervals import (
     interquartile_mean,
     mean,
     mean_interval,
-    probability_of_improvement,
     ratio_of_means,
 )
 from causal_shaping.worlds import load_world
@@ -197,25 +196,6 @@ def relative_table(results: Results) -> Table:
         "interval over seeds.",
         *_grid(results, INFORMED, results.variants, cell),
         "method=" + ",".join(dict.fromkeys((BASELINE, *INFORMED.values(), *INFORMED))),
-    )
-
-
-def improvement_table(results: Results) -> Table:
-    """The probability of less regret than with a zero potential."""
-
-    def cell(world: str, coins: str, method: str) -> tuple[str, dict[str, Any]] | None:
-        if method == BASELINE or not results.runs_of(world, BASELINE, coins):
-            return None
-        one, other = (results.values(world, name, "regret", coins) for name in (method, BASELINE))
-        interval = bootstrap_interval(probability_of_improvement, one, other)
-        return interval_text(interval, 2), _record(world, coins, method, interval)
-
-    return Table(
-        "improvement",
-        "Probability of improvement over a zero potential",
-        "The probability that a run has less regret than a run of the printed learner with a potential of zero; 0.5 "
-        "means no difference. In brackets the 95% interval.",
-        *_grid(results, ROWS, results.variants, cell),
     )
 
 
@@ -469,7 +449,6 @@ def _run_tables(results: Results) -> list[Table]:
         regret_table(results, "once"),
         relative_table(results),
         overall_table(results),
-        improvement_table(results),
         return_table(results),
         ablation_table(results),
     ]
