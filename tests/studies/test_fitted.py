@@ -1,8 +1,5 @@
 """The study of fitted ceilings, on small settings: it runs, it resumes, and its rivals compute what they claim."""
 
-from dataclasses import replace
-
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -13,7 +10,6 @@ from causal_shaping.logs.transitions import read_transitions
 from causal_shaping.worlds.continuous_environments import ContinuousEnv
 from studies.field.fitted import agents, bounds, cases, rivals
 from studies.field.fitted.buffers import HalfLogged
-from studies.field.fitted.measure import compare
 from studies.field.fitted.vectors import ForStableBaselines, WorldVector
 
 torch.set_num_threads(1)
@@ -24,14 +20,6 @@ SMALL = cases.Case("small", "windy-field", {"horizon": 3}, grid=2, rows=1_000, m
 def small(monkeypatch, tmp_path):
     monkeypatch.setitem(cases.CASES, "small", SMALL)
     monkeypatch.setattr(agents, "WORK", tmp_path)
-
-
-def test_all_runs_of_the_first_seeds_come_before_any_later_one():
-    runs = [part for part in agents.parts(6) if not part.endswith((agents.SCALE, agents.FIT))]
-    seeds = [int(part.split("; ")[-1]) for part in runs]
-    rounds = [0 if seed < 3 else 1 if seed < 5 else 2 for seed in seeds]
-    assert rounds == sorted(rounds)
-    assert len(set(runs)) == len(seeds) == 6 * len(cases.available(images=True)) * (1 + 2 * len(agents.ARMS))
 
 
 # Rivals ----------------------------------------------------------------------------------------------------------
@@ -88,46 +76,6 @@ def test_the_papers_formula_takes_the_least_over_sources_and_the_best_value_of_a
     np.testing.assert_allclose(found, by_hand(table, paper), atol=1e-6)
 
 
-def test_the_joint_bound_is_no_larger_than_that_by_one_source_where_nothing_exceeds_w(table):
-    joint, source = (rivals.swept(table, kind, leaf=1, expectile=1.0) for kind in (rivals.OURS, rivals.SOURCE))
-    assert (joint <= source + 1e-9).all()
-    assert np.abs(joint - source).max() > 0.001
-
-
-def test_the_sequel_weighs_the_rest_with_the_best_of_the_batch_and_takes_no_maximum(table, monkeypatch):
-    monkeypatch.setattr(rivals, "FIRST_STEPS", 300)
-    some = np.arange(400)
-    rewards, actions = np.where(some % 4 == 0, 1.0, -1.0), (some % 4 == 0).astype(np.int32)
-    rows = replace(
-        table.rows,
-        **{name: getattr(table.rows, name)[:400] for name in ("next_state", "truncated", "source", "episode", "step")},
-        state=np.zeros(400, dtype=np.int64),
-        action=actions,
-        reward=rewards,
-        terminated=np.ones(400, dtype=bool),
-        actions=(0, 1),
-    )
-    study = replace(table, rows=rows, horizon=1, points=rows.observations[:1])
-    expected = 0.25 * (0.25 * 1 + 0.75 * 1) + 0.75 * (0.75 * -1 + 0.25 * 1)
-    assert rivals.sequel(study)[0] == pytest.approx(expected, abs=0.05)
-
-
-def test_behaviour_values_are_returns_as_logged(table):
-    rows = table.rows
-    returns = rivals.returns_of(rows, 0.5)
-    last = np.append(rows.episode[1:] != rows.episode[:-1], True)
-    np.testing.assert_allclose(returns[last], rows.reward[last])
-    first = np.flatnonzero(~last)
-    np.testing.assert_allclose(returns[first], rows.reward[first] + 0.5 * returns[first + 1])
-
-
-def test_measures_tell_values_that_are_too_low():
-    found = compare(np.array([0.0, 0.9, 2.5]), np.array([0.0, 1.0, 2.0]), margin=0.02)
-    assert found["distance"] == pytest.approx(0.2)
-    assert found["below"] == pytest.approx(1 / 3)
-    assert found["above"] == pytest.approx(0.4 / 3)
-
-
 # Agents ----------------------------------------------------------------------------------------------------------
 
 
@@ -145,41 +93,6 @@ def test_a_vector_of_one_goes_where_the_environment_goes():
         np.testing.assert_array_equal(info["final_obs"][0] if over else all_seen[0], seen)
         if over:
             np.testing.assert_array_equal(all_seen[0], one.reset()[0])
-
-
-def test_a_world_of_images_goes_where_its_environment_goes():
-    case = cases.CASES["lavacross-hard, images"]
-    world = case.load()
-    env = gym.make("causal_shaping/LavaCrossHard-v0", observation="image", coins="once").unwrapped
-    vector = WorldVector(world, 1)
-    np.testing.assert_array_equal(world.numbers(world.images), np.arange(len(world.images)))
-    env.reset(seed=1)
-    vector.reset(seed=1)
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        state, noise, action = env.state, env.noise, int(rng.integers(len(world.actions)))
-        shown = env.image()[None]
-        seen, reward, terminated, truncated, _ = env.step(action)
-        moved = world.step(shown, np.array([action]), np.array([noise]), np.zeros((1, 0)))
-        assert (world.numbers(shown)[0], moved.reward[0], moved.terminated[0]) == (state, reward, terminated)
-        np.testing.assert_array_equal(moved.states[0], seen)
-        if terminated or truncated:
-            env.reset()
-    rows = cases.logged(world, ("good",), 300)
-    assert rows.observations.dtype == np.uint8
-    assert rows.shape == world.low.shape
-    assert tuple(rows.actions) == tuple(range(len(world.actions)))
-
-
-@pytest.mark.parametrize("arm", [agents.WITHOUT, "ceiling", "naive fitted Q", "behaviour values", agents.FILLED])
-def test_every_kind_of_arm_trains_on_images(monkeypatch, tmp_path, arm):
-    case = replace(cases.CASES["lavacross-hard, images"], name="seen", rows=500)
-    monkeypatch.setitem(cases.CASES, "seen", replace(case, options={"coins": "once", "horizon": 3}))
-    monkeypatch.setattr(agents, "WORK", tmp_path)
-    agents.logs_of.cache_clear()
-    found = agents.train("seen", "good", arm, seed=0, steps=640, every=320)
-    assert len(found["returns"]) == 3
-    assert all(3 * -1.1 <= one <= 0.3 for one in found["returns"])
 
 
 def test_half_of_a_batch_comes_from_the_logs(table):

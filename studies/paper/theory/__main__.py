@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def show(found: Examination) -> None:
     """Print the setting, whether each potential is conservatively optimistic, the report's tables, and the findings."""
-    console = wide_console(190)
+    console = wide_console(220)
     console.print(found.setting)
     for one in found.potentials:
         console.print(f"{one.name}: {one.optimism.verdict}")
