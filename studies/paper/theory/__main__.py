@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def show(found: Examination) -> None:
-    """Print the setting, whether each potential is conservatively optimistic, the report's tables, and the findings."""
+    """Print the setting, whether each potential is conservatively optimistic, and the report's tables."""
     console = wide_console(220)
     console.print(found.setting)
     for one in found.potentials:
@@ -61,8 +61,6 @@ def show(found: Examination) -> None:
     console.print(f"{q_ucb}. A star marks a bound that is vacuous: no episode can lose so much.")
     for table in (bounds_table([found]), events_table([found]), contraction_table([found])):
         console.print(printed(table, found.world))
-    for sentence in found.findings():
-        console.print(f"- {sentence}")
 
 
 def printed(table: Table, world: str) -> rich.table.Table:

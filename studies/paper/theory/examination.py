@@ -126,9 +126,7 @@ class Examination:
         episodes: K, the number of episodes of the runs and in the bounds.
         seeds: the number of runs.
         reward_range: the smallest and the largest reward.
-        random_rewards: whether a reward depends on the hidden noise, which the paper's proof excludes.
         value_range: the lowest and the highest V* over all steps; terminal states count as 0.
-        value_span: the widest range of y + V*_{h+1}(s'), with which a bonus must scale for the potential V*.
         smallest_gap: Delta_min.
         potentials: the results for each potential.
         q_ucb: the gap-dependent bound of Q-UCB, by the same theorem.
@@ -144,9 +142,7 @@ class Examination:
     episodes: int
     seeds: int
     reward_range: tuple[float, float]
-    random_rewards: bool
     value_range: tuple[float, float]
-    value_span: float
     smallest_gap: float
     potentials: tuple[ExaminedPotential, ...]
     q_ucb: RegretBound
@@ -164,48 +160,6 @@ class Examination:
             f"{self.world}: {self.horizon} steps, rewards from {low:g} to {high:g}, V* from {lowest:.3g} to "
             f"{highest:.3g}, smallest gap {self.smallest_gap:.3g}; {self.episodes:,} episodes, {self.seeds} runs each."
         )
-
-    def findings(self) -> list[str]:
-        """Return what was found, in sentences."""
-        low, high = self.value_range
-        result = []
-        if self.reward_range[0] < 0:
-            result.append(
-                f"Rewards go down to {self.reward_range[0]:g} and V* to {low:.3g}: the printed theorem does not apply. "
-                "It is evaluated for rewards moved to 0 to 1, with terminal states that pay the added constant."
-            )
-        if self.random_rewards:
-            result.append(
-                "Rewards depend on the hidden noise, which the printed proof excludes. The corrected bonus covers it: "
-                f"y + V*(s') spreads by {self.value_span:.3g} after one action, V* by {high - low:.3g} over all states."
-            )
-        broken = [one.name for one in self.potentials if not one.optimism.holds.all()]
-        if broken:
-            result.append(f"Below V* somewhere, so that no theorem applies to them: {', '.join(broken)}.")
-        ceilings = [one for one in self.potentials if one.bound is not None]
-        bounds = [one.bound for one in ceilings if one.bound is not None]
-        if bounds and all(bound.vacuous for bound in (*bounds, self.q_ucb)):
-            earliest = min(one.useful_from for one in ceilings if one.useful_from is not None)
-            result.append(
-                f"Every regret bound is vacuous at {self.episodes:,} episodes: no episode can lose more than "
-                f"{bounds[0].trivial / self.episodes:.3g}. The corrected one is useful from {earliest:.2g} episodes on."
-            )
-        if bounds:
-            worst = min(min(one.held.values()) for one in ceilings)
-            result.append(
-                f"The proven events held in at least {worst:.0%} of the runs for every ceiling; "
-                f"{1 - 3 * PRINTED.p:.0%} are guaranteed."
-            )
-            breaks = [one.c for one in self.smaller if one.held["optimism"] < 1 - PRINTED.p]
-            smaller = f"With a bonus of c = {max(breaks):g} or less" if any(breaks) else "Without a bonus"
-            result.append(
-                f"{smaller}, where c = 1 is proven, optimism breaks ({self.swept})."
-                if breaks
-                else f"Optimism never broke, not even without a bonus ({self.swept})."
-            )
-        if not any(one.applies for one in self.contractions.values()):
-            result.append("The proposition on convergence applies to none of the sources.")
-        return result
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the numbers of each potential as plain values, one row each."""
@@ -306,9 +260,7 @@ def examine(
         episodes=episodes,
         seeds=seeds,
         reward_range=model.reward_range,
-        random_rewards=first.span(np.zeros_like(values)) > 0,
         value_range=(float(values.min()), float(values.max())),
-        value_span=first.span(values),
         smallest_gap=first.smallest_gap,
         potentials=tuple(examined),
         q_ucb=regret_bound(vanilla, episodes, scale=horizon).unscaled(scale),

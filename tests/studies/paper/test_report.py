@@ -43,7 +43,6 @@ def test_the_report_holds_what_was_run(small, page):
     assert "A quick run" in text
     assert "python -m studies.paper --quick --seeds 3 --no-bcq --only world=lavacross-hard" in text
     assert "What is missing in lavacross-hard" not in text  # said of the whole study alone
-    assert 'id="differences"' in text
 
 
 def test_findings_tell_the_numbers_of_the_results(small):
