@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.io.files import write_table, write_text
 from causal_shaping.learners.intervals import Interval
-from causal_shaping.plot import FORMATS, write_formats
+from causal_shaping.plot import FORMATS, write_figure
 from causal_shaping.plot._html import environment, svg_source
 from studies.parts import side_by_side
 
@@ -97,7 +97,13 @@ class Drawing:
 
 def save_figure(drawing: Drawing, folder: Path) -> None:
     """Draw a figure and write it in every format; equal results give equal files."""
-    write_formats(drawing.draw(), folder / drawing.name, FORMATS, salt=drawing.name, dpi=130)
+    figure = drawing.draw()
+    layout = figure.get_layout_engine()
+    if layout is not None:  # once for all formats: with a layout left to do, each would be drawn twice
+        layout.execute(figure)
+        figure.set_layout_engine(None)
+    for ending in FORMATS:
+        write_figure(figure, folder / f"{drawing.name}{ending}", salt=drawing.name, dpi=130)
 
 
 def write_figures(

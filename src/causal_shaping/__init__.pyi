@@ -62,7 +62,6 @@ from causal_shaping.fitted import (
     fit_ceilings as fit_ceilings,
     fit_floors as fit_floors,
 )
-from causal_shaping.io.minari import export_minari as export_minari
 from causal_shaping.learners import (
     Rule as Rule,
     Run as Run,

@@ -32,7 +32,7 @@ def register_environments() -> None:
         gym.register(
             identity,
             entry_point=f"causal_shaping.worlds.environments:{'WalkingRobotEnv' if robot else 'WindyGridEnv'}",
-            kwargs={} if robot else {"world": world},
+            kwargs={"world": world},
         )
     for world, identity in CONTINUOUS_ENVIRONMENTS.items():
         gym.register(

@@ -15,6 +15,9 @@ REMOVED: dict[str, str] = {
     **{name: SUMS.format(name) for name in ("update_counts", "counted_parts", "CountsUpdate", "Part")},
     "episode_ceilings": EPISODES.format("cs.episode_ceilings"),
     "EpisodeCeilings": EPISODES.format("cs.EpisodeCeilings"),
+    "bounds.episodes": EPISODES.format("causal_shaping.bounds.episodes"),
+    "paper": "The paper's study, theory and baselines are programs in studies/paper of the repository now.",
+    "export_minari": "Minari data sets are read only: logs.save('logs.parquet') writes a file that any tool can open.",
 }
 """A name or module, without `causal_shaping.`, to one sentence: its replacement, or the last version that has it."""
 

@@ -73,7 +73,8 @@ def limit_of(variant: str, way: str) -> float | None:
 
 def paper_holds(parts: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether regret is at most what is promised, and recommended actions are optimal."""
-    from causal_shaping.learners.intervals import bootstrap_interval, ratio_of_means
+    from causal_shaping.learners.intervals import bootstrap_interval
+    from studies.statistics import ratio_of_means
 
     held = True
     for part, figures in parts.items():

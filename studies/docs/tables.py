@@ -17,7 +17,7 @@ import numpy as np
 
 import causal_shaping as cs
 from causal_shaping.io.files import replacing
-from causal_shaping.learners.intervals import bootstrap_interval, mean_interval, ratio_of_means
+from causal_shaping.learners.intervals import bootstrap_interval, mean_interval
 from causal_shaping.learners.seeds import NEARLY, optimal_ratios
 from studies import ROOT, parts
 from studies.field.continuous import continuous_table as agents_table, read_agents
@@ -28,6 +28,7 @@ from studies.paper.theory.shaped import Shaped
 from studies.paper.theory_tables import theory_tables
 from studies.speed import potentials
 from studies.speed._table import Row
+from studies.statistics import ratio_of_means
 
 HERE = ROOT / "docs"
 STUDIES = ROOT / "studies"

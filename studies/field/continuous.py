@@ -21,8 +21,9 @@ import numpy as np
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import FileError
 from causal_shaping.io.inputs import InputFile
-from causal_shaping.learners.intervals import bootstrap_interval, interquartile_mean
+from causal_shaping.learners.intervals import bootstrap_interval
 from studies.pages import NOTHING, Table
+from studies.statistics import interquartile_mean
 
 AGENTS = Path(__file__).parent / "fitted" / "figures" / "agents.json"
 """What `studies.field.fitted` keeps."""

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from causal_shaping.data.arrays import FloatArray
-from causal_shaping.learners.intervals import LEVEL, Interval, interquartile_mean, probability_of_improvement
+from causal_shaping.learners.intervals import LEVEL, Interval
 from causal_shaping.learners.worth import saved_share
 from studies.field.plan import BASELINE, METHODS, RECOMMENDED
 from studies.field.run import Results, Row
+from studies.statistics import interquartile_mean, probability_of_improvement
 
 RESAMPLES = 2_000
 NEARLY, WINDOW = 0.1, 4

@@ -16,14 +16,7 @@ import numpy as np
 
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import FloatArray
-from causal_shaping.learners.intervals import (
-    Interval,
-    bootstrap_interval,
-    interquartile_mean,
-    mean,
-    mean_interval,
-    ratio_of_means,
-)
+from causal_shaping.learners.intervals import Interval, bootstrap_interval, mean, mean_interval
 from causal_shaping.worlds import load_world
 from causal_shaping.worlds.world import COINS
 from studies.pages import NOTHING, Table as Table, interval_text
@@ -46,6 +39,7 @@ from studies.paper.plan import (
 from studies.paper.robot import robot_tables
 from studies.paper.run import Results
 from studies.paper.theory_tables import examined, theory_tables
+from studies.statistics import interquartile_mean, ratio_of_means
 
 ROWS = tuple(method.name for method in (*PAPER_METHODS, *ADDED_METHODS))
 GAMMAS = (1.5, 2.0, 3.0, 5.0, 10.0, 30.0, math.inf)

@@ -16,7 +16,8 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from causal_shaping.data.arrays import BoolArray, FloatArray
-from causal_shaping.worlds.dynamics import Dynamics, Numbers, States, pick_rows
+from causal_shaping.worlds.continuous import ContinuousWorld
+from causal_shaping.worlds.dynamics import Numbers, States, pick_rows
 from causal_shaping.worlds.field import WindyField
 from studies.worlds.cart_pole import CartPole
 
@@ -38,7 +39,7 @@ class Outcomes(NamedTuple):
     probability: FloatArray  # [states, noises, nodes]
 
 
-def outcomes(world: Dynamics, states: States, nodes: int = 5) -> Outcomes:
+def outcomes(world: ContinuousWorld, states: States, nodes: int = 5) -> Outcomes:
     """Return all that can follow states [states, coordinates], for exact expectations."""
     states = np.asarray(states, np.float32)
     draws, weights = nodes_of(world, nodes)
@@ -52,7 +53,7 @@ def outcomes(world: Dynamics, states: States, nodes: int = 5) -> Outcomes:
     return Outcomes(next_states, reward, terminated, probability)
 
 
-def nodes_of(world: Dynamics, count: int) -> tuple[FloatArray, FloatArray]:
+def nodes_of(world: ContinuousWorld, count: int) -> tuple[FloatArray, FloatArray]:
     """Return uniforms [nodes, step_draws] that stand for all, and their weights: Gauss-Hermite quadrature in fields."""
     if not isinstance(world, WindyField):
         return np.zeros((1, world.step_draws)), np.ones(1)  # there is nothing to draw
@@ -63,7 +64,7 @@ def nodes_of(world: Dynamics, count: int) -> tuple[FloatArray, FloatArray]:
     return ndtr(np.stack([points[i], points[j]], axis=1)), weights[i] * weights[j] / weights.sum() ** 2
 
 
-def axes_of(world: Dynamics, grid: int) -> tuple[FloatArray, ...]:
+def axes_of(world: ContinuousWorld, grid: int) -> tuple[FloatArray, ...]:
     """Return the points of a grid along each coordinate, rising: `grid` for each cell of a field, none on its edges."""
     if isinstance(world, WindyField):
         sides = (world.grid.width - 2, world.grid.height - 2)
@@ -75,7 +76,7 @@ def axes_of(world: Dynamics, grid: int) -> tuple[FloatArray, ...]:
     )
 
 
-def degree_of(world: Dynamics) -> int:
+def degree_of(world: ContinuousWorld) -> int:
     """Return the degree of the polynomials between points of a grid; above 1 these are evenly spaced, none terminal."""
     return world.degree if isinstance(world, CartPole) else 1
 
@@ -94,7 +95,7 @@ class GridValues:
         nodes: the nodes of the quadrature.
     """
 
-    world: Dynamics
+    world: ContinuousWorld
     axes: tuple[FloatArray, ...]
     values: FloatArray
     points: States
@@ -142,7 +143,7 @@ class GridValues:
         return f"GridValues({self.world.name!r}, {sides} points, {len(self.values) - 1} steps)"
 
 
-def solve(world: Dynamics, grid: int, nodes: int = 5) -> GridValues:
+def solve(world: ContinuousWorld, grid: int, nodes: int = 5) -> GridValues:
     """Return the optimal values of an agent that does not see the noise, by dynamic programming on a grid.
 
     Args:
@@ -163,7 +164,7 @@ def solve(world: Dynamics, grid: int, nodes: int = 5) -> GridValues:
 
 
 def _transitions(
-    world: Dynamics, axes: tuple[FloatArray, ...], terminal: BoolArray, states: States, nodes: int
+    world: ContinuousWorld, axes: tuple[FloatArray, ...], terminal: BoolArray, states: States, nodes: int
 ) -> tuple[FloatArray, sparse.csr_array]:
     """Return mean rewards [states x actions] and what follows: weights [states x actions, grid points]."""
     rewards, parts = [], []
@@ -184,7 +185,7 @@ def _transitions(
     return np.concatenate(rewards), sparse.vstack(parts, format="csr")
 
 
-def _blocks(world: Dynamics, states: States, nodes: int) -> list[States]:
+def _blocks(world: ContinuousWorld, states: States, nodes: int) -> list[States]:
     """Return states in parts whose outcomes fit into memory."""
     each = len(world.actions) * len(world.noises) * len(nodes_of(world, nodes)[1])
     corners = (degree_of(world) + 1) ** len(world.columns)

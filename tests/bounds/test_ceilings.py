@@ -291,7 +291,7 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], {name: [] for name in COUNTS.COLU
         ([], {}, "There are no counts"),
         (NONE, {}, "The counts are empty"),
         (EASY.model.observe(EASY.demonstrators["good"], "good"), {"confidence": 0.9}, "Population counts are exact"),
-        ([COUNTS, BY_STEP], {}, "cannot be merged"),
+        ([COUNTS, BY_STEP], {}, "cannot be added"),
     ],
 )
 def test_what_makes_no_sense_is_refused(counts, options, message):

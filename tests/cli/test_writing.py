@@ -58,7 +58,7 @@ def test_two_outputs_are_two_files(run, started, tmp_path, monkeypatch, other):
 def test_folders_that_cannot_be_written_to_are_noticed_before_anything_is_read(run, tmp_path):
     for arguments in (
         ("inspect", "no.parquet", "-o", "/proc/self/x.csv"),
-        ("worth", "no.parquet", *BOUNDED, "--folder", "/proc/self/x"),
+        ("worth", "no.parquet", *BOUNDED, "-o", "/proc/self/x.csv"),
         ("fit", "no.parquet", *BOUNDED, "-o", "/proc/self/x"),
         ("train", "lavacross-easy", "--potential", "no.parquet", "-o", "/proc/self/x"),
     ):

@@ -64,14 +64,10 @@ def test_the_first_steps_ceiling_says_when_it_bounds_nothing():
     cs.value_ceilings(COUNTS, 20, 0.0).potential(step_indexed=False)  # costs: no warning
 
 
-def test_zero_functions_and_live_observations():
+def test_zero_and_live_observations():
     zero = cs.Potential.zero(EASY)
     assert (zero.values == 0).all()
     assert zero((99, 99)) == 0.0
-    away = cs.Potential.from_function(lambda cell: -abs(cell[0] - 7) - abs(cell[1] - 7), EASY)
-    assert away((1, 1)) == -12
-    by_step = cs.Potential.from_function(lambda cell, h: -h, EASY, horizon=3)
-    assert by_step((1, 1), 2) == -2
     binned = cs.Space([(0, "x"), (1, "x")], ["go"], ["age", "kind"], bins={"age": cs.Bins(edges=(18.0,))})
     phi = cs.Potential([1.0, 2.0], binned)
     assert phi.position((40.5, "x")) == 1

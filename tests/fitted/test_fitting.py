@@ -17,6 +17,7 @@ from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import write_arrays, write_json
 from causal_shaping.io.inputs import read_arrays, read_json, with_checksum
 from causal_shaping.logs.transitions import read_transitions
+from studies.worlds.observations import observations, observed_logs
 from studies.worlds.optimum import solve
 
 pytest.importorskip("sklearn")
@@ -168,17 +169,15 @@ def test_in_random_worlds_they_are_hardly_above_the_ceilings_of_tables_and_never
         assert (found(ALIVE, h) > best[h, :-1] - 0.05).all()
 
 
-@pytest.mark.parametrize(("observation", "steps"), [("one-hot", 5_000), ("vector", 10_000)])
-def test_a_grid_world_is_as_its_table(observation, steps):
+def test_a_grid_world_is_as_its_table():
     world = cs.load_world("lavacross-easy")
-    logs = [world.collect(name, steps, seed=0) for name in world.demonstrators]
+    logs = [world.collect(name, 10_000, seed=0) for name in world.demonstrators]
     table = cs.value_ceilings(cs.count(logs), horizon=world.horizon, reward_max=0.0)
     order, _ = table.space.positions(world.space)
-    columns = XY if observation == "vector" else {"state": "observation", "next_state": "next_observation"}
-    watched = [world.observed_logs(log, observation) for log in logs]
-    found = fit(watched, world.horizon, 0.0, expectile=1.0, atoms=200, **columns)
+    watched = [observed_logs(world, log, "vector") for log in logs]
+    found = fit(watched, world.horizon, 0.0, expectile=1.0, atoms=200, **XY)
     assert found.settings.leaf == 1
-    places = world.observations(observation)[~world.model.terminal]
+    places = observations(world, "vector")[~world.model.terminal]
     for h in (0, 10, 19):
         distance = np.abs(found(places, h) - table.values[h, order][~world.model.terminal])
         assert distance.mean() < 0.001
@@ -308,7 +307,7 @@ def test_potentials_are_the_values(fitted):
 
 def test_inadmissible_actions_do_not_count(logs):
     frames = [seen(frame[frame["action"] == 0]) for frame in logs]
-    options = {"actions": [0, 1], "next_state": ["next_x", "next_y"], "check": False} | XY
+    options = {"actions": [0, 1], "next_state": ["next_x", "next_y"]} | XY
     frames = [frame.assign(step=0, episode=range(len(frame))) for frame in frames]
     free = fit(frames, **options)
     only = fit(frames, mask=lambda seen: np.tile([True, False], (len(seen), 1)), **options)

@@ -11,12 +11,10 @@ from causal_shaping.errors import ArgumentError
 from causal_shaping.learners.intervals import (
     bootstrap_interval,
     curve_intervals,
-    interquartile_mean,
     mean,
     mean_interval,
-    probability_of_improvement,
-    ratio_of_means,
 )
+from studies.statistics import interquartile_mean, probability_of_improvement, ratio_of_means
 
 NUMBERS = st.integers(-5, 5).map(float)
 TABLES = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=8), elements=NUMBERS)

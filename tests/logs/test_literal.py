@@ -88,15 +88,6 @@ def test_partitions_that_are_asked_for_become_columns(tmp_path):
         cs.open_logs(pa.table(ROWS), source="a", partitions=["day"])
 
 
-def test_the_command_takes_partitions(tmp_path, run):
-    path = write(tmp_path / "day=1" / "logs.parquet")
-    options = ["--state", "day,state", "--next-state", "day,next_state", "--partitions", "day"]
-    assert run("inspect", path, *options) == (0, "")
-    code, told = run("inspect", path, *options[:-2])
-    assert code == 2
-    assert "no column 'day'" in " ".join(told.split())
-
-
 @pytest.mark.parametrize("name", ["g[1]", "g*", "g?", "{a,b}", "a'b", "g[!x]", "**", "a b;--", "ä[é]", "[[]"])
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_signs_of_patterns_in_names_are_signs(tmp_path, name, suffix):

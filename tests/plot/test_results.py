@@ -5,7 +5,6 @@ import sys
 from dataclasses import replace
 
 import forked
-import gymnasium as gym
 import numpy as np
 import pytest
 from matplotlib import pyplot
@@ -16,7 +15,7 @@ import causal_shaping as cs
 from causal_shaping.data.words import state_text
 from causal_shaping.errors import ArgumentError, FileError, MissingExtraError
 from causal_shaping.plot import FIGURES, check_page, check_picture, draw, save_picture
-from causal_shaping.plot.by_state import world_of
+from causal_shaping.plot.by_state import draw_states, world_of
 
 
 @pytest.fixture(autouse=True)
@@ -49,17 +48,11 @@ def results(world, tmp_path_factory):
     return {
         "Counts": counts,
         "Bounds": ceilings,
-        "Potential": ceilings.potential(),
-        "Posterior": (belief := cs.posterior(counts, 20, -0.1, draws=20)),
-        "Trust": belief.trust,
         "FittedCeilings": fitted_field(),
         "Sensitivity": cs.sensitivity(counts, 20, -0.1, -1.1, confounding=(5, math.inf), confidence=0.95),
-        "Coverage": found.coverage,
         "Contradictions": found.contradictions,
-        "PersistenceTest": found.persistence,
         "HiddenColumns": cs.confounding_of(logs[0], logs[0].space.columns, draws=19),
         "Inspection": found,
-        "Run": cs.train(world, learner="q-ucb-shaping", steps=500),
         "Seeds": cs.train_seeds(
             world, learner="q-ucb-shaping", steps=500, seeds=range(2), folder=tmp_path_factory.mktemp("runs")
         ),
@@ -80,7 +73,6 @@ def test_every_result_is_drawn_into_given_axes_and_into_a_new_figure(results, ki
 
 def test_results_have_the_figure_as_a_method(results):
     assert len(results["Inspection"].plot(Figure())) == 3
-    assert len(results["Coverage"].plot()) == 2
     assert isinstance(results["Contradictions"].plot(), Axes)
 
 
@@ -99,18 +91,19 @@ def test_states_of_two_numbers_are_a_heat_map(results, world):
 def test_other_states_are_bars_with_names_and_bins_are_ranges():
     space = cs.Space([(0, "mild"), (1, "mild")], ["go"], ["age", "stage"], bins={"age": cs.Bins(edges=(65.0,))})
     assert state_text(space, 1) == "age 65 and above, stage mild"
-    axes = draw(cs.Potential([1.0, 2.0], space), Figure())
+    axes = draw_states(space, np.array([1.0, 2.0]), np.zeros(2, dtype=bool), "some", Figure())
     assert [bar.get_width() for bar in axes.patches] == [1.0, 2.0]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == [state_text(space, s) for s in range(2)]
     many = cs.Space([f"s{i}" for i in range(100)], ["go"])
-    axes = draw(cs.Potential(np.arange(100.0), many), Figure())
+    axes = draw_states(many, np.arange(100.0), np.zeros(100, dtype=bool), "many", Figure())
     assert not axes.patches
     assert axes.lines[0].get_ydata()[0] == 99
 
 
 def test_labels_are_text_and_no_formulas(tmp_path):
     space = cs.Space(["$\\frac{$", "$b$", "<script>"], ["$go$"])
-    save_picture(cs.Potential([1.0, 2.0, 3.0], space), tmp_path / "x.svg")
+    axes = draw_states(space, np.arange(3.0), np.zeros(3, dtype=bool), "some", Figure())
+    save_picture(axes.get_figure(), tmp_path / "x.svg")
     assert "<script>" not in (tmp_path / "x.svg").read_text()
 
 
@@ -128,22 +121,13 @@ def test_several_learners_share_axes(results):
     assert [text.get_text() for text in axes.get_legend().texts] == ["one", "other"]
 
 
-def test_a_run_without_a_known_optimum_shows_its_returns():
-    run = cs.train(gym.make("FrozenLake-v1"), learner="q-ucb-shaping", steps=500)
-    assert draw(run, Figure()).get_ylabel() == "return of an episode"
-
-
-def test_visits_of_one_source(results):
-    counts = results["Counts"]
-    both, one = (np.nansum(draw(counts, Figure(), source=name).images[0].get_array()) for name in (None, "bad"))
-    assert (both, one) == (40_000, 20_000)
-    with pytest.raises(ArgumentError, match="There is no source 'good'"):
-        draw(counts, Figure(), source="good")
+def test_visits_are_those_of_all_sources(results):
+    assert np.nansum(draw(results["Counts"], Figure()).images[0].get_array()) == 40_000
 
 
 def test_what_has_no_figure_says_so():
-    with pytest.raises(ArgumentError, match="There is no figure of a dict"):
-        draw({})
+    with pytest.raises(ArgumentError, match="There is no figure of a Potential"):
+        cs.Potential.zero(cs.Space(["a", "b"], ["go"])).plot()
 
 
 @pytest.mark.parametrize(
@@ -170,27 +154,28 @@ def test_a_missing_extra_is_named_by_figures_and_pages(monkeypatch, results, tmp
 
 def test_fitted_ceilings_are_a_map_over_two_coordinates_with_the_others_held(results):
     fitted = results["FittedCeilings"]
-    axes = draw(fitted, Figure(), x="y", y="x", at={"noise": 0.25})
+    axes = draw(fitted, Figure(), x="y", y="x")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("y", "x")
-    assert "noise = 0.25, \\$fixed = 2" in axes.get_title()
+    noise = fitted.middle[2]
+    assert f"noise = {noise:.3g}, \\$fixed = 2" in axes.get_title()
     (image,) = axes.images
     picture, (left, right, bottom, top) = image.get_array(), image.get_extent()
     assert (left, right, bottom, top) == (*fitted.low[[1]], *fitted.high[[1]], *fitted.low[[0]], *fitted.high[[0]])
-    corner = [[bottom, left, 0.25, 2.0], [top, left, 0.25, 2.0], [bottom, right, 0.25, 2.0]]
+    corner = [[bottom, left, noise, 2.0], [top, left, noise, 2.0], [bottom, right, noise, 2.0]]
     shown = np.ma.filled(picture, np.nan)[[0, -1, 0], [0, 0, -1]]
     np.testing.assert_allclose(shown, np.where(fitted.is_beyond(corner), np.nan, fitted(corner)))
 
 
 def test_what_lies_beyond_the_logs_is_marked(results):
-    fitted = results["FittedCeilings"]
-    axes = draw(fitted, Figure(), x="x", y="y", at={"noise": 50.0})
+    fitted = replace(results["FittedCeilings"], middle=np.array([0.0, 0.0, 50.0, 2.0]))
+    axes = draw(fitted, Figure(), x="x", y="y")
     assert np.isnan(np.ma.filled(axes.images[0].get_array(), np.nan)).all()
     assert [one.get_text() for one in axes.get_legend().get_texts()] == ["beyond the logs"]
 
 
 def test_fitted_ceilings_are_a_line_over_one_coordinate(results):
     fitted = results["FittedCeilings"]
-    axes = draw(fitted, Figure(), x="x", step=2)
+    axes = draw(fitted, Figure(), x="x")
     values = axes.lines[0].get_ydata()
     assert np.nanmax(values) <= -0.1
     assert (np.diff(axes.lines[0].get_xdata()) > 0).all()
@@ -202,9 +187,7 @@ def test_fitted_ceilings_are_a_line_over_one_coordinate(results):
     ("options", "expected"),
     [
         ({"x": "z"}, "There is no coordinate 'z'. The coordinates are x, y, noise, "),
-        ({"at": {"z": 1}}, "There is no coordinate 'z'"),
         ({"x": "x", "y": "x"}, "'x' is named twice"),
-        ({"at": {"x": 1}}, "'x' is named twice"),
     ],
 )
 def test_coordinates_that_do_not_fit_are_refused(results, options, expected):

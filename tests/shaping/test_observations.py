@@ -14,7 +14,6 @@ from gymnasium.wrappers import FrameStackObservation, TimeLimit, TransformObserv
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, DataError, ShapingWarning
 from causal_shaping.logs.transitions import read_transitions
-from causal_shaping.shaping import _observations
 
 DISCOUNT = 0.9
 
@@ -43,12 +42,7 @@ class Drift(gym.Env):
 class Bump(cs.ObservationPotential):
     """A potential without meaning, which counts its calls."""
 
-    slow: bool = False
     calls: list = field(default_factory=list)
-
-    @property
-    def costly(self):
-        return self.slow
 
     def values(self, observations, h):
         self.calls.append(len(observations))
@@ -237,32 +231,6 @@ def test_the_observations_of_a_vector_stay_what_they_are():
     bare.reset(seed=0), shaped.reset(seed=0)
     for actions in np.random.default_rng(1).integers(2, size=(40, 3)):
         assert np.array_equal(bare.step(actions)[0], shaped.step(actions)[0])
-
-
-# Values that are kept -----------------------------------------------------------------------------------
-
-
-def test_a_costly_potential_is_evaluated_once_for_an_observation_that_comes_again(monkeypatch):
-    phi, cheap = bump(slow=True), bump()
-    plain = [row[1] for _, rows in play(cs.ShapeReward(Drift(), cheap), 3) for row in rows]
-    env = cs.ShapeReward(Drift(), phi)
-    for _ in range(2):
-        assert [row[1] for _, rows in play(env, 3) for row in rows] == plain
-    assert sum(phi.calls) == sum(cheap.calls)
-    monkeypatch.setattr(_observations, "KEPT", 1)
-    env = cs.ShapeReward(Drift(), phi)
-    assert [row[1] for _, rows in play(env, 3) for row in rows] == plain
-    assert len(env._shaper._value.__self__._kept) == 1
-
-
-def test_values_of_one_observation_at_different_steps_are_kept_apart():
-    phi = bump(slow=True, horizon=3)
-    kept = _observations._Kept(phi)
-    seen = np.array([[1, 2], [1, 2], [3, 4], [1, 2]], np.float32)
-    steps = np.array([0, 1, 1, 1])
-    assert kept.values(seen, steps).tolist() == bump(horizon=3).values(seen, steps).tolist()
-    assert phi.calls == [3]  # one batch, each once
-    assert kept.value(seen[0], 1) == phi.value(seen[0], 1)
 
 
 # Specs --------------------------------------------------------------------------------------------------

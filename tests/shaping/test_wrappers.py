@@ -14,7 +14,7 @@ from walk import Walk
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, CausalShapingError, ShapingWarning
 from causal_shaping.shaping import _states
-from causal_shaping.shaping._kernels import shape_rewards
+from causal_shaping.shaping._kernels import UNWATCHED, shape_rewards
 
 EASY = cs.load_world("lavacross-easy")
 ID = "causal_shaping/LavaCrossEasy-v0"
@@ -588,6 +588,6 @@ def test_a_step_tells_whether_any_episode_ended():
     for over in ([False, False], [False, True]):
         sums, h = np.zeros((3, 2)), np.ones(2, dtype=np.int64)
         flags = np.array(over), np.zeros(2, dtype=bool), np.array(over)
-        ended, known = shape_rewards(np.empty((3, 2)), np.ones(2), np.ones(2), *flags, h, sums, 1.0, True)
+        ended, known = shape_rewards(np.empty((4, 2)), np.ones(2), np.ones(2), *flags, h, sums, 1.0, True, *UNWATCHED)
         assert (bool(ended), bool(known)) == (any(over), True)
         assert h.tolist() == [0 if end else 2 for end in over]

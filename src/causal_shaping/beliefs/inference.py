@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from causal_shaping._checks import check_choice, check_finite, check_integer
 from causal_shaping._progress import Progress, no_progress
@@ -92,7 +91,7 @@ class Posterior(Result):
         """How far each source is trusted before the first online step, and where."""
         return trust_of(self.model, self.model.memory(0))
 
-    def sample(self, n: int, seed: int = 0, *, start: npt.ArrayLike | None = None) -> list[TabularCMDP]:
+    def sample(self, n: int, seed: int = 0) -> list[TabularCMDP]:
         """Return worlds drawn from what is believed, as tables.
 
         Each agrees with the proven masses of its own draw. Its noise is one number for all actions of a state: only
@@ -100,19 +99,16 @@ class Posterior(Result):
         nobody has seen pays any of the rewards that were seen, or `reward_max`, and leads to any state that was met, or
         to an end, if one was seen. Where episodes end and the
         counts know no terminal state, the worlds have one more, called "end". Steps are told apart only if the counts
-        do.
+        do. Episodes start in the states of step 0 for counts by step, and otherwise in any state in which a source
+        acted, all equally likely.
 
         Args:
             n: how many.
             seed: equal seeds give equal worlds.
-            start: probabilities [states] of the first state, which counts do not hold. By default those of step 0 for
-                counts by step, and otherwise the same for all states in which a source acted.
         """
         check_integer("n", n, least=0)
         check_integer("seed", seed)
-        begin = self._start() if start is None else np.asarray(start, dtype=np.float64)
-        if begin.shape != (len(self.space.states),):
-            raise ArgumentError(f"start has shape {begin.shape}; it must hold {len(self.space.states)} probabilities.")
+        begin = self._start()
         return [table_of(self.model, one, begin) for one in each_draw(self.model, n, seed)]
 
     def _start(self) -> FloatArray:
@@ -126,26 +122,17 @@ class Posterior(Result):
         visits[self.model.terminal] = 0.0
         return np.asarray(visits / visits.sum())
 
-    def draw(self, progress: Progress = no_progress) -> Self:
-        """Draw the worlds now, with progress; otherwise they are drawn when they are first needed."""
-        vars(self)["_moments"] = self._computed(progress)
-        return self
-
     @cached_property
     def _moments(self) -> tuple[Values, FloatArray]:
-        return self._computed(no_progress)
-
-    def _computed(self, progress: Progress) -> tuple[Values, FloatArray]:
         """Return the means of V* and Q*, and how often each action was best."""
         shape = (self.settings.horizon, len(self.space.states), len(self.space.actions))
         q_values, values, best = np.zeros(shape), np.zeros(shape[:-1]), np.zeros(shape)
-        for done, sample in enumerate(each_draw(self.model, self.draws, 0), 1):
+        for sample in each_draw(self.model, self.draws, 0):
             found = sample.q_values
             most = found.max(axis=-1)
             best += found == most[..., None]
             q_values += found
             values += most
-            progress(done, self.draws, "Drawing worlds")
         outside = ~self.space.is_admissible
         q_values[:, outside], best[:, outside] = np.nan, np.nan
         n = self.draws
@@ -254,7 +241,6 @@ class Posterior(Result):
         seeds: int | Iterable[int] = 40,
         start: Any = None,
         trial: int = 0,
-        folder: str | os.PathLike[str] | None = None,
         progress: Progress = no_progress,
     ) -> Worth:
         """Return what the logs are expected to save the learner "posterior": regret and episodes, by simulation.
@@ -268,14 +254,11 @@ class Posterior(Result):
             start: the state in which episodes start, or a mapping of states to weights; by default as far as the logs
                 tell.
             trial: ask also what a randomised source would add that has so many rows of each action in each state.
-            folder: a folder to keep each world's results in; interrupted runs resume.
             progress: called with the number of worlds that are done, that of all, and what is done.
         """
         from causal_shaping.learners.worth import simulate_worth  # the stage to the right: a method people look for
 
-        return simulate_worth(
-            self, steps=steps, seeds=seeds, start=start, trial=trial, folder=folder, progress=progress
-        )
+        return simulate_worth(self, steps=steps, seeds=seeds, start=start, trial=trial, progress=progress)
 
     def __repr__(self) -> str:
         return f"Posterior({self.settings.horizon} steps from {', '.join(self.counts.sources)})"

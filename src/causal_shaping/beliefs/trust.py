@@ -11,7 +11,7 @@ import numpy as np
 from causal_shaping.beliefs._kernels import Memory, belief, chance_of_trust
 from causal_shaping.beliefs.model import Model
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
-from causal_shaping.data.result import Result, json_text
+from causal_shaping.data.result import Result
 from causal_shaping.data.space import Space
 
 if TYPE_CHECKING:
@@ -122,10 +122,6 @@ class Trust(Result):
         plain = {name: held[name] for name in ("everywhere", "in_part", "together", "nobody", "refuted")}
         by_state = np.array(held["by_state"], dtype=np.float64).reshape(held["shape"])  # None is NaN
         return cls(space, tuple(held["sources"]), **plain, by_state=by_state)
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json_text({name: value for name, value in self.as_plain().items() if name != "shape"})
 
 
 def _chance(p: float) -> str:

@@ -17,17 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from causal_shaping._leave import INTERRUPTED, leave_quietly
 from causal_shaping._removed import REMOVED_COMMANDS
-from causal_shaping.cli import (
-    ceilings,
-    collect,
-    demo,
-    fit,
-    inspect,
-    sensitivity,
-    train,
-    worlds,
-    worth,
-)
+from causal_shaping.cli import ceilings, collect, demo, fit, inspect, sensitivity, train, worlds, worth
 from causal_shaping.cli._options import flag
 from causal_shaping.cli._terminal import complain, warned_safely
 from causal_shaping.errors import CausalShapingError

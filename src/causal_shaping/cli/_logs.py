@@ -167,9 +167,6 @@ def _log_arguments(
     skip_bad_episodes: Annotated[
         bool, flag("--skip-bad-episodes", "Leave out episodes that hold a bad row, with a warning.", COLUMNS)
     ] = False,
-    partitions: Annotated[
-        str | None, _column("Columns that the folders of files name: day for day=3/logs.parquet.", "COLUMN,...")
-    ] = None,
     memory_limit: Annotated[str | None, _column("The most memory to read logs with, such as 2GB.", "SIZE")] = None,
 ) -> LogArguments:
     columns: dict[str, Any] = {
@@ -183,7 +180,6 @@ def _log_arguments(
         "terminated": read_flags("--terminated", terminated),
         "truncated": read_flags("--truncated", truncated),
         "actions": None if actions is None else [_action(part) for part in actions.split(",")],
-        "partitions": partitions.split(",") if partitions else (),
         "memory_limit": memory_limit,
     }
     if missing is not None:

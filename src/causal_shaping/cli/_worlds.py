@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from causal_shaping.worlds import ContinuousWorld, World
 
 WORLD = "A world of the paper, or the path of a text file with a map."
-STANDING = "standing"
-
-Coins = Annotated[
-    str, option("Whether coins pay on every visit (standing) or once an episode (once).", "standing|once")
-]
 Horizon = Annotated[int | None, option("Steps after which an episode is cut off.  (default: the world's)", "STEPS")]
 Wind = Annotated[
     str | None, option("Probabilities of the air pushing each way, for a map of your own.", "E,S,W,N,NONE")
@@ -29,11 +24,11 @@ def complete_world(incomplete: str) -> list[str]:
     return [name for name in list_worlds() if name.startswith(incomplete)]
 
 
-def load(name: str, coins: str, horizon: int | None, wind: str | None) -> World:
+def load(name: str, horizon: int | None, wind: str | None) -> World:
     """Return a world whose states can be listed, by name or map."""
     from causal_shaping.worlds import World
 
-    found = load_any(name, coins, horizon, wind)
+    found = load_any(name, horizon, wind)
     if not isinstance(found, World):
         raise ArgumentError(
             f"The states of {name} cannot be listed. Log it with `causal-shaping collect {name}`, and fit ceilings to "
@@ -42,7 +37,7 @@ def load(name: str, coins: str, horizon: int | None, wind: str | None) -> World:
     return found
 
 
-def load_any(name: str, coins: str, horizon: int | None, wind: str | None) -> World | ContinuousWorld:
+def load_any(name: str, horizon: int | None, wind: str | None) -> World | ContinuousWorld:
     """Return a world by name or map."""
     from causal_shaping.worlds import load_world
     from causal_shaping.worlds.grid import WINDS
@@ -55,4 +50,4 @@ def load_any(name: str, coins: str, horizon: int | None, wind: str | None) -> Wo
         ) from None
     if given is not None and len(given) != len(WINDS):
         raise ArgumentError(f"--wind is {wind!r}; it must be {len(WINDS)} probabilities, for {', '.join(WINDS)}.")
-    return load_world(name, coins=coins, horizon=horizon, wind=given)
+    return load_world(name, horizon=horizon, wind=given)

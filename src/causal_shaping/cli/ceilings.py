@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
 from causal_shaping.cli._logs import LogArguments, takes_logs
-from causal_shaping.cli._options import bound_option, check_files, file_option, flag, option, read_gammas
+from causal_shaping.cli._options import bound_option, check_files, file_option, option, read_gammas
 from causal_shaping.cli._terminal import SAVED, progress_bar, say, say_next, say_result, spoken_warnings
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 
@@ -48,9 +48,6 @@ def ceilings(
     support: shared.Support = "observed",
     confidence: shared.Confidence = None,
     discount: shared.Discount = 1.0,
-    stationary: Annotated[
-        bool, flag("--stationary", "The infinite-horizon bound instead of one per step.", shared.BOUNDS)
-    ] = False,
     rarest: shared.Rarest = None,
     value_max: shared.ValueMax = None,
     step_indexed: shared.StepIndexed = False,
@@ -77,11 +74,11 @@ def ceilings(
     shared.check_smallest_cell(smallest_cell)
     gammas = read_gammas(confounding)
     options: Any = {"support": support, "confidence": confidence, "discount": discount, "rarest": rarest}
-    bound: Any = {"confounding": gammas, "stationary": stationary, **options}
+    bound: Any = {"confounding": gammas, **options}
     with progress_bar() as progress:
         counts, tables = logs.with_hidden(hidden).count(progress, step_indexed)
         with spoken_warnings():
-            _note_episodes([summary for table in tables for summary in summarise(table)], horizon, stationary)
+            _note_episodes([summary for table in tables for summary in summarise(table)], horizon)
             known: Any = {"method": method, "value_max": value_max, "reward_min": reward_min}
             found = value_ceilings(counts, horizon, reward_max, progress=progress, **known, **bound)
             floors = None if reward_min is None or html is None else value_floors(counts, horizon, reward_min, **bound)
@@ -100,7 +97,7 @@ def ceilings(
                 save_picture(found, png, world=world_of(found.space, [table.metadata for table in tables]))
             if html is not None:
                 analysis = None
-                if reward_min is not None and confidence is not None and not stationary:
+                if reward_min is not None and confidence is not None:
                     known = {"fixed": gammas if isinstance(gammas, dict) else {}, "value_max": value_max, **options}
                     analysis = sensitivity(counts, horizon, reward_max, reward_min, progress=progress, **known)
                 guide = None if hidden is None else confounding_of(tables, hidden.split(","), progress=progress)
@@ -133,12 +130,12 @@ def _say_next(horizon: int, reward_max: float, counts_file: Path | None, by_step
     )
 
 
-def _note_episodes(episodes: list[Summary], horizon: int, stationary: bool) -> None:
+def _note_episodes(episodes: list[Summary], horizon: int) -> None:
     """Warn where logged episodes are longer than the horizon, and where many do not tell how they ended."""
     from causal_shaping.diagnose.inspection import MANY_UNKNOWN
 
     for item in episodes:
-        if item.longest > horizon and not stationary:
+        if item.longest > horizon:
             warnings.warn(
                 f"--horizon is {horizon}, but {item.source} holds episodes of up to {item.longest} steps. The ceilings "
                 f"bound what {horizon} steps can earn; if your agent's episodes last as long as the logged ones, pass "

@@ -9,7 +9,7 @@ import typer
 
 from causal_shaping.cli._options import check_files, option
 from causal_shaping.cli._terminal import progress_bar, say
-from causal_shaping.cli._worlds import STANDING, WORLD, Coins, Horizon, Wind, complete_world, load_any
+from causal_shaping.cli._worlds import WORLD, Horizon, Wind, complete_world, load_any
 
 
 def collect(
@@ -20,7 +20,6 @@ def collect(
     ],
     steps: Annotated[int, option("How many steps to log.", "N")] = 100_000,
     seed: Annotated[int, option("Equal seeds give equal logs.", "N")] = 0,
-    coins: Coins = STANDING,
     horizon: Horizon = None,
     wind: Wind = None,
 ) -> None:
@@ -28,7 +27,7 @@ def collect(
 
     Example: causal-shaping collect lavacross-easy --demonstrator good --steps 100000 --seed 0 -o good.parquet
     """
-    loaded = load_any(world, coins, horizon, wind)
+    loaded = load_any(world, horizon, wind)
     from causal_shaping.data.logs import Logs
     from causal_shaping.io.files import TABLES as LOG_FILES, write_table
 

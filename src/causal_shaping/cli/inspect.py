@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from causal_shaping._checks import check_probability
 from causal_shaping.cli._logs import LogArguments, takes_logs
-from causal_shaping.cli._options import (
-    AsJson,
-    Html,
-    Png,
-    SmallestCell,
-    Table,
-    check_files,
-    check_smallest_cell,
-    flag,
-    option,
-)
+from causal_shaping.cli._options import AsJson, Html, Png, SmallestCell, Table, check_files, check_smallest_cell
 from causal_shaping.cli._terminal import SAVED, progress_bar, say_next, say_result
-from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
     from causal_shaping.diagnose import Inspection
@@ -31,12 +16,6 @@ if TYPE_CHECKING:
 @takes_logs
 def inspect(
     logs: LogArguments,
-    level: Annotated[
-        float, option("Probability of any false contradiction; and of a false alarm about the past.", "SHARE")
-    ] = 0.05,
-    continuous: Annotated[
-        bool, flag("--continuous", "States are numbers that cannot be listed: look at clusters of them.")
-    ] = False,
     output: Table = None,
     png: Png = None,
     html: Html = None,
@@ -45,7 +24,7 @@ def inspect(
 ) -> None:
     """Tell what logs cover, whether sources contradict each other, and what they can prove.
 
-    The table of -o has a row per source and state, or cluster of states.
+    The table of -o has a row per source and state.
 
     Example: causal-shaping inspect good.parquet bad.parquet trial=random.csv --html page.html
     """
@@ -54,20 +33,12 @@ def inspect(
     from causal_shaping.plot import save_picture
 
     check_files(output, png, html, inputs=logs.files)
-    check_probability("--level", level, "0.05")
     check_smallest_cell(smallest_cell)
-    if continuous:
-        refused = {"--png": png, "--html": html, "--smallest-cell": smallest_cell, "--bins": logs.bins or None}
-        refused |= {"--missing": logs.columns.get("missing"), "--admissible": logs.admissible_file}
-        _inspect_continuous(
-            logs, level, output, as_json, [name for name, given in refused.items() if given is not None]
-        )
-        return
     with progress_bar() as progress:
         tables = logs.open(progress)
         admissible = logs.admissible(tables)
         declared: Any = {"admissible": admissible, "complete": logs.complete}
-        found = inspect_logs(tables, level=level, progress=progress, **declared)
+        found = inspect_logs(tables, progress=progress, **declared)
         if admissible is not None:
             admissible.check(found.counts.space)
         if smallest_cell is not None:
@@ -98,20 +69,3 @@ def _say_next(found: Inspection, hides: bool) -> None:
     ceilings = f"ceilings LOGS... {known} --confidence 0.95 -o phi.parquet --counts counts.parquet"
     worth = f"worth LOGS... {known} --steps 20000"
     say_next({ceilings: "what they prove, and the counts for an agent", worth: SAVED}, note)
-
-
-def _inspect_continuous(
-    logs: LogArguments, level: float, output: Path | None, as_json: bool, refused: Sequence[str]
-) -> None:
-    """Tell what logs are worth whose states cannot be listed."""
-    from causal_shaping.diagnose import inspect_continuous
-    from causal_shaping.io.files import write_table
-
-    if refused:
-        raise ArgumentError(f"{', '.join(refused)} cannot be combined with --continuous; leave it out.")
-    with progress_bar() as progress:
-        numbers = replace(logs, columns=logs.columns | {"numbers": True})
-        found = inspect_continuous(numbers.open(progress), level=level, progress=progress)
-        if output is not None:
-            write_table(output, found.to_pandas())
-    say_result(found, {"Table": output}, as_json)

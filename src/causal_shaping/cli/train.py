@@ -20,7 +20,7 @@ from causal_shaping.cli._terminal import (
     say_written,
     spoken_warnings,
 )
-from causal_shaping.cli._worlds import STANDING, Coins, Wind, complete_world, load
+from causal_shaping.cli._worlds import Wind, complete_world, load
 from causal_shaping.errors import ArgumentError, MissingExtraError
 
 ZERO, WITHOUT_LOGS = "zero potential", "q-ucb-shaping"
@@ -66,7 +66,6 @@ def train(
         int | None,
         option("Steps after which an episode is cut off.  (default: the world's, or the environment's)", "STEPS"),
     ] = None,
-    coins: Coins = STANDING,
     wind: Wind = None,
     no_compare: Annotated[
         bool, flag("--no-compare", "Do not run the learners without logs beside the given one.")
@@ -111,7 +110,7 @@ def train(
     if counts is None and told != {"confounding": "inf", "support": "observed", "discount": 1.0}:
         raise ArgumentError("--confounding, --support and --discount are for --counts: give a file of counts, too.")
     check_choice("--support", support, shared.SUPPORTS)
-    loaded = _world_or_environment(world, coins, horizon, wind)
+    loaded = _world_or_environment(world, horizon, wind)
     if png is not None and not hasattr(loaded, "model") and not hasattr(loaded.unwrapped, "world"):
         raise ArgumentError(f"--png draws regret, but the optimum of {world} is not known.")
     start: Any = None if potential is None else load_ceilings_or_potential(potential)
@@ -151,14 +150,14 @@ def train(
     say_written({"Figure": png})
 
 
-def _world_or_environment(name: str, coins: str, horizon: int | None, wind: str | None) -> Any:
+def _world_or_environment(name: str, horizon: int | None, wind: str | None) -> Any:
     """Return a world by name or map; a name with a version, such as FrozenLake-v1, is a Gymnasium id."""
     if Path(name).exists() or "-v" not in name:
-        return load(name, coins, horizon, wind)
+        return load(name, horizon, wind)
     import gymnasium as gym
 
-    if coins != STANDING or wind is not None:
-        raise ArgumentError("--coins and --wind are for worlds; a Gymnasium environment has its own.")
+    if wind is not None:
+        raise ArgumentError("--wind is for worlds; a Gymnasium environment has its own.")
     try:
         return gym.make(name)
     except MissingExtraError:

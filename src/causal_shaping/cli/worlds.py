@@ -9,7 +9,7 @@ import typer
 
 from causal_shaping.cli._options import AsJson, Png, check_files
 from causal_shaping.cli._terminal import print_table, say, say_written
-from causal_shaping.cli._worlds import STANDING, WORLD, Coins, Horizon, Wind, complete_world, load
+from causal_shaping.cli._worlds import WORLD, Horizon, Wind, complete_world, load
 from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ def worlds(
         str | None,
         typer.Argument(metavar="WORLD", help=WORLD + " All worlds if left out.", autocompletion=complete_world),
     ] = None,
-    coins: Coins = STANDING,
     horizon: Horizon = None,
     wind: Wind = None,
     png: Png = None,
@@ -32,7 +31,7 @@ def worlds(
 
     Example: causal-shaping worlds lavacross-hard --png hard.png
     """
-    if world is None and (png, wind, horizon, coins) != (None, None, None, STANDING):
+    if world is None and (png, wind, horizon) != (None, None, None):
         raise ArgumentError("These options need a world: causal-shaping worlds lavacross-hard --png hard.png")
     check_files(png=png, inputs=[world])
     if world is None:
@@ -41,7 +40,7 @@ def worlds(
         rows = [_row(name) for name in list_worlds()]
         facts: Any = rows
     else:
-        loaded = load(world, coins, horizon, wind)
+        loaded = load(world, horizon, wind)
         best, note = _best(loaded)
         facts = _facts(loaded, best, note)
         if png is not None:
@@ -99,7 +98,6 @@ def _facts(world: World, best: Values, note: str) -> dict[str, Any]:
         "name": world.name,
         "environment": ENVIRONMENTS.get(world.name),
         "horizon": world.horizon,
-        "coins": world.coins,
         "map": str(world.grid).split("\n") if world.grid else None,
         "actions": world.actions,
         "noises": world.noises,

@@ -28,9 +28,6 @@ def worth(
         int,
         option("Ask what a randomised source of so many rows of each action in each state would add.", "ROWS"),
     ] = 0,
-    folder: Annotated[
-        Path | None, option("Keep each world's results in this folder; interrupted runs resume.", "FOLDER")
-    ] = None,
     output: Annotated[
         Path | None, file_option("Write a row per simulated world (.csv, .parquet).", "--output", "-o")
     ] = None,
@@ -55,7 +52,7 @@ def worth(
     from causal_shaping.plot import save_picture
 
     check_choice("--support", support, SUPPORTS)
-    check_files(output, png, folder=folder, inputs=logs.files)
+    check_files(output, png, inputs=logs.files)
     for name, number, least in (("--steps", steps, 1), ("--seeds", seeds, 1), ("--trial", trial, 0)):
         check_integer(name, number, least=least)
     options: Any = {"support": support, "confounding": read_gammas(confounding), "confidence": confidence}
@@ -64,11 +61,9 @@ def worth(
         with spoken_warnings():
             belief = posterior(counts, horizon, reward_max, discount=discount, rarest=rarest, **options)
         start = None if step_indexed else _starts(tables)
-        found = belief.worth(steps=steps, seeds=seeds, start=start, trial=trial, folder=folder, progress=progress)
+        found = belief.worth(steps=steps, seeds=seeds, start=start, trial=trial, progress=progress)
         with replacing_together():
-            if output is not None and output.suffix.lower() == ".parquet":
-                found.save(output)
-            elif output is not None:
+            if output is not None:
                 write_table(output, found.to_pandas())
             if png is not None:
                 save_picture(found, png)

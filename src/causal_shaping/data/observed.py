@@ -98,14 +98,6 @@ class ObservationPotential(Result, ABC):
                     raise ArgumentError(f"{name} has shape {bound.shape}, but observations have {shape}.")
                 vars(self)[name] = bound
 
-    @property
-    def costly(self) -> bool:
-        """Whether phi takes longer than to look up an observation that was met before: `ShapeReward` then keeps values.
-
-        A look-up takes about 2 microseconds, and 4 more for each 3,000 bytes of an observation.
-        """
-        return False
-
     @abstractmethod
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations.
@@ -223,7 +215,7 @@ class ObservationPotential(Result, ABC):
                 f"{self.high[where]:.4g} in the logs (so it is with {int(odd.sum())} of {odd.size} coordinates). If "
                 "the units differ, pass observe=, a function that converts them.",
                 ShapingWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_discount, check_finite, check_horizon, check_integer
+from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
 from causal_shaping.data.result import Result, frame_by_state
 from causal_shaping.data.space import UNKNOWN, Space
@@ -137,24 +137,6 @@ class Potential(Result):
         space = _space_of(where)
         return cls(np.zeros(len(space.states)), space, discount=discount, unseen=0.0, origin="zero")
 
-    @classmethod
-    def from_function(
-        cls,
-        function: Callable[..., float],
-        where: Space | HasSpace,
-        horizon: int | None = None,
-        *,
-        discount: float = 1.0,
-    ) -> Self:
-        """Return a potential computed by a function of the state's label, and with a horizon of the step, too."""
-        space = _space_of(where)
-        if horizon is None:
-            values: Any = [function(label) for label in space.states]
-        else:
-            steps = range(check_horizon(horizon))
-            values = [[function(label, h) for label in space.states] for h in steps]
-        return cls(values, space, discount=discount, origin="a function")
-
     @property
     def step_indexed(self) -> bool:
         """Whether it has a value for each step."""
@@ -174,11 +156,7 @@ class Potential(Result):
 
     def position(self, observation: Any) -> int:
         """Return the position of a live observation in `values`, or `UNSEEN`; real numbers are binned first."""
-        return self.position_of(self.space.label(observation))
-
-    def position_of(self, label: Any) -> int:
-        """Return the position of a state's label, binned already, in `values`, or `UNSEEN`."""
-        return self.space.find(label)
+        return self.space.find(self.space.label(observation))
 
     def match(self, space: Space, stacklevel: int = 2) -> LongArray:
         """Return the positions of an environment's states in `values`, and warn if it does not know some of them.

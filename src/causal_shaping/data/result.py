@@ -34,6 +34,14 @@ class Result:
         """Return its table, with labels in the columns."""
         raise NotImplementedError
 
+    def as_plain(self) -> Any:
+        """Return everything as plain values, for JSON."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return json_text(self.as_plain())
+
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw it and return the axes, an array of them if there are several (extra `plot`).
 
@@ -66,14 +74,6 @@ class ResultSequence(Result, Sequence[T], Generic[T]):
     """A result that is a sequence of its `items`."""
 
     items: tuple[T, ...]
-
-    def as_plain(self) -> list[dict[str, Any]]:
-        """Return everything as plain values, for JSON."""
-        raise NotImplementedError
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json_text(self.as_plain())
 
     def __getitem__(self, index: Any) -> Any:
         return self.items[index]

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.logs import Logs
+from causal_shaping.io.convert import logs_table
 from causal_shaping.io.files import write_table
 from causal_shaping.logs import LogTable, open_logs
 from causal_shaping.worlds import Demonstrator, World, load_world
@@ -66,22 +67,11 @@ def write_logs(world: World, paths: Mapping[str, Path], seed: int) -> None:
 def _rows(world: World, logs: Logs) -> pa.Table:
     """Return logs with the columns that people have: moves and how a trip ended are words."""
     assert world.grid is not None
-    cells = np.array(world.states)
-    at_goal = np.array([world.grid[cell] == GOAL for cell in map(tuple, cells)])[logs.next_state]
-    return pa.table(
-        {
-            "trip": logs.episode,
-            "second": logs.step,
-            "x": cells[logs.state, 0],
-            "y": cells[logs.state, 1],
-            "move": np.array(world.actions)[logs.action],
-            "score": logs.reward,
-            "next_x": cells[logs.next_state, 0],
-            "next_y": cells[logs.next_state, 1],
-            "outcome": np.where(logs.terminated, np.where(at_goal, "goal", "lava"), "driving"),
-            "time_up": logs.truncated,
-        }
-    )
+    at_goal = np.array([world.grid[cell] == GOAL for cell in map(tuple, np.array(world.states))])[logs.next_state]
+    outcome = np.where(logs.terminated, np.where(at_goal, "goal", "lava"), "driving")
+    names = ["trip", "second", "x", "y", "move", "score", "next_x", "next_y", "outcome", "time_up"]
+    rows = logs_table(logs).drop_columns(["source"]).rename_columns(names)
+    return rows.set_column(names.index("outcome"), "outcome", [outcome])
 
 
 COLUMNS: Mapping[str, Any] = {

@@ -26,7 +26,7 @@ from causal_shaping._checks import check_integer, check_probability
 from causal_shaping._extras import needs_extra
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
-from causal_shaping.data.result import Result, json_text, text_table
+from causal_shaping.data.result import Result, text_table
 from causal_shaping.data.space import Label
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.diagnose._clusters import LEAST_EPISODES, ROUNDING, clusters_of, few_coordinates, holm
@@ -227,9 +227,9 @@ class ContinuousInspection(Result):
             ]
         )
 
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json_text(asdict(self) | {"findings": self.findings()})
+    def as_plain(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return asdict(self) | {"findings": self.findings()}
 
     def __repr__(self) -> str:
         return (

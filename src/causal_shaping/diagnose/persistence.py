@@ -20,7 +20,7 @@ from scipy.special import chdtrc
 from causal_shaping._checks import check_integer, check_probability
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import FloatArray, LongArray
-from causal_shaping.data.result import Result, json_text
+from causal_shaping.data.result import Result
 from causal_shaping.diagnose._persistence import Rows, StepTest, step_tests
 from causal_shaping.diagnose.small_cells import count_text
 from causal_shaping.logs.check import check_logs
@@ -154,10 +154,6 @@ class PersistenceTest(Result):
             "steps": [{"step": step, "p_value": p_value, "compared": n} for step, p_value, n in steps],
             "findings": self.findings(),
         }
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json_text(self.as_plain())
 
     def __repr__(self) -> str:
         verdict = "rejected" if self.rejected else "not rejected"

@@ -386,11 +386,6 @@ class FittedPotential(ObservationPotential):
 
     fitted: FittedCeilings
 
-    @property
-    def costly(self) -> bool:
-        """Whether to evaluate it takes long: an encoder does, trees take a few microseconds."""
-        return self.fitted.observe is not None
-
     def values(self, observations: npt.NDArray[Any], h: npt.ArrayLike) -> FloatArray:
         """Return phi of many observations, [n, *shape], at step h or at one each; 0 beyond the horizon."""
         fitted, kind = self.fitted, "guess" if self.kind == "guess" else "values"

@@ -47,7 +47,6 @@ VERSIONS = {
     "run": 4,
     "learned table": 4,
     "training run": 4,
-    "worth": 2,
     "study": 2,
     "field": 2,
 }

@@ -1,10 +1,8 @@
-"""Logs from and to Minari data sets, in HDF5, episode by episode (extra `minari`)."""
+"""Logs from Minari data sets, in HDF5, episode by episode (extra `minari`)."""
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from causal_shaping._extras import needs_extra
-from causal_shaping.data.arrays import checksum_of
-from causal_shaping.data.logs import Logs
-from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.errors import CausalShapingError, DataError, FileError
 from causal_shaping.io.inputs import InputFile, parse_json
-from causal_shaping.io.labels import label_column
 
-METADATA_KEY = "causal_shaping"
-VERSION = 2
-"""Of what we add to a data set; the first had no mark in its HDF5 file."""
+OWN_KEY = "causal_shaping"
+"""Where version 0.2 marked the data sets that it wrote, in which states and actions are numbers of labels."""
+
 MAIN_FILE, METADATA_FILE = "main_data.hdf5", "metadata.json"  # of a data set in Minari's format
-
-CHANGED = "was changed after it was written: its checksum does not fit."
-
-SEALED = ("step", "state", "action", "reward", "next_state", "terminated", "truncated")
-"""The columns of our own data sets that their checksum is of."""
 
 MAX_RATIO = 1100
 """HDF5 compresses by no more than this; what declares more was not written by it."""
@@ -40,64 +29,9 @@ WRITTEN_BYTES = 2**25
 """About so many bytes are written at a time, as one row group."""
 
 
-def export_minari(logs: Logs, dataset: str, *, environment: str | None = None, description: str | None = None) -> None:
-    """Write logs as a local Minari data set.
-
-    Observations are state numbers, `Discrete`; their labels travel in the data set's metadata, so that
-    `read_logs("minari:...")` gives back the same logs.
-
-    Args:
-        logs: every episode must end with a known next state, since Minari keeps the last observation.
-        dataset: the name, such as "ward/clinicians-v0".
-        environment: the id of the Gymnasium environment that the logs come from.
-        description: a text for people.
-    """
-    minari = _minari()
-    lost = logs.episode[logs.next_state == UNKNOWN]
-    if len(lost):
-        raise DataError(f"Episode {lost[0]} of {logs.source!r} has no last observation, which Minari needs. Drop it.")
-    first = np.flatnonzero(logs.step == 0)
-    buffers = [
-        minari.data_collector.EpisodeBuffer(
-            id=number,
-            observations=np.append(logs.state[begin:end], logs.next_state[end - 1]).astype(np.int64),
-            actions=logs.action[begin:end].astype(np.int64),
-            rewards=logs.reward[begin:end],
-            terminations=logs.terminated[begin:end],
-            truncations=logs.truncated[begin:end],
-            infos={},
-        )
-        for number, (begin, end) in enumerate(zip(first, [*first[1:], len(logs)], strict=True))
-    ]
-    metadata = {
-        "version": VERSION,
-        "source": logs.source,
-        "space": logs.space.to_json(),
-        "metadata": dict(logs.metadata),
-    }
-    seal = metadata["seal"] = _seal(metadata, {name: getattr(logs, name) for name in SEALED})
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # advice for those who publish a data set
-            made = minari.create_dataset_from_buffers(
-                dataset_id=dataset,
-                buffer=buffers,
-                env=environment,
-                observation_space=gym.spaces.Discrete(len(logs.space.states)),
-                action_space=gym.spaces.Discrete(len(logs.space.actions)),
-                algorithm_name=logs.source,
-                description=description or f"Logs of {logs.source}.",
-                data_format="hdf5",
-            )
-        made.storage.update_metadata({METADATA_KEY: json.dumps(metadata)})
-        _mark(_folder(minari, dataset) / MAIN_FILE, seal)
-    except (ValueError, OSError) as error:
-        raise FileError(f"minari:{dataset} cannot be written: {error}") from error
-
-
-def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any] | None]:
-    """Return a local data set as an Arrow table, the columns of its state, and its metadata if it is ours."""
-    found, metadata, files = _opened(dataset)
+def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return a local data set as an Arrow table, and the columns of its state."""
+    found, files = _opened(dataset)
     pieces: list[dict[str, npt.NDArray[Any]]] = []
     for observations, table in _episodes(found, dataset):
         parts = _parts(observations, dataset)
@@ -109,21 +43,7 @@ def minari_table(dataset: str) -> tuple[pa.Table, tuple[str, ...], dict[str, Any
         file.check_unchanged()
     if not pieces:
         raise DataError(f"minari:{dataset} has no episodes.")
-    joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in table}
-    if metadata is not None:  # ours: numbers are turned back into labels
-        if metadata.pop("seal", None) not in (None, _seal(metadata, joined) if "state" in joined else None):
-            raise FileError(f"minari:{dataset} {CHANGED}")
-        try:
-            space = Space.from_json(metadata["space"])
-            metadata = {**metadata, "space": json.loads(metadata["space"])}
-            state, action, after = (joined.pop(name).astype(np.int32) for name in ("state", "action", "next_state"))
-            for held, labels in ((state, space.states), (action, space.actions), (after, space.states)):
-                if held.min() < 0 or held.max() >= len(labels):
-                    raise DataError(f"there are {len(labels)} labels, but numbers from {held.min()} to {held.max()}")
-        except (DataError, KeyError, TypeError, ValueError) as error:
-            raise FileError(f"minari:{dataset} cannot be read by its labels: {error}. Was it changed?") from error
-        joined |= space.row_columns(state, action, after, label_column)
-    return pa.table(joined), names, metadata
+    return pa.table({name: np.concatenate([piece[name] for piece in pieces]) for name in table}), names
 
 
 def write_minari(dataset: str, path: Path) -> tuple[int, ...] | None:
@@ -132,9 +52,9 @@ def write_minari(dataset: str, path: Path) -> tuple[int, ...] | None:
     Observations are flat lists in a column `state`; `next_state` holds the last one of each episode. Where they are no
     arrays nothing is written, and None returned.
     """
-    found, metadata, files = _opened(dataset)
+    found, files = _opened(dataset)
     space = found.observation_space
-    if metadata is not None or not isinstance(space, gym.spaces.Box) or space.shape == ():
+    if not isinstance(space, gym.spaces.Box) or space.shape == ():
         return None
     lists = pa.large_list(pa.from_numpy_dtype(space.dtype))
     writer: pq.ParquetWriter | None = None
@@ -165,49 +85,45 @@ def write_minari(dataset: str, path: Path) -> tuple[int, ...] | None:
     return tuple(space.shape)
 
 
-def _opened(dataset: str) -> tuple[Any, dict[str, Any] | None, list[InputFile]]:
-    """Return a local data set, what we wrote into its metadata, and its files."""
+def _opened(dataset: str) -> tuple[Any, list[InputFile]]:
+    """Return a local data set and its files."""
     minari = _minari()
-    mark = None
+    own = False
     try:
-        folder = _folder(minari, dataset)
+        folder = Path(minari.storage.datasets_root_dir.get_dataset_path(dataset)) / "data"
         files = [InputFile.at(folder / name) for name in (METADATA_FILE, MAIN_FILE) if (folder / name).exists()]
         for file in files:
-            if file.path.name == MAIN_FILE:
-                mark = _check_hdf5(file)
-            else:
-                _check_metadata(file)
+            own |= (_check_hdf5 if file.path.name == MAIN_FILE else _check_metadata)(file)
         found = minari.load_dataset(dataset)
-        text = found.storage.metadata.get(METADATA_KEY)
     except Exception as error:  # Minari raises many kinds for a missing or broken data set
         raise FileError(
             f"minari:{dataset} cannot be read: {str(error).rstrip('.')}. Is it on this machine? `minari list local`"
         ) from error
-    return found, _own_metadata(text, mark, dataset), files
+    if own:
+        raise FileError(
+            f"minari:{dataset} was written by version 0.2, which keeps its labels apart. Turn it into a file with that "
+            f"version: causal_shaping.read_logs('minari:{dataset}').save('logs.parquet')."
+        )
+    return found, files
 
 
-def _folder(minari: Any, dataset: str) -> Path:
-    return Path(minari.storage.datasets_root_dir.get_dataset_path(dataset)) / "data"
+def _check_metadata(file: InputFile) -> bool:
+    """Refuse a data set that says nothing of its spaces: Minari would run code that it names, to find out.
 
-
-def _check_metadata(file: InputFile) -> None:
-    """Refuse a data set that says nothing of its spaces: Minari would run code that it names, to find out."""
+    Return whether version 0.2 wrote it.
+    """
     with file.open() as opened:
         held = parse_json(opened.read())
     if not all(isinstance(held.get(name), str) for name in ("observation_space", "action_space")):
         raise DataError("its metadata do not hold the spaces of observations and actions")
+    return OWN_KEY in held
 
 
-def _mark(path: Path, seal: str) -> None:
-    """Write a seal into an HDF5 file, too: what is removed from one of two files is missed by the other."""
-    import h5py
+def _check_hdf5(file: InputFile) -> bool:
+    """Refuse an HDF5 file that leads to other files, or declares more than it can hold.
 
-    with h5py.File(path, "r+") as file:
-        file.attrs[METADATA_KEY] = np.bytes_(seal)
-
-
-def _check_hdf5(file: InputFile) -> str | None:
-    """Refuse an HDF5 file that leads to other files, or declares more than it can hold; return the seal in it."""
+    Return whether version 0.2 wrote it.
+    """
     import h5py
 
     def check(group: Any) -> None:
@@ -226,30 +142,7 @@ def _check_hdf5(file: InputFile) -> str | None:
 
     with h5py.File(file.path, "r") as opened:
         check(opened)
-        if METADATA_KEY not in opened.attrs:
-            return None
-        held = opened.attrs.get_id(METADATA_KEY)
-        fits = held.shape == () and held.dtype.kind == "S" and held.dtype.itemsize < FREE_BYTES
-        return opened.attrs[METADATA_KEY].decode("latin-1") if fits else ""
-
-
-def _own_metadata(text: Any, mark: str | None, dataset: str) -> dict[str, Any] | None:
-    """Return what we wrote into the metadata of a data set, None if it is not ours; it has the seal of the rows."""
-    if text is None and mark is None:
-        return None
-    try:
-        metadata = parse_json(text or "{}")
-    except (ValueError, TypeError) as error:
-        raise FileError(f"The metadata of minari:{dataset} cannot be read: {error}. Were they changed?") from error
-    if (mark is not None or "version" in metadata) and mark != metadata.get("seal"):
-        raise FileError(f"minari:{dataset} {CHANGED}")
-    return metadata
-
-
-def _seal(metadata: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> str:
-    """Return a SHA-256 of the rows of logs, and of what is known of them."""
-    arrays: list[npt.NDArray[Any]] = [np.asarray(columns[name], Logs.COLUMNS[name]) for name in SEALED]
-    return checksum_of(json.dumps(dict(metadata), sort_keys=True), arrays)
+        return OWN_KEY in opened.attrs
 
 
 def _episodes(found: Any, dataset: str) -> Iterator[tuple[Any, dict[str, npt.NDArray[Any]]]]:
@@ -295,6 +188,5 @@ def _parts(observations: Any, dataset: str) -> list[npt.NDArray[Any]]:
 def _minari() -> Any:
     with needs_extra("Minari data sets", "minari"):
         import minari
-        import minari.data_collector
         import minari.storage.datasets_root_dir
     return minari

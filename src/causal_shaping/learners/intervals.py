@@ -25,28 +25,6 @@ def mean(values: FloatArray) -> FloatArray:
     return np.asarray(values.mean(axis=(-2, -1)))
 
 
-def interquartile_mean(values: FloatArray) -> FloatArray:
-    """Return the mean of the middle half over runs and tasks: float64 [...] of [..., runs, tasks]."""
-    flat = np.sort(values.reshape(*values.shape[:-2], -1), axis=-1)
-    cut = flat.shape[-1] // 4
-    return np.asarray(flat[..., cut : flat.shape[-1] - cut].mean(axis=-1))
-
-
-def ratio_of_means(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Return the mean of the one over the mean of the other, both [..., runs, tasks]."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(mean(one) / mean(other))
-
-
-def probability_of_improvement(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Return the chance that a run of the one is smaller than one of the other, ties half; a mean over tasks.
-
-    Both are [..., runs, tasks]; smaller is better, as with regret.
-    """
-    pairs = one[..., :, None, :] - other[..., None, :, :]
-    return np.asarray(((pairs < 0) + 0.5 * (pairs == 0)).mean(axis=(-3, -2, -1)))
-
-
 def bootstrap_interval(
     statistic: Callable[..., FloatArray], *samples: FloatArray, paired: bool = False, resamples: int = RESAMPLES
 ) -> Interval:

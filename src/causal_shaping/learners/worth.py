@@ -8,13 +8,9 @@ the same randomness of the world, and its regret is known.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -27,12 +23,9 @@ from causal_shaping.beliefs.model import Model
 from causal_shaping.beliefs.wide import GRAINS, Outcomes, WidePrior, solve, start_of
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of
-from causal_shaping.data.result import Result, json_text, text_table
+from causal_shaping.data.result import Result, text_table
 from causal_shaping.data.words import state_text
-from causal_shaping.errors import ArgumentError, FileError
-from causal_shaping.io.container import Contents, load, save
-from causal_shaping.io.files import claim_run_folder, write_json
-from causal_shaping.io.inputs import read_json
+from causal_shaping.errors import ArgumentError
 from causal_shaping.learners._drawn import add_trial, run_in
 from causal_shaping.learners._posterior import enough_steps, sampler_of
 from causal_shaping.learners.seeds import curve_points
@@ -42,7 +35,6 @@ from causal_shaping.worlds.simulate import cumulative
 if TYPE_CHECKING:
     import pandas as pd
 
-KIND = "worth"
 WORLDS = 40
 """How many worlds are drawn by default."""
 
@@ -261,41 +253,10 @@ class Worth(Result):
             "worlds": [{k: v for k, v in asdict(world).items() if k not in curves} for world in self.worlds],
         }
 
-    def to_json(self) -> str:
-        """Return everything but the curves as JSON."""
-        return json_text(self.as_plain())
-
     def curves(self) -> tuple[LongArray, FloatArray, FloatArray]:
         """Return steps, and the regret in each world there: int64 [points], float64 [worlds, points], without, with."""
         points = curve_points(self.settings["steps"])
         return points, self._column("curve_without"), self._column("curve_with")
-
-    @property
-    def checksum(self) -> str:
-        """A SHA-256 of what was simulated and what came out."""
-        return checksum_of(json.dumps([dict(self.settings), [asdict(world) for world in self.worlds]]), [])
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a Parquet file, a row per drawn world."""
-        rows = [asdict(world) for world in self.worlds]
-        table = {name: [row[name] for row in rows] for name in rows[0]}
-        save(path, KIND, table, {"settings": dict(self.settings), "refuted": self.refuted})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Worth:
-        """Return what `save` wrote."""
-
-        def build(contents: Contents) -> Worth:
-            held = contents.metadata
-            refuted = {source: tuple(states) for source, states in held["refuted"].items()}
-            return cls(held["settings"], tuple(map(_world, contents.table.to_pylist())), refuted)
-
-        return load(path, KIND, build)
-
-
-def _world(row: Mapping[str, Any]) -> WorthWorld:
-    curves = {name: tuple(row[name]) for name in ("curve_without", "curve_with")}
-    return WorthWorld(**{**row, **curves})
 
 
 def _interval(values: FloatArray) -> tuple[float, float]:
@@ -370,7 +331,6 @@ def simulate_worth(
     seeds: int | Iterable[int] = WORLDS,
     start: Any = None,
     trial: int = 0,
-    folder: str | os.PathLike[str] | None = None,
     progress: Progress = no_progress,
 ) -> Worth:
     """Return what logs are expected to save: what `Posterior.worth` calls; see there."""
@@ -390,45 +350,19 @@ def simulate_worth(
         "start": words,
         "posterior": checksum_of(belief.checksum, [where]),
     }
-    path = None if folder is None else Path(folder)
-    with nullcontext() if path is None else claim_run_folder(path, settings, "world-*.json"):
-        done = {seed: found for seed in chosen if path is not None and (found := _read(_file(path, seed))) is not None}
-        missing, what = [seed for seed in chosen if seed not in done], "Simulating worlds"
-        progress(len(done), len(chosen), what)
-        simulation = _Simulation(belief, steps, where, trial) if missing else None
-
-        def one(seed: int) -> WorthWorld:
-            assert simulation is not None
-            found = simulation.run(seed)
-            if path is not None:
-                write_json(_file(path, seed), asdict(found))
-            return found
-
-        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-            jobs = [pool.submit(one, seed) for seed in missing]
-            try:
-                for job in as_completed(jobs):
-                    done[job.result().seed] = job.result()
-                    progress(len(done), len(chosen), what)
-            except BaseException:
-                for job in jobs:
-                    job.cancel()
-                raise
-        return Worth(settings, tuple(done[seed] for seed in chosen), _refuted(model))
-
-
-def _file(folder: Path, seed: int) -> Path:
-    return folder / f"world-{seed}.json"
-
-
-def _read(path: Path) -> WorthWorld | None:
-    if not path.exists():
-        return None
-    hint = "Remove it to run that world again."
-    try:
-        return _world(read_json(path, hint))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise FileError(f"{path} cannot be read ({error}). {hint}") from error
+    simulation, done, what = _Simulation(belief, steps, where, trial), {}, "Simulating worlds"
+    progress(0, len(chosen), what)
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        jobs = [pool.submit(simulation.run, seed) for seed in chosen]
+        try:
+            for job in as_completed(jobs):
+                done[job.result().seed] = job.result()
+                progress(len(done), len(chosen), what)
+        except BaseException:
+            for job in jobs:
+                job.cancel()
+            raise
+    return Worth(settings, tuple(done[seed] for seed in chosen), _refuted(model))
 
 
 def _start(belief: Posterior, start: Any) -> tuple[FloatArray, str]:

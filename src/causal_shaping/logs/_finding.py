@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -97,10 +97,8 @@ def find(where: Where, memory_limit: str | None = None, whole: bool = False, par
                 rows = Engine([InputFile.at(path)], memory_limit).parquet("file_row_number")
                 shapes = {"state": shape}
                 return RawLogs(rows, where, dataset, row="file_row_number", shapes=shapes, files=scratch)
-        table, state, metadata = minari_table(dataset)
-        return replace(
-            RawLogs(_with_numbers(table_in_memory(table)), where, dataset, state, row=ROW), **_known([metadata])
-        )
+        table, state = minari_table(dataset)
+        return RawLogs(_with_numbers(table_in_memory(table)), where, dataset, state, row=ROW)
     given = [where] if isinstance(where, (str, os.PathLike)) else where
     if not isinstance(given, Sequence) or not all(isinstance(part, (str, os.PathLike)) for part in given):
         raise ArgumentError(

@@ -206,35 +206,19 @@ class TabularCMDP:
         """Return the paper's mean R(s, x) under do(x): float64 [(steps,) states, actions]."""
         return np.asarray(np.einsum("...su,...sxu->...sx", self.noise, self.reward))
 
-    def reward_distribution(self, state: int, action: int, step: int = 0) -> dict[float, float]:
-        """Return the paper's R(s, x, y) under do(x): the probability of each reward y, rising."""
-        _, reward, noise = self._tables(step)
-        values, which = np.unique(reward[state, action], return_inverse=True)
-        mass = np.bincount(which, noise[state])
-        return {float(y): float(p) for y, p in zip(values, mass, strict=True) if p > 0}
-
     def _tables(self, h: int) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return next_state, reward and noise of one step."""
         if self.steps is None:
             return self.next_state, self.reward, self.noise
         return self.next_state[h], self.reward[h], self.noise[h]
 
-    def submodel(self, policy: npt.ArrayLike) -> TabularCMDP:
-        """Return the model under do(policy): a CMDP with one action, "follow the policy".
-
-        The policy's own draws join the noise. See `evaluate` for the forms of a policy.
-        """
-        steps = self.steps or len(np.asarray(policy))
-        return self._one_action(self._decisions(self.check_policy(policy, steps)), "do(policy)")
-
     def demonstrated(self, beta: npt.ArrayLike) -> TabularCMDP:
         """Return the model in which a demonstrator acts: a CMDP with one action, "watch it".
 
         Its values are those that the demonstrator earns with the noise in sight.
         """
-        return self._one_action(self.check_demonstrator(beta, self.steps or len(np.asarray(beta))), "watch")
+        decisions = self.check_demonstrator(beta, self.steps or len(np.asarray(beta)))
 
-    def _one_action(self, decisions: FloatArray, name: str) -> TabularCMDP:
         def flat(table: npt.NDArray[Any]) -> npt.NDArray[Any]:  # [.., s, x, u] -> [.., s, 1, u * x]
             return np.swapaxes(np.broadcast_to(table, shape), -1, -2).reshape(*shape[:-2], 1, -1)
 
@@ -243,7 +227,7 @@ class TabularCMDP:
         noise = (self.noise[..., None] * decisions).reshape(*shape[:-2], -1)
         noise = noise / noise.sum(axis=-1, keepdims=True)
         tables = (flat(self.next_state), flat(self.reward), noise, self.terminal, self.start)
-        return TabularCMDP(*tables, self.states, [name], self.space.columns)
+        return TabularCMDP(*tables, self.states, ["watch"], self.space.columns)
 
     def optimum(self, horizon: int | None = None, discount: float = 1.0) -> Values:
         """Return the optimal interventional values, those of the best policy that does not see the noise.

@@ -1,7 +1,7 @@
 """Figures and pages of results (extra `plot`): all that draws with matplotlib.
 
 - `draw`: what `result.plot()` calls; `FIGURES` says which module draws what.
-- `check_picture`, `save_picture`, `write_figure`, `write_formats`: a figure in a file, or in several.
+- `check_picture`, `save_picture`, `write_figure`: a figure in a file.
 - `check_page`, `save_page`: one HTML file about somebody's logs.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import io
 import os
-from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -28,17 +27,11 @@ FIGURES = MappingProxyType(
     {
         "Counts": ("by_state", "draw_visits"),
         "Bounds": ("by_state", "draw_bounds"),
-        "Potential": ("by_state", "draw_potential"),
-        "Posterior": ("beliefs", "draw_posterior"),
-        "Trust": ("beliefs", "draw_trust"),
         "FittedCeilings": ("fitted", "draw_fitted"),
         "Sensitivity": ("sensitivity", "draw_sensitivity"),
-        "Coverage": ("inspection", "draw_coverage"),
         "Contradictions": ("inspection", "draw_contradictions"),
-        "PersistenceTest": ("inspection", "draw_persistence"),
         "HiddenColumns": ("hidden_columns", "draw_hidden_columns"),
         "Inspection": ("inspection", "draw_inspection"),
-        "Run": ("regret", "draw_run"),
         "Seeds": ("regret", "draw_seeds"),
         "Worth": ("worth", "draw_worth"),
         "World": ("worlds", "draw_map"),
@@ -124,13 +117,3 @@ def write_figure(figure: Any, path: str | os.PathLike[str], salt: str = "causal-
     with matplotlib.rc_context({"svg.hashsalt": salt}), replacing(path, FORMATS) as temporary:
         figure.savefig(held, format=ending[1:], dpi=dpi, facecolor="white", metadata=dates)
         temporary.write_bytes(held.getvalue())
-
-
-def write_formats(figure: Any, stem: str | os.PathLike[str], formats: Sequence[str], salt: str, dpi: int) -> None:
-    """Write a figure of our own in several formats; `stem` is the path without an ending."""
-    layout = figure.get_layout_engine()
-    if layout is not None:  # once for all formats: with a layout left to do, each would be drawn twice
-        layout.execute(figure)
-        figure.set_layout_engine(None)
-    for ending in formats:
-        write_figure(figure, f"{os.fspath(stem)}{ending}", salt=salt, dpi=dpi)

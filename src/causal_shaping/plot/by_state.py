@@ -1,4 +1,4 @@
-"""A number for each state: visits, bounds and potentials, on a map, as a grid, or as bars.
+"""A number for each state: visits and bounds, on a map, as a grid, or as bars.
 
 States of two whole numbers are a grid, those of a known world its map; all others are bars, sorted and without names
 if they are many.
@@ -15,10 +15,9 @@ from matplotlib.axes import Axes
 from causal_shaping.bounds.results import Bounds
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import Space
 from causal_shaping.data.words import part_text, state_text
-from causal_shaping.errors import ArgumentError, CausalShapingError
+from causal_shaping.errors import CausalShapingError
 from causal_shaping.plot._panels import CEILING, FLOOR, SOFT, panels, text, tidy
 from causal_shaping.plot.worlds import draw_map
 from causal_shaping.worlds import World, load_world
@@ -33,51 +32,27 @@ NAMED_TICKS = 24
 """A side of a grid with more values than this has no name for each of them."""
 
 
-def draw_visits(counts: Counts, ax: Any = None, *, source: str | None = None) -> Axes:
-    """Draw how often sources acted in each state, all of them together or one.
-
-    Args:
-        counts: what the logs hold.
-        ax: see `draw`.
-        source: the name of one source.
-    """
-    if source is not None and source not in counts.sources:
-        raise ArgumentError(f"There is no source {source!r}. The sources are {', '.join(counts.sources)}.")
-    here = np.ones(len(counts), dtype=bool) if source is None else counts.source == counts.sources.index(source)
-    visits: Any = np.bincount(counts.state[here], counts.n[here], minlength=len(counts.space.states))
-    title = f"Visits per state: {source or ', '.join(counts.sources)}"
-    return draw_states(counts.space, visits, visits == 0, title, ax)
+def draw_visits(counts: Counts, ax: Any = None) -> Axes:
+    """Draw how often the sources acted in each state, all of them together."""
+    visits: Any = np.bincount(counts.state, counts.n, minlength=len(counts.space.states))
+    return draw_states(counts.space, visits, visits == 0, f"Visits per state: {', '.join(counts.sources)}", ax)
 
 
-def draw_bounds(
-    bounds: Bounds, ax: Any = None, *, world: World | None = None, limits: tuple[float, float] | None = None
-) -> Axes:
+def draw_bounds(bounds: Bounds, ax: Any = None, *, world: World | None = None) -> Axes:
     """Draw the bounds of the first step; states with the vacuous value or that are terminal stay empty.
 
     Args:
         bounds: ceilings or floors.
         ax: see `draw`.
         world: a world with these states, to draw them on its map; see `world_of`.
-        limits: the values at the ends of the colour scale.
     """
     values, _, vacuous = bounds.first_step
     title = f"{type(bounds).__name__}{'' if bounds.stationary else ' of the first step'}"
+    if world is not None:
+        order, _ = bounds.space.positions(world.space)
+        return draw_map(world, ax, values=values[order], title=f"{world.title}: {title.lower()}")
     color = CEILING if bounds.KIND == "ceilings" else FLOOR
-    return draw_states(bounds.space, values, vacuous | bounds.terminal, title, ax, world, limits, color)
-
-
-def draw_potential(potential: Potential, ax: Any = None, *, world: World | None = None, step: int = 0) -> Axes:
-    """Draw a potential, a step-indexed one at one step; terminal states stay empty.
-
-    Args:
-        potential: what shapes the reward.
-        ax: see `draw`.
-        world: a world with these states, to draw it on its map.
-        step: which step, counted from 0.
-    """
-    values = potential.values[step] if potential.step_indexed else potential.values
-    title = f"Potential{f' at step {step}' if potential.step_indexed else ''}"
-    return draw_states(potential.space, values, potential.space.is_terminal, title, ax, world)
+    return draw_states(bounds.space, values, vacuous | bounds.terminal, title, ax, color)
 
 
 def world_of(space: Space, metadata: Sequence[Mapping[str, str]]) -> World | None:
@@ -97,26 +72,16 @@ def is_grid(space: Space) -> bool:
 
 
 def draw_states(
-    space: Space,
-    values: FloatArray,
-    empty: BoolArray,
-    title: str,
-    ax: Any = None,
-    world: World | None = None,
-    limits: tuple[float, float] | None = None,
-    color: str = FLOOR,
+    space: Space, values: FloatArray, empty: BoolArray, title: str, ax: Any = None, color: str = FLOOR
 ) -> Axes:
-    """Draw a number for each state: on a map, as a grid where states are two whole numbers, else as bars."""
-    if world is not None:
-        order, _ = space.positions(world.space)
-        return draw_map(world, ax, values=values[order], limits=limits, title=f"{world.title}: {title.lower()}")
+    """Draw a number for each state: as a grid where states are two whole numbers, else as bars."""
     values = np.where(empty, np.nan, values)
-    drawn = _draw_grid(space, values, ax, limits) if is_grid(space) else _draw_bars(space, values, ax, color)
+    drawn = _draw_grid(space, values, ax) if is_grid(space) else _draw_bars(space, values, ax, color)
     drawn.set_title(text(title))
     return drawn
 
 
-def _draw_grid(space: Space, values: FloatArray, ax: Any, limits: tuple[float, float] | None) -> Axes:
+def _draw_grid(space: Space, values: FloatArray, ax: Any) -> Axes:
     places = np.array(space.states, dtype=np.int64)
     corner = places.min(axis=0)
     width, height = (places.max(axis=0) - corner + 1).tolist()
@@ -124,8 +89,7 @@ def _draw_grid(space: Space, values: FloatArray, ax: Any, limits: tuple[float, f
     picture[places[:, 1] - corner[1], places[:, 0] - corner[0]] = values
     (axes,) = panels(ax, size=(min(12.0, 2.0 + 0.5 * width), min(12.0, 1.2 + 0.5 * height)))
     left, top = (corner - 0.5).tolist()
-    (low, high), extent = limits or (None, None), (left, left + width, top + height, top)
-    drawn = axes.imshow(picture, extent=extent, interpolation="nearest", vmin=low, vmax=high)
+    drawn = axes.imshow(picture, extent=(left, left + width, top + height, top), interpolation="nearest")
     figure = axes.get_figure(root=True)
     assert figure is not None
     if not np.isnan(picture).all():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,24 +21,14 @@ BEYOND: dict[str, Any] = {"facecolor": "#e4e7ea", "edgecolor": "#b4bac1", "hatch
 """What lies beyond the logs."""
 
 
-def draw_fitted(
-    fitted: FittedCeilings,
-    ax: Any = None,
-    *,
-    x: str | None = None,
-    y: str | None = None,
-    at: Mapping[str, float] | None = None,
-    step: int = 0,
-) -> Axes:
-    """Draw values of one step as a map over two coordinates, or as a line over one.
+def draw_fitted(fitted: FittedCeilings, ax: Any = None, *, x: str | None = None, y: str | None = None) -> Axes:
+    """Draw values of the first step as a map over two coordinates, or as a line over one; others at their medians.
 
     Args:
         fitted: ceilings or floors of vectors.
         ax: see `draw`.
         x: the coordinate to the right; by default the first.
         y: the coordinate upwards; by default the next one, unless only `x` is given.
-        at: the values of other coordinates; by default their medians in the logs.
-        step: which step, counted from 0.
     """
     names = fitted.columns
     if fitted.shape != (len(names),) or fitted.observe is not None:
@@ -47,23 +37,20 @@ def draw_fitted(
             "observations of your own: fitted(observations)."
         )
     shown = [name for name in (x, y) if name is not None] or list(names[:2])
-    values = dict(at or {})
-    for name in (*shown, *values):
+    for name in shown:
         if name not in names:
             raise ArgumentError(f"There is no coordinate {name!r}. The coordinates are {', '.join(names)}.")
-    twice = [name for name in shown if shown.count(name) > 1 or name in values]
-    if twice:
-        raise ArgumentError(f"The coordinate {twice[0]!r} is named twice; each is either drawn or held at one value.")
+    if shown.count(shown[0]) > 1:
+        raise ArgumentError(f"The coordinate {shown[0]!r} is named twice.")
     places = [names.index(name) for name in shown]
     sides = [np.linspace(fitted.low[d], fitted.high[d], POINTS[len(shown)]) for d in places]
-    held = np.array([values.get(name, fitted.middle[d]) for d, name in enumerate(names)])
-    seen = np.tile(held, (POINTS[len(shown)] ** len(shown), 1))
+    seen = np.tile(fitted.middle, (POINTS[len(shown)] ** len(shown), 1))
     for d, grid in zip(places, np.meshgrid(*sides), strict=True):
         seen[:, d] = grid.ravel()
     beyond = fitted.is_beyond(seen)
-    found = np.where(beyond, np.nan, fitted(seen, step))
-    others = ", ".join(f"{name} = {held[d]:.3g}" for d, name in enumerate(names) if name not in shown)
-    when = "" if fitted.settings.horizon is None else f" at step {step}"
+    found = np.where(beyond, np.nan, fitted(seen))
+    others = ", ".join(f"{name} = {fitted.middle[d]:.3g}" for d, name in enumerate(names) if name not in shown)
+    when = "" if fitted.settings.horizon is None else " at step 0"
     title = f"Fitted {fitted.WHAT}{when}{f', {others}' if others else ''}"
     color = CEILING if fitted.settings.side > 0 else FLOOR
     axes = _draw_line(ax, sides[0], found, color) if len(shown) == 1 else _draw_map(ax, sides, found)

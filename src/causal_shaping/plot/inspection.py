@@ -12,7 +12,6 @@ from causal_shaping.bounds._compare import MOST_CONFOUNDING
 from causal_shaping.diagnose.contradictions import Contradictions
 from causal_shaping.diagnose.coverage import Coverage
 from causal_shaping.diagnose.inspection import Inspection
-from causal_shaping.diagnose.persistence import PersistenceTest
 from causal_shaping.plot._panels import CEILING, INK, SOFT, draw_panels, text, tidy
 
 MOST_DRAWN = 30
@@ -24,20 +23,10 @@ def draw_inspection(found: Inspection, ax: Any = None) -> Any:
     return draw_panels(found, ax, PANELS)
 
 
-def draw_coverage(found: Coverage, ax: Any = None) -> Any:
-    """Draw visits per state and how decided each source is."""
-    return draw_panels(found, ax, (_visits, _provable))
-
-
 def draw_contradictions(found: Contradictions, ax: Any = None) -> Any:
     """Draw the confounding that reconciles two sources, for each contradiction."""
     shown = min(len(found), MOST_DRAWN)
     return draw_panels(found, ax, (_reconciling,), size=(7.0, max(1.6, 1.0 + 0.26 * shown)))
-
-
-def draw_persistence(found: PersistenceTest, ax: Any = None) -> Any:
-    """Draw the p-value of each step that was tested."""
-    return draw_panels(found, ax, (_by_step,))
 
 
 def _visits(found: Coverage, axes: Axes) -> None:
@@ -89,17 +78,6 @@ def _reconciling(found: Contradictions, axes: Axes) -> None:
     axes.minorticks_off()
     axes.set_xlim(1, end * 1.02)
     axes.set_title("Contradictions between sources" if items else "No contradictions between sources")
-    tidy(axes)
-
-
-def _by_step(found: PersistenceTest, axes: Axes) -> None:
-    table = found.as_plain()
-    steps = [row["step"] for row in table["steps"]]
-    axes.plot(steps, [row["p_value"] for row in table["steps"]], "o", color=INK, markersize=4, clip_on=False)
-    axes.axhline(found.level, color=SOFT, linewidth=0.8, linestyle=":")
-    axes.set(yscale="log", ylim=(0.5 / (found.permutations + 1), 1), xlabel="step", ylabel="p-value")
-    axes.locator_params(axis="x", integer=True)
-    axes.set_title(f"Dependence on the episode's past (p = {table['p_value']:.2g})")
     tidy(axes)
 
 

@@ -1,20 +1,16 @@
-"""What runs came to: regret over steps, or returns where the optimum is not known."""
+"""What runs came to: regret over steps."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.errors import ArgumentError
-from causal_shaping.learners import Run, Seeds
+from causal_shaping.learners import Seeds
 from causal_shaping.learners.intervals import curve_intervals
 from causal_shaping.plot._panels import panels, text, tidy
-
-SMOOTHED = 50
-"""Returns are means over this share of the episodes: one of so many parts."""
 
 
 def draw_curve(axes: Axes, steps: LongArray, curves: FloatArray, label: str, **style: Any) -> None:
@@ -24,47 +20,21 @@ def draw_curve(axes: Axes, steps: LongArray, curves: FloatArray, label: str, **s
     axes.fill_between(steps, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
 
 
-def draw_seeds(found: Seeds, ax: Any = None, *, label: str | None = None, **style: Any) -> Axes:
+def draw_seeds(found: Seeds, ax: Any = None, *, label: str | None = None) -> Axes:
     """Draw the regret of a learner: mean over seeds, with its 95% interval.
 
     Args:
         found: what `train_seeds` returned.
         ax: see `draw`; give that of another learner to compare them.
         label: the name in the legend, by default the learner's.
-        style: for matplotlib's line.
     """
     steps, curves = found.curves()
     if curves.size == 0:
         raise ArgumentError(f"The optimum of {found.settings['world']} is not known: there is no regret to draw.")
     (axes,) = panels(ax)
-    draw_curve(axes, steps, curves, label or str(found.settings["learner"]), **style)
-    return _over_steps(axes, "regret", "Regret: mean over seeds, 95% interval")
-
-
-def draw_run(run: Run, ax: Any = None, *, label: str | None = None, **style: Any) -> Axes:
-    """Draw the regret of a run, or its returns where the optimum is not known.
-
-    Args:
-        run: what `train` returned.
-        ax: see `draw`.
-        label: the name in the legend.
-        style: for matplotlib's line.
-    """
-    (axes,) = panels(ax)
-    name = text(label or f"{run.name}, seed {run.seed}")
-    if not np.isnan(run.step_regret[-1]):
-        axes.plot(np.arange(1, run.steps + 1), run.step_regret, label=name, **style)
-        return _over_steps(axes, "regret", "Regret")
-    width = max(1, len(run.returns) // SMOOTHED)
-    means = np.convolve(run.returns, np.full(width, 1 / width), mode="valid")
-    axes.plot(run.episode_end[width - 1 :], means, label=name, **style)
-    return _over_steps(axes, "return of an episode", f"Return, mean over {width} episodes")
-
-
-def _over_steps(axes: Axes, what: str, title: str) -> Axes:
-    axes.set(xlabel="environment steps", ylabel=what, title=title)
-    if what == "regret":
-        axes.set_ylim(bottom=0)
+    draw_curve(axes, steps, curves, label or str(found.settings["learner"]))
+    axes.set(xlabel="environment steps", ylabel="regret", title="Regret: mean over seeds, 95% interval")
+    axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     axes.legend(frameon=False)
     tidy(axes)

@@ -10,7 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -23,20 +23,12 @@ from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import UNKNOWN, Label, Space
 from causal_shaping.errors import ArgumentError, ShapingWarning
-from causal_shaping.shaping._actions import Numbers, match_actions
+from causal_shaping.shaping._actions import Numbers, match_actions, space_of
 from causal_shaping.shaping.formula import TIME_LIMITS
 from causal_shaping.shaping.monitor import Monitor
 
 if TYPE_CHECKING:
     from causal_shaping.shaping._recording import Recording
-
-
-class Watched(NamedTuple):
-    """What tests a step of several environments: the monitor, the states before the step, and the actions."""
-
-    monitor: Monitor
-    before: LongArray
-    taken: LongArray
 
 
 class Shaper(ABC):
@@ -57,7 +49,17 @@ class Shaper(ABC):
     restricted = False
 
     def __init__(
-        self, env: Any, actions: gym.Space[Any], potential: Any, *, time_limit: str, discount: float | None
+        self,
+        env: Any,
+        actions: gym.Space[Any],
+        observations: gym.Space[Any],
+        potential: Any,
+        *,
+        time_limit: str,
+        discount: float | None,
+        label: Any,
+        observe: Any,
+        names: Sequence[Any] | None,
     ) -> None:
         check_choice("time_limit", time_limit, TIME_LIMITS)
         self.potential: Potential | ObservationPotential = potential
@@ -78,6 +80,13 @@ class Shaper(ABC):
         self.numbers = Numbers(actions)
         self._discrete = isinstance(actions, gym.spaces.Discrete)
         self._taken: dict[int, int] = {}
+        self._match(space_of(env), observations, label, observe, names)
+
+    @abstractmethod
+    def _match(
+        self, own: Space | None, observations: gym.Space[Any], label: Any, observe: Any, names: Sequence[Any] | None
+    ) -> None:
+        """Match the potential with an environment's own space, if it has one, its observations and its actions."""
 
     def _name_actions(
         self, known: Sequence[Label], own: Space | None, names: Sequence[Any] | None, *, claims: bool, verb: str
@@ -115,23 +124,6 @@ class Shaper(ABC):
     @abstractmethod
     def phis(self, places: npt.NDArray[Any], h: LongArray) -> FloatArray:
         """Return the potential of several places at one step each; NaN, or any number, where it is not known."""
-
-    @abstractmethod
-    def shape(
-        self,
-        made: FloatArray,
-        rewards: FloatArray,
-        places: npt.NDArray[Any],
-        ends: tuple[BoolArray, BoolArray, BoolArray],
-        h: LongArray,
-        sums: FloatArray,
-        resets_next: bool,
-        watched: Watched | None,
-    ) -> tuple[bool, bool]:
-        """Shape a step of several environments, and test it, if it is watched; see `_kernels`.
-
-        `ends` say where episodes terminated, were truncated, and where nothing follows.
-        """
 
     @abstractmethod
     def refuse_unknown(self, place: Any) -> NoReturn:
@@ -186,8 +178,8 @@ class Shaper(ABC):
 
 
 def _warn(message: str) -> None:
-    """Warn where a wrapper was made: outside of both shapers' constructors, what sets it up, and the wrapper's own."""
-    warnings.warn(message, ShapingWarning, stacklevel=6)
+    """Warn where a wrapper was made: outside of the shaper's constructor, what sets it up, and the wrapper's own."""
+    warnings.warn(message, ShapingWarning, stacklevel=5)
 
 
 def wrappers_of(env: Any) -> Iterator[gym.Wrapper[Any, Any, Any, Any]]:

@@ -15,10 +15,10 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import UNKNOWN, Label as StateLabel, Space, plain
 from causal_shaping.errors import ArgumentError, ShapingWarning, UnknownNameError
-from causal_shaping.shaping._actions import admitted, compare_admissible, refuse_excluded, space_of
-from causal_shaping.shaping._kernels import shape_states, take
+from causal_shaping.shaping._actions import admitted, compare_admissible, refuse_excluded
+from causal_shaping.shaping._kernels import take
 from causal_shaping.shaping._recording import StateRecording
-from causal_shaping.shaping._shaper import Shaper, Watched
+from causal_shaping.shaping._shaper import Shaper
 from causal_shaping.shaping.monitor import Monitor
 
 Label = Callable[[Any], Any]
@@ -27,33 +27,18 @@ MOST_NUMBERS = 100_000
 """Of so many numbered observations the positions are looked up beforehand, which takes some microseconds each."""
 
 
-_NOWHERE = np.zeros(0, dtype=np.int64)
-UNWATCHED = (np.zeros(0), _NOWHERE, _NOWHERE, _NOWHERE)
-"""What `shape_states` takes in place of a monitor."""
-
-
 class StateShaper(Shaper):
     """How observations become positions in the table of a potential."""
 
     potential: Potential
 
-    def __init__(
-        self,
-        env: Any,
-        actions: gym.Space[Any],
-        observations: gym.Space[Any],
-        potential: Potential,
-        *,
-        time_limit: str,
-        discount: float | None,
-        label: Label | None,
-        observe: Any,
-        names: Sequence[Any] | None,
+    def _match(
+        self, own: Space | None, observations: gym.Space[Any], label: Any, observe: Any, names: Sequence[Any] | None
     ) -> None:
-        super().__init__(env, actions, potential, time_limit=time_limit, discount=discount)
         if observe is not None:
             raise ArgumentError("observe= is for potentials of observations. This is one of states: pass label=.")
-        claims, own = bool(potential.assumptions), space_of(env)
+        potential = self.potential
+        claims = bool(potential.assumptions)
         self._name_actions(potential.space.actions, own, names, claims=claims, verb="count")
         # What an environment says of its actions is compared where the potential claims that some are not admissible.
         self.restricted = bool(claims and potential.space.admissible and self.actions is not None)
@@ -74,7 +59,7 @@ class StateShaper(Shaper):
         """Return the positions of numbered observations, from the first; None if they are others, or too many."""
         if space is not None:
             if isinstance(observations, gym.spaces.Discrete):
-                return self.potential.match(space, stacklevel=5)
+                return self.potential.match(space, stacklevel=6)
             raise ArgumentError(
                 "This environment's observations are not its states. Make it with observation='state', or pass label=, "
                 "a function from an observation to a state's label."
@@ -189,23 +174,6 @@ class StateShaper(Shaper):
         found = np.empty(len(places))
         take(self._table, places, h, found)
         return found
-
-    def shape(
-        self,
-        made: FloatArray,
-        rewards: FloatArray,
-        places: npt.NDArray[Any],
-        ends: tuple[BoolArray, BoolArray, BoolArray],
-        h: LongArray,
-        sums: FloatArray,
-        resets_next: bool,
-        watched: Watched | None,
-    ) -> tuple[bool, bool]:
-        """Shape a step of several environments, and test it, if it is watched."""
-        found = UNWATCHED if watched is None else (*watched.monitor.packed, watched.before, watched.taken)
-        return shape_states(  # type: ignore[no-any-return]
-            made, rewards, self._table, places, *ends, h, sums, self.discount, resets_next, *found
-        )
 
     def refuse_unknown(self, place: int) -> NoReturn:
         """Say that a state is not known, and has no value."""

@@ -20,10 +20,11 @@ from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import ADMISSIBLE, MASK, require_discrete
+from causal_shaping.shaping._kernels import UNWATCHED, shape_rewards
 from causal_shaping.shaping._monitor import ALARM
 from causal_shaping.shaping._observations import ObservationShaper, Observe
 from causal_shaping.shaping._recording import Recording
-from causal_shaping.shaping._shaper import Shaper, Watched, wrappers_of
+from causal_shaping.shaping._shaper import Shaper, wrappers_of
 from causal_shaping.shaping._states import Label, StateShaper
 from causal_shaping.shaping.formula import is_final, shaped_reward
 from causal_shaping.shaping.monitor import CeilingEvidence, Monitor
@@ -385,14 +386,16 @@ class VectorShapeReward(_Shaping, VectorWrapper[Any, Any, Any, Any, Any]):
                 places[i] = (shaper.place if final[i] else shaper.met)(info["final_obs"][i])
         else:
             places = shaper.all_met(observations, self.observation_space, final)
-        watched, h = None, self._h if self._recording is None else self._h.copy()
+        watched: Any = UNWATCHED
+        h = self._h if self._recording is None else self._h.copy()
         if self._monitor is not None:
-            assert self._places is not None
-            watched = Watched(self._monitor, self._places, shaper.all_taken(actions, self.action_space))
+            taken = shaper.all_taken(actions, self.action_space)
+            watched = *self._monitor.packed, self._places, taken, places
         paid, shaping, shaped, evidence = made = np.empty((4, self.num_envs))
         given = np.asarray(rewards, dtype=np.float64)
-        ends = (terminated, truncated, final)
-        ended, known = shaper.shape(made, given, places, ends, self._h, self._sums, self._resets_next, watched)
+        after = shaper.phis(places, self._h)
+        counted = terminated, truncated, final, self._h, self._sums, shaper.discount, self._resets_next
+        ended, known = shape_rewards(made, given, after, *counted, *watched)
         if not known:
             self._refuse_unknown(np.isnan(self._sums[0]), places)
         if self._recording is not None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import check_integer, check_memory
-from causal_shaping.errors import ArgumentError
-from causal_shaping.worlds.dynamics import Dynamics, SeeingRule, pick_rows
+from causal_shaping.data.arrays import BoolArray, FloatArray
+from causal_shaping.errors import ArgumentError, UnknownNameError
+from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States, pick_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +28,7 @@ EPISODES_AT_ONCE = 1024
 """Episodes that `collect` walks through together. A change alters the logs of every seed."""
 
 
-class ContinuousWorld(Dynamics):
+class ContinuousWorld(ABC):
     """A world with real coordinates, hidden noise that is drawn afresh each step, and demonstrators who see it.
 
     Attributes:
@@ -44,6 +46,44 @@ class ContinuousWorld(Dynamics):
         start_draws: uniforms that the start of an episode takes.
         step_draws: uniforms that a step takes beside those for noise and action.
     """
+
+    name: str
+    horizon: int
+    columns: tuple[str, ...]
+    actions: tuple[str, ...]
+    noises: tuple[str, ...]
+    low: States
+    high: States
+    reward_min: float
+    reward_max: float
+    demonstrators: Mapping[str, SeeingRule]
+    discount: float = 1.0
+    start_draws: int = 0
+    step_draws: int = 0
+
+    @abstractmethod
+    def start(self, draws: FloatArray) -> States:
+        """Return the states in which episodes start, by uniforms [episodes, start_draws]."""
+
+    @abstractmethod
+    def noise(self, states: States) -> FloatArray:
+        """Return the distribution of the hidden noise in states, [states, noises]."""
+
+    @abstractmethod
+    def step(self, states: States, actions: Numbers, noises: Numbers, draws: FloatArray) -> Moved:
+        """Return where actions lead under noises, by uniforms [states, step_draws]; all of one length."""
+
+    @abstractmethod
+    def terminal(self, states: States) -> BoolArray:
+        """Return in which states no episode goes on."""
+
+    def demonstrator(self, name: str | SeeingRule) -> SeeingRule:
+        """Return a demonstrator's rule by its name; a rule is returned as it is."""
+        if callable(name):
+            return name
+        if name not in self.demonstrators:
+            raise UnknownNameError(f"{self.name} has no demonstrator {name!r}. It has {', '.join(self.demonstrators)}.")
+        return self.demonstrators[name]
 
     def collect(self, demonstrator: str | SeeingRule, steps: int, seed: int = 0, source: str | None = None) -> pa.Table:
         """Watch a demonstrator for a number of steps and return its logs, without the hidden noise.

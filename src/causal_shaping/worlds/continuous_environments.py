@@ -6,7 +6,6 @@ They take the steps of their world, one at a time. Randomness is the environment
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import gymnasium as gym
@@ -29,26 +28,17 @@ class ContinuousEnv(gym.Env[States, np.int64]):
 
     Args:
         world: the world, or its name for `load_world`.
-        reveal_noise: put the noise of the next step into `info["noise"]`; agents never see it otherwise.
-        render_mode: None; there are no pictures.
         options: further arguments of `load_world`, such as horizon=.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012, Gymnasium's own declaration
 
-    def __init__(
-        self,
-        world: ContinuousWorld | str,
-        reveal_noise: bool = False,
-        render_mode: str | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, world: ContinuousWorld | str, **options: Any) -> None:
         if isinstance(world, ContinuousWorld) and options:
             raise ArgumentError(
                 f"{', '.join(options)} can be set when a world is loaded, not beside a ContinuousWorld."
             )
         self.world = world if isinstance(world, ContinuousWorld) else load_continuous_world(world, **options)
-        self.reveal_noise, self.render_mode = reveal_noise, render_mode
         self.observation_space = gym.spaces.Box(self.world.low, self.world.high, dtype=np.float32)
         self.action_space = gym.spaces.Discrete(len(self.world.actions))
         self._state: States = np.zeros((1, len(self.world.columns)), np.float32)
@@ -60,15 +50,8 @@ class ContinuousEnv(gym.Env[States, np.int64]):
         """The number of steps after which an episode is truncated."""
         return self.world.horizon
 
-    @property
-    def noise(self) -> int | None:
-        """The hidden noise of the next step, None between episodes; reading it draws nothing from the stream."""
-        if self._over:
-            return None
-        return self._draw_noise(copy.deepcopy(self.np_random)) if self._noise is None else self._noise
-
-    def _draw_noise(self, rng: np.random.Generator) -> int:
-        return int(pick_rows(self.world.noise(self._state), rng.random(1))[0])
+    def _draw_noise(self) -> int:
+        return int(pick_rows(self.world.noise(self._state), self.np_random.random(1))[0])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[States, dict[str, Any]]:
         """Start an episode; `options={"state": coordinates}` starts it in a given state, with the usual draw."""
@@ -79,7 +62,7 @@ class ContinuousEnv(gym.Env[States, np.int64]):
             if state.shape[1:] != self.observation_space.shape or self.world.terminal(state)[0]:
                 raise ArgumentError(f"An episode cannot start in {options['state']!r}: it is terminal, or no state.")
         self._state, self._noise, self._steps, self._over = state, None, 0, False
-        return self._state[0], self._info()
+        return self._state[0], {}
 
     def step(self, action: Any) -> tuple[States, float, bool, bool, dict[str, Any]]:
         """Act as an agent that does not see the noise: do(action)."""
@@ -87,20 +70,20 @@ class ContinuousEnv(gym.Env[States, np.int64]):
         number = check_integer("action", action)
         if number >= len(self.world.actions):
             raise ArgumentError(f"There is no action {number}. Actions are 0 .. {len(self.world.actions) - 1}.")
-        noise = self._draw_noise(self.np_random) if self._noise is None else self._noise
+        noise = self._draw_noise() if self._noise is None else self._noise
         self._noise, self._steps = None, self._steps + 1
         draws = self._draw(self.world.step_draws)
         moved = self.world.step(self._state, np.array([number]), np.array([noise]), draws)
         self._state, terminated = moved.states, bool(moved.terminated[0])
         truncated = not terminated and self._steps >= self.horizon
         self._over = terminated or truncated
-        return self._state[0], float(moved.reward[0]), terminated, truncated, self._info()
+        return self._state[0], float(moved.reward[0]), terminated, truncated, {}
 
     def see(self, demonstrator: str | SeeingRule) -> tuple[int, States, float, bool, bool, dict[str, Any]]:
         """Let a demonstrator, who sees the noise, act; return its action and what `step` returns."""
         self._check_running()
         rule = self.world.demonstrator(demonstrator)
-        self._noise = self._draw_noise(self.np_random)
+        self._noise = self._draw_noise()
         action = int(pick_rows(rule(self._state)[:, self._noise], self.np_random.random(1))[0])
         return action, *self.step(action)
 
@@ -110,7 +93,3 @@ class ContinuousEnv(gym.Env[States, np.int64]):
     def _check_running(self) -> None:
         if self._over:
             raise EpisodeOverError("The episode is over: call reset() before the next step.")
-
-    def _info(self) -> dict[str, Any]:
-        noise = self.noise if self.reveal_noise else None
-        return {} if noise is None else {"noise": self.world.noises[noise]}

@@ -7,7 +7,6 @@ action).
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from typing import Any
 
@@ -20,7 +19,6 @@ from causal_shaping._extras import needs_extra
 from causal_shaping.data.space import Label, Space
 from causal_shaping.errors import ArgumentError
 from causal_shaping.worlds.continuous_environments import EpisodeOverError
-from causal_shaping.worlds.observations import KINDS
 from causal_shaping.worlds.simulate import cumulative, pick
 from causal_shaping.worlds.world import World, load_world
 
@@ -31,7 +29,7 @@ with needs_extra("The worlds as Gymnasium environments", "worlds"):
     from minigrid.core.world_object import Ball, Goal, Lava, Wall
     from minigrid.minigrid_env import MiniGridEnv
 
-OBSERVATIONS = ("state", *KINDS)
+OBSERVATIONS = ("state", "image")
 
 
 class Coin(Ball):
@@ -52,19 +50,18 @@ class WorldEnv(MiniGridEnv):
 
     Args:
         world: the world, or its name for `load_world`.
-        observation: "state" for the state's number; "vector", "one-hot" or "image": see `World.observations`.
-        reveal_noise: put the noise of the next step into `info["noise"]`; the paper's agents never see it.
-        render_mode: None, "rgb_array" or "human".
+        observation: "state" for the state's number; "image" for MiniGrid's encoding of the complete grid.
+        render_mode: None, "rgb_array" or, in a window that Gymnasium opens, "human".
         options: further arguments of `load_world`, such as coins= and horizon=.
     """
 
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012, Gymnasium's own declaration
     mission_text = ""
 
     def __init__(
         self,
         world: World | str,
         observation: str = "state",
-        reveal_noise: bool = False,
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
@@ -85,15 +82,9 @@ class WorldEnv(MiniGridEnv):
         self.mission = self.mission_text
         self.action_space = gym.spaces.Discrete(len(self.world.actions))
         self.observation_space = gym.spaces.Discrete(len(self.world.states))
-        self._table: npt.NDArray[Any] | None = None
         if observation == "image":
             self.observation_space = gym.spaces.Box(0, 255, (width, height, 3), np.uint8)
-        elif observation != "state":
-            self._table = self.world.observations(observation)
-            self.observation_space = gym.spaces.Box(self._table.min(axis=0), self._table.max(axis=0), dtype=np.float32)
-        self.window: Any = None
-        self.clock: Any = None
-        self.observation, self.reveal_noise = observation, reveal_noise
+        self.observation = observation
         self._start = cumulative(self.world.model.start)
         self._noise_sums = cumulative(self.world.model.noise)
         self._over = True
@@ -110,15 +101,8 @@ class WorldEnv(MiniGridEnv):
         """The number of steps after which an episode is truncated."""
         return int(self.max_steps)
 
-    @property
-    def noise(self) -> int | None:
-        """The hidden noise of the next step, None between episodes; reading it draws nothing from the stream."""
-        if self._over:
-            return None
-        return self._draw_noise(copy.deepcopy(self.np_random)) if self._noise is None else self._noise
-
-    def _draw_noise(self, rng: np.random.Generator) -> int:
-        return int(pick(self._noise_sums[self.state], rng.random()))
+    def _draw_noise(self) -> int:
+        return int(pick(self._noise_sums[self.state], self.np_random.random()))
 
     @property
     def state(self) -> int:
@@ -174,14 +158,12 @@ class WorldEnv(MiniGridEnv):
                 f"Action {self.world.actions[number]!r} is not admissible in state {self.label()!r}. "
                 "Choose among those that info['action_mask'] marks."
             )
-        noise = self._draw_noise(self.np_random) if self._noise is None else self._noise
+        noise = self._draw_noise() if self._noise is None else self._noise
         self._noise = None
         self.step_count += 1
         reward, terminated = self.advance(str(self.world.actions[number]), self.world.noises[noise])
         truncated = not terminated and self.step_count >= self.max_steps
         self._over = terminated or truncated
-        if self.render_mode == "human":
-            self.render()
         return self.observe(), reward, terminated, truncated, self._info()
 
     def see(self, demonstrator: str | npt.ArrayLike) -> tuple[int, Any, float, bool, bool, dict[str, Any]]:
@@ -189,15 +171,13 @@ class WorldEnv(MiniGridEnv):
         if self._over:
             raise EpisodeOverError("The episode is over: call reset() before the next step.")
         table = self.world.demonstrator(demonstrator)
-        self._noise = self._draw_noise(self.np_random)
+        self._noise = self._draw_noise()
         action = int(pick(cumulative(table[self.state, self._noise]), self.np_random.random()))
         return action, *self.step(action)
 
     def observe(self) -> Any:
         """Return the observation of the present state."""
-        if self.observation == "image":
-            return self.image()
-        return self.state if self._table is None else self._table[self.state].copy()
+        return self.image() if self.observation == "image" else self.state
 
     def image(self) -> npt.NDArray[np.uint8]:
         """Return MiniGrid's encoding of the grid, with the agent in it."""
@@ -210,32 +190,10 @@ class WorldEnv(MiniGridEnv):
         return 0
 
     def _info(self) -> dict[str, Any]:
-        noise = self.noise if self.reveal_noise else None
-        info: dict[str, Any] = {} if noise is None else {"noise": self.world.noises[noise]}
-        if self.space.admissible:  # as Gymnasium's own environments tell it, for action_space.sample(mask)
-            info["action_mask"] = self.space.is_admissible[self.state].astype(np.int8)
-        return info
-
-    def render(self) -> Any:
-        """Return MiniGrid's picture, or show it in a window: MiniGrid's own asks for a font that few systems have."""
-        if self.render_mode is None:
-            gym.logger.warn("There is no render_mode to render in: pass one to gymnasium.make.")
-            return None
-        frame = self.get_frame(self.highlight, self.tile_size)
-        if self.render_mode != "human":
-            return frame
-        import pygame  # for a window alone
-
-        if self.window is None:
-            pygame.display.init()
-            self.window = pygame.display.set_mode(frame.shape[1::-1])
-            pygame.display.set_caption(f"{self.world.title}: {self.mission}")
-            self.clock = pygame.time.Clock()
-        self.window.blit(pygame.surfarray.make_surface(frame.swapaxes(0, 1)), (0, 0))
-        pygame.event.pump()
-        pygame.display.flip()
-        self.clock.tick(self.metadata["render_fps"])
-        return None
+        if not self.space.admissible:
+            return {}
+        # as Gymnasium's own environments tell it, for action_space.sample(mask)
+        return {"action_mask": self.space.is_admissible[self.state].astype(np.int8)}
 
 
 class WindyGridEnv(WorldEnv):
@@ -303,9 +261,6 @@ class WalkingRobotEnv(WorldEnv):
     """The walking robot in a hallway of MiniGrid's tiles: red when stable, purple when about to fall."""
 
     mission_text = "walk to the end; the step you need when unstable is hidden"
-
-    def __init__(self, world: World | str = "walking-robot", **arguments: Any) -> None:
-        super().__init__(world, **arguments)
 
     def size(self) -> tuple[int, int]:
         """Return width and height of the hallway with its walls."""

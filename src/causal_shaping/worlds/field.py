@@ -27,8 +27,7 @@ from causal_shaping.worlds.grid import (
     Wind,
     wind_rule,
 )
-from causal_shaping.worlds.published import GRID_WORLDS, UNIFORM, Demonstrator
-from causal_shaping.worlds.tables import demonstrator
+from causal_shaping.worlds.published import GRID_WORLDS, UNIFORM, Demonstrator, table_of
 
 MARKS = grids.WALL + grids.FREE + grids.LAVA + grids.COIN + grids.GOAL
 WALL, FREE, LAVA, COIN, GOAL = range(len(MARKS))
@@ -166,10 +165,7 @@ def cell_of(states: States) -> tuple[Numbers, Numbers]:
 
 def _by_cell(grid: GridMap, name: str, given: Demonstrator) -> SeeingRule:
     """Return a demonstrator of a grid world who rounds to the nearest cell."""
-    if not isinstance(given, Demonstrator):
-        raise ArgumentError(f"Demonstrator {name!r} is {given!r}; wrap its rule: Demonstrator(rule, random=0.05).")
     table = np.full((grid.height, grid.width, len(WINDS), len(ACTIONS)), 1 / len(ACTIONS))
-    beta = demonstrator(lambda cell, wind: given.rule(cell[0], cell[1], wind), grid.cells, ACTIONS, WINDS, given.random)
-    for (x, y), probabilities in zip(grid.cells, beta, strict=True):
+    for (x, y), probabilities in zip(grid.cells, table_of(name, given, grid.cells), strict=True):
         table[y, x] = probabilities
     return lambda states: np.asarray(table[cell_of(states)])

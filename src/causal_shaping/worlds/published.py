@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
-from causal_shaping.worlds.grid import ACTIONS, CALM, Cell, Wind
+from causal_shaping.data.arrays import FloatArray
+from causal_shaping.errors import ArgumentError
+from causal_shaping.worlds.grid import ACTIONS, CALM, WINDS, Cell, Wind
+from causal_shaping.worlds.tables import demonstrator
 
 RANDOM = 0.05
 """How often a demonstrator acts at random instead of by its rule."""
@@ -24,6 +28,13 @@ class Demonstrator:
 
     rule: GridRule
     random: float = RANDOM
+
+
+def table_of(name: str, given: Demonstrator, states: Sequence[Any]) -> FloatArray:
+    """Return what a demonstrator does in states that begin with x and y: [states, winds, actions]."""
+    if not isinstance(given, Demonstrator):
+        raise ArgumentError(f"Demonstrator {name!r} is {given!r}; wrap its rule: Demonstrator(rule, random=0.05).")
+    return demonstrator(lambda state, wind: given.rule(state[0], state[1], wind), states, ACTIONS, WINDS, given.random)
 
 
 @dataclass(frozen=True)

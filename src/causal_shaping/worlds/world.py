@@ -21,13 +21,11 @@ from causal_shaping.io.inputs import InputFile
 from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds import grid as grids, robot
 from causal_shaping.worlds.grid import GridMap, Wind, grid_model, wind_rule
-from causal_shaping.worlds.published import GRID_WORLDS, UNIFORM, Demonstrator
+from causal_shaping.worlds.published import GRID_WORLDS, UNIFORM, Demonstrator, table_of
 from causal_shaping.worlds.simulate import cumulative, tables_of, watch
 from causal_shaping.worlds.tables import demonstrator
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from causal_shaping.worlds.continuous import ContinuousWorld
 
 COINS = ("standing", "once")
@@ -134,35 +132,6 @@ class World:
         }
         return Logs(self.space, source, **dict(zip(Logs.COLUMNS, rows, strict=True)), metadata=metadata)
 
-    def observations(self, observation: str) -> npt.NDArray[Any]:
-        """Return what each state looks like to an agent that does not know its label: [states, *shape].
-
-        Args:
-            observation: "vector", float32: x, y and, where coins pay once, a 0 or 1 for each coin that is left (L and F
-                of the walking robot); "one-hot", float32: a vector with a 1 in the place of the state; "image", uint8
-                [width, height, 3]: MiniGrid's encoding of the complete grid.
-        """
-        from causal_shaping.worlds.observations import observations
-
-        return observations(self, observation)
-
-    def observed_logs(self, logs: Logs, observation: str) -> pa.Table:
-        """Return logs of this world with observations in place of labels, as its environment would show them.
-
-        Args:
-            logs: what `collect` returned.
-            observation: as in `observations`. Coordinates of vectors are columns of their own; one-hot vectors and
-                images are lists in the columns `observation` and `next_observation`.
-
-        Examples:
-            >>> world = load_world("lavacross-hard", coins="once")
-            >>> world.observed_logs(world.collect("good", steps=100), "vector").column_names[3:6]
-            ['x', 'y', 'coin_...']
-        """
-        from causal_shaping.worlds.observations import observed_logs
-
-        return observed_logs(self, logs, observation)
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the map with its winds, into `ax` if given, and return the axes (extra `plot`)."""
         from causal_shaping.plot import draw  # the stage to the right: a method people look for
@@ -248,7 +217,9 @@ def load_world(
         horizon, wind = horizon or DEFAULT_HORIZON, (0, 0, 0, 0, 1) if wind is None else wind
     grid = GridMap.parse(text, str(name))
     model = grid_model(grid, wind_rule(wind), coins)
-    tables = _tables(own | dict(demonstrators or {}), model)
+    rules = own | dict(demonstrators or {})
+    betas = {name: model.check_demonstrator(table_of(name, rule, model.states)) for name, rule in rules.items()}
+    tables = {name: frozen(beta, np.float64) for name, beta in betas.items()}
     return World(str(name), title, model, horizon, grids.WINDS, tables, grid, coins)
 
 
@@ -259,20 +230,6 @@ def _robot(horizon: int) -> World:
         for name, rule in robot.DEMONSTRATORS.items()
     }
     return World("walking-robot", "Walking robot", model, horizon, robot.NOISES, tables)
-
-
-def _tables(rules: Mapping[str, Demonstrator], model: TabularCMDP) -> Mapping[str, FloatArray]:
-    def table(name: str, given: Demonstrator) -> FloatArray:
-        if not isinstance(given, Demonstrator):
-            raise ArgumentError(f"Demonstrator {name!r} is {given!r}; wrap its rule: Demonstrator(rule, random=0.05).")
-
-        def rule(state: Any, wind: str) -> Any:
-            return given.rule(state[0], state[1], wind)
-
-        beta = demonstrator(rule, model.states, grids.ACTIONS, grids.WINDS, given.random)
-        return frozen(model.check_demonstrator(beta), np.float64)
-
-    return {name: table(name, given) for name, given in rules.items()}
 
 
 def _read_map(path: str | Path) -> str:

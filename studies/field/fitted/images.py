@@ -13,7 +13,7 @@ import numpy.typing as npt
 import causal_shaping as cs
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.worlds.dynamics import Moved, Numbers, pick_rows
-from causal_shaping.worlds.observations import AGENT, COLUMN
+from studies.worlds.observations import AGENT, COLUMN, observations, observed_logs
 
 Images = npt.NDArray[np.uint8]
 """uint8 [images, width, height, 3]."""
@@ -35,7 +35,7 @@ class ImageWorld:
         self.name, self.horizon, self.actions = name, self.world.horizon, self.world.actions
         self.reward_min, self.reward_max = self.world.model.reward_range
         self.demonstrators = self.world.demonstrators
-        self.images: Images = self.world.observations("image")
+        self.images: Images = observations(self.world, "image")
         self.low, self.high = np.zeros_like(self.images[0]), np.full_like(self.images[0], AGENT)
         # A sum of pixels with odd weights of 64 bits, which differs from state to state.
         self._weights = np.random.default_rng(0).integers(2**62, size=self.low.size) * 2 + 1
@@ -69,7 +69,7 @@ class ImageWorld:
     def collect(self, demonstrator: str, steps: int, seed: int = 0) -> Any:
         """Watch a demonstrator and return its logs, with actions by number."""
         logs = self.world.collect(demonstrator, steps, seed)
-        table = self.world.observed_logs(logs, "image")
+        table = observed_logs(self.world, logs, "image")
         return table.set_column(table.column_names.index("action"), "action", [logs.action])
 
     def optimum(self) -> ExactValues:

@@ -7,29 +7,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from causal_shaping._checks import check_choice
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import ArgumentError
 from causal_shaping.worlds.grid import COIN, FREE, GOAL, LAVA, WALL
+from causal_shaping.worlds.world import World
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from causal_shaping.worlds.world import World
-
-KINDS = ("vector", "one-hot", "image")
+KINDS = ("vector", "image")
 CODES = {WALL: (2, 5, 0), FREE: (1, 0, 0), LAVA: (9, 0, 0), COIN: (6, 4, 0), GOAL: (8, 1, 0)}
 """MiniGrid's encoding of cells: kind, colour, state."""
 AGENT = 10
 """MiniGrid's code of the agent, who is red (0); its third number says whether it stands on a coin, or is stable."""
 COLUMN = "observation"
-"""The column of one-hot vectors and images; what follows is `next_observation`."""
+"""The column of images; what follows is `next_observation`."""
 
 
 def coordinates(world: World) -> tuple[str, ...]:
@@ -41,10 +38,14 @@ def coordinates(world: World) -> tuple[str, ...]:
 
 
 def observations(world: World, kind: str) -> npt.NDArray[Any]:
-    """Return what each state looks like; see `World.observations`."""
+    """Return what each state looks like to an agent that does not know its label: [states, *shape].
+
+    Args:
+        world: a world of tables.
+        kind: "vector", float32: x and y, and where coins pay once, a 0 or 1 for each coin that is left (L and F of the
+            walking robot); "image", uint8 [width, height, 3]: MiniGrid's encoding of the complete grid.
+    """
     check_choice("observation", kind, KINDS)
-    if kind == "one-hot":
-        return np.eye(len(world.states), dtype=np.float32)
     if kind == "vector":
         labels = np.array(world.states, dtype=np.int64)
         coins = labels[:, 2:] >> np.arange(len(coordinates(world)) - 2) & 1
@@ -76,9 +77,14 @@ def _images(world: World) -> npt.NDArray[np.uint8]:
 
 
 def observed_logs(world: World, logs: Logs, kind: str) -> pa.Table:
-    """Return logs with observations in place of labels; see `World.observed_logs`."""
-    import pyarrow as pa
+    """Return logs of a world with observations in place of labels, as its environment would show them.
 
+    Args:
+        world: a world of tables.
+        logs: what `World.collect` returned.
+        kind: as in `observations`. Coordinates of vectors are columns of their own; images are lists in the columns
+            `observation` and `next_observation`.
+    """
     if logs.space != world.space:
         raise ArgumentError(f"These logs of {logs.source!r} have other states or actions than {world.name}.")
     table = observations(world, kind)
