@@ -27,7 +27,6 @@ TUTORIALS = {
     "by-day": "by_day.py",
     "sensitivity": "sensitivity.py",
     "your-own-world": "your_own_world.py",
-    "real-use": "real_use.py",
     "lalonde": "lalonde.py",
     "lasting-cause": "lasting_cause.py",
     "continuous": "continuous.py",

@@ -9,10 +9,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NO_EXAMPLES = ("run.py", "windy_cliff.py")
-"""This script, and a world that an example imports."""
-
-DIFFER = ("continuous", "real_use", "spark")
+DIFFER = ("continuous", "spark")
 """The output of these depends on the machine: networks and trees are fitted, and Spark may be missing."""
 
 EXECUTE = (
@@ -23,7 +20,7 @@ EXECUTE = (
 
 def examples():
     """Every script, then every notebook."""
-    scripts = [path for path in sorted(HERE.glob("*.py")) if path.name not in NO_EXAMPLES]
+    scripts = [path for path in sorted(HERE.glob("*.py")) if path.name != "run.py"]
     return [*scripts, *sorted(HERE.glob("notebooks/*.ipynb"))]
 
 

@@ -3,6 +3,7 @@
     make calibrate                       # all of it: some hours
     make calibrate ARGS='confidence'     # one check
     make calibrate ARGS='--list'         # the checks, and how far each is
+    make calibrate ARGS='--quick sources'    # the last part of a check, printed and not kept
 
 A check is a list of parts and a function that returns the figures of one. The figures of all are written to
 `figures/CHECK.json` beside this file; a part that is there is not run again, unless --again says so or the check's
@@ -67,79 +68,32 @@ def run_properties(part: str) -> Figures:
     return {"passed": ran.returncode == 0, "end": ran.stdout[-2_000:] if ran.returncode else ""}
 
 
-# Confidence ------------------------------------------------------------------------------------------------------
-
-CONFIDENCE, SAMPLES, LOG_STEPS = 0.95, 200, 20_000
-
-
-def confidence_parts() -> list[str]:
-    """Return the worlds."""
-    import causal_shaping as cs
-
-    return list(cs.list_worlds())
-
-
-def run_confidence(world: str) -> Figures:
-    """Return how many of many samples of logs gave a ceiling below the optimum anywhere."""
-    import causal_shaping as cs
-
-    loaded = cs.load_world(world)
-    best = loaded.model.optimum(horizon=loaded.horizon).values
-    violated, distance = 0, 0.0
-    for seed in range(SAMPLES):
-        counts = cs.count([loaded.collect(name, steps=LOG_STEPS, seed=seed) for name in loaded.demonstrators])
-        found = cs.value_ceilings(
-            counts, loaded.horizon, loaded.model.reward_range[1], support="any", confidence=CONFIDENCE
-        )
-        order, _ = found.space.positions(loaded.space)
-        gap = (found.values[:, order] - best)[:, ~loaded.model.terminal]
-        violated += bool((gap < -1e-9).any())
-        distance += float(gap[0].mean()) / SAMPLES
-    return {"samples": SAMPLES, "violated": violated, "mean_distance": distance}
-
-
 # Persistence -----------------------------------------------------------------------------------------------------
 
-LEVEL, REPETITIONS, CURVE_REPETITIONS, PERMUTATIONS = 0.05, 1_000, 100, 99
+LEVEL, REPETITIONS, PERMUTATIONS = 0.05, 1_000, 99
 NOTHING_LASTS = ("deterministic", "blind", "confounded", "time-varying")
-CURVE_EPISODES, CURVE_STRENGTHS = (50, 100, 200, 400), {"drug": (0.2, 0.3, 0.6), "severity": (0.4, 0.7, 1.0)}
 
 
-def persistence_parts() -> list[str]:
-    """Return kinds of demonstrators where nothing lasts, and points of two power curves."""
-    curves = [f"{world}, {strength:g}" for world, strengths in CURVE_STRENGTHS.items() for strength in strengths]
-    return [f"level, {kind}" for kind in NOTHING_LASTS] + curves
-
-
-def run_persistence(part: str) -> Figures:
-    """Return how often the test rejects where nothing lasts, or by the number of episodes where something does."""
+def run_persistence(kind: str) -> Figures:
+    """Return how often the test rejects where nothing lasts."""
     import numpy as np
 
-    from studies.calibration.persistence_worlds import WORLDS, p_value, random_world
+    from studies.calibration.persistence_worlds import p_value, random_world
 
-    world, kind = part.split(", ")
-    if world == "level":
-        found = [
-            p_value(random_world(np.random.default_rng(seed), kind), PERMUTATIONS, seed) for seed in range(REPETITIONS)
-        ]
-        return {"repetitions": REPETITIONS, "rejected": sum(p <= LEVEL for p in found)}
-    figures: Figures = {"repetitions": CURVE_REPETITIONS, "rejected": {}}
-    for episodes in CURVE_EPISODES:
-        logs = (WORLDS[world](np.random.default_rng(seed), episodes, float(kind)) for seed in range(CURVE_REPETITIONS))
-        found = [p_value(log, PERMUTATIONS, seed) for seed, log in enumerate(logs)]
-        figures["rejected"][str(episodes)] = sum(p <= LEVEL for p in found)
-    return figures
+    worlds = (random_world(np.random.default_rng(seed), kind) for seed in range(REPETITIONS))
+    found = [p_value(world, PERMUTATIONS, seed) for seed, world in enumerate(worlds)]
+    return {"repetitions": REPETITIONS, "rejected": sum(p <= LEVEL for p in found)}
 
 
 def level_holds(parts: Mapping[str, Figures]) -> bool:
     """Whether the test rejects at most as often as its level says, within two standard errors."""
     most = REPETITIONS * LEVEL + 2 * (REPETITIONS * LEVEL * (1 - LEVEL)) ** 0.5
-    return all(figures["rejected"] <= most for part, figures in parts.items() if part.startswith("level"))
+    return all(figures["rejected"] <= most for figures in parts.values())
 
 
 # Validity --------------------------------------------------------------------------------------------------------
 
-PART = 500
+CONFIDENCE, PART = 0.95, 500
 
 
 def validity_parts() -> list[str]:
@@ -178,60 +132,9 @@ def covers(figures: Figures) -> bool:
     )
 
 
-# The agent's own data -------------------------------------------------------------------------------------------
-
-AGENT_ROUNDS, AGENT_STEPS = 10, 1_000
-AGENTS: dict[str, dict[str, Any]] = {"no bonus, clip at 0": {"bonus": 0.0, "clip": "zero"}}
-"""How the printed rule is changed. As printed it keeps the first action that it tries: its ceilings are as valid, but
-their mean distance only falls from 3.22 to 3.10 in ten rounds (without bonus, to 0.91)."""
-
-
-def run_agent(part: str) -> Figures:
-    """Return what ceilings are worth that count what the agent saw as a source without confounding, round by round.
-
-    Each sample is another random world with a demonstrator who sees its noise. The agent learns under the ceilings,
-    which are computed anew after each round; `plug_in` are those without confidence, of the same counts.
-    """
-    import numpy as np
-
-    import causal_shaping as cs
-    from causal_shaping.worlds import World
-
-    states, actions, noises, horizon = 5, 3, 3, 6
-    violated, plug_in = np.zeros(AGENT_ROUNDS + 1), np.zeros(AGENT_ROUNDS + 1)
-    distance = np.zeros(AGENT_ROUNDS + 1)
-    for seed in range(SAMPLES):
-        rng = np.random.default_rng(seed)
-        next_state = rng.integers(0, states, size=(states, actions, noises))
-        reward = rng.integers(-2, 5, size=(states, actions, noises)) / 4
-        next_state[-1], reward[-1] = states - 1, 0.0
-        noise, beta = rng.dirichlet(np.ones(noises), states), rng.dirichlet(np.full(actions, 0.3), (states, noises))
-        ends = np.arange(states) == states - 1
-        model = cs.TabularCMDP(next_state, reward, noise, ends, np.append(np.full(states - 1, 1 / (states - 1)), 0.0))
-        world = World("random", "Random", model, horizon, ("a", "b", "c"), {"demonstrator": beta})
-        best, counts = model.optimum(horizon).values, cs.count(world.collect("demonstrator", LOG_STEPS, seed))
-        for i in range(AGENT_ROUNDS + 1):
-            options = {"support": "any", "confounding": {"agent": 1.0} if i else {}}
-            found = cs.value_ceilings(counts, horizon, 1.0, confidence=CONFIDENCE, **options)
-            estimate = cs.value_ceilings(counts, horizon, 1.0, **options)
-            violated[i] += bool((found.values < best - 1e-9).any())
-            plug_in[i] += bool((estimate.values < best - 1e-9).any())
-            distance[i] += (found.values - best)[0, :-1].mean() / SAMPLES
-            if i < AGENT_ROUNDS:
-                own = {"steps": AGENT_STEPS, "seed": 1_000 * seed + i, "step_indexed": True, "record": True}
-                logs = cs.train(world, found, learner="q-ucb-shaping", **own, **AGENTS[part]).logs
-                counts = counts + cs.count(logs)
-    return {
-        "samples": SAMPLES,
-        "violated": violated.tolist(),
-        "violated_plug_in": plug_in.tolist(),
-        "mean_distance": distance.round(4).tolist(),
-    }
-
-
 # Sources ---------------------------------------------------------------------------------------------------------
 
-REPETITIONS, LEVEL = 2000, 0.05
+SOURCE_REPETITIONS = 2000
 
 
 def _counts_of(n: Any) -> Any:
@@ -297,7 +200,7 @@ def run_sources(part: str) -> Figures:
     import numpy as np
 
     rng = np.random.default_rng(0)
-    return {"repetitions": REPETITIONS, "false": sum(SOURCES[part](rng) for _ in range(REPETITIONS))}
+    return {"repetitions": SOURCE_REPETITIONS, "false": sum(SOURCES[part](rng) for _ in range(SOURCE_REPETITIONS))}
 
 
 # Checks with a module of their own -------------------------------------------------------------------------------
@@ -323,17 +226,10 @@ CHECKS = {
         run_properties,
         lambda parts: all(part["passed"] for part in parts.values()),
     ),
-    "confidence": Check(
-        f"Ceilings with confidence {CONFIDENCE:g} lie below the optimum in at most {1 - CONFIDENCE:.0%} of samples.",
-        1,
-        confidence_parts,
-        run_confidence,
-        lambda parts: all(part["violated"] <= (1 - CONFIDENCE) * part["samples"] for part in parts.values()),
-    ),
     "persistence": Check(
-        f"The persistence test rejects in at most {LEVEL:.0%} of the logs in which nothing lasts, and finds what does.",
+        f"The persistence test rejects in at most {LEVEL:.0%} of the logs in which nothing lasts.",
         1,
-        persistence_parts,
+        lambda: NOTHING_LASTS,
         run_persistence,
         level_holds,
     ),
@@ -350,17 +246,6 @@ CHECKS = {
         small_worlds,
         run_coverage,
         lambda parts: all(map(covers, parts.values())),
-    ),
-    "agent": Check(
-        f"With the agent as one more source, ceilings with confidence {CONFIDENCE:g} stay as valid, and tighten.",
-        2,
-        lambda: list(AGENTS),
-        run_agent,
-        lambda parts: all(
-            max(part["violated"]) <= (1 - CONFIDENCE) * part["samples"]
-            and part["mean_distance"][-1] < 0.8 * part["mean_distance"][0]
-            for part in parts.values()
-        ),
     ),
     "sources": Check(
         f"What is said of sources that watch one world is false with a probability of at most {LEVEL:g}.",
@@ -401,13 +286,6 @@ CHECKS = {
         late("paper_worlds", "paper_parts"),
         late("paper_worlds", "run_paper_world"),
         late("paper_worlds", "paper_holds"),
-    ),
-    "monitor": Check(
-        "The monitor calls ceilings that hold wrong in at most 5% of 1,000 runs, and finds most of those that do not.",
-        1,
-        late("monitor", "parts"),
-        late("monitor", "run_part"),
-        late("monitor", "as_promised"),
     ),
     "calibration": Check(
         "Posterior intervals of V* hold as often as they say in 200 worlds drawn from the prior, with confounded logs.",
@@ -460,13 +338,14 @@ def main(arguments: Sequence[str]) -> int:
     """Run what is asked for; return the exit code."""
     lines = "\n".join(f"  {name:12} {check.text}" for name, check in CHECKS.items())
     parser = argparse.ArgumentParser(
-        description=f"Run what is too long for the test suite; interrupted runs resume.\n\n{lines}",
+        description=f"{__doc__}\nThe checks:\n\n{lines}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("checks", nargs="*", metavar="CHECK", help="which to run; all if left out")
     parser.add_argument("--list", action="store_true", help="list the checks and how far each is")
     parser.add_argument("--again", action="store_true", help="run also what is there already")
     parser.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="run the last part of each, print it, keep nothing")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.checks if name not in CHECKS]
     if unknown:
@@ -476,6 +355,11 @@ def main(arguments: Sequence[str]) -> int:
         for name in chosen:
             wanted, kept = CHECKS[name].parts(), parts.figures(FIGURES / f"{name}.json", CHECKS[name].version)
             print(f"{name:12} {sum(part in kept for part in wanted)} of {len(wanted)} parts. {CHECKS[name].text}")
+        return 0
+    if given.quick:
+        for name in chosen:
+            part = CHECKS[name].parts()[-1]
+            print(f"{name}, {part}: {CHECKS[name].run(part)}")
         return 0
     passed = [run(name, given.again, given.workers) for name in chosen]
     return 0 if all(passed) else 1

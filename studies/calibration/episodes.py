@@ -25,13 +25,11 @@ is split over the pairs of a source and a first state, half over the means of th
 from __future__ import annotations
 
 import argparse
-import ast
-import inspect
 import itertools
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,22 +40,11 @@ import causal_shaping as cs
 from causal_shaping.data.space import UNKNOWN
 from studies.worlds.persistent import PersistentWorld, drug_world, random_world
 
+CONFIDENCE = 0.95
+"""The probability with which all bounds of a sample hold at once."""
+
 HELD_OUT = 10
 """One in so many episodes chooses the least reward, where none is given, and is not used again."""
-
-
-@dataclass
-class Arguments:
-    """What is measured; the docstrings are the help."""
-
-    horizons: int = 5
-    """random worlds have 1 to so many steps"""
-    worlds: int = 400
-    """random worlds of each horizon, in population"""
-    samples: int = 400
-    """samples of logs from each small world, with confidence"""
-    confidence: float = 0.95
-    """the probability with which all bounds of a sample hold at once"""
 
 
 # The bound -------------------------------------------------------------------------------------------------------
@@ -241,7 +228,7 @@ def measure_population(horizon: int, worlds: int) -> tuple[int, float]:
     return failed, float(np.mean(shares))
 
 
-def measure_confidence(world: PersistentWorld, episodes: int, arguments: Arguments, given: bool) -> tuple[int, float]:
+def measure_confidence(world: PersistentWorld, episodes: int, samples: int, given: bool) -> tuple[int, float]:
     """Return in how many samples some bound lies below the optimum or below its population's, and the mean bound.
 
     The optimum is far below where demonstrators depart; so bounds are also held against those of the population.
@@ -251,14 +238,14 @@ def measure_confidence(world: PersistentWorld, episodes: int, arguments: Argumen
     exact = bound_episodes(logs, world.horizon, reward_max, discount=world.discount, masses=masses)
     best, mean = optimum(world)
     failed, means = 0, []
-    for seed in range(arguments.samples):
+    for seed in range(samples):
         rng = np.random.default_rng([seed, episodes])
         found = bound_episodes(
             [world.sample(i, episodes, rng) for i in range(len(logs))],
             world.horizon,
             reward_max,
             discount=world.discount,
-            confidence=arguments.confidence,
+            confidence=CONFIDENCE,
             reward_min=float(world.reward.min()) if given else None,
         )
         low, low_mean = np.maximum(best, exact.values), max(mean, exact.mean)
@@ -282,35 +269,25 @@ def small_worlds() -> dict[str, PersistentWorld]:
     return worlds
 
 
-def parse_arguments() -> Arguments:
-    """Return the arguments of the command line."""
-    body = ast.parse(inspect.getsource(Arguments)).body[0].body  # type: ignore[attr-defined]
-    parser = argparse.ArgumentParser(prog="python -m studies.calibration.episodes", description=__doc__.split("\n")[0])
-    for field, text in itertools.pairwise(body):
-        if isinstance(field, ast.AnnAssign):
-            name = field.target.id  # type: ignore[union-attr]
-            default = getattr(Arguments, name)
-            parser.add_argument(
-                f"--{name}", type=type(default), default=default, help=f"{text.value.value} ({default})"
-            )
-    return Arguments(**vars(parser.parse_args()))
-
-
-def main() -> None:
+def main(given: Sequence[str]) -> None:
     """Measure, and print a table as each row is done."""
-    arguments = parse_arguments()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--horizons", type=int, default=5, help="random worlds have 1 to so many steps (%(default)s)")
+    parser.add_argument("--worlds", type=int, default=400, help="random worlds of each horizon (%(default)s)")
+    parser.add_argument("--samples", type=int, default=400, help="samples of logs from each small world (%(default)s)")
+    arguments = parser.parse_args(given)
     print("| population | worlds | bound below the optimum | gap closed |\n| --- | ---: | ---: | ---: |")
     for horizon in range(1, arguments.horizons + 1):
         failed, share = measure_population(horizon, arguments.worlds)
         print(f"| {horizon} step{'s' * (horizon > 1)} | {arguments.worlds} | {failed} | {share:.0%} |", flush=True)
     print("\n| sample | least reward | samples | bound too low | mean bound | optimum | without logs |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
-    for (name, world), episodes, given in itertools.product(small_worlds().items(), (30, 300), (True, False)):
-        failed, mean = measure_confidence(world, episodes, arguments, given)
+    for (name, world), episodes, known in itertools.product(small_worlds().items(), (30, 300), (True, False)):
+        failed, mean = measure_confidence(world, episodes, arguments.samples, known)
         most = most_of(float(world.reward.max()), world.horizon, world.discount)[world.horizon]
-        row = (f"{name}, {episodes} episodes", "given" if given else "seen", arguments.samples, failed)
+        row = (f"{name}, {episodes} episodes", "given" if known else "seen", arguments.samples, failed)
         print(f"| {' | '.join(map(str, row))} | {mean:.3f} | {optimum(world)[1]:.3f} | {most:.3f} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

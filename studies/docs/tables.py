@@ -14,7 +14,6 @@ import warnings
 from functools import cache, partial
 
 import numpy as np
-from bounds.programs import response_type_program, shown
 
 import causal_shaping as cs
 from causal_shaping.io.files import replacing
@@ -22,8 +21,11 @@ from causal_shaping.learners.intervals import bootstrap_interval, mean_interval
 from causal_shaping.learners.seeds import NEARLY, optimal_ratios
 from studies import ROOT, parts
 from studies.paper.baselines import behaviour_potential
-from studies.paper.theory import Shaped, regret_bound, usual_potentials
+from studies.paper.theory.examination import usual_potentials
+from studies.paper.theory.regret import regret_bound
+from studies.paper.theory.shaped import Shaped
 from studies.paper.theory_tables import theory_tables
+from studies.speed import potentials
 from studies.speed._table import Row
 from studies.statistics import ratio_of_means
 
@@ -31,37 +33,10 @@ HERE = ROOT / "docs"
 STUDIES = ROOT / "studies"
 FIELD = HERE / "field-study.json"
 
-KINDS = [("walking-robot", "standing")] + [
-    (name, coins) for name in cs.list_worlds() if name != "walking-robot" for coins in ("standing", "once")
-]
-LOG_STEPS = {"walking-robot": 10_000}
 MANY_STEPS = 100_000
 CONFIDENCE = 0.95
 ROUNDING = 1e-9
 NOTHING = "-"
-
-
-def bounds_of(world, counts, population):
-    """The bounds that are compared: {name: values [steps, states]}, None where a bound makes no sense."""
-    low, high = world.model.reward_range
-    horizon = world.horizon
-    sure, trial = f"joint, observed, confidence {CONFIDENCE}", "joint, observed, random unconfounded"
-    result = {
-        "zero": np.zeros((horizon, len(world.states))),
-        "paper, b = 0": published(counts, horizon, 0.0),
-        "paper, valid b": published(counts, horizon, high),
-        "joint, any": cs.value_ceilings(counts, horizon, high, support="any").values,
-        "joint, observed": cs.value_ceilings(counts, horizon, high).values,
-        "joint, observed-action": cs.value_ceilings(counts, horizon, high, support="observed-action").values,
-        sure: None,
-        trial: None,
-        "floor, observed": cs.value_floors(counts, horizon, low).values,
-    }
-    if not population:
-        result[sure] = cs.value_ceilings(counts, horizon, high, confidence=CONFIDENCE).values
-    if "random" in world.demonstrators:
-        result[trial] = cs.value_ceilings(counts, horizon, high, confounding={"random": 1.0}).values
-    return result
 
 
 def published(counts, horizon, reward_max):
@@ -71,54 +46,8 @@ def published(counts, horizon, reward_max):
         return cs.value_ceilings(counts, horizon, reward_max, method="paper").values
 
 
-def measures(world, values, below):
-    """Mean and largest distance to V* of the first step, correlation with it, violations over all steps and states."""
-    if values is None:
-        return [NOTHING] * 4
-    best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
-    above = (best - values if below else values - best)[:, alive]
-    cells = world.model.start > 0 if world.grid else alive
-    first, truth = values[0, cells], best[0, cells]
-    flat = np.ptp(first) < ROUNDING or np.ptp(truth) < ROUNDING
-    distance = np.abs(first - truth)
-    return [
-        f"{distance.mean():.4f}",
-        f"{distance.max():.3f}",
-        NOTHING if flat else f"{np.corrcoef(first, truth)[0, 1]:.3f}",
-        f"{(above < -ROUNDING).sum()}",
-    ]
-
-
-def population_counts(world):
-    return [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
-
-
 def logged_counts(world):
-    steps = LOG_STEPS.get(world.name, MANY_STEPS)
-    return cs.count([world.collect(name, steps) for name in world.demonstrators])
-
-
-def world_table(name, coins, logs=True):
-    """The table of one world: a row per method; population figures, then those from logs."""
-    world = cs.load_world(name, coins=coins)
-    columns = [bounds_of(world, population_counts(world), True)]
-    if logs:
-        columns.append(bounds_of(world, logged_counts(world), False))
-    measured = ["mean", "largest", "correlation", "violations"]
-    rows = [["", "population: mean", *measured[1:], *(["logs: mean", *measured[1:]] if logs else [])]]
-    rows.append(["---"] + ["---:"] * (len(rows[0]) - 1))
-    for method in columns[0]:
-        cells = [measures(world, values[method], method.startswith("floor")) for values in columns]
-        rows.append([method, *(cell for group in cells for cell in group)])
-    return ["| " + " | ".join(row) + " |" for row in rows]
-
-
-def ceilings_tables():
-    lines = []
-    for name, coins in KINDS:
-        rule = "" if name == "walking-robot" else f", coins {coins}"
-        lines += [f"### {name}{rule}", "", *world_table(name, coins), ""]
-    return lines
+    return cs.count([world.collect(name, MANY_STEPS) for name in world.demonstrators])
 
 
 def held_at_once(repetitions, steps=20_000):
@@ -167,70 +96,9 @@ def confidence_table(repetitions=400):
     ]
 
 
-def robot_table():
-    """What the published formula gives for the robot at the start, unstable and stable."""
-    world = cs.load_world("walking-robot")
-    unstable, stable = world.state_at(0, 0), world.state_at(0, 1)
-    sources = {"population": population_counts(world), "logs of 10,000 steps": logged_counts(world)}
-    rows = ["| formula | counts | (0, unstable) | (0, stable) |", "| --- | --- | ---: | ---: |"]
-
-    def row(formula, what, values):
-        rows.append(f"| {formula} | {what} | {values[unstable]:.2f} | {values[stable]:.2f} |")
-
-    row("V*, 30 steps", "the model", world.model.optimum(30).values[0])
-    for what, counts in sources.items():
-        for horizon in (30, 9):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cs.AssumptionWarning)
-                endless = cs.value_ceilings(counts, horizon, 1.0, method="paper", stationary=True)
-            row(f"paper, infinite horizon, H = {horizon} ({endless.sweeps} sweeps)", what, endless.values)
-            row(f"paper, backwards, H = {horizon}", what, published(counts, horizon, 1.0)[0])
-        row("joint, observed, H = 30", what, cs.value_ceilings(counts, 30, 1.0).values[0])
-    return [*rows, ""]
-
-
 SEEDS = range(20)
 BUDGETS = {"windy-empty": 100_000}
 BUDGET = 20_000
-
-
-def learners_of(world):
-    """What is compared, from the same logs: {name: (potential or ceilings, learner)}."""
-    counts = logged_counts(world)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.AssumptionWarning)
-        paper = cs.value_ceilings(counts, world.horizon, 0.0, method="paper").potential(step_indexed=False)
-    joint = cs.value_ceilings(counts, world.horizon, world.model.reward_range[1])
-    logs = [world.collect(name, MANY_STEPS) for name in world.demonstrators]
-    return {
-        "Q-UCB, no shaping": (None, "q-ucb"),
-        "as printed, phi = 0": (cs.Potential.zero(world), "q-ucb-shaping"),
-        "as printed, behaviour values (avg)": (behaviour_potential(logs, combine="avg"), "q-ucb-shaping"),
-        "as printed, the paper's bound": (paper, "q-ucb-shaping"),
-        "as printed, joint ceilings": (joint, "q-ucb-shaping"),
-        "no bonus, clip at 0, joint ceilings": (joint, cs.Rule(bonus=0.0, clip="zero")),
-    }
-
-
-def learners_table():
-    """Regret and optimal actions of every learner in every grid world: means over seeds with 95% intervals."""
-    lines = []
-    for name in cs.list_worlds():
-        if name == "walking-robot":
-            continue
-        world = cs.load_world(name)
-        steps = BUDGETS.get(name, BUDGET)
-        lines += [f"### {name}", "", f"{steps:,} steps, {len(SEEDS)} seeds.", ""]
-        lines += ["| | regret | states with an optimal action | first optimal action |", "| --- | ---: | ---: | ---: |"]
-        for label, (potential, learner) in learners_of(world).items():
-            with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
-                warnings.simplefilter("ignore", cs.AssumptionWarning)
-                found = cs.train_seeds(world, potential, learner=learner, steps=steps, seeds=SEEDS, folder=folder)
-            regret = "{:.1f} ({:.1f} to {:.1f})".format(*found.interval("regret"))
-            optimal = "{:.2f} ({:.2f} to {:.2f})".format(*found.interval("optimal"))
-            lines.append(f"| {label} | {regret} | {optimal} | {found.interval('argmax_match')[0]:.2f} |")
-        lines.append("")
-    return lines
 
 
 def kept(check):
@@ -441,7 +309,7 @@ def speed_table():
 
 def potentials_table():
     """Potentials with three agents, from `studies/speed/potentials.py`."""
-    figures = json.loads((STUDIES / "speed" / "figures" / "potentials.json").read_text())
+    figures = parts.figures(potentials.FIGURES, potentials.VERSION)
     found = {}
     for key, figure in figures.items():
         agent, world, kind, _ = key.split("; ")
@@ -579,48 +447,6 @@ def parts_table(episodes=1e13):
     return [*rows, ""]
 
 
-def random_model(rng, deterministic, sources):
-    """A CMDP with two states and an end, two actions and three noises, and demonstrators who see the noise."""
-    states, actions, noises = 3, 2, 3
-    next_state = rng.integers(0, states, (states, actions, noises))
-    reward = rng.integers(-10, 11, (states, actions, noises)) / 10
-    next_state[-1], reward[-1] = states - 1, 0.0
-    noise = rng.dirichlet(np.ones(noises), states)
-    model = cs.TabularCMDP(next_state, reward, noise, [False, False, True], [0.5, 0.5, 0.0])
-    betas = rng.dirichlet(np.ones(actions), (sources, states, noises))
-    return model, np.eye(actions)[betas.argmax(axis=-1)] if deterministic else betas
-
-
-def instrument_table(models=200):
-    """How much tighter the program over response types is than a joint backup: for how many (s, x), and by how much."""
-    rows = ["| demonstrators | sources | strictly tighter | by, where it is | of all looseness |"]
-    rows.append("| --- | ---: | ---: | ---: | ---: |")
-    for deterministic in (False, True):
-        for sources in (1, 2, 3):
-            rng = np.random.default_rng(0)
-            gains, room = [], []
-            for _ in range(models):
-                model, betas = random_model(rng, deterministic, sources)
-                counts = [model.observe(beta, f"d{i}") for i, beta in enumerate(betas)]
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", cs.AssumptionWarning)
-                    ceilings = cs.value_ceilings(counts, 2, model.reward_range[1])
-                follows = ceilings.values[1]
-                for s in (0, 1):
-                    for x in {x for beta in betas for x, _ in shown(model, beta, s)}:
-                        sharp = response_type_program(model, betas, s, x, follows, 1.0)
-                        truth = (model.noise[s] * (model.reward[s, x] + follows[model.next_state[s, x]])).sum()
-                        gains.append(ceilings.q_values[0, s, x] - sharp)
-                        room.append(ceilings.q_values[0, s, x] - truth)
-            gains, room = np.array(gains), np.array(room)
-            tighter = gains > 1e-7
-            shown_gain = f"{gains[tighter].mean():.3f}" if tighter.any() else NOTHING
-            share = f"{max(gains.sum(), 0.0) / room.sum():.1%}"
-            kind = "deterministic" if deterministic else "random"
-            rows.append(f"| {kind} | {sources} | {tighter.mean():.1%} | {shown_gain} | {share} |")
-    return [*rows, ""]
-
-
 STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "losses", "claims", "lalonde", "clinic")
 
 TABLES = {
@@ -632,11 +458,9 @@ TABLES = {
         "hard": hard_table,
         "potentials": potentials_table,
     },
-    "../studies/paper/learners.md": {"learners": learners_table},
     "ceilings.md": {"confidence": confidence_table},
-    "../studies/paper/ceilings.md": {"worlds": ceilings_tables},
     "differences.md": {"support": support_table, "claims": claims_table},
-    "../studies/paper/README.md": {"maze": maze_table, "robot": robot_table},
+    "../studies/paper/README.md": {"maze": maze_table},
     "../studies/speed/README.md": {"speed": speed_table},
     "field.md": {"decisions": study_decisions},
     "../studies/field/README.md": {
@@ -650,7 +474,6 @@ TABLES = {
         "parts": parts_table,
         "events": partial(theory_table, "theory-events"),
         "contraction": partial(theory_table, "theory-contraction"),
-        "instruments": instrument_table,
     },
 }
 

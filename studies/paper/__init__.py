@@ -9,7 +9,6 @@ from studies.paper.plan import METHODS, Plan
 
 with needs_extra("The study and its report", "studies"):  # at once, before anything is computed
     import jinja2  # noqa: F401
-    import markdown_it  # noqa: F401
     import matplotlib  # noqa: F401
 
 __all__ = ["METHODS", "Plan"]

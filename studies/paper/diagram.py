@@ -1,8 +1,15 @@
-"""The causal diagram of a CMDP, offline and under intervention: the paper's first figure."""
+"""The causal diagram of a CMDP, offline and under intervention: the paper's first figure.
+
+python -m studies.paper.diagram diagram.png   # or .svg, .pdf
+"""
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
+
 from causal_shaping._extras import needs_extra
+from causal_shaping.errors import CausalShapingError
 
 with needs_extra("Figures of the paper", "studies"):
     from matplotlib.axes import Axes
@@ -93,3 +100,14 @@ def _arrow(
             zorder=2,
         )
     )
+
+
+if __name__ == "__main__":
+    from causal_shaping.plot import save_picture
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, help="where to draw it: a .png, .svg or .pdf file")
+    try:
+        save_picture(draw_diagram(), parser.parse_args().file)
+    except CausalShapingError as error:
+        parser.exit(2, f"error: {error}\n")

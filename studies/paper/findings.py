@@ -1,26 +1,17 @@
-"""What the study found, in plain words, computed from the results.
-
-- `headlines`: seven sentences for a newcomer, with one number each.
-- `findings`: a paragraph each, with the numbers of every world.
-"""
+"""What the study found, in plain words, computed from the results: `findings`, a heading and a paragraph each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-import numpy as np
 
 from causal_shaping.worlds.world import COINS
 from studies.paper.plan import (
     BASELINE,
-    CONFIDENCE,
     METHODS,
     PRINTED,
     RAREST,
     RECOMMENDED,
-    SHAPED,
     WORLDS,
 )
 from studies.paper.run import Results
@@ -31,117 +22,6 @@ ENOUGH = 0.95
 
 NEAR_PRINT = 0.10
 """A share that differs from the printed one by no more than this has come out."""
-
-ALIKE = 1.25
-"""Regrets that differ by no more than this factor are called about the same."""
-
-
-@dataclass(frozen=True)
-class Headline:
-    """A sentence that begins with its number; the number is empty if these results do not hold it."""
-
-    number: str
-    sentence: str
-
-
-def headlines(results: Results) -> list[Headline]:
-    """Return seven sentences: does the paper come out, what do logs earn, what misleads, what holds."""
-    budget = ", with a tenth of its budgets" if results.settings["quick"] else ""
-    return [
-        _came_out(results, budget),
-        _without_logs(results),
-        _with_ceilings(results),
-        _with_posterior(results),
-        _best_actions(results),
-        _trusted_returns(results),
-        _holding(results),
-    ]
-
-
-def _missing(what: str) -> Headline:
-    return Headline("", f"{what}: these results do not hold the runs that would tell.")
-
-
-def _came_out(results: Results, budget: str) -> Headline:
-    cells = [difference for *_, difference in _printed_differences(results)]
-    if not cells:
-        return _missing("Does the paper's table come out again?")
-    near = sum(abs(difference) <= NEAR_PRINT for difference in cells)
-    words = f"of the numbers in the paper's main table come out here to within {NEAR_PRINT:.2f}{budget}."
-    return Headline(f"{near} of {len(cells)}", words)
-
-
-def _without_logs(results: Results) -> Headline:
-    zero, bound = _regrets(results, BASELINE), _regrets(results, "causal-bound")
-    shared = [world for world in zero if world in bound and min(zero[world], bound[world]) > 0]
-    if not shared:
-        return _missing("How much of the published gain needs logs?")
-    ratio = math.exp(np.mean([math.log(zero[world] / bound[world]) for world in shared]))
-    so = "most of its gain needs no logs" if ratio <= ALIKE else "the logs do help it"
-    return Headline(
-        f"{ratio:.2f} times", f"the published method's loss is what the same agent has that never sees a log: {so}."
-    )
-
-
-def _with_ceilings(results: Results) -> Headline:
-    shares = [share for _, share in _relative(results, SHAPED)]
-    if not shares:
-        return _missing("What do tighter ceilings from the same logs earn?")
-    return Headline(
-        f"{math.ceil(100 * float(np.median(shares)))}%",
-        "of the loss without logs is left, in the middle one of "
-        f"{len(shares)} settings (a world and a rule for its coins), if tighter ceilings from the same logs shape the "
-        "reward."
-        if np.median(shares) <= 1
-        else f"of the loss without logs: tighter ceilings do not help in the middle one of {len(shares)} settings.",
-    )
-
-
-def _with_posterior(results: Results) -> Headline:
-    shares = [share for _, share in _relative(results, RECOMMENDED)]
-    if not shares:
-        return _missing("What do logs earn that are trusted as far as they turn out to be right?")
-    return Headline(
-        f"{math.ceil(100 * max(shares))}%",
-        f"of the loss without logs is left, in the worst of {len(shares)} settings, if the agent starts from a "
-        "posterior: what the logs prove, and what they suggest as far as that turns out to be right.",
-    )
-
-
-def _best_actions(results: Results) -> Headline:
-    shares = _optimal_shares(results)
-    if not shares:
-        return _missing("Does one configuration find the best actions in all worlds?")
-    least = min(shares.values())
-    aim = "which meets the aim" if least >= ENOUGH else "short of the aim"
-    return Headline(
-        f"{math.floor(100 * least)}%",
-        f"of the states, or more, get a best action from one and the same configuration in each of {len(shares)} "
-        f"worlds, {aim} of {ENOUGH:.0%}.",
-    )
-
-
-def _trusted_returns(results: Results) -> Headline:
-    zero, trusting = _regrets(results, BASELINE), _regrets(results, "avg")
-    ratios = [trusting[world] / zero[world] for world in zero if world in trusting and zero[world] > 0]
-    if not ratios:
-        return _missing("Can an agent trust what the demonstrators earned?")
-    return Headline(
-        f"{max(ratios):.1f} times",
-        "the loss without logs, in the worst world, is the price of trusting what the demonstrators earned: they saw "
-        "the wind, the agent does not."
-        if max(ratios) > 1
-        else "the loss without logs, in the worst world, is the price of trusting what the demonstrators earned.",
-    )
-
-
-def _holding(results: Results) -> Headline:
-    rows = [row for row in results.potentials if row["name"] == "joint-sure"]
-    if not rows:
-        return _missing("Do the ceilings hold?")
-    held = sum(row["violations_all_steps"] == 0 for row in rows)
-    words = f"sets of logs give ceilings that hold in every state and step, where a confidence of {CONFIDENCE:.0%} is"
-    return Headline(f"{held} of {len(rows)}", f"{words} asked for.")
 
 
 def findings(results: Results) -> Iterator[tuple[str, str]]:

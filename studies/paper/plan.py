@@ -328,7 +328,7 @@ class Plan:
         """Return every constant that results depend on; titles are left out."""
         methods = [(m.name, m.potential, m.learner, dict(m.changes), m.worlds) for m in METHODS.values()]
         bounds = [PAPER_BOUND, VALUE_MAX, CONFIDENCE, RAREST, BCQ_THRESHOLDS, LIFTED_TO]
-        training = [(p.name, p.default) for p in signature(train_bcq).parameters.values() if p.name != "progress"]
+        training = [(p.name, p.default) for p in signature(train_bcq).parameters.values()]
         return [methods, dict(PRESETS), BUDGETS, LOG_STEPS, QUICK, CHECKPOINTS, bounds, training]
 
     def jobs(self) -> list[Job]:

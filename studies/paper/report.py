@@ -13,17 +13,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from markdown_it import MarkdownIt
-
 from causal_shaping import __version__
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.worlds import World, load_world
-from studies import ROOT
 from studies.pages import Table, write_figures, write_page, write_tables
 from studies.paper.figures import all_figures
-from studies.paper.findings import findings, headlines, standing_worlds
+from studies.paper.findings import findings, standing_worlds
 from studies.paper.plan import LOG_STEPS, METHODS, QUICK, SEEDS, WORLDS, Plan, is_deep
-from studies.paper.run import Results, run_held, study_folder
+from studies.paper.run import Results, run_study
 from studies.paper.tables import all_tables
 
 LIBRARIES = ("numpy", "numba", "scipy", "pyarrow", "duckdb", "matplotlib", "torch")
@@ -43,10 +40,8 @@ def reproduce(
         progress: called with the share of all work that is done, 1, and what is being worked on.
     """
     share = QUICK_SHARE if plan.quick else STUDY_SHARE
-    with study_folder(plan, folder) as path:
-        results = run_held(plan, path, workers, part_of(progress, 0, share))
-        page = write_report(results, workers=workers, progress=part_of(progress, share, 1))
-    return results, page
+    results = run_study(plan, folder, workers=workers, progress=part_of(progress, 0, share))
+    return results, write_report(results, workers=workers, progress=part_of(progress, share, 1))
 
 
 def write_report(
@@ -66,7 +61,7 @@ def write_report(
     """
     worlds = {name: load_world(name) for name, _ in results.variants} if worlds is None else worlds
     tables = all_tables(results, progress=part_of(progress, 0, TABLES_SHARE))
-    drawings = all_figures(results, worlds, tables)
+    drawings = all_figures(results, worlds)
     write_tables(results.folder, tables)
     drawing = part_of(progress, TABLES_SHARE, 1)
     drawing(0, len(drawings), "Drawing figures")
@@ -82,35 +77,16 @@ def shown(
     """Return what the page shows."""
     regrets = [figures[key] for key in figures if key.startswith("regret-")]
     return {
-        "headlines": headlines(results),
         "findings": list(findings(results)),
         "tables": tables,
         "figures": figures,
         "regrets": regrets,
         "worlds": {name: world.title for name, world in worlds.items()},
-        "differences": _differences(),
         "facts": _facts(results),
         "quick": results.settings["quick"],
         "explained": not results.settings["quick"] and set(WORLDS) <= set(standing_worlds(results)),
         "command": _command(results),
     }
-
-
-def _differences() -> str:
-    """Return the page of differences as HTML; markup in it stays text."""
-    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    return str(markdown.render(_page((ROOT / "docs" / "differences.md").read_text("utf-8"))))
-
-
-def _page(text: str) -> str:
-    """Return a page as a section: without its title and marks, headings one lower, links that stay in the report."""
-    kept = (f"#{line}" if line.startswith("## ") else line for line in text.splitlines()[1:] if line[:4] != "<!--")
-    return (
-        "\n".join(kept)
-        .replace("](ceilings.md)", "](#potentials)")
-        .replace("](learners.md)", "](#regret)")
-        .replace("](theory.md)", "](#theory)")
-    )
 
 
 def _command(results: Results) -> str:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -38,7 +37,6 @@ from studies.pages import filled, write_rows
 from studies.paper.materials import Materials
 from studies.paper.metrics import deployed_facts, potential_facts, run_facts
 from studies.paper.plan import (
-    BCQ_THRESHOLDS,
     BELIEFS,
     CHECKPOINTS,
     METHODS,
@@ -131,26 +129,14 @@ def run_study(
         workers: how many processes; by default one per core.
         progress: called with the work that is done, all of it, and what runs now.
     """
-    with study_folder(plan, folder) as path:
-        return run_held(plan, path, workers, progress)
-
-
-@contextmanager
-def study_folder(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Hold the folder of a study: nobody else works in it meanwhile."""
-    if not plan.jobs():
-        raise ArgumentError("There is nothing to run: no world that was chosen has these methods, coins and seeds.")
-    with claim_run_folder(Path(folder), plan.settings(), parts.FILES):
-        yield Path(folder)
-
-
-def run_held(plan: Plan, path: Path, workers: int | None, progress: Progress) -> Results:
-    """Run a study in a folder that is held; see `run_study`."""
     jobs = plan.jobs()
-    total = sum(job.cost for job in jobs)
-    left = [job for job in (_missing(job, path) for job in jobs) if job.units]
-    parts.with_progress(left, partial(run_job, plan, folder=path), total, workers, progress)
-    return merge(path)
+    if not jobs:
+        raise ArgumentError("There is nothing to run: no world that was chosen has these methods, coins and seeds.")
+    with claim_run_folder(Path(folder), plan.settings(), parts.FILES):  # nobody else works in it meanwhile
+        left = [job for job in (_missing(job, Path(folder)) for job in jobs) if job.units]
+        total = sum(job.cost for job in jobs)
+        parts.with_progress(left, partial(run_job, plan, folder=Path(folder)), total, workers, progress)
+        return merge(folder)
 
 
 def run_job(plan: Plan, job: Job, folder: Path) -> None:
@@ -159,17 +145,11 @@ def run_job(plan: Plan, job: Job, folder: Path) -> None:
     materials = Materials(world, plan.log_steps(), job.seed, plan.bcq_steps)
     for unit in job.units:
         find = (
-            partial(potential_unit, materials, unit)
+            partial(potential_facts, materials, unit.name)
             if unit.kind == POTENTIAL
             else partial(run_unit, materials, unit, plan)
         )
         parts.keep(folder, unit.path, lambda _, unit=unit, find=find: asdict(unit) | find())
-
-
-def potential_unit(materials: Materials, unit: Unit) -> dict[str, Any]:
-    """Return the facts of a potential; of BCQ also its training curve."""
-    training = materials.bcq(unit.name).curve.tolist() if unit.name in BCQ_THRESHOLDS else None
-    return potential_facts(materials, unit.name) | {"training": training}
 
 
 def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from studies.paper.plan import (
 from studies.paper.robot import robot_tables
 from studies.paper.run import Results
 from studies.paper.theory_tables import examined, theory_tables
-from studies.statistics import interquartile_mean, probability_of_improvement, ratio_of_means
+from studies.statistics import interquartile_mean, ratio_of_means
 
 ROWS = tuple(method.name for method in (*PAPER_METHODS, *ADDED_METHODS))
 GAMMAS = (1.5, 2.0, 3.0, 5.0, 10.0, 30.0, math.inf)
@@ -190,25 +190,6 @@ def relative_table(results: Results) -> Table:
         "interval over seeds.",
         *_grid(results, INFORMED, results.variants, cell),
         "method=" + ",".join(dict.fromkeys((BASELINE, *INFORMED.values(), *INFORMED))),
-    )
-
-
-def improvement_table(results: Results) -> Table:
-    """The probability of less regret than with a zero potential."""
-
-    def cell(world: str, coins: str, method: str) -> tuple[str, dict[str, Any]] | None:
-        if method == BASELINE or not results.runs_of(world, BASELINE, coins):
-            return None
-        one, other = (results.values(world, name, "regret", coins) for name in (method, BASELINE))
-        interval = bootstrap_interval(probability_of_improvement, one, other)
-        return interval_text(interval, 2), _record(world, coins, method, interval)
-
-    return Table(
-        "improvement",
-        "Probability of improvement over a zero potential",
-        "The probability that a run has less regret than a run of the printed learner with a potential of zero; 0.5 "
-        "means no difference. In brackets the 95% interval.",
-        *_grid(results, ROWS, results.variants, cell),
     )
 
 
@@ -462,7 +443,6 @@ def _run_tables(results: Results) -> list[Table]:
         regret_table(results, "once"),
         relative_table(results),
         overall_table(results),
-        improvement_table(results),
         return_table(results),
         ablation_table(results),
     ]

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -17,10 +18,13 @@ from matplotlib.figure import Figure
 from causal_shaping.worlds import World, load_world
 from studies.pages import NOTHING, Table
 from studies.paper.plan import ROBOT
-from studies.paper.theory import CausalBellman, Examination, Optimism, contraction, corrections, examine
+from studies.paper.theory.contraction import CausalBellman, contraction
+from studies.paper.theory.corrections import corrections
 from studies.paper.theory.events import INEQUALITIES
+from studies.paper.theory.examination import Examination, examine
 from studies.paper.theory.picture import draw_bounds
-from studies.paper.theory.printing import bound_text, number_text
+from studies.paper.theory.regret import RegretBound
+from studies.paper.theory.shaped import Optimism
 
 EPISODES, SEEDS = 1_000, 20
 COLUMNS = 3
@@ -36,24 +40,25 @@ def examined(name: str) -> Examination:
 def theory_tables(worlds: Sequence[str]) -> list[Table]:
     """Return the tables on the theory of some worlds."""
     found = [examined(name) for name in worlds]
-    return [_bounds_table(found), _events_table(found), _contraction_table(found), _corrections_table()]
+    return [bounds_table(found), events_table(found), contraction_table(found), _corrections_table()]
 
 
-def _bounds_table(found: Sequence[Examination]) -> Table:
+def bounds_table(found: Sequence[Examination]) -> Table:
+    """What the theorems guarantee for each potential, printed and corrected, beside what runs do."""
     rows = [
         [
             f"{world.world}\n{one.name}",
             _distance(one.optimism),
             f"{one.in_sub_delta} of {one.pairs}",
-            bound_text(one.printed_bound, vacuous="*"),
-            number_text(one.printed_useful_from),
+            _bound(one.printed_bound),
+            _number(one.printed_useful_from),
             f"{one.printed_regret[0]:.0f}",
-            number_text(one.printed_tightness),
+            _number(one.printed_tightness),
             NOTHING if one.settled is None else f"{one.settled:,} of {one.suboptimal:,}",
-            bound_text(one.bound, vacuous="*"),
-            number_text(one.useful_from),
+            _bound(one.bound),
+            _number(one.useful_from),
             f"{one.regret[0]:.0f}",
-            number_text(one.tightness),
+            _number(one.tightness),
             f"{min(one.held.values()):.0%}",
             f"{one.needed_c:.2g}",
         ]
@@ -94,6 +99,16 @@ def _bounds_table(found: Sequence[Examination]) -> Table:
     )
 
 
+def _bound(bound: RegretBound | None) -> str:
+    """Return a bound on the regret with a star if it is vacuous, or a dash if there is none."""
+    return NOTHING if bound is None else f"{bound.total:.2g}{'*' if bound.vacuous else ''}"
+
+
+def _number(number: float | None) -> str:
+    """Return a number with two digits, or a dash if there is none."""
+    return f"{number:.2g}" if number is not None and math.isfinite(number) else NOTHING
+
+
 def _distance(optimism: Optimism) -> str:
     """Return the mean distance of a ceiling to V*, or the number of steps and states at which phi is below."""
     if optimism.holds.all():
@@ -101,7 +116,8 @@ def _distance(optimism: Optimism) -> str:
     return f"below at {(~optimism.holds).sum()}"
 
 
-def _events_table(found: Sequence[Examination]) -> Table:
+def events_table(found: Sequence[Examination]) -> Table:
+    """The share of runs in which each inequality of the proofs held, by the size of the bonus."""
     rows, records = [], []
     for world in found:
         for learner, sweeps in (("corrected", world.smaller), ("printed", world.printed_smaller)):
@@ -125,7 +141,8 @@ def _events_table(found: Sequence[Examination]) -> Table:
     )
 
 
-def _contraction_table(found: Sequence[Examination]) -> Table:
+def contraction_table(found: Sequence[Examination]) -> Table:
+    """Whether the causal Bellman operator of each source contracts."""
     robot = load_world(ROBOT)
     at_random = np.full((*robot.model.noise.shape, len(robot.actions)), 1 / len(robot.actions))
     operator = CausalBellman(robot.model.observe(at_random, "at random"), robot.model.reward_range[1])

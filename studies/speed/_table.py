@@ -4,10 +4,9 @@
 - `alone`: rows that are measured in a process of its own, with its peak of memory.
 - `best_of`, `in_turns`: CPU seconds. Wall time would measure what else the machine does.
 - `middle_of`: several runs as one, with their spread.
-- `show`: print rows as one table; `main`: the same for one script.
+- `show`: print rows as one table.
 """
 
-import argparse
 import gc
 import itertools
 import json
@@ -109,12 +108,6 @@ def peak():
     return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM"))
 
 
-def forget_peak():
-    """Count the peak of memory from here."""
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")
-
-
 def alone(function, *arguments):
     """Return the rows that a function gives in a process of its own, with the peak of its memory."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
@@ -158,12 +151,3 @@ def show(rows, path=None, some=False):
 
 def _print(cells):
     print("".join(f"{cell:<{width}}" for cell, width in zip(cells, WIDTHS, strict=True)).rstrip(), flush=True)
-
-
-def main(rows, about):
-    """Run one script's benchmark: print its table."""
-    parser = argparse.ArgumentParser(description=about.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="smaller sizes")
-    parser.add_argument("--json", type=Path, help="compare with this file, and keep the figures in it")
-    given = parser.parse_args()
-    show(rows(given.quick), given.json, some=True)

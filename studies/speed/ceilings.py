@@ -1,21 +1,19 @@
-"""How fast ceilings are: one backup beside a scipy CSR product over the same entries, and how a whole pass grows.
+"""How fast ceilings are: a backup whose masses have upper limits, and how a whole pass grows; all on one thread.
 
-1,000,000 states x 5 actions x 3 successors x 3 sources are 45 million entries. In the first setting all sources see
-the same successors, so that their masses merge into 15 million outcomes; in the second each sees its own, and all 45
-million stay. With finite confounding masses have upper limits, and free mass fills outcomes from the best down: the
-backup is measured beside one without limits. All on one thread.
+In the first setting all sources see the same successors, so that their masses merge; in the second each sees its own.
+With finite confounding masses have upper limits, and free mass fills outcomes from the best down: the backup is
+measured beside one without limits.
 """
 
 import numba
 import numpy as np
-from scipy.sparse import csr_array
 
 from causal_shaping import value_ceilings
 from causal_shaping.bounds._joint import Layer
 from causal_shaping.bounds._masses import Evidence
 from causal_shaping.bounds.settings import CEILING, Settings
 from studies.speed._made_up import regular_counts
-from studies.speed._table import Row, alone, best_of, forget_peak, in_turns, main, peak
+from studies.speed._table import Row, alone, in_turns
 
 SUCCESSORS, REPEATS = 3, 15
 SEES = {True: "shared successors", False: "own successors"}
@@ -37,30 +35,6 @@ def backup_of(evidence):
 
 def values_of(states):
     return np.random.default_rng(1).random(states)
-
-
-def backup(states, shared):
-    """Measure a backup beside a CSR product over the same entries."""
-    counts = regular_counts(states, successors=SUCCESSORS, shared=shared)
-    starts = np.arange(0, len(counts) + 1, SUCCESSORS, dtype=np.int64)
-    matrix = csr_array((counts.n, counts.next_state, starts), shape=(len(starts) - 1, states))
-    following, evidence = values_of(states), evidence_of(counts)
-    building = best_of(evidence.masses, 1)
-    works = {"backup": backup_of(evidence), "product": lambda: matrix @ following}
-    seconds = in_turns(works, REPEATS)
-    size = f"{states:,} states, 3 sources, {SEES[shared]}"
-    yield Row(f"masses: {size}", building, "CPU s", "CSR product", seconds["product"])
-    yield Row(f"backup: {size}", seconds["backup"], "CPU s", "CSR product", seconds["product"])
-
-
-def memory(states, shared):
-    """Measure the peak of building masses and one backup beside the counts' own arrays; needs a process of its own."""
-    held = peak()
-    counts = regular_counts(states, successors=SUCCESSORS, shared=shared)
-    own = sum(getattr(counts, name).nbytes for name in counts.COLUMNS if getattr(counts, name) is not None) / 1e6
-    forget_peak()
-    backup_of(evidence_of(counts))()
-    yield Row(f"backup: memory, {states:,} states, {SEES[shared]}", peak() - held, "MB", "the counts' arrays", own)
 
 
 def capped(states, shared):
@@ -98,13 +72,5 @@ def grown(work, small, short, large, long):
 def rows(quick):
     states = 100_000 if quick else 1_000_000
     for shared in SEES:
-        yield from alone(backup, states, shared)
-    for shared in SEES:
-        yield from alone(memory, states, shared)
-    for shared in SEES:
         yield from alone(capped, states // 10, shared)
     yield from alone(growth, states // 10)
-
-
-if __name__ == "__main__":
-    main(rows, __doc__)

@@ -11,7 +11,7 @@ import time
 from causal_shaping import contradictions, coverage
 from causal_shaping.diagnose import unseen_limit, unseen_mass
 from studies.speed._made_up import sampled_counts
-from studies.speed._table import Row, alone, in_turns, main
+from studies.speed._table import Row, alone, in_turns
 
 HOSPITAL = (716, 25, 3, 487_000, 12)
 MINUTE = 60.0
@@ -61,7 +61,3 @@ def rows(quick):
     yield from alone(inspect_counts, f"{sources:,} sources everywhere", 20, 5, sources, 1000 * sources, 3)
     yield from alone(growth, 30_000, 3, 3_000_000)
     yield from alone(growth, 100, 40, 800_000)
-
-
-if __name__ == "__main__":
-    main(rows, __doc__)

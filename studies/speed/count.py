@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import causal_shaping as cs
 from causal_shaping.io.convert import logs_table
 from causal_shaping.logs import check_logs
-from studies.speed._table import MILLION, Row, alone, best_of, in_turns, main
+from studies.speed._table import MILLION, Row, alone, best_of, in_turns
 
 LIMIT = "1GB"
 BARE = """
@@ -136,7 +136,3 @@ def hundred_million():
             yield replace(found, work=f"{name}: 100 million rows", yardstick=YARDSTICK, theirs=theirs.ours)
             if goal is not None:
                 yield Row(f"{name}: 100 million rows, peak", found.peak, "MB", most=goal)
-
-
-if __name__ == "__main__":
-    main(rows, __doc__)

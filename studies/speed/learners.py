@@ -1,9 +1,8 @@
-"""How fast compiled learners are: beside the same updates in plain Python on NumPy tables, and beside the goal.
+"""How fast compiled learners are, beside the goal.
 
 Ceilings with a `reward_min` are tested while a learner acts; that is measured beside a learner that does not test.
 """
 
-import math
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,36 +10,11 @@ import gymnasium as gym
 import numpy as np
 
 import causal_shaping as cs
-from studies.speed._table import MILLION, SPEED, Row, alone, best_of, in_turns, main
+from studies.speed._table import MILLION, SPEED, Row, alone, in_turns
 
 WORLD = "lavacross-maze"
 GOAL = 20.0
 """Million steps a second of a core."""
-
-
-def plain_python(world, phi, steps, seed):
-    """Q-UCB Shaping on NumPy tables, as one would write it down."""
-    model, horizon, rng = world.model, world.horizon, np.random.default_rng(seed)
-    states, actions = len(world.states), len(world.actions)
-    q_values, values, visits = np.zeros((states, actions)), np.zeros(states), np.zeros((states, actions))
-    iota = math.log((~model.terminal).sum() * actions * steps / 0.1)
-    scale = 4 * math.sqrt(horizon * iota) * max(phi.max(), 0.0)
-    s, h = rng.choice(states, p=model.start), 0
-    for _ in range(steps):
-        x = int(np.argmax(q_values[s]))
-        u = rng.choice(len(model.noise[s]), p=model.noise[s])
-        after, reward = model.next_state[s, x, u], model.reward[s, x, u]
-        visits[s, x] += 1
-        t = visits[s, x]
-        alpha = (horizon + 1) / (horizon + t)
-        ended = model.terminal[after]
-        shaped = reward - phi[s] + (0.0 if ended else phi[after])
-        following = 0.0 if ended else values[after]
-        q_values[s, x] = (1 - alpha) * q_values[s, x] + alpha * (shaped + following + scale / math.sqrt(t))
-        values[s] = min(phi[s], q_values[s].max())
-        h += 1
-        s, h = (rng.choice(states, p=model.start), 0) if ended or h == horizon else (after, h)
-    return q_values
 
 
 def speeds(steps):
@@ -64,12 +38,9 @@ def speeds(steps):
     for work in works.values():
         assert work().alarm is None  # else the test would be over
     found = {name: steps / MILLION / seconds for name, seconds in in_turns(works, 5).items()}
-    few = 5_000
-    plain = few / MILLION / best_of(lambda: plain_python(world, phi.values, few, 0))
     shaping = found["q-ucb-shaping"]
     for name in ("q-ucb-shaping", "q-ucb"):
         yield Row(f"learner {name}: steps", found[name], SPEED, least=GOAL)
-    yield Row("learner q-ucb-shaping: beside plain Python", shaping, SPEED, "plain Python", plain)
     yield Row("learner q-ucb-shaping, ceilings tested: steps", found["ceilings, tested"], SPEED, "no test", shaping)
     yield grown(works["q-ucb-shaping"], lambda: cs.train(world, phi, steps=2 * steps, **printed))
 
@@ -128,7 +99,3 @@ def rows(quick):
     yield from alone(speeds, steps)
     yield from alone(seeds, steps // 2)
     yield from alone(in_an_environment, 2_000)
-
-
-if __name__ == "__main__":
-    main(rows, __doc__)

@@ -1,36 +1,34 @@
-"""What the learner "posterior" spends: a plan beside CSR products over its entries, a draw, and how often it plans.
+"""What the learner "posterior" spends: a plan beside CSR products over its entries, and how often it plans.
 
 A plan looks at each entry of the drawn world once a step of the horizon, so that as many sparse products are the
-yardstick. The learner's own plans hold values only; those of a `Posterior` hold Q-values, too.
+yardstick.
 """
 
 import numpy as np
 from scipy.sparse import csr_array
 
 import causal_shaping as cs
-from causal_shaping.beliefs._kernels import draw, plan, plan_values
+from causal_shaping.beliefs._kernels import draw, plan_values
 from causal_shaping.beliefs.model import Model, room_for
 from causal_shaping.learners import training
 from studies.speed._made_up import regular_counts
-from studies.speed._table import Row, alone, in_turns, main
+from studies.speed._table import Row, alone, in_turns
 
 HORIZON = 20
 WORLD = "lavacross-easy"
 
 
 def plans(states):
-    """Measure a draw and a plan beside a CSR product for each step."""
+    """Measure a plan beside a CSR product for each step."""
     counts = regular_counts(states)
     belief = cs.posterior(counts, horizon=HORIZON, reward_max=-0.1)
     model = Model(counts.space, belief.counts, belief.settings)
     rng, memory = np.random.default_rng(0), model.memory(0)
     drawn, admissible = room_for(model, memory), counts.space.is_admissible
-    q_values = np.zeros((HORIZON, *admissible.shape))
     planned = np.zeros((HORIZON + 1, states + 1)), np.zeros(HORIZON + 1)
     works = {
         "draw": lambda: draw(rng, model.shape, model.guess, memory, admissible, drawn),
         "plan": lambda: plan_values(model.shape, memory, drawn, admissible, model.terminal, *planned),
-        "Q-values": lambda: plan(model.shape, memory, drawn, admissible, model.terminal, q_values),
     }
     for work in works.values():
         work()
@@ -43,8 +41,6 @@ def plans(states):
     size = f"{states:,} states, {HORIZON} steps"
     yardstick = f"{HORIZON} CSR products"
     yield Row(f"posterior, a plan: {size}", seconds["plan"], "CPU s", yardstick, seconds["products"], most=1.0)
-    yield Row(f"posterior, with Q-values: {size}", seconds["Q-values"], "CPU s", yardstick, seconds["products"])
-    yield Row(f"posterior, a draw: {size}", seconds["draw"], "CPU s", "the plan", seconds["plan"])
 
 
 def replans(episodes):
@@ -68,7 +64,3 @@ def rows(quick):
     for states in (1000, 10_000) if quick else (1000, 100_000):
         yield from alone(plans, states)
     yield from alone(replans, 20_000)
-
-
-if __name__ == "__main__":
-    main(rows, __doc__)

@@ -1,7 +1,6 @@
 """Which potential to shape with: none, the ceiling, or a best guess; measured with three agents in the paper's worlds.
 
-    python -m studies.speed.potentials            # all; interrupted runs resume
-    python -m studies.speed.potentials q-learning # one agent
+    python -m studies.speed.potentials    # an hour; interrupted runs resume
 
 - *Q-learning* on a table, greedy, without bonus or clip: regret at the paper's budget.
 - *DQN* and *PPO* of Stable-Baselines3 (one thread, small budgets): the exact, unshaped return of what they learned.
@@ -10,8 +9,7 @@ Each seed has logs of its own. Figures go to `figures/potentials.json`, from whi
 makes the table of `docs/learners.md`.
 """
 
-import json
-import sys
+import argparse
 import warnings
 from functools import cache
 from pathlib import Path
@@ -20,10 +18,12 @@ import gymnasium as gym
 import numpy as np
 
 import causal_shaping as cs
+from studies import parts
 from studies.paper.metrics import returns_of
 from studies.paper.plan import BUDGETS, LOG_STEPS, WORLDS
 
 FIGURES = Path(__file__).parent / "figures" / "potentials.json"
+VERSION = 1
 KINDS = ("zero", "ceiling", "mean", "quantile 0.9")
 GUESSES = {"mean": "mean", "quantile 0.9": 0.9}
 PLAIN = cs.Rule(bonus=0.0, clip="none")
@@ -88,28 +88,22 @@ def tasks():
     for name in WORLDS:
         for kind in KINDS:
             for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
-                yield "q-learning", name, kind, seed
+                yield f"q-learning; {name}; {kind}; {seed}"
     for agent in STEPS:
         for seed in range(FIRST_SEED, FIRST_SEED + DEEP_SEEDS):
             for name in DEEP_WORLDS:
                 for kind in KINDS:
-                    yield agent, name, kind, seed
+                    yield f"{agent}; {name}; {kind}; {seed}"
 
 
-def main(agents):
-    done = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    for agent, name, kind, seed in tasks():
-        key = f"{agent}; {name}; {kind}; {seed}"
-        if key in done or (agents and agent not in agents):
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # potentials that are no bounds; what is measured says it better
-            done[key] = q_learning(name, kind, seed) if agent == "q-learning" else deep(agent, name, kind, seed)
-        temporary = FIGURES.with_suffix(".tmp")
-        temporary.write_text(json.dumps(done, indent=1) + "\n")
-        temporary.replace(FIGURES)
-        print(key, {what: np.round(value, 2).tolist() for what, value in done[key].items() if value is not None})
+def run_part(part):
+    """Return what one agent earned with one potential from the logs of one seed."""
+    agent, name, kind, seed = part.split("; ")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # potentials that are no bounds; what is measured says it better
+        return q_learning(name, kind, int(seed)) if agent == "q-learning" else deep(agent, name, kind, int(seed))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    parts.run_figures(FIGURES, VERSION, list(tasks()), run_part)

@@ -9,14 +9,13 @@ import subprocess
 import sys
 
 from studies import ROOT
-from studies.speed._table import Row, main
+from studies.speed._table import Row
 
 COMMAND = "import sys; sys.argv = ['causal-shaping', {argument!r}]; from causal_shaping.cli import main; main()"
 YARDSTICK = "import numpy"
 STARTS = {
     "import causal_shaping": ("import causal_shaping", 3.0),
     "causal-shaping --version": (COMMAND.format(argument="--version"), 4.0),
-    "causal-shaping --help": (COMMAND.format(argument="--help"), None),
 }
 PEAK = """
 import atexit, sys
@@ -49,7 +48,3 @@ def rows(quick):
             found[name].append(cpu_seconds(code))
     for name, (code, most) in STARTS.items():
         yield Row(name, min(found[name]), "CPU s", YARDSTICK, min(found[YARDSTICK]), most=most, peak=peak_of(code))
-
-
-if __name__ == "__main__":
-    main(rows, __doc__)

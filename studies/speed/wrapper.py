@@ -1,10 +1,8 @@
 """What shaping costs in an environment: steps a second with `ShapeReward`, as a share of those without.
 
-- CartPole, alone, 16 side by side, and 16 in Gymnasium's own vector, which steps them all in NumPy: shaped by a fit.
-- FrozenLake, whose states are numbers, shaped by a table.
+- CartPole, alone and 16 side by side, shaped by a fit.
 - A world of the paper's, made of MiniGrid, whose observations are numbers of states: shaped by a table, and by
-  ceilings, which the wrapper also tests. Beside them stands the least that any wrapper in Python can do: it looks the
-  table up, and checks nothing.
+  ceilings, which the wrapper also tests.
 - MiniGrid's own, which encodes an image at each step, shaped by a table of cells; side by side the cell's number takes
   the place of the image, since a vector shows observations alone.
 
@@ -20,12 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 import causal_shaping as cs
-from studies.speed._table import Row, alone, main
+from studies.speed._table import Row, alone
 
 NAMES = ("position", "velocity", "angle", "turning")
 ROWS, STEPS, SIDE_BY_SIDE = 20_000, 800, 16
-CART, LAKE, GRID, MINIGRID = "CartPole-v1", "FrozenLake-v1", "causal_shaping/LavaCrossEasy-v0", "MiniGrid-Empty-8x8-v0"
-LEAST = "wrapper: LavaCrossEasy-v0, alone, the least of any"
+CART, GRID, MINIGRID = "CartPole-v1", "causal_shaping/LavaCrossEasy-v0", "MiniGrid-Empty-8x8-v0"
 GOALS = {
     (CART, "16 in turn"): 0.9,
     **{(name, how): 0.97 for name in (GRID, MINIGRID) for how in ("alone", "16 in turn")},
@@ -55,11 +52,6 @@ def fits():
     rows = [logs("careful", True), logs("careless", False)]
     options = {"state": NAMES, "discount": 0.98, "reward_max": 1.0, "members": 1, "atoms": 21}
     return {"forest": cs.fit_ceilings(rows, **options).potential(step_indexed=False)}
-
-
-def lake():
-    """A potential without meaning."""
-    return {"table": cs.Potential(np.arange(16.0), cs.Space(range(16), range(4)))}
 
 
 def tables():
@@ -98,33 +90,6 @@ def shaped(name, phi):
     return cs.ShapeReward(env, phi, label=label)
 
 
-class Least(gym.Wrapper):
-    """Shapes numbered states by a table without steps, and nothing else: the limit of what a wrapper can keep."""
-
-    def __init__(self, env, potential):
-        super().__init__(env)
-        self.values, self.discount = [potential(s) for s in env.unwrapped.space.states], potential.discount
-
-    def reset(self, **options):
-        """Start an episode."""
-        observation, info = self.env.reset(**options)
-        self.now = self.values[observation], 0.0, 0.0
-        return observation, info
-
-    def step(self, action):
-        """Act, and get the shaped reward."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        before, unshaped, shaped = self.now
-        after = 0.0 if terminated else self.values[observation]
-        shaping = self.discount * after - before
-        unshaped, shaped = unshaped + reward, shaped + reward + shaping
-        self.now = after, unshaped, shaped
-        info = {**info, "unshaped_reward": reward, "shaping": shaping}
-        if terminated or truncated:
-            info["unshaped_return"], info["shaped_return"] = unshaped, shaped
-        return observation, reward + shaping, terminated, truncated, info
-
-
 def seconds_alone(env):
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(env.action_space.n, size=STEPS).tolist()
@@ -155,27 +120,20 @@ def shares(envs, measure, turns):
 
 
 def one_environment(name, make, turns):
-    own = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "vector_entry_point"}
     sync = {"num_envs": SIDE_BY_SIDE, "vectorization_mode": "sync"}
     potentials = make()
     envs = [gym.make(name), *(shaped(name, phi) for phi in potentials.values())]
     found = {"alone": shares(envs, seconds_alone, turns)}
-    vectors_of = {CART: {"16 in turn": sync, "16 at once": own}, MINIGRID: {}}.get(name, {"16 in turn": sync})
-    for how, options in vectors_of.items():
-        vectors = [gym.make_vec(name, **options) for _ in range(len(potentials) + 1)]
+    if name != MINIGRID:
+        vectors = [gym.make_vec(name, **sync) for _ in range(len(potentials) + 1)]
         wrapped = map(cs.VectorShapeReward, vectors[1:], potentials.values())
-        found[how] = shares([vectors[0], *wrapped], seconds_side_by_side, turns)
+        found["16 in turn"] = shares([vectors[0], *wrapped], seconds_side_by_side, turns)
     for how, (speed, kept) in found.items():
         for what, share in zip(potentials, kept, strict=True):
             work = f"wrapper: {name.split('/')[-1]}, {how}, {what}"
             yield Row(
                 work, share * speed / 1e3, "thousand/s", "without shaping", speed / 1e3, least=GOALS.get((name, how))
             )
-
-
-def least_wrapper(turns):
-    speed, (share,) = shares([gym.make(GRID), Least(gym.make(GRID), tables()["table"])], seconds_alone, turns)
-    yield Row(LEAST, share * speed / 1e3, "thousand/s", "without shaping", speed / 1e3)
 
 
 def minigrid_vectors(turns):
@@ -189,10 +147,5 @@ def minigrid_vectors(turns):
 
 def rows(quick):
     yield from alone(minigrid_vectors, 30 if quick else 200)
-    yield from alone(least_wrapper, 30 if quick else 200)
-    for name, make in ((CART, fits), (LAKE, lake), (GRID, tables), (MINIGRID, cells)):
+    for name, make in ((CART, fits), (GRID, tables), (MINIGRID, cells)):
         yield from alone(one_environment, name, make, 30 if quick else 200)
-
-
-if __name__ == "__main__":
-    main(rows, __doc__)

@@ -4,9 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import causal_shaping as cs
 from studies.worlds import exploration as problems
-from studies.worlds.exploration import PROBLEMS
 
 
 def own_table(env):
@@ -61,19 +59,6 @@ def test_a_calm_taxi_is_gymnasiums():
     assert ended.sum() == 4  # the taxi and its passenger are at one of four destinations
 
 
-def test_gusts_stall_or_deflect_the_taxi():
-    env, model = gym.make("Taxi-v4").unwrapped, problems.taxi().model
-    s = env.encode(2, 2, 0, 1)  # no walls around
-    row_and_column = [tuple(env.decode(after))[:2] for after in model.next_state[s, 0]]
-    assert [tuple(map(int, place)) for place in row_and_column] == [
-        (3, 2),
-        (2, 2),
-        (2, 3),
-    ]  # south: moves, stalls, east
-    assert (model.next_state[s, 4:] == model.next_state[s, 4:, :1]).all()
-    assert (model.reward[s, :4] == -1).all()
-
-
 def test_river_swim_has_its_published_chances():
     model = problems.river_swim().model
     moves = model.transitions()
@@ -103,22 +88,3 @@ def test_only_one_sequence_reaches_the_goal_of_the_deep_sea():
     # All of the way in calm air, less the costs, which gusts do not spare as long as one is on the diagonal.
     calm = (1 - 1 / size) ** np.arange(size + 1)
     assert model.optimum(size).values[0, 0] == pytest.approx(calm[-1] - 0.01 / size * calm[:-1].sum(), abs=1e-9)
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_demonstrators_see_the_gust_and_logs_show_more_than_an_agent_can_reach(name):
-    world = PROBLEMS[name]()
-    model = world.model
-    for beta in world.demonstrators.values():
-        model.check_demonstrator(beta)
-        assert np.ptp(beta[~model.terminal], axis=1).max() > 0.1  # confounded
-    assert len(world.demonstrators) == 2
-    counts = cs.count([world.collect(who, 2_000) for who in world.demonstrators], states=world.states)
-    assert set(counts.sources) == set(world.demonstrators)
-
-
-def test_seeing_the_slip_pays_more_than_any_policy_can():
-    world = problems.frozen_lake()
-    best = world.model.optimum(world.horizon).values[0] @ world.model.start
-    logs = world.collect("seeing", 20_000)
-    assert logs.reward.sum() / (logs.episode.max() + 1) > best + 0.2

@@ -28,6 +28,6 @@ def outcome(statement, *missing):
     return forked.run(script, prepared=forked.REQUIRED).stdout.strip()
 
 
-@pytest.mark.parametrize("package", ["jinja2", "markdown_it", "matplotlib"])
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
 def test_the_study_asks_for_its_extra_when_it_is_imported(package):
     assert outcome("import studies.paper.plan", package) == "studies"

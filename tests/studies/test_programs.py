@@ -1,6 +1,5 @@
 """The studies as programs: they run, refuse what makes no sense before they start, and end with what they started."""
 
-import importlib
 import json
 import os
 import signal
@@ -14,6 +13,7 @@ from brief_report import shorten
 
 import causal_shaping as cs
 from studies import ROOT
+from studies.calibration import __main__ as calibration
 from studies.paper import __main__ as paper
 from studies.paper.theory import __main__ as theory
 from studies.speed import __main__ as speed
@@ -48,17 +48,6 @@ def test_a_study_that_makes_no_sense_is_refused_before_it_starts(tmp_path, capsy
     assert not list(tmp_path.rglob("*.json.*"))
 
 
-def test_an_interrupted_study_says_where_its_work_is(tmp_path, monkeypatch, capsys):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(paper, "reproduce", stop)
-    with pytest.raises(SystemExit) as ended:
-        paper.main(["--quick", "-o", str(tmp_path / "report")])
-    assert ended.value.code == 130
-    assert "report; call again to resume" in capsys.readouterr().err
-
-
 def test_theory_prints_all_of_it_for_one_world_and_a_potential_of_ones_own(tmp_path, capsys):
     picture, mine = tmp_path / "bounds.png", tmp_path / "mine.parquet"
     cs.Potential.zero(cs.load_world("lavacross-easy")).save(mine)
@@ -71,9 +60,36 @@ def test_theory_prints_all_of_it_for_one_world_and_a_potential_of_ones_own(tmp_p
     assert picture.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("name", speed.NAMES)
-def test_every_benchmark_has_rows(name):
-    assert callable(importlib.import_module(f"studies.speed.{name}").rows)
+@pytest.mark.parametrize(
+    ("program", "word"),
+    [
+        ("paper", "--only world="),
+        ("paper.theory", "--potential phi.parquet"),
+        ("paper.diagram", "diagram.png"),
+        ("calibration", "make calibrate"),
+        ("calibration.episodes", "hidden cause lasts"),
+        ("speed", "--quick"),
+    ],
+)
+def test_help_shows_what_to_type(program, word):
+    ran = subprocess.run(
+        [sys.executable, "-m", f"studies.{program}", "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert word in ran.stdout
+
+
+def test_the_smallest_part_of_a_check_is_printed_and_not_kept(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(calibration, "FIGURES", tmp_path)
+    monkeypatch.setattr(calibration, "SOURCE_REPETITIONS", 20)
+    assert calibration.main(["--quick", "sources"]) == 0
+    assert "limits of unseen mass: {'repetitions': 20" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_quick_benchmark_prints_its_rows(capsys):
+    speed.main(["--quick", "--only", "startup"])
+    assert "import causal_shaping" in capsys.readouterr().out
 
 
 def test_a_benchmark_is_a_row_beside_its_yardstick_and_is_kept(tmp_path, capsys):

@@ -11,35 +11,25 @@ Reference: Fujimoto, Conti, Ghavamzadeh, Pineau: Benchmarking Batch Deep Reinfor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from causal_shaping._checks import check_discount, check_integer
-from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import Result
 from causal_shaping.data.space import UNKNOWN, Space
-from causal_shaping.errors import ArgumentError, DataError
+from causal_shaping.errors import DataError
 from studies.paper.baselines._network import Network, Rows, Settings
-from studies.paper.baselines._sources import merge_spaces
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-CURVE_POINTS = 50
-"""How many points of the training curve are kept."""
+from studies.paper.baselines.behaviour import merge_spaces
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class BCQ(Result):
+@dataclass(frozen=True, eq=False)
+class BCQ:
     """What batch-constrained Q-learning learned from logs.
 
     Attributes:
@@ -48,10 +38,7 @@ class BCQ(Result):
         imitation: float64 [states, actions], the estimated probability that the demonstrators take an action.
         visited: bool [states], whether any source acted in the state; entries of other states are meaningless.
         threshold: an action is allowed if its probability is above this share of the most probable one's.
-        discount: the factor on future reward in training.
-        seed: the seed of the training.
         sources: the names of the logs.
-        curve: float64 [points, 3]: steps done, and the mean TD loss and mean imitation loss since the previous point.
     """
 
     space: Space
@@ -59,10 +46,7 @@ class BCQ(Result):
     imitation: FloatArray
     visited: BoolArray
     threshold: float
-    discount: float
-    seed: int
     sources: tuple[str, ...]
-    curve: FloatArray
 
     @property
     def allowed(self) -> BoolArray:
@@ -79,52 +63,22 @@ class BCQ(Result):
         """The Q-values of the best allowed actions: float64 [states]."""
         return np.asarray(np.where(self.allowed, self.q_values, -np.inf).max(axis=1))
 
-    def potential(self, discount: float = 1.0) -> Potential:
+    def potential(self) -> Potential:
         """Return the values as a potential: 0 for states in which no source acted.
 
-        Args:
-            discount: that of the agent to be shaped, 1 in the paper's worlds. The discount of the training only keeps
-                the values finite.
+        Its discount is 1, as in the paper's worlds: that of the training only keeps the values finite.
         """
         return Potential(
             np.where(self.visited, self.values, 0.0),
             self.space,
-            discount=discount,
             unseen=0.0,
             origin=f"BCQ values of {', '.join(self.sources)}",
             assumptions=("The demonstrators saw no more than the log holds.",),
         )
 
-    def __repr__(self) -> str:
-        steps, error, _ = self.curve[-1]
-        return (
-            f"BCQ({', '.join(self.sources)}: {int(self.visited.sum())} of {len(self.space.states)} states, "
-            f"{steps:,.0f} steps, TD loss {error:.3g}, seed {self.seed})"
-        )
-
-    def summary(self) -> str:
-        """Return the settings, and how the training went."""
-        steps, error, imitation = self.curve[-1]
-        return (
-            f"BCQ of {', '.join(self.sources)}\n"
-            f"sources acted in {int(self.visited.sum())} of {len(self.space.states)} states\n"
-            f"threshold {self.threshold:g}, discount {self.discount:g}, seed {self.seed}\n"
-            f"after {steps:,.0f} steps: TD loss {error:.3g}, imitation loss {imitation:.3g}"
-        )
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row per state in which a source acted: its best allowed action and the value of that."""
-        import pandas as pd
-
-        rows = [
-            (self.space.states[s], self.space.actions[self.policy[s]], self.values[s])
-            for s in np.flatnonzero(self.visited)
-        ]
-        return pd.DataFrame(rows, columns=["state", "action", "value"])
-
 
 def train_bcq(
-    logs: Logs | Sequence[Logs],
+    logs: Sequence[Logs],
     *,
     steps: int = 5_000,
     seed: int = 0,
@@ -135,7 +89,6 @@ def train_bcq(
     learning_rate: float = 1e-3,
     target_every: int = 50,
     logit_penalty: float = 1e-2,
-    progress: Progress = no_progress,
 ) -> BCQ:
     """Train discrete batch-constrained Q-learning on the mixed logs of all sources.
 
@@ -150,7 +103,7 @@ def train_bcq(
     steps average out the noise. Equal seeds give equal results.
 
     Args:
-        logs: one or several sources; their spaces are merged.
+        logs: the sources; their spaces are merged.
         steps: the number of gradient steps.
         seed: the seed of the initial weights and of the rows that are drawn.
         discount: the factor on future reward, 0.99 in the publication; at 1 Q-learning diverges where the
@@ -162,33 +115,17 @@ def train_bcq(
         learning_rate: Adam's, at the first step.
         target_every: steps between copies of the network.
         logit_penalty: the weight of the penalty on logits; 0.01 in the publication.
-        progress: told how many steps are done.
 
     `steps`, `discount`, `width`, `batch`, `learning_rate` and `target_every` were tuned on logs that no report uses,
     one setting for all grid worlds.
     """
-    steps, seed, width = check_integer("steps", steps, 1), check_integer("seed", seed), check_integer("width", width, 1)
-    batch, target_every = check_integer("batch", batch, 1), check_integer("target_every", target_every, 1)
-    check_discount(discount)
-    if not 0 <= threshold < 1:
-        raise ArgumentError(f"threshold is {threshold}; it must be at least 0 and below 1, or no action passes.")
-    if not 0 < learning_rate < math.inf:
-        raise ArgumentError(f"learning_rate is {learning_rate}; it must be finite and above 0.")
-    if not 0 <= logit_penalty < math.inf:
-        raise ArgumentError(f"logit_penalty is {logit_penalty}; it must be finite and at least 0.")
     logs, space = merge_spaces(logs)
     rows, of_row = _rows(logs, space)
     settings = Settings(steps, discount, threshold, learning_rate, target_every, logit_penalty)
     random = np.random.default_rng(seed)
     network = Network(len(space.states), len(space.actions), width, random)
-    curve, done = [], 0
-    points = set(np.linspace(0, steps, CURVE_POINTS + 1).astype(int).tolist())
-    for point in sorted(points - {0}):
-        drawn = of_row[random.integers(len(of_row), size=(point - done, batch), dtype=np.int32)]
-        losses = network.train(rows, drawn, done, settings)
-        curve.append([point, *(loss / (point - done) for loss in losses)])
-        done = point
-        progress(done, steps, "Training BCQ")
+    drawn = of_row[random.integers(len(of_row), size=(steps, batch), dtype=np.int32)]
+    network.train(rows, drawn, 0, settings)
     q_values, imitation = network.tables()
     visited = np.bincount(rows.state, minlength=len(space.states)) > 0
     return BCQ(
@@ -196,11 +133,8 @@ def train_bcq(
         frozen(q_values, np.float64),
         frozen(imitation, np.float64),
         frozen(visited, np.bool_),
-        float(threshold),
-        float(discount),
-        seed,
+        threshold,
         tuple(one.source for one in logs),
-        frozen(curve, np.float64),
     )
 
 

@@ -13,13 +13,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from causal_shaping._checks import check_choice
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
-from studies.paper.baselines._sources import merge_spaces
+from causal_shaping.data.space import Space
 
-COMBINATIONS = ("min", "max", "avg")
+
+def merge_spaces(logs: Sequence[Logs]) -> tuple[Sequence[Logs], Space]:
+    """Return the sources, and the space that holds the labels of all of them."""
+    space = logs[0].space
+    for one in logs[1:]:
+        space = space.merge(one.space)
+    return logs, space
 
 
 def behaviour_values(logs: Logs) -> FloatArray:
@@ -43,14 +48,13 @@ def behaviour_values(logs: Logs) -> FloatArray:
     return np.where(visits > 0, earned / np.maximum(visits, 1), np.nan)
 
 
-def behaviour_potential(logs: Logs | Sequence[Logs], *, combine: str = "avg") -> Potential:
+def behaviour_potential(logs: Sequence[Logs], *, combine: str) -> Potential:
     """Return behaviour values as a potential, combined over the sources that visited a state; 0 if none did.
 
     Args:
-        logs: one or several sources; their spaces are merged.
+        logs: the sources; their spaces are merged.
         combine: "min", "max" or "avg".
     """
-    check_choice("combine", combine, COMBINATIONS)
     logs, space = merge_spaces(logs)
     table = np.full((len(logs), len(space.states)), np.nan)
     for row, one in zip(table, logs, strict=True):

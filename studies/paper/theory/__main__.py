@@ -1,6 +1,9 @@
 """The paper's definitions, lemmas and theorems for one world, as printed and corrected, beside what runs do.
 
-python -m studies.paper.theory lavacross-easy --potential phi.parquet --png bounds.png
+    python -m studies.paper.theory lavacross-easy
+    python -m studies.paper.theory lavacross-easy --potential phi.parquet --png bounds.png
+
+The proofs, and what each column means, are in studies/paper/theory.md.
 """
 
 from __future__ import annotations
@@ -11,14 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import rich.table
+
 from causal_shaping.cli._terminal import progress_bar, wide_console
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.plot import save_picture
 from causal_shaping.shaping.potentials import load_ceilings_or_potential
 from causal_shaping.worlds import load_world
-from studies.paper.theory import examine, usual_potentials
+from studies.pages import Table
+from studies.paper.theory.examination import Examination, examine, usual_potentials
 from studies.paper.theory.picture import draw_bounds
-from studies.paper.theory.printing import print_examination
+from studies.paper.theory_tables import bounds_table, contraction_table, events_table
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,10 +45,30 @@ def main(arguments: Sequence[str]) -> int:
             found = examine(world, potentials, episodes=given.episodes, seeds=given.seeds, progress=progress)
     except CausalShapingError as error:
         parser.exit(2, f"error: {error}\n")
-    print_examination(found, wide_console(132))
+    show(found)
     if given.png is not None:
         save_picture(draw_bounds(world, potentials), given.png)
     return 0
+
+
+def show(found: Examination) -> None:
+    """Print the setting, whether each potential is conservatively optimistic, and the report's tables."""
+    console = wide_console(220)
+    console.print(found.setting)
+    for one in found.potentials:
+        console.print(f"{one.name}: {one.optimism.verdict}")
+    q_ucb = f"Q-UCB: a bound of {found.q_ucb.total:.2g}, useful from {found.q_ucb_useful_from:.2g} episodes"
+    console.print(f"{q_ucb}. A star marks a bound that is vacuous: no episode can lose so much.")
+    for table in (bounds_table([found]), events_table([found]), contraction_table([found])):
+        console.print(printed(table, found.world))
+
+
+def printed(table: Table, world: str) -> rich.table.Table:
+    """Return a table of the report for the terminal, where each line of a cell would be escaped, without the world."""
+    result = rich.table.Table(*(head.replace("\n", " ") for head in table.columns), title=table.title)
+    for row in table.rows:
+        result.add_row(*(cell.removeprefix(f"{world}\n").replace("\n", ", ") for cell in row))
+    return result
 
 
 if __name__ == "__main__":

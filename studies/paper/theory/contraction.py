@@ -120,9 +120,6 @@ class Contraction:
             f"{self.shrinks:.3g} by the proposition, {1 / self.longest:.3g} with expected times as weights"
         )
 
-    def __repr__(self) -> str:
-        return f"Contraction({self.verdict})"
-
 
 def contraction(operator: CausalBellman, follows: FloatArray | None = None) -> Contraction:
     """Return the sets, weights and modulus of the proposition for a source, or why it does not apply.

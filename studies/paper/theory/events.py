@@ -70,11 +70,6 @@ class Watched:
         """Whether each inequality held throughout."""
         return {name: getattr(self, name) >= -ROUNDING for name in INEQUALITIES}
 
-    def __repr__(self) -> str:
-        broken = [name for name, held in self.held.items() if not held]
-        verdict = f"broken: {', '.join(broken)}" if broken else "every inequality held"
-        return f"Watched({len(self.regret):,} episodes, regret {self.regret[-1]:.4g}; {verdict})"
-
 
 def proven_rule(shaped: Shaped, episodes: int, *, p: float = 0.1, c: float = 1.0, scale: float | None = None) -> Rule:
     """Return the learner of the corrected theorem: clip at 0 and b_t = c B sqrt(H iota / t).

@@ -1,6 +1,6 @@
 """The theory of one world: what the theorems promise for its potentials, what runs do, and which assumptions hold.
 
-- `examine`: compute it; `Examination`: the result, for people and as JSON.
+- `examine`: compute it; `Examination`: the result.
 - `usual_potentials`: zero, the paper's bound, the joint ceiling and V* itself.
 """
 
@@ -10,16 +10,15 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from causal_shaping._checks import MOST_SEEDS, check_integer, check_memory
+from causal_shaping._checks import MOST_SEEDS, check_integer
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import value_ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import Result
 from causal_shaping.errors import ArgumentError, AssumptionWarning
 from causal_shaping.learners.intervals import Interval, mean_interval
 from causal_shaping.learners.rules import Rule, resolve
@@ -35,9 +34,6 @@ from studies.paper.theory.regret import (
     visit_bound,
 )
 from studies.paper.theory.shaped import Optimism, Shaped
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SMALLER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
 """The values of c tried with the corrected learner; 1 is proven."""
@@ -62,7 +58,7 @@ class Sweep(NamedTuple):
     regret: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class ExaminedPotential:
     """The theory of one potential. Regret and bounds are in units of the world's reward.
 
@@ -84,7 +80,6 @@ class ExaminedPotential:
         regret: the regret of the corrected learner, over seeds.
         needed_c: the smallest c for which the concentration lemma, of y + V* and of y + phi, held in all of its runs.
         held: the share of its runs in which each inequality held.
-        printed_held: the same for the printed learner.
     """
 
     name: str
@@ -103,7 +98,6 @@ class ExaminedPotential:
     regret: Interval
     needed_c: float
     held: Mapping[str, float]
-    printed_held: Mapping[str, float]
 
     @property
     def tightness(self) -> float:
@@ -115,9 +109,6 @@ class ExaminedPotential:
         """The same for the printed bound and learner."""
         return _ratio(self.printed_bound, self.printed_regret[0])
 
-    def __repr__(self) -> str:
-        return f"ExaminedPotential({self.name}: {self.optimism.verdict}; regret {self.regret[0]:.4g}, {self.bound})"
-
 
 def _ratio(bound: RegretBound | None, regret: float) -> float:
     if bound is None:
@@ -125,8 +116,8 @@ def _ratio(bound: RegretBound | None, regret: float) -> float:
     return bound.total / regret if regret > 0 else math.inf
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Examination(Result):
+@dataclass(frozen=True, eq=False)
+class Examination:
     """The theory of one world.
 
     Attributes:
@@ -134,11 +125,8 @@ class Examination(Result):
         horizon: H.
         episodes: K, the number of episodes of the runs and in the bounds.
         seeds: the number of runs.
-        p: the probability of failure in the iota of the runs.
         reward_range: the smallest and the largest reward.
-        random_rewards: whether a reward depends on the hidden noise, which the paper's proof excludes.
         value_range: the lowest and the highest V* over all steps; terminal states count as 0.
-        value_span: the widest range of y + V*_{h+1}(s'), with which a bonus must scale for the potential V*.
         smallest_gap: Delta_min.
         potentials: the results for each potential.
         q_ucb: the gap-dependent bound of Q-UCB, by the same theorem.
@@ -153,11 +141,8 @@ class Examination(Result):
     horizon: int
     episodes: int
     seeds: int
-    p: float
     reward_range: tuple[float, float]
-    random_rewards: bool
     value_range: tuple[float, float]
-    value_span: float
     smallest_gap: float
     potentials: tuple[ExaminedPotential, ...]
     q_ucb: RegretBound
@@ -167,10 +152,6 @@ class Examination(Result):
     printed_smaller: tuple[Sweep, ...]
     contractions: Mapping[str, Contraction]
 
-    def __repr__(self) -> str:
-        names = ", ".join(one.name for one in self.potentials)
-        return f"Examination({self.world}: {names}; {self.seeds} runs of {self.episodes:,} episodes)"
-
     @property
     def setting(self) -> str:
         """The world and the runs, in one sentence."""
@@ -179,52 +160,6 @@ class Examination(Result):
             f"{self.world}: {self.horizon} steps, rewards from {low:g} to {high:g}, V* from {lowest:.3g} to "
             f"{highest:.3g}, smallest gap {self.smallest_gap:.3g}; {self.episodes:,} episodes, {self.seeds} runs each."
         )
-
-    def findings(self) -> list[str]:
-        """Return what was found, in sentences."""
-        low, high = self.value_range
-        result = []
-        if self.reward_range[0] < 0:
-            result.append(
-                f"Rewards go down to {self.reward_range[0]:g} and V* to {low:.3g}: the printed theorem does not apply. "
-                "It is evaluated for rewards moved to 0 to 1, with terminal states that pay the added constant."
-            )
-        if self.random_rewards:
-            result.append(
-                "Rewards depend on the hidden noise, which the printed proof excludes. The corrected bonus covers it: "
-                f"y + V*(s') spreads by {self.value_span:.3g} after one action, V* by {high - low:.3g} over all states."
-            )
-        broken = [one.name for one in self.potentials if not one.optimism.holds.all()]
-        if broken:
-            result.append(f"Below V* somewhere, so that no theorem applies to them: {', '.join(broken)}.")
-        ceilings = [one for one in self.potentials if one.bound is not None]
-        bounds = [one.bound for one in ceilings if one.bound is not None]
-        if bounds and all(bound.vacuous for bound in (*bounds, self.q_ucb)):
-            earliest = min(one.useful_from for one in ceilings if one.useful_from is not None)
-            result.append(
-                f"Every regret bound is vacuous at {self.episodes:,} episodes: no episode can lose more than "
-                f"{bounds[0].trivial / self.episodes:.3g}. The corrected one is useful from {earliest:.2g} episodes on."
-            )
-        if bounds:
-            worst = min(min(one.held.values()) for one in ceilings)
-            result.append(
-                f"The proven events held in at least {worst:.0%} of the runs for every ceiling; "
-                f"{max(1 - 3 * self.p, 0.0):.0%} are guaranteed."
-            )
-            breaks = [one.c for one in self.smaller if one.held["optimism"] < 1 - self.p]
-            smaller = f"With a bonus of c = {max(breaks):g} or less" if any(breaks) else "Without a bonus"
-            result.append(
-                f"{smaller}, where c = 1 is proven, optimism breaks ({self.swept})."
-                if breaks
-                else f"Optimism never broke, not even without a bonus ({self.swept})."
-            )
-        if not any(one.applies for one in self.contractions.values()):
-            result.append("The proposition on convergence applies to none of the sources.")
-        return result
-
-    def summary(self) -> str:
-        """Return the setting and the findings; `printing.print_examination` prints the tables as well."""
-        return "\n".join([self.setting, *(f"- {sentence}" for sentence in self.findings())])
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the numbers of each potential as plain values, one row each."""
@@ -255,12 +190,6 @@ class Examination(Result):
             for one in self.potentials
         ]
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row per potential."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
-
 
 def usual_potentials(world: World) -> dict[str, Potential | None]:
     """Return the four potentials that are compared, from population counts, that is, without sampling error.
@@ -283,7 +212,6 @@ def examine(
     *,
     episodes: int = 1_000,
     seeds: int = 20,
-    p: float = 0.1,
     progress: Progress = no_progress,
 ) -> Examination:
     """Evaluate the theorems for a world, and run the learners that they are about.
@@ -293,14 +221,11 @@ def examine(
         potentials: potentials by name; `usual_potentials` by default.
         episodes: K, the number of episodes of each run and in the bounds.
         seeds: the number of runs of each learner.
-        p: the probability of failure in the iota of the runs; the bounds choose their own, so that it costs little.
         progress: told how many groups of runs are done.
     """
     episodes = check_integer("episodes", episodes, least=1, most=MOST_EPISODES)
     seeds = check_integer("seeds", seeds, least=1, most=MOST_SEEDS)
     model, horizon = world.model, world.horizon
-    kept = 16 * seeds * (episodes + horizon * model.space.is_admissible.size)
-    check_memory(f"seeds={seeds} with horizon={horizon} and {episodes:,} episodes", kept)
     given = usual_potentials(world) if potentials is None else potentials
     if not given:
         raise ArgumentError("There is no potential to examine.")
@@ -320,25 +245,22 @@ def examine(
 
     for name, shaped in problems.items():
         next_is(f"potential {name}")
-        examined.append(_examined(name, shaped, episodes, seeds, p))
+        examined.append(_examined(name, shaped, episodes, seeds))
     chosen, moved = problems[swept], problems[swept].nonnegative()[0]
     for c in SMALLER:
         next_is(f"corrected, c = {c:g}")
-        smaller.append(_sweep(chosen, proven_rule(chosen, episodes, p=p, c=c), 1.0, episodes, seeds))
+        smaller.append(_sweep(chosen, proven_rule(chosen, episodes, c=c), 1.0, episodes, seeds))
     for c in PRINTED_SMALLER:
         next_is(f"printed, c = {c:g}")
-        printed_smaller.append(_sweep(moved, resolve(PRINTED, c=c, p=p), scale, episodes, seeds))
+        printed_smaller.append(_sweep(moved, resolve(PRINTED, c=c), scale, episodes, seeds))
     next_is("contraction")
     return Examination(
         world=world.name,
         horizon=horizon,
         episodes=episodes,
         seeds=seeds,
-        p=p,
         reward_range=model.reward_range,
-        random_rewards=first.span(np.zeros_like(values)) > 0,
         value_range=(float(values.min()), float(values.max())),
-        value_span=first.span(values),
         smallest_gap=first.smallest_gap,
         potentials=tuple(examined),
         q_ucb=regret_bound(vanilla, episodes, scale=horizon).unscaled(scale),
@@ -353,18 +275,20 @@ def examine(
     )
 
 
-def _examined(name: str, shaped: Shaped, episodes: int, seeds: int, p: float) -> ExaminedPotential:
+def _examined(name: str, shaped: Shaped, episodes: int, seeds: int) -> ExaminedPotential:
     moved, scale = shaped.nonnegative()
-    runs = _runs(shaped, proven_rule(shaped, episodes, p=p), episodes, seeds)
-    printed = _runs(moved, resolve(PRINTED, p=p), episodes, seeds)
+    runs = _runs(shaped, proven_rule(shaped, episodes), episodes, seeds)
+    printed = _runs(moved, PRINTED, episodes, seeds)
     inside, printed_scale = moved.pseudo_suboptimal(), PRINTED.c * float(moved.potential.max())
-    printed_limit = visit_bound(printed_scale, shaped.horizon, moved.iota(episodes, p), moved.pair_gaps, printed=True)
+    printed_limit = visit_bound(
+        printed_scale, shaped.horizon, moved.iota(episodes, PRINTED.p), moved.pair_gaps, printed=True
+    )
     ceiling = bool(shaped.optimism().holds.all())
     margins, span = shaped.margins(), shaped.needed_span
     settled = (margins > 0) & (shaped.gaps > 0)
     share = None
     if ceiling and settled.any():
-        limit = visit_bound(span, shaped.horizon, shaped.iota(episodes, p), margins)
+        limit = visit_bound(span, shaped.horizon, shaped.iota(episodes, PRINTED.p), margins)
         share = max(float((run.visits / limit)[settled].max()) for run in runs)
     deviation = max(max(run.value_deviation, run.value_excess, run.potential_excess) for run in runs)
     return ExaminedPotential(
@@ -386,7 +310,6 @@ def _examined(name: str, shaped: Shaped, episodes: int, seeds: int, p: float) ->
         regret=mean_interval(_final_regrets(runs)),
         needed_c=deviation / span if span > 0 else 0.0,
         held=_held(runs),
-        printed_held=_held(printed),
     )
 
 

@@ -1,7 +1,7 @@
 """Bounds on visits and on regret, as printed and corrected, with their constants.
 
 - `visit_bound`: the largest number of visits to a settled (h, s, x).
-- `printed_regret_bound`: the last line of the main theorem, with the constants 12 and 72 as printed, or with 24.
+- `printed_regret_bound`: the last line of the main theorem, with the constants 12 and 72 as printed.
 - `regret_bound`: a bound with a proof, for a potential of any sign; given the visits of a run, a certificate for it.
 - `useful_from`: the number of episodes from which on a bound is not vacuous.
 - `q_ucb`: the problem in which Q-UCB Shaping is Q-UCB, so that the same function bounds its regret.
@@ -58,10 +58,6 @@ class RegretBound:
         """Return the bound in units of the world's reward, if it is for rewards that were multiplied by a scale."""
         return RegretBound(*(part / scale for part in astuple(self)))
 
-    def __repr__(self) -> str:
-        verdict = "vacuous" if self.vacuous else "not vacuous"
-        return f"RegretBound({self.total:.4g}, {verdict}; trivial {self.trivial:.4g})"
-
 
 def visit_bound(scale: float, horizon: int, iota: float, margin: npt.ArrayLike, *, printed: bool = False) -> FloatArray:
     """Return the largest number of visits to an action with a margin, if b_t = scale sqrt(H iota / t); else inf.
@@ -86,26 +82,23 @@ def visit_bound(scale: float, horizon: int, iota: float, margin: npt.ArrayLike, 
     return np.where(margin > 0, most, np.inf)
 
 
-def printed_regret_bound(
-    shaped: Shaped, episodes: float, *, p: float | None = None, c: float = 4.0, constant: float = 12.0
-) -> RegretBound:
+def printed_regret_bound(shaped: Shaped, episodes: float, *, c: float = 4.0) -> RegretBound:
     """Return the last line but one of the main theorem's proof, with its constants.
 
         sum over Sub_Delta of   12 c^2 e^2 phi_m^2 H^3 iota / Delta(s, x)
         + sum over the others of  72 c^2 e^2 phi_m^2 H^4 iota / Delta(s, x)  +  2 p T H
 
     Interpreted charitably: pairs that are optimal at every step, for which Delta = 0 and the sum is infinite, are left
-    out, and Delta is the smallest positive gap. Rewards must be from 0 to 1 (`Shaped.nonnegative`).
+    out, and Delta is the smallest positive gap. Rewards must be from 0 to 1 (`Shaped.nonnegative`). The probability of
+    failure p is 1 / (2 T), as in the proof.
 
     Args:
         shaped: the problem.
         episodes: K.
-        p: the probability of failure; 1 / (2 T) by default, as in the proof.
         c: the constant of the bonus.
-        constant: 12 as printed; 24 follows from sum_{i <= N} 1 / sqrt(i) <= 2 sqrt(N).
     """
     steps = episodes * shaped.horizon
-    chance = 1.0 / (2.0 * max(steps, 1.0)) if p is None else p
+    chance = 1.0 / (2.0 * max(steps, 1.0))
     if min(shaped.model.reward_range[0], shaped.potential.min()) < -ROUNDING:
         raise ArgumentError(
             "The printed theorem is for rewards and potentials that are never negative: use shaped.nonnegative()[0]."
@@ -116,7 +109,7 @@ def printed_regret_bound(
         per_pair = 1.0 / shaped.pair_gaps  # 0 for pairs without a gap
     inside = shaped.pseudo_suboptimal()
     return RegretBound(
-        settled=constant * unit * float(per_pair[inside].sum()),
+        settled=12.0 * unit * float(per_pair[inside].sum()),
         unsettled=72.0 * H * unit * float(per_pair[~inside].sum()),
         optimal=0.0,
         first=0.0,

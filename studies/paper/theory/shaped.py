@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,11 @@ from causal_shaping._checks import check_choice, check_horizon
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import BoolArray, FloatArray, frozen
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import Result
 from causal_shaping.errors import ArgumentError
 from causal_shaping.learners._setting import prepare
 from causal_shaping.learners.rules import Rule
 from causal_shaping.models.cmdp import TabularCMDP, Values
 from studies.paper.theory.lemmas import log_term
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROUNDING = 1e-9
 """Differences up to this are treated as rounding errors: smaller gaps are 0."""
@@ -38,7 +34,7 @@ CLIPS = ("zero", "potential")
 
 
 @dataclass(frozen=True, eq=False)
-class Optimism(Result):
+class Optimism:
     """Conservative optimism: V*_h(s) <= phi_h(s) <= H b, for rewards up to b; the paper has b = 1. True if it holds.
 
     Attributes:
@@ -73,22 +69,6 @@ class Optimism(Result):
         if not self.within.all():
             parts.append(f"above H b = {self.limit:g} at {(~self.within).sum():,} steps and states")
         return "; ".join(parts)
-
-    def __repr__(self) -> str:
-        return f"Optimism({self.verdict})"
-
-    def summary(self) -> str:
-        """Return the definition and the verdict."""
-        return f"V* <= phi <= H b = {self.limit:g} at every step and state?\n{self.verdict}"
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row per step and state, without terminal states: phi - V*, and whether each side holds."""
-        import pandas as pd
-
-        steps, places = np.nonzero(np.isfinite(self.distance))
-        columns = {"step": steps, "state": [self.states[s] for s in places]}
-        tables = {"distance": self.distance, "holds": self.holds, "within": self.within}
-        return pd.DataFrame(columns | {name: table[steps, places] for name, table in tables.items()})
 
 
 class Shaped:
@@ -281,23 +261,3 @@ class Shaped:
         left = np.arange(self.horizon, 0, -1.0)[:, None]
         potential = (self.potential[:-1] - low * left) * scale
         return Shaped(moved, np.where(np.abs(potential) < ROUNDING, 0.0, potential), self.horizon), scale
-
-    def __repr__(self) -> str:
-        return f"Shaped({self.model!r}, {self.horizon} steps: {self.optimism().verdict})"
-
-
-def conservative_optimism(
-    model: TabularCMDP,
-    potential: Potential | Ceilings | npt.ArrayLike | None,
-    horizon: int,
-    reward_max: float | None = None,
-) -> Optimism:
-    """Return whether a potential is conservatively optimistic, per step and state: V*_h(s) <= phi_h(s) <= H b.
-
-    Examples:
-        >>> from causal_shaping import load_world
-        >>> world = load_world("lavacross-easy")
-        >>> conservative_optimism(world.model, None, world.horizon)
-        Optimism(conservatively optimistic, 0.405 above V* on average)
-    """
-    return Shaped(model, potential, horizon).optimism(reward_max)

@@ -1,10 +1,9 @@
 """Running the study: nothing is lost, nothing is run twice, and it does not matter how often it was stopped."""
 
-import numpy as np
 import pytest
 from killing import finished, killed_five_times
 
-from causal_shaping.errors import CausalShapingError, FileError
+from causal_shaping.errors import FileError
 from studies.paper.plan import METHODS, Plan
 from studies.paper.run import POTENTIALS, RESULTS, merge, run_study
 from studies.parts import FILES
@@ -47,34 +46,6 @@ def test_what_is_done_is_not_done_again_and_more_is_added(tmp_path):
     assert names == sorted(names, key=list(METHODS).index)
 
 
-def test_the_number_of_workers_does_not_matter(tmp_path):
-    one = tiny(tmp_path / "one")
-    told = []
-    two = run_study(
-        Plan(seeds=2, quick=True, deep=False, only=TINY),
-        tmp_path / "two",
-        workers=2,
-        progress=lambda *args: told.append((*args,)),
-    )
-    assert one.runs == two.runs
-    assert (tmp_path / "one" / RESULTS).read_bytes() == (tmp_path / "two" / RESULTS).read_bytes()
-    done = [progress[0] for progress in told]
-    assert done == sorted(done)
-    assert told[0][0] == 0
-    assert told[-1][0] == pytest.approx(told[-1][1])
-
-
-def test_budgets_in_episodes_are_longer(tmp_path):
-    steps = tiny(tmp_path / "steps")
-    episodes = tiny(tmp_path / "episodes", counted_in="episodes")
-    assert {row["steps"] for row in steps.runs} == {2_000}
-    assert {row["episodes"] for row in episodes.runs} == {2_000}
-    assert min(row["steps"] for row in episodes.runs) > 4_000
-    points, curves = episodes.curves("lavacross-easy", "zero")
-    assert curves.shape == (2, len(points))
-    assert (np.diff(curves, axis=1) >= 0).all()
-
-
 def test_other_settings_and_broken_parts_are_refused(tmp_path):
     tiny(tmp_path)
     with pytest.raises(FileError, match="holds runs with another counted_in"):
@@ -85,25 +56,3 @@ def test_other_settings_and_broken_parts_are_refused(tmp_path):
         merge(tmp_path)
     part.unlink()
     assert tiny(tmp_path).runs == merge(tmp_path).runs
-
-
-@pytest.mark.parametrize(
-    "only",
-    [
-        {"world": ["windy-empty"], "coins": ["once"]},
-        {"world": ["windy-empty"], "method": ["max-without-better"]},
-        {"method": ["bcq"]},
-    ],
-)
-def test_a_plan_without_anything_to_run_says_so(tmp_path, only):
-    with pytest.raises(CausalShapingError, match="nothing to run"):
-        tiny(tmp_path / "new", only=only)
-    assert not (tmp_path / "new").exists()
-
-
-def test_timings_are_kept_apart(tmp_path):
-    results = tiny(tmp_path)
-    assert "seconds" not in results.runs[0]
-    lines = (tmp_path / "timings.csv").read_text().splitlines()
-    assert len(lines) == 1 + len(parts_of(tmp_path))
-    assert '"seconds": ' in parts_of(tmp_path)[0].read_text()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from studies.paper.theory import learning_rates
+from studies.paper.theory.lemmas import learning_rates
 
 HORIZON, EPISODES = 3, 60
 ABOVE = st.lists(st.integers(0, 10), min_size=12, max_size=12).map(lambda draws: np.array(draws) / 10)

@@ -1,7 +1,5 @@
 """The causal Bellman operator contracts where the proposition says so, and nowhere else."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
@@ -9,7 +7,7 @@ from models import cmdps, demonstrators
 from properties import fewer
 
 import causal_shaping as cs
-from studies.paper.theory import CausalBellman, contraction, expected_times
+from studies.paper.theory.contraction import CausalBellman, contraction, expected_times
 
 
 @st.composite
@@ -91,16 +89,6 @@ def test_it_shrinks_random_pairs_of_values_by_the_modulus(data, model):
 
 @fewer(40)
 @given(st.data(), MODELS)
-def test_expected_times_are_widened_to_themselves_less_one(data, model):
-    """The weights are widened to themselves less 1, so that no smaller factor would do for them."""
-    operator = operator_of(model, covering(data, model))
-    times, alive = expected_times(operator), ~model.terminal
-    assert times[alive] == pytest.approx(1 + operator.widened(times)[alive])
-    assert operator.widened(times)[alive].max() == pytest.approx(contraction(operator).modulus_by_times * times.max())
-
-
-@fewer(40)
-@given(st.data(), MODELS)
 def test_the_propositions_weights_rise_and_satisfy_its_inequality(data, model):
     found = contraction(operator_of(model, covering(data, model)))
     y, q = found.weights, found.epsilon * found.delta
@@ -110,18 +98,6 @@ def test_the_propositions_weights_rise_and_satisfy_its_inequality(data, model):
     assert max(sides) == pytest.approx(found.modulus, abs=1e-12)
     assert 0 < found.shrinks <= 1
     assert found.modulus_by_times <= found.modulus + 1e-12
-
-
-@fewer(40)
-@given(st.data(), MODELS)
-def test_the_recursion_of_the_appendix_gives_these_weights(data, model):
-    found = contraction(operator_of(model, covering(data, model)))
-    q, y = found.epsilon * found.delta, [0.0, 1.0]
-    assume(q < 1)
-    while len(y) <= len(found.weights):
-        z = min(y[i] + q / (1 - q) * (y[i] - y[i - 1]) for i in range(1, len(y)))
-        y.append((y[-1] + z) / 2)
-    assert found.weights == pytest.approx(y[1:])
 
 
 @fewer(40)
@@ -141,45 +117,6 @@ def test_it_has_one_fixed_point_above_the_optimum_from_any_start(data, model):
     assert (limits[0] >= model.optimum().values - 1e-6).all()
 
 
-def test_without_chance_the_weights_are_whole_numbers():
-    """One action that always steps ahead, and is always taken: q = 1."""
-    model = cs.TabularCMDP(
-        [[[1]], [[2]], [[3]], [[3]]], np.zeros((4, 1, 1)), np.ones((4, 1)), [False] * 3 + [True], [1.0, 0.0, 0.0, 0.0]
-    )
-    found = contraction(operator_of(model, np.ones((4, 1, 1))))
-    assert found.weights.tolist() == [1, 2, 3, 4]
-    assert found.level.tolist() == [4, 3, 2, 1]
-    assert found.shrinks == pytest.approx(1 / 4)
-    assert expected_times(operator_of(model, np.ones((4, 1, 1)))).tolist() == [3, 2, 1, 0]
-
-
-def test_an_action_that_never_leaves_a_state_empties_the_sets():
-    world = cs.load_world("windy-empty")
-    found = contraction(operator_of(world.model, world.demonstrators["random"], -0.1))
-    assert not found.applies
-    assert "still in (1, 1) never leaves it; 35 states are in no set" in found.verdict
-    assert found.longest == math.inf
-    assert found.modulus_by_times == found.modulus == 1
-
-
-def test_an_untried_action_is_named():
-    world = cs.load_world("walking-robot")
-    found = contraction(operator_of(world.model, world.demonstrators["competent"]))
-    assert "small-step was never tried in (0, 1) (10 such pairs)" in found.verdict
-
-
-def test_the_robot_contracts_under_a_random_demonstrator_but_hardly():
-    world = cs.load_world("walking-robot")
-    found = contraction(operator_of(world.model, np.full((22, 2, 2), 0.5)))
-    assert found.applies
-    assert len(found.weights) == 21
-    assert found.level[world.state_at(10, 1)] == 1
-    assert found.level[world.state_at(9, 0)] == 2
-    assert found.level[world.state_at(0, 1)] == 21
-    assert 0 < found.shrinks < 1e-15
-    assert 1e8 < found.longest < 2e8
-
-
 def test_sets_from_interventions_claim_too_much():
     """The incompetent robot: do(x) may step forward, what its log shows never does, and T grows without end."""
     world = cs.load_world("walking-robot")
@@ -190,10 +127,3 @@ def test_sets_from_interventions_claim_too_much():
     for _ in range(2000):
         values = operator(values)
     assert (operator(values) - values).max() == pytest.approx(0.75, abs=0.01)
-
-
-def test_the_operator_is_of_one_source():
-    world = cs.load_world("walking-robot")
-    counts = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
-    with pytest.raises(cs.CausalShapingError, match="one source"):
-        CausalBellman(counts[0] + counts[1], 1.0)
