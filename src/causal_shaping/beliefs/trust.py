@@ -11,7 +11,7 @@ import numpy as np
 from causal_shaping.beliefs._kernels import Memory, belief, chance_of_trust
 from causal_shaping.beliefs.model import Model
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
-from causal_shaping.data.result import Result
+from causal_shaping.data.result import PlainResult
 from causal_shaping.data.space import Space
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ NAMED_STATES = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trust(Result):
+class Trust(PlainResult):
     """How far each source is trusted: whether actions do what they did in its logs.
 
     A source that nothing is known of, except that it may have seen anything, is trusted as the prior says. Online

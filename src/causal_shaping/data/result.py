@@ -34,14 +34,6 @@ class Result:
         """Return its table, with labels in the columns."""
         raise NotImplementedError
 
-    def as_plain(self) -> Any:
-        """Return everything as plain values, for JSON."""
-        raise NotImplementedError
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json_text(self.as_plain())
-
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw it and return the axes, an array of them if there are several (extra `plot`).
 
@@ -70,7 +62,19 @@ def frame_by_state(space: Space, columns: Mapping[str, npt.NDArray[Any]]) -> pd.
     return pd.DataFrame(space.columns_by_state(columns))
 
 
-class ResultSequence(Result, Sequence[T], Generic[T]):
+class PlainResult(Result):
+    """A result that is plain values, too."""
+
+    def as_plain(self) -> Any:
+        """Return everything as plain values, for JSON."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return json_text(self.as_plain())
+
+
+class ResultSequence(PlainResult, Sequence[T], Generic[T]):
     """A result that is a sequence of its `items`."""
 
     items: tuple[T, ...]

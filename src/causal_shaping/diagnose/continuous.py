@@ -26,7 +26,7 @@ from causal_shaping._checks import check_integer, check_probability
 from causal_shaping._extras import needs_extra
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
-from causal_shaping.data.result import Result, text_table
+from causal_shaping.data.result import PlainResult, text_table
 from causal_shaping.data.space import Label
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.diagnose._clusters import LEAST_EPISODES, ROUNDING, clusters_of, few_coordinates, holm
@@ -118,7 +118,7 @@ class SourcePersistence:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ContinuousInspection(Result):
+class ContinuousInspection(PlainResult):
     """What logs are worth whose states cannot be listed; made by `inspect_continuous`.
 
     Attributes:

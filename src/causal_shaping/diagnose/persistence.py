@@ -20,7 +20,7 @@ from scipy.special import chdtrc
 from causal_shaping._checks import check_integer, check_probability
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import FloatArray, LongArray
-from causal_shaping.data.result import Result
+from causal_shaping.data.result import PlainResult
 from causal_shaping.diagnose._persistence import Rows, StepTest, step_tests
 from causal_shaping.diagnose.small_cells import count_text
 from causal_shaping.logs.check import check_logs
@@ -54,7 +54,7 @@ NO_PROOF = "That proves nothing: a cause that lasts can leave too faint a trace.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PersistenceTest(Result):
+class PersistenceTest(PlainResult):
     """Whether what follows an action depends on the episode's past; made by `persistence_test`.
 
     Attributes:

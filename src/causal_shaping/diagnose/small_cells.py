@@ -20,6 +20,7 @@ import numpy as np
 from causal_shaping._checks import check_integer
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.diagnose.coverage import Coverage, coverage, seen_once
+from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
     from causal_shaping.diagnose.contradictions import Contradiction, Contradictions
@@ -87,7 +88,14 @@ class SmallCells:
 
 
 def hide_small_cells(found: Inspection, smallest: int) -> Inspection:
-    """Return an inspection that holds no count of rows, visits or episodes below a limit; see the module."""
+    """Return an inspection that shows no count of rows, visits or episodes below a limit; see the module."""
+    if found.smallest_cell == smallest:
+        return found
+    if found.smallest_cell is not None:
+        raise ArgumentError(
+            f"This inspection hides counts below {found.smallest_cell} already. Hide those below {smallest} in the "
+            "inspection that shows all."
+        )
     cells = SmallCells(smallest)
     covered = _hide_coverage(found, cells)
     unseen, rarest = _hide_unseen(found, covered, cells)

@@ -13,7 +13,9 @@ anything is made of the rows. It tells damage; it is no signature.
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +33,10 @@ METADATA_KEY, CHECKSUM_KEY = b"causal_shaping", b"causal_shaping_checksum"
 CHECKSUM_KEYS = CHECKSUM_KEY, b"causal_shaping_seal"
 """Where the checksum is; version 0.2 used the second name."""
 
+FOOTER_END = 8
+"""A Parquet file ends with the size of its footer, 4 bytes, and 4 letters."""
+MARK = re.compile(b"(?:" + b"|".join(CHECKSUM_KEYS) + rb").{0,8}[0-9a-f]{64}", re.DOTALL)
+"""The name of a checksum and the checksum, as they stand in a footer."""
 MAX_TEXT = 2**31 - 1
 """A text in the metadata of a Parquet file is not longer than this."""
 MAX_RATIO, FREE_BYTES = 512, 2**20
@@ -48,8 +54,6 @@ VERSIONS = {
     "learned table": 4,
     "training run": 4,
     "worth": 2,
-    "study": 2,
-    "field": 2,
 }
 """Kind to the version of its format, raised by any change that an older reader would misread."""
 OLDEST = VERSIONS | {"potential": 3, "ceilings": 6}
@@ -112,8 +116,13 @@ def load(path: str | os.PathLike[str], kind: str, build: Callable[[Contents], Ma
 
 
 def read_metadata(file: InputFile, kind: str) -> dict[str, Any] | None:
-    """Return the metadata of a Parquet file of this package; None for one of another program."""
-    return _metadata(file.path, file.read(), kind)
+    """Return the metadata of a Parquet file of this package; None for one of another program.
+
+    Logs can be larger than memory, so the file is mapped. Of others' files the footer alone is read.
+    """
+    with file.open() as opened:
+        content = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) if file.size else b""
+        return _metadata(file.path, content, kind)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
@@ -125,22 +134,23 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
         return None
 
 
-def _metadata(path: str | os.PathLike[str], content: bytes, kind: str) -> dict[str, Any] | None:
+def _metadata(path: str | os.PathLike[str], content: bytes | mmap.mmap, kind: str) -> dict[str, Any] | None:
     """Return the metadata of an undamaged file of ours of some kind; None for a file of others."""
     try:
         keys = _parquet(content).metadata.metadata or {}
     except Exception as error:  # Arrow has many kinds
         why = str(error).rstrip(".")
         raise FileError(f"{path} is not a complete Parquet file: {why}.") from error
-    # A damaged file of ours can lose its metadata, but still has the name of its checksum somewhere.
-    if METADATA_KEY not in keys and not any(name in content for name in CHECKSUM_KEYS):
+    # A damaged file of ours can lose its metadata, but its footer still has its checksum behind a name.
+    footer = content[-FOOTER_END - int.from_bytes(content[-FOOTER_END:][:4], "little") :]
+    if METADATA_KEY not in keys and not MARK.search(footer):
         return None
     checksum = next((keys[name] for name in CHECKSUM_KEYS if name in keys), b"")
     try:
         metadata = parse_json(keys[METADATA_KEY])
         stored, version = metadata["kind"], int(metadata["version"])
     except (ValueError, KeyError, TypeError) as error:
-        why = f"its metadata cannot be read ({error!r})"
+        why = "it has lost its metadata" if isinstance(error, KeyError) else f"its metadata cannot be read ({error})"
         raise FileError(f"{path} was changed after it was written: {why}.") from error
     if stored != kind:
         raise FileError(f"{path} holds {stored}, not {kind}.")
@@ -166,7 +176,7 @@ def _rows(content: bytes) -> pa.Table:
     return parquet.read(use_threads=False)
 
 
-def _parquet(content: bytes) -> pq.ParquetFile:
+def _parquet(content: bytes | mmap.mmap) -> pq.ParquetFile:
     """Open the bytes of a Parquet file, whose metadata may be longer than Arrow's usual 100 MB.
 
     No thread of Arrow's may hold them: one that lets go of them last, while Python ends, aborts.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import mmap
 import os
 import re
 import stat
@@ -108,10 +109,13 @@ def filled(content: bytes) -> bytes:
     return before + hashlib.sha256(before + after).hexdigest().encode() + after
 
 
-def fits(content: bytes, checksum: bytes) -> bool:
+def fits(content: bytes | mmap.mmap, checksum: bytes) -> bool:
     """Return whether a checksum that stands in a file is the SHA-256 of all its other bytes."""
-    others = content.replace(checksum, b"")
-    return hashlib.sha256(others).hexdigest().encode() == checksum
+    at = content.rfind(checksum)
+    with memoryview(content) as whole, whole[:at] as before, whole[at + len(checksum) :] as after:
+        others = hashlib.sha256(before)
+        others.update(after)
+    return others.hexdigest().encode() == checksum
 
 
 def parse_json(text: str | bytes) -> dict[str, Any]:
