@@ -120,3 +120,11 @@ def test_neither_does_what_the_commands_write(tmp_path, monkeypatch, capsys):
         small = [n for n in (*counted(found), *visits, *on_page) if SmallCells(SMALLEST).hides(n)]
         assert bool(small) != hidden
         assert ("fewer than 11" in run(*options)) == hidden
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_small_cells_are_hidden_once():
+    hidden = cs.inspect(ward(0, "a", 60, -3.0), skip_bad_episodes=True).without_small_cells(SMALLEST)
+    assert hidden.without_small_cells(SMALLEST) is hidden
+    with pytest.raises(cs.ArgumentError, match=r"hides counts below 11 already.*the inspection that shows all"):
+        hidden.without_small_cells(5)

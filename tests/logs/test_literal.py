@@ -260,3 +260,9 @@ def test_the_engine_is_one_for_each_log(tmp_path):
     assert cs.count(second).n.sum() == 3  # only the other file was changed
     with pytest.raises(FileError, match=r"a\.parquet was changed"):
         cs.count(first)
+
+
+def test_a_log_that_mentions_our_checksum_is_anybodys(tmp_path):
+    rows = {"episode": [0], "step": [0], "state": ["a"], "action": ["go"], "reward": [1.0], "terminated": [True]}
+    pq.write_table(pa.table(rows | {"note": ["see causal_shaping_checksum"]}), tmp_path / "a.parquet")
+    assert cs.count(tmp_path / "a.parquet").n.sum() == 1

@@ -297,8 +297,8 @@ def _settle(folder: Path, settings: dict[str, Any], held: str) -> None:
     before = read_json(path, "Give another folder.")
     other = sorted(key for key in settings if before.get(key) != settings[key])
     if other:
-        hint = "Give another folder, or remove it."
-        raise FileError(f"{folder} holds runs with another {', '.join(other)}. {hint}")
+        which = f"with another {', '.join(other)}, of another call or version"
+        raise FileError(f"{folder} holds runs {which}. Give another folder, or remove this one to begin anew.")
 
 
 class Scratch:
