@@ -158,11 +158,11 @@ def contradictions(counts) -> dict[str, np.ndarray]:
 class Replay(gym.Env):
     """An environment that shows recorded steps, whatever the agent does."""
 
-    def __init__(self, counts, rows: dict[str, list]) -> None:
+    def __init__(self, space, rows: dict[str, list]) -> None:
         self.rows = rows
-        self.place = {str(label): i for i, label in enumerate(counts.space.states)}
+        self.place = {str(label): i for i, label in enumerate(space.states)}
         self.observation_space = gym.spaces.Discrete(len(self.place))
-        self.action_space = gym.spaces.Discrete(len(counts.space.actions))
+        self.action_space = gym.spaces.Discrete(len(space.actions))
         self.at = 0
 
     def reset(self, *, seed=None, options=None):
@@ -180,16 +180,16 @@ class Replay(gym.Env):
 
 def shaped_rewards(ceilings, rows: dict[str, list], *, step_indexed: bool, **options: Any) -> np.ndarray:
     """Return the shaped rewards of recorded steps."""
-    counts = ceilings  # only its space is needed
-    labels = list(counts.space.states)
+    space = ceilings.space
+    labels = list(space.states)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         potential = ceilings.potential(step_indexed=step_indexed)
-        recorded = Replay(counts, rows)
+        recorded = Replay(space, rows)
         env = cs.ShapeReward(
-            recorded, potential, label=lambda i: labels[int(i)], actions=list(counts.space.actions), **options
+            recorded, potential, label=lambda i: labels[int(i)], actions=list(space.actions), **options
         )
-        place = {str(label): i for i, label in enumerate(counts.space.actions)}
+        place = {str(label): i for i, label in enumerate(space.actions)}
         rewards, fresh = [], True
         for action in rows["action"]:
             if fresh:

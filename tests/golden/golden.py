@@ -28,9 +28,6 @@ import adapter
 from inputs import FILES, LOGS, PAPER, RANDOM
 
 HERE = Path(__file__).parent
-VERSION_02 = "82d8e5c"
-"""The commit of version 0.2, whose code wrote the first files."""
-
 TOLERANCE = 1e-9
 """Of frozen numbers, relative to the larger of 1 and the number."""
 
