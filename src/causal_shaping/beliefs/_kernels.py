@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from causal_shaping._compile import INLINED, njit
-from causal_shaping.bounds._masses import SAME_REWARD
+from causal_shaping.bounds.outcomes import SAME_REWARD
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 
 BLUNT = 4.0

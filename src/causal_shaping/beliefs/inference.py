@@ -20,13 +20,11 @@ import numpy.typing as npt
 from causal_shaping._checks import check_choice, check_finite, check_integer
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.beliefs import words
+from causal_shaping.beliefs._evidence import Evidence
 from causal_shaping.beliefs.draws import each_draw, table_of
 from causal_shaping.beliefs.model import Model
 from causal_shaping.beliefs.trust import Trust, trust_of
-from causal_shaping.bounds._joint import Agreement
-from causal_shaping.bounds._masses import Evidence
-from causal_shaping.bounds.settings import CEILING, Confounding, Settings, merge_counts, refuse_reward
-from causal_shaping.bounds.support import SUPPORTS, Support
+from causal_shaping.bounds.settings import SUPPORTS, Confounding, Settings, Support, merge_counts, refuse_reward
 from causal_shaping.data.arrays import FloatArray, checksum_of, frozen
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
@@ -80,7 +78,7 @@ class Posterior(Result):
     @cached_property
     def caveats(self) -> tuple[str, ...]:
         """What in the logs speaks against the assumptions, in sentences."""
-        return _agreement(self.counts, self.settings)
+        return Evidence(self.counts, self.settings).caveats()
 
     @cached_property
     def model(self) -> Model:
@@ -354,18 +352,8 @@ def posterior(
     most = int(merged.reward_max.argmax())
     refuse_reward("reward_max", settings.reward_bound, merged.sources[merged.source[most]], merged.reward_max[most])
     made = Posterior(merged, settings, int(draws))
-    vars(made)["caveats"] = _agreement(merged, settings)
+    vars(made)["caveats"] = Evidence(merged, settings).caveats()
     return made
-
-
-def _agreement(counts: Counts, settings: Settings) -> tuple[str, ...]:
-    """Refuse sources that contradict each other beyond chance; return what is doubtful."""
-    evidence = Evidence(counts, settings, CEILING)
-    agreement = Agreement(counts, evidence)
-    steps = [None] if counts.step is None else range(settings.horizon)
-    for step in steps:
-        agreement.check(evidence.masses(step), step)
-    return tuple(agreement.found()["caveats"])
 
 
 def _frozen_values(values: FloatArray, q_values: FloatArray) -> Values:

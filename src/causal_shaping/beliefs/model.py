@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from causal_shaping.beliefs._evidence import Evidence
 from causal_shaping.beliefs._kernels import BLUNT, STICKS, TINY, Drawn, Guess, Hypotheses, Memory, Shape, observe
-from causal_shaping.bounds._masses import Evidence
-from causal_shaping.bounds.settings import CEILING, Settings
-from causal_shaping.bounds.support import OBSERVED, RAREST, reward_keys, terminal_states, unrestricted_cells
+from causal_shaping.bounds.outcomes import reward_keys
+from causal_shaping.bounds.settings import DEFAULT_RAREST, OBSERVED, Settings
+from causal_shaping.bounds.support import anything_may_follow, terminal_states
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray, groups
 from causal_shaping.data.counts import MAX_REWARDS, Counts
 from causal_shaping.data.space import Space
@@ -34,8 +35,8 @@ POOL_FLAT, MOST_FLAT = 0.1, 4.0
 REFUTED = 1e-4
 """A component is refuted in a cell if its share lies below what others prove, at this level over all outcomes."""
 
-ENOUGH_VISITS = math.log(0.05) / math.log1p(-RAREST)
-"""Visits of a state that have shown, with a probability of 95%, an outcome that follows in `RAREST` of them: 298.
+ENOUGH_VISITS = math.log(0.05) / math.log1p(-DEFAULT_RAREST)
+"""Visits of a state that have shown, with a probability of 95%, an outcome that follows in 1% of them: 298.
 
 After fewer, an outcome that nobody has seen is possible, too: otherwise an agent would never look beyond a few logs."""
 
@@ -115,7 +116,7 @@ class Model:
     def _read(self, counts: Counts) -> None:
         """Turn counts into entries, nodes, masses and guesses."""
         shape, settings = self.shape, self.settings
-        evidence = Evidence(counts, settings, CEILING)
+        evidence = Evidence(counts, settings)
         counts, bins = evidence.counts, evidence.counts.space.reward_bins
         self.terminal |= terminal_states(counts)
         self.edges = np.zeros(0) if bins is None else np.array(bins.edges)
@@ -183,9 +184,9 @@ class Model:
 
     def _allow(self, counts: Counts, settings: Settings, tried: FloatArray) -> None:
         """Find out where an outcome that nobody has seen is possible: where the support allows anything."""
-        shape, unrestricted = self.shape, unrestricted_cells(counts, settings)
+        shape, unrestricted = self.shape, anything_may_follow(counts, settings)
         for t in range(shape.steps):
-            anything = unrestricted.at(t if counts.step_indexed else None)
+            anything = unrestricted[t]
             part = slice(t * shape.states * shape.actions, (t + 1) * shape.states * shape.actions)
             self.unknown[part] = anything.ravel()
         group = np.arange(self.cells) // (1 if shape.by_action else shape.actions)

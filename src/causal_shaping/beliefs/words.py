@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causal_shaping.beliefs.model import ENOUGH_VISITS, Model
-from causal_shaping.bounds import explanation
-from causal_shaping.bounds.settings import CEILING, Settings
-from causal_shaping.bounds.support import OBSERVED
+from causal_shaping.bounds import words as bounds_words
+from causal_shaping.bounds.settings import CEILING, OBSERVED, Settings
 from causal_shaping.data.counts import Counts
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def assumptions(counts: Counts, settings: Settings, model: Model) -> list[str]:
         no_other_states=False,
         inferred_terminal=int((model.terminal & ~counts.space.is_terminal).sum()),
     )
-    result = explanation.assumptions(known)
+    result = bounds_words.assumptions(known)
     if settings.confidence is not None:
         result.append(
             f"Proven masses are lower limits that all hold at once with a probability of {settings.confidence:.4g}; "

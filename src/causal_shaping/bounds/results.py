@@ -1,4 +1,4 @@
-"""Results: the arrays of ceilings and floors, with the settings and assumptions that they rest on."""
+"""Results: ceilings and floors with the settings, the counts and the assumptions they rest on."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping.bounds import explanation
+from causal_shaping.bounds import words
 from causal_shaping.bounds.settings import CEILING, FLOOR, TIE, Settings, vacuous_values
-from causal_shaping.bounds.verdict import Outlook, judge
+from causal_shaping.bounds.verdict import Outlook
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of, frozen
 from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
@@ -31,67 +31,82 @@ if TYPE_CHECKING:
     from causal_shaping.data.potential import Potential
     from causal_shaping.io.container import Contents
 
+ARRAYS: Mapping[str, Any] = MappingProxyType(
+    dict.fromkeys(("values", "q_values"), np.float64)
+    | dict.fromkeys(("vacuous", "unrestricted", "terminal"), np.bool_)
+)
+"""The arrays of a bound and their types."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Bounds(Settings, Result):
-    """Bounds of one side with their settings (see `Settings`) and all else that they rest on.
+class Origin:
+    """The counts that a bound was computed from.
 
     Attributes:
         space: the states and actions.
-        values: float64 [steps, states], h = 0 the first step; [states] if stationary.
-        q_values: float64 [..., states, actions], the bound of taking x once and acting optimally from then on; NaN
-            for an action that is not admissible in a state, and where the paper's method skips one.
-        vacuous: bool like `values`, states in which no source acted (at that step): their bound is the vacuous value.
-        unrestricted: bool like `values`, states in which some action that a source tried may do anything: all of them
-            under support "any"; under an observed support those of which the logs show too little.
-        terminal: bool [states], states that end an episode; their value is 0.
         sources: the sources' names.
-        discrete_rewards: rewards were part of the outcome; otherwise they were continuous for some source.
+        discrete_rewards: rewards were part of the outcome; otherwise they were in bins.
         rewards_seen: the lowest and the highest reward of a step.
         population: the counts were exact masses, not a sample.
         step_indexed: the counts were kept apart by step.
-        inferred_terminal: how many states were taken to be terminal because they were only entered to end there.
-        caveats: why the bounds are not guaranteed even if every assumption holds, in sentences.
-        sweeps: how many sweeps an infinite-horizon bound took, None for any other.
-        contraction: the factor by which such a sweep shrank the change, on average.
-        no_other_states: that no states exist but those declared was used: somewhere anything may follow, and an unknown
-            state would be worth more than all others.
-        scaled: of how many (s, x), at each step if the counts are, the sources prove more mass than 1; it was scaled.
-        largest_total: the most mass that they prove of one; 1 if it is nowhere more.
+        inferred_terminal: how many states were taken to be terminal because they were only entered
+            to end there.
         counts_checksum: that of the counts.
     """
 
-    support: str
-    confounding: Mapping[str, float]
     space: Space
-    values: FloatArray
-    q_values: FloatArray
-    vacuous: BoolArray
-    unrestricted: BoolArray
-    terminal: BoolArray
     sources: tuple[str, ...]
     discrete_rewards: bool
     rewards_seen: tuple[float, float]
     population: bool
     step_indexed: bool
     inferred_terminal: int
+    counts_checksum: str
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Bounds(Settings, Origin, Result):
+    """Bounds of one side, with their `Settings` and their `Origin`.
+
+    Attributes:
+        values: float64 [steps, states], h = 0 the first step; [states] if stationary.
+        q_values: float64 [..., states, actions], the bound of taking x once and acting optimally
+            from then on; NaN for an action that is not admissible in a state, and where the paper's
+            method skips one.
+        vacuous: bool like `values`, states in which no source acted (at that step): their bound is
+            the vacuous value.
+        unrestricted: bool like `values`, states in which some action that a source tried may do
+            anything: all of them under support "any"; under an observed support those of which the
+            logs show too little.
+        terminal: bool [states], states that end an episode; their value is 0.
+        caveats: why the bounds are not guaranteed even if every assumption holds, in sentences.
+        sweeps: how many sweeps an infinite-horizon bound took, None for any other.
+        contraction: the factor by which such a sweep shrank the change, on average.
+        no_other_states: whether the bound relies on the declaration that no other states exist:
+            somewhere anything may follow, and an unknown state would be worth more than all others.
+        scaled: of how many actions in states the sources prove more mass than 1, which was scaled.
+        largest_total: the most mass that they prove of one; 1 if it is nowhere more.
+    """
+
+    support: str
+    confounding: Mapping[str, float]
+    values: FloatArray
+    q_values: FloatArray
+    vacuous: BoolArray
+    unrestricted: BoolArray
+    terminal: BoolArray
     caveats: tuple[str, ...]
     sweeps: int | None
     contraction: float | None
     no_other_states: bool
     scaled: int
     largest_total: float
-    counts_checksum: str
 
-    KIND: ClassVar[str]
-    SIDE: ClassVar[float]
-    ARRAYS: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        dict.fromkeys(("values", "q_values"), np.float64)
-        | dict.fromkeys(("vacuous", "unrestricted", "terminal"), np.bool_)
-    )
+    KIND = ""
+    SIDE = CEILING
 
     def __post_init__(self) -> None:
-        for name, dtype in self.ARRAYS.items():
+        for name, dtype in ARRAYS.items():
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, name))
         object.__setattr__(self, "rewards_seen", tuple(self.rewards_seen))
         object.__setattr__(self, "confounding", MappingProxyType(dict(self.confounding)))
@@ -108,9 +123,10 @@ class Bounds(Settings, Result):
 
     @property
     def first_step(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """The values, action values and vacuous states of the first step; of all steps if stationary."""
-        arrays = (self.values, self.q_values, self.vacuous)
-        return arrays if self.stationary else (self.values[0], self.q_values[0], self.vacuous[0])
+        """Values, action values and vacuous states of the first step, or of all if stationary."""
+        if self.stationary:
+            return self.values, self.q_values, self.vacuous
+        return self.values[0], self.q_values[0], self.vacuous[0]
 
     @property
     def vacuous_values(self) -> FloatArray:
@@ -124,9 +140,9 @@ class Bounds(Settings, Result):
 
     @property
     def states_bounded(self) -> tuple[int, int, int]:
-        """How many states are bounded better than without logs, no better though logged, and not logged.
+        """How many states are bounded better than without logs, no better, and never logged.
 
-        At the first step; those that are terminal are left out.
+        At the first step; terminal states are left out.
         """
         values, _, not_logged = self.first_step
         vacuous = float(np.ravel(self.vacuous_values)[0])
@@ -134,57 +150,64 @@ class Bounds(Settings, Result):
         better = logged & np.isfinite(values)
         if math.isfinite(vacuous):
             better &= self.SIDE * (vacuous - values) > TIE * max(self.unit, abs(vacuous))
-        return int(better.sum()), int((logged & ~better).sum()), int((not_logged & ~self.terminal).sum())
+        never = not_logged & ~self.terminal
+        return int(better.sum()), int((logged & ~better).sum()), int(never.sum())
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
-        """What the bounds rest on, in plain words."""
-        return tuple(explanation.assumptions(self))
+        """What the bounds rest on, in sentences."""
+        return tuple(words.assumptions(self))
 
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of the space, the arrays and all that they rest on."""
         about = json.dumps(self.metadata, sort_keys=True)
-        return checksum_of(about, [getattr(self, name) for name in self.ARRAYS])
+        return checksum_of(about, [getattr(self, name) for name in ARRAYS])
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values for JSON."""
         fields = (field.name for field in dataclasses.fields(self))
-        result = {name: getattr(self, name) for name in fields if name not in (*self.ARRAYS, "space")}
-        confounding = {name: "inf" if math.isinf(gamma) else gamma for name, gamma in self.confounding.items()}
-        return result | {"space": json.loads(self.space.to_json()), "confounding": confounding}
+        result = {name: getattr(self, name) for name in fields if name not in ARRAYS}
+        result["space"] = json.loads(self.space.to_json())
+        result["confounding"] = dict(self.confounding)
+        for name, gamma in self.confounding.items():
+            if math.isinf(gamma):
+                result["confounding"][name] = "inf"
+        return result
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is known of each step and state, by name: arrays like `values`."""
-        terminal = np.broadcast_to(self.terminal, self.values.shape)
-        columns = {"value": self.values, "vacuous": self.vacuous}
-        columns |= {"unrestricted": self.unrestricted, "terminal": terminal}
-        return columns | {name: self.q_values[..., x] for x, name in enumerate(q_names(self.space))}
+        columns = {name: getattr(self, name) for name in ("vacuous", "unrestricted")}
+        columns = {"value": self.values, **columns}
+        columns["terminal"] = np.broadcast_to(self.terminal, self.values.shape)
+        return columns | {
+            name: self.q_values[..., x] for x, name in enumerate(_q_names(self.space))
+        }
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row per step and state: its label, `value`, three flags, and a column for each action."""
+        """Return a row per step and state: label, `value`, flags, a column for each action."""
         return frame_by_state(self.space, self.columns())
 
     def to_json(self) -> str:
         """Return the settings, what they mean in words, and the first step's bounds as JSON."""
-        states = [
-            {"state": label, "value": value, "q_values": q_values, "vacuous": vacuous, "terminal": terminal}
-            for label, value, q_values, vacuous, terminal in zip(
-                self.space.states, *self.first_step, self.terminal, strict=True
-            )
-        ]
-        about = self.metadata | {"guaranteed": self.guaranteed, "assumptions": self.assumptions, "states": states}
+        names = ("state", "value", "q_values", "vacuous", "terminal")
+        rows = zip(self.space.states, *self.first_step, self.terminal, strict=True)
+        about = self.metadata | {
+            "guaranteed": self.guaranteed,
+            "assumptions": self.assumptions,
+            "states": [dict(zip(names, row, strict=True)) for row in rows],
+        }
         for name in ("space", "successors"):
             about.pop(name, None)
         return json_text(about)
 
     def summary(self) -> str:
-        """Return what the bounds are, what they are worth and what they assume, in words."""
-        return explanation.summary(self)
+        """Return what the bounds are, what they are worth and what they assume."""
+        return words.summary(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the bounds to a Parquet file: a row per step and state, all else in the metadata."""
+        """Write a Parquet file: a row per step and state, all else in the metadata."""
         from causal_shaping.io.by_state import save_by_state  # late, as bounds need no pyarrow
 
         metadata = {**self.metadata, "assumptions": self.assumptions}
@@ -201,78 +224,94 @@ class Bounds(Settings, Result):
     def _from_contents(cls, contents: Contents) -> Self:
         from causal_shaping.io.by_state import columns_by_state
 
-        columns, space, held = columns_by_state(contents), contents.space, contents.metadata
-        names = (field.name for field in dataclasses.fields(cls) if field.name not in cls.ARRAYS)
-        made = {name: held[name] for name in names}
-        made |= {name: tuple(held[name]) for name in ("sources", "caveats")}
-        made |= {"space": space, "values": columns["value"]}
-        made |= {name: columns[name] for name in ("vacuous", "unrestricted")}
-        if made.get("outlook"):
-            made["outlook"] = Outlook(**made["outlook"])
-        if made.get("successors"):
-            made["successors"] = AllowedSuccessors.from_plain(made["successors"])
-        made["confounding"] = {name: float(gamma) for name, gamma in held["confounding"].items()}
-        made["terminal"] = columns["terminal"].reshape(-1, len(space.states))[0]
-        made["q_values"] = np.stack([columns[name] for name in q_names(space)], axis=-1)
-        return cls(**made)
+        columns, space, metadata = columns_by_state(contents), contents.space, contents.metadata
+        names = [field.name for field in dataclasses.fields(cls) if field.name not in ARRAYS]
+        fields = {name: metadata[name] for name in names}
+        fields |= {name: tuple(metadata[name]) for name in ("sources", "caveats")}
+        fields |= {name: columns[name] for name in ("vacuous", "unrestricted")}
+        if fields.get("outlook"):
+            fields["outlook"] = Outlook(**fields["outlook"])
+        if fields.get("successors"):
+            fields["successors"] = AllowedSuccessors.from_plain(fields["successors"])
+        gammas = {name: float(gamma) for name, gamma in metadata["confounding"].items()}
+        q_values = np.stack([columns[name] for name in _q_names(space)], axis=-1)
+        fields |= {"space": space, "values": columns["value"], "q_values": q_values}
+        terminal = columns["terminal"].reshape(-1, len(space.states))[0]
+        return cls(**fields | {"confounding": gammas, "terminal": terminal})
 
     def __repr__(self) -> str:
-        return explanation.one_line(self)
+        return words.one_line(self)
 
 
-def q_names(space: Space) -> list[str]:
-    """Return a column for each action; those that look alike, as 1 and "1" do, have their position behind them."""
+def _q_names(space: Space) -> list[str]:
+    """Return a column name for each action; labels that look alike, as 1 and "1", get a number."""
     names = [f"q_value of {action}" for action in space.actions]
-    return [f"{name} ({x})" if names.count(name) > 1 else name for x, name in enumerate(names)]
+    for x, name in enumerate(list(names)):
+        if names.count(name) > 1:
+            names[x] = f"{name} ({x})"
+    return names
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ceilings(Bounds):
-    """Upper bounds of the optimal interventional value; see `Bounds` for what they hold.
+    """Upper bounds of the optimal interventional value; `Bounds` explains the arrays.
 
     Attributes:
         outlook: what the verdict rests on; None for ceilings that are a step to another result.
-        reward_min: the least that a step can pay, for the monitor of `ShapeReward`; None if it was not declared.
-        successors: what is taken to be possible after a state and action; None if nothing is excluded.
+        reward_min: the least that a step can pay, for the monitor of `ShapeReward`; None if it was
+            not declared.
+        successors: what is taken to be possible after a state and action; None if nothing is
+            excluded.
     """
 
     outlook: Outlook | None = None
     reward_min: float | None = None
     successors: AllowedSuccessors | None = None
 
-    KIND, SIDE = "ceilings", CEILING
+    KIND = "ceilings"
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values for JSON."""
-        held = {"outlook": self.outlook and dataclasses.asdict(self.outlook)}
-        return super().metadata | held | {"successors": self.successors and self.successors.as_plain()}
+        plain: dict[str, Any] = {}
+        if self.outlook is not None:
+            plain["outlook"] = dataclasses.asdict(self.outlook)
+        if self.successors is not None:
+            plain["successors"] = self.successors.as_plain()
+        return super().metadata | plain
 
     def potential(self, *, step_indexed: bool = True) -> Potential:
-        """Return the ceiling as a potential for reward shaping; unknown states have the vacuous value.
+        """Return the ceiling as a potential for reward shaping.
+
+        States that no log holds have the vacuous value.
 
         Args:
-            step_indexed: one per step; otherwise that of the first step, which bounds the stationary optimum where
-                rewards are costs, and every step's optimum where they are never negative; elsewhere it warns.
+            step_indexed: one potential per step; otherwise that of the first step, which bounds the
+                stationary optimum where rewards are costs, and every step's optimum where they are
+                never negative; elsewhere it warns.
         """
         from causal_shaping.data.potential import Potential
 
         first = not step_indexed and not self.stationary
+        values = self.values
+        vacuous = np.where(np.isfinite(self.vacuous_values), self.vacuous_values, np.nan)
+        if first:
+            values, vacuous = values[0], vacuous[0]
         if first and self.reward_bound > 0 and self.rewards_seen[0] < 0:
             warnings.warn(
-                "Rewards have both signs: the ceiling of the first step bounds neither the stationary optimum nor that "
-                "of later steps. Shaping stays sound; its optimism does not.",
+                "Rewards have both signs: the ceiling of the first step bounds neither the "
+                "stationary optimum nor that of later steps. Shaping stays sound; its optimism "
+                "does not.",
                 AssumptionWarning,
                 stacklevel=2,
             )
-        vacuous = np.where(np.isfinite(self.vacuous_values), self.vacuous_values, np.nan)
         return Potential(
-            self.values[0] if first else self.values,
+            values,
             self.space,
             discount=self.discount,
-            unseen=vacuous[0] if first else vacuous,
+            unseen=vacuous,
             origin=f"ceilings of {', '.join(self.sources)} by {self.method}",
-            assumptions=(*self.assumptions, *(f"Not guaranteed: {caveat}" for caveat in self.caveats)),
+            assumptions=(*self.assumptions, *(f"Not guaranteed: {one}" for one in self.caveats)),
             kind="ceiling",
             reward_min=self.reward_min,
             reward_max=self.reward_bound,
@@ -281,26 +320,37 @@ class Ceilings(Bounds):
         )
 
     def _episode_steps(self, first: bool) -> int | None:
-        """Return what the potential bounds, see `Potential.episode_steps`; `first` says that it is of the first step.
+        """Return what the potential bounds, see `Potential.episode_steps`.
 
-        A backup of the joint bound is a maximum over all outcome distributions that are possible, so that no action
-        earns more than the ceiling in the mean. Values that `value_max` cut, and those of the paper's method, bound
-        the optimum without that: the ceilings of what follows may be looser.
+        A backup of the joint bound is a maximum over all outcome distributions that are possible,
+        so that no action earns more than the ceiling in the mean. Values that `value_max` cut, and
+        those of the paper's method, bound the optimum without that: the ceilings of what follows
+        may be looser.
+
+        Args:
+            first: whether the potential is that of the first step at every step.
         """
-        cut, discount = False, self.discount
-        if self.value_max is not None and self.reward_bound + discount * max(self.value_max, 0.0) > self.value_max:
-            cut = bool((self.values[..., ~self.terminal] >= self.value_max).any())
+        cut = False
+        if self.value_max is not None:
+            largest = self.reward_bound + self.discount * max(self.value_max, 0.0)
+            reached = (self.values[..., ~self.terminal] >= self.value_max).any()
+            cut = bool(reached) and largest > self.value_max
         if not first and not cut and self.method == "joint":
             return None
-        return 0 if self.stationary else self.horizon
+        if self.stationary:
+            return 0
+        return self.horizon
 
     @cached_property
     def _verdict(self) -> tuple[bool | None, str]:
-        return judge(self)
+        return words.judge(self)
 
     @property
     def informative(self) -> bool | None:
-        """Whether the ceilings make a useful potential, by what they leave to learn; None if that is doubtful."""
+        """Whether the ceilings make a useful potential, by what they leave to learn.
+
+        None if that is doubtful.
+        """
         return self._verdict[0]
 
     @property
@@ -324,15 +374,18 @@ class Ceilings(Bounds):
             floors: of the same counts, to stand beside the ceilings.
             sensitivity: what `sensitivity` found in the same counts.
             hidden: what `confounding_of` found in the same logs.
-            inspection: what `inspect` found in the same logs; `inspection.without_small_cells(11)` shows no smaller
-                count.
+            inspection: what `inspect` found in the same logs; `inspection.without_small_cells(11)`
+                shows no smaller count.
         """
-        from causal_shaping.plot import save_page  # the stage to the right: a method people look for
+        from causal_shaping.plot import save_page  # the stage to the right: people look for it here
 
-        save_page(self, path, floors=floors, sensitivity=sensitivity, hidden=hidden, inspection=inspection)
+        save_page(
+            self, path, floors=floors, sensitivity=sensitivity, hidden=hidden, inspection=inspection
+        )
 
 
 class Floors(Bounds):
-    """Lower bounds of the optimal interventional value; see `Bounds` for what they hold."""
+    """Lower bounds of the optimal interventional value; `Bounds` explains the arrays."""
 
-    KIND, SIDE = "floors", FLOOR
+    KIND = "floors"
+    SIDE = FLOOR

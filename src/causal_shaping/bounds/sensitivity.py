@@ -1,7 +1,8 @@
 """How bounds move with the confounding that is allowed for.
 
-- `sensitivity`: ceilings, floors and what is provably suboptimal, for several Gamma; and the breakdown Gamma of each
-  state's best action, the confounding at which the logs no longer single it out.
+`sensitivity` computes ceilings, floors and what is provably suboptimal for several Gamma, and the
+breakdown Gamma of each state's best action: the confounding at which the logs no longer single it
+out.
 """
 
 from __future__ import annotations
@@ -9,28 +10,34 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.bounds import explanation
-from causal_shaping.bounds._sweeps import best_of
-from causal_shaping.bounds.ceilings import PLUG_IN, compute, masked, refuse_crossing, refuse_plug_in
+from causal_shaping.bounds import words
+from causal_shaping.bounds.ceilings import PLUG_IN, bare_bounds
+from causal_shaping.bounds.masks import masked, refuse_crossing, refuse_plug_in
 from causal_shaping.bounds.results import Ceilings, Floors
-from causal_shaping.bounds.settings import MOST_CONFOUNDING, TIE, Settings, check_sources, merge_counts
-from causal_shaping.bounds.support import Support
+from causal_shaping.bounds.settings import (
+    MAX_CONFOUNDING,
+    TIE,
+    Settings,
+    Support,
+    check_sources,
+    merge_counts,
+)
+from causal_shaping.bounds.solution import best_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, frame_by_state, json_text
 from causal_shaping.data.space import Space
-from causal_shaping.errors import ArgumentError, AssumptionWarning, ContradictionError, DataError
+from causal_shaping.errors import ArgumentError, ContradictionError, DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +45,17 @@ if TYPE_CHECKING:
     from causal_shaping.io.container import Contents
 
 GAMMAS = (1.0, 1.5, 2.0, 5.0, math.inf)
+"""The Gammas that are looked at unless others are asked for."""
+
 PRECISION = 0.02
 """How close a breakdown Gamma is found, relative to it."""
+
+ARRAYS: Mapping[str, Any] = MappingProxyType(
+    dict.fromkeys(("ceilings", "floors", "suboptimal", "breakdown"), np.float64)
+    | dict.fromkeys(("singled_out", "bounded"), np.bool_)
+    | {"best_action": np.int32}
+)
+"""The arrays of a sensitivity analysis and their types."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,14 +67,18 @@ class Sensitivity(Result):
         confounding: the Gammas, rising.
         ceilings: float64 [gammas, states]; NaN where the sources contradict each other.
         floors: float64 [gammas, states].
-        suboptimal: float64 [gammas], the share of (step, state, admissible action) that is provably suboptimal.
-        singled_out: bool [gammas, states], whether all actions but the best (and its equals) are provably suboptimal.
+        suboptimal: float64 [gammas], the share of (step, state, admissible action) that is provably
+            suboptimal.
+        singled_out: bool [gammas, states], whether all actions but the best (and its equals) are
+            provably suboptimal.
         contradictions: per Gamma, why it is impossible; None if it is possible.
         best_action: int32 [states], the best by the ceilings at the smallest possible Gamma.
-        breakdown: float64 [states], the largest Gamma at which the best action is singled out; NaN if there is none.
+        breakdown: float64 [states], the largest Gamma at which the best action is singled out; NaN
+            if there is none.
         bounded: bool [states], states in which some source acted.
-        plug_in: the bounds are plug-in estimates: what is called provably suboptimal may be so by chance.
-        caveats: why else bounds at some Gamma are not guaranteed, even if every assumption holds, in sentences.
+        plug_in: whether the bounds are plug-in estimates: what is called provably suboptimal may be
+            so by chance.
+        caveats: why else bounds at some Gamma are not guaranteed, even if every assumption holds.
     """
 
     space: Space
@@ -74,24 +94,18 @@ class Sensitivity(Result):
     plug_in: bool = False
     caveats: tuple[str, ...] = ()
 
-    KIND: ClassVar[str] = "sensitivity"
-    ARRAYS: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {
-            **dict.fromkeys(("ceilings", "floors", "suboptimal", "breakdown"), np.float64),
-            **dict.fromkeys(("singled_out", "bounded"), np.bool_),
-            "best_action": np.int32,
-        }
-    )
+    KIND = "sensitivity"
 
     def __post_init__(self) -> None:
-        for name, dtype in self.ARRAYS.items():
+        for name, dtype in ARRAYS.items():
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, name))
 
     @cached_property
     def checksum(self) -> str:
         """A SHA-256 of everything that it holds."""
-        about = json_text([self.space.to_json(), self.confounding, self.contradictions, self.plug_in, self.caveats])
-        return checksum_of(about, [getattr(self, name) for name in self.ARRAYS])
+        about = [self.space.to_json(), self.confounding, self.contradictions, self.plug_in]
+        text = json_text([*about, self.caveats])
+        return checksum_of(text, [getattr(self, name) for name in ARRAYS])
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per Gamma: means over the states in which some source acted."""
@@ -109,48 +123,59 @@ class Sensitivity(Result):
 
     def findings(self) -> list[str]:
         """Return what matters most, in sentences."""
-        return explanation.findings(self)
+        return words.findings(self)
 
     def summary(self) -> str:
-        """Return a line per Gamma and what follows, in words."""
-        return explanation.sensitivity_summary(self)
+        """Return a line per Gamma and what follows from it."""
+        return words.sensitivity_summary(self)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is known of each Gamma and state, by name: arrays [gammas, states]."""
-        best = np.array([str(self.space.actions[action]) for action in self.best_action], dtype=object)
-        best[np.isnan(self.breakdown)] = None
         columns = {
             "confounding": np.array(self.confounding)[:, None],
             "ceiling": self.ceilings,
             "floor": self.floors,
             "singled_out": self.singled_out,
-            "best_action": best,
+            "best_action": self._best_actions(),
             "breakdown": self.breakdown,
             "bounded": self.bounded,
         }
-        return {name: np.broadcast_to(column, self.ceilings.shape) for name, column in columns.items()}
+        shape = self.ceilings.shape
+        return {name: np.broadcast_to(column, shape) for name, column in columns.items()}
+
+    def _best_actions(self) -> npt.NDArray[Any]:
+        """Return the best action of each state; None where no Gamma singles it out."""
+        best = [str(self.space.actions[action]) for action in self.best_action]
+        result = np.array(best, dtype=object)
+        result[np.isnan(self.breakdown)] = None
+        return result
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row per Gamma and state; `best_action` is missing where no Gamma singles it out."""
+        """Return a row per Gamma and state; `best_action` is missing where none is singled out."""
         return frame_by_state(self.space, self.columns()).drop(columns="step")
 
     def to_json(self) -> str:
-        """Return a row per Gamma, the findings, and the states in which some source acted, as JSON."""
-        best = self.columns()["best_action"][0]
-        columns = (self.space.states, best, self.breakdown, self.ceilings.T, self.floors.T)
+        """Return a row per Gamma, the findings, and the states in which some source acted."""
         names = ("state", "best_action", "breakdown", "ceilings", "floors")
-        rows = zip(self.bounded, *columns, strict=True)
-        states = [dict(zip(names, row, strict=True)) for bounded, *row in rows if bounded]
-        about = {
-            "plug_in": self.plug_in,
-            "caveats": self.caveats,
-            "confounding": self.rows(),
-            "findings": self.findings(),
-        }
-        return json_text(about | {"states": states})
+        columns = (self.space.states, self._best_actions(), self.breakdown)
+        rows = zip(*columns, self.ceilings.T, self.floors.T, strict=True)
+        states = [
+            dict(zip(names, row, strict=True))
+            for row, bounded in zip(rows, self.bounded, strict=True)
+            if bounded
+        ]
+        return json_text(
+            {
+                "plug_in": self.plug_in,
+                "caveats": self.caveats,
+                "confounding": self.rows(),
+                "findings": self.findings(),
+                "states": states,
+            }
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a row per Gamma and state: to a Parquet file, which `load` reads, or to a CSV table."""
+        """Write a row per Gamma and state: to Parquet, which `load` reads, or to a CSV table."""
         import pyarrow as pa
 
         from causal_shaping.io import container, files, labels  # late, as bounds need no pyarrow
@@ -183,10 +208,11 @@ class Sensitivity(Result):
     def _from_contents(cls, contents: Contents) -> Self:
         from causal_shaping.io import labels
 
-        table, space, held = contents.table, contents.space, contents.metadata
-        gammas = tuple(map(float, held["confounding"]))
-        place = labels.positions(table, space.columns, space.state_positions, "state").astype(np.int64)
-        place += len(space.states) * np.searchsorted(gammas, table[space.free_name("confounding")].to_numpy())
+        table, space, metadata = contents.table, contents.space, contents.metadata
+        gammas = tuple(map(float, metadata["confounding"]))
+        state = labels.positions(table, space.columns, space.state_positions, "state")
+        gamma = np.searchsorted(gammas, table[space.free_name("confounding")].to_numpy())
+        place = gamma * len(space.states) + state
         if not np.array_equal(np.sort(place), np.arange(len(gammas) * len(space.states))):
             raise DataError("it does not hold each Gamma and state once")
         order = np.argsort(place)
@@ -199,24 +225,23 @@ class Sensitivity(Result):
             confounding=gammas,
             ceilings=column("ceiling"),
             floors=column("floor"),
-            suboptimal=np.array(held["suboptimal"], dtype=np.float64),
+            suboptimal=np.array(metadata["suboptimal"], dtype=np.float64),
             singled_out=column("singled_out"),
-            contradictions=tuple(held["contradictions"]),
-            best_action=np.array(held["best_action"], dtype=np.int32),
+            contradictions=tuple(metadata["contradictions"]),
+            best_action=np.array(metadata["best_action"], dtype=np.int32),
             breakdown=column("breakdown")[0],
             bounded=column("bounded")[0],
-            plug_in=held["plug_in"],
-            caveats=tuple(held["caveats"]),
+            plug_in=metadata["plug_in"],
+            caveats=tuple(metadata["caveats"]),
         )
 
     def __repr__(self) -> str:
         known = int((~np.isnan(self.breakdown[self.bounded])).sum())
-        gammas = ", ".join(f"{gamma:g}" for gamma in self.confounding)
-        kind = ", plug-in" if self.plug_in else ""
-        return (
-            f"Sensitivity(confounding {gammas}{kind}: best action singled out in {known} of {self.bounded.sum()} "
-            "states)"
-        )
+        about = "confounding " + ", ".join(f"{gamma:g}" for gamma in self.confounding)
+        if self.plug_in:
+            about += ", plug-in"
+        states = self.bounded.sum()
+        return f"Sensitivity({about}: best action singled out in {known} of {states} states)"
 
 
 def sensitivity(
@@ -245,14 +270,15 @@ def sensitivity(
         support: see `value_ceilings`.
         confounding: the Gammas to look at, each for all sources alike.
         fixed: sources whose Gamma is known, by name; they keep it.
-        confidence: the probability that all bounds of one Gamma hold at once, such as 0.95; needed unless the counts
-            are those of a population.
+        confidence: the probability that all bounds of one Gamma hold at once, such as 0.95; needed
+            unless the counts are those of a population.
         discount: see `value_ceilings`.
         rarest: see `value_ceilings`.
         value_max: a known upper bound on values, for the ceilings.
-        plug_in: accept plug-in estimates instead of a confidence, to study them; the result is marked.
-        progress: called after each Gamma, those of the search for the breakdown among them; how many they are in all
-            becomes known during the search.
+        plug_in: accept plug-in estimates instead of a confidence, to study them; the result is
+            marked.
+        progress: called after each Gamma, those of the search for the breakdown among them; how
+            many they are in all becomes known during the search.
 
     Examples:
         >>> from causal_shaping import count, load_world
@@ -261,84 +287,130 @@ def sensitivity(
         >>> sensitivity(counts, 20, -0.1, -1.1, confounding=(5, float("inf")), confidence=0.95)
         Sensitivity(confounding 5, inf: best action singled out in ... of 43 states)
     """
-    held = merge_counts(counts)
+    counts = merge_counts(counts)
     gammas = sorted({float(gamma) for gamma in confounding})
     if not gammas:
         raise ArgumentError("Sensitivity needs at least one Gamma.")
-    check_sources("fixed", fixed or {}, held)
-    estimated = confidence is None and not held.population
+    check_sources("fixed", fixed or {}, counts)
+    estimated = confidence is None and not counts.population
     refuse_plug_in(plug_in, estimated)
-    options: dict[str, Any] = {"horizon": horizon, "support": support, "confidence": confidence, "discount": discount}
-    options["rarest"] = rarest
-    done, caveats = 0, dict[str, None]()
+    options: dict[str, Any] = {
+        "horizon": horizon,
+        "support": support,
+        "confidence": confidence,
+        "discount": discount,
+        "rarest": rarest,
+    }
+    above = Settings(reward_bound=reward_max, value_max=value_max, **options)
+    below = Settings(reward_bound=reward_min, **options)
+    search = _Search(counts, above, below, fixed or {}, progress)
 
-    def bounds(gamma: float, left: int) -> tuple[Ceilings, Floors]:
-        nonlocal done
-        given = dict.fromkeys(held.sources, gamma) | dict(fixed or {})
-        above = Settings(reward_bound=reward_max, confounding=given, value_max=value_max, **options)
-        below = Settings(reward_bound=reward_min, confounding=given, **options)
-        try:
-            with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # the result holds the caveats
-                pair = compute(Ceilings, held, above, doubts=False), compute(Floors, held, below, doubts=False)
-            refuse_crossing(*pair)
-            caveats.update(dict.fromkeys(caveat for one in pair for caveat in one.caveats if caveat != PLUG_IN))
-            return pair
-        finally:
-            done += 1
-            progress(done, done + left, f"Bounding values at a confounding of {gamma:.4g}")
-
-    found: dict[float, tuple[Ceilings, Floors]] = {}
-    why: dict[float, str] = {}
+    # The bounds at each Gamma that was asked for.
+    pairs: dict[float, tuple[Ceilings, Floors]] = {}
+    impossible: dict[float, str] = {}
     for i, gamma in enumerate(gammas, 1):
         try:
-            found[gamma] = bounds(gamma, left=len(gammas) - i)
+            pairs[gamma] = search.bounds(gamma, len(gammas) - i)
         except ContradictionError as error:
-            why[gamma] = str(error)
-    if not found:
-        raise ContradictionError(f"No confounding that was asked for is possible. {why[gammas[-1]]}")
-    lowest = found[min(found)][0]
+            impossible[gamma] = str(error)
+    if not pairs:
+        raise ContradictionError(
+            f"No confounding that was asked for is possible. {impossible[gammas[-1]]}"
+        )
+
+    # The best action at the smallest of them, and where it is the only one that can be optimal.
+    lowest = pairs[min(pairs)][0]
     q_values = lowest.q_values[0]
     others = q_values < best_of(q_values)[:, None] - TIE * lowest.unit
-    exist = held.space.is_admissible & ~lowest.terminal[:, None]
+    exist = counts.space.is_admissible & ~lowest.terminal[:, None]
+    masks = {gamma: masked(*pair) for gamma, pair in pairs.items()}
+    tested = {gamma: _singles_out(mask, others) for gamma, mask in masks.items()}
+    breakdown = _breakdown(
+        tested, lambda gamma, left: _singles_out(masked(*search.bounds(gamma, left)), others)
+    )
 
-    def singles_out(worse: BoolArray) -> BoolArray:
-        return np.asarray((worse[0] | ~others).all(axis=-1) & others.any(axis=-1))
+    def by_gamma(values: Mapping[float, Any], missing: Any) -> npt.NDArray[Any]:
+        return np.array([values.get(gamma, missing) for gamma in gammas])
 
-    nothing, none = np.full(len(others), np.nan), np.zeros(len(others), dtype=bool)
-    masks = {gamma: masked(*pair) for gamma, pair in found.items()}
-    tested = {gamma: singles_out(worse) for gamma, worse in masks.items()}
+    nothing = np.full(len(others), np.nan)
     return Sensitivity(
-        space=held.space,
+        space=counts.space,
         confounding=tuple(gammas),
-        ceilings=np.array([found[g][0].values[0] if g in found else nothing for g in gammas]),
-        floors=np.array([found[g][1].values[0] if g in found else nothing for g in gammas]),
-        suboptimal=np.array([masks[g][:, exist].mean() if g in found else np.nan for g in gammas]),
-        singled_out=np.array([tested.get(g, none) for g in gammas]),
-        contradictions=tuple(why.get(g) for g in gammas),
+        ceilings=by_gamma({gamma: pair[0].values[0] for gamma, pair in pairs.items()}, nothing),
+        floors=by_gamma({gamma: pair[1].values[0] for gamma, pair in pairs.items()}, nothing),
+        suboptimal=by_gamma({g: mask[:, exist].mean() for g, mask in masks.items()}, np.nan),
+        singled_out=by_gamma(tested, np.zeros(len(others), dtype=bool)),
+        contradictions=tuple(impossible.get(gamma) for gamma in gammas),
         best_action=np.nanargmax(q_values, axis=-1).astype(np.int32),
-        breakdown=_breakdown(tested, lambda gamma, left: singles_out(masked(*bounds(gamma, left)))),
+        breakdown=breakdown,
         bounded=~lowest.vacuous[0] & ~lowest.terminal,
         plug_in=estimated,
-        caveats=tuple(caveats),
+        caveats=tuple(search.caveats),
     )
 
 
-def _breakdown(tested: dict[float, BoolArray], test: Callable[[float, int], BoolArray]) -> FloatArray:
+class _Search:
+    """Computes bounds at one Gamma after another, and remembers their caveats."""
+
+    def __init__(
+        self,
+        counts: Counts,
+        above: Settings,
+        below: Settings,
+        fixed: Mapping[str, float],
+        progress: Progress,
+    ) -> None:
+        self.counts, self.above, self.below, self.fixed = counts, above, below, fixed
+        self.progress, self.done, self.caveats = progress, 0, dict[str, None]()
+
+    def bounds(self, gamma: float, left: int) -> tuple[Ceilings, Floors]:
+        """Return ceilings and floors at a Gamma; `left` says how many more will be asked for."""
+        gammas = dict.fromkeys(self.counts.sources, gamma) | dict(self.fixed)
+        above, below = (replace(one, confounding=gammas) for one in (self.above, self.below))
+        try:
+            pair = (
+                bare_bounds(Ceilings, self.counts, above),
+                bare_bounds(Floors, self.counts, below),
+            )
+            refuse_crossing(*pair)
+        finally:
+            self.done += 1
+            what = f"Bounding values at a confounding of {gamma:.4g}"
+            self.progress(self.done, self.done + left, what)
+        caveats = (*pair[0].caveats, *pair[1].caveats)
+        self.caveats |= dict.fromkeys(one for one in caveats if one != PLUG_IN)
+        return pair
+
+
+def _singles_out(mask: BoolArray, others: BoolArray) -> BoolArray:
+    """Return the states whose actions are all masked at the first step, but for the best."""
+    return np.asarray((mask[0] | ~others).all(axis=-1) & others.any(axis=-1))
+
+
+def _breakdown(
+    tested: Mapping[float, BoolArray], test: Callable[[float, int], BoolArray]
+) -> FloatArray:
     """Return the largest Gamma at which each state passes a test that it fails at all larger ones.
 
-    Halves the interval of log Gamma in which a state breaks down, for all states with the same interval together.
-    `tested` holds what passes, bool [states], at Gammas tested so far. A test is also told how many more there will be.
+    Halves the interval of log Gamma in which a state breaks down, for all states with the same
+    interval together.
+
+    Args:
+        tested: what passes, bool [states], at Gammas tested so far.
+        test: returns the same at another Gamma, and is told how many more there will be.
     """
     tested = dict(tested)
-    missing = [end for end in (math.inf, max(MOST_CONFOUNDING, min(tested))) if end not in tested]
+    ends = math.inf, max(MAX_CONFOUNDING, min(tested))
+    missing = [end for end in ends if end not in tested]
     for i, end in enumerate(missing, 1):
         tested[end] = test(end, len(missing) - i)
     gammas = sorted(tested)
     passed = np.array([tested[gamma] for gamma in gammas])
-    last = passed.shape[0] - 1 - passed[::-1].argmax(axis=0)  # the largest Gamma that passes, if any does
+    last = len(passed) - 1 - passed[::-1].argmax(axis=0)  # the largest that passes, if any does
     result = np.where(passed.any(axis=0), np.array(gammas)[last], np.nan)
     # The intervals to halve, with the states that break down within; inf cannot be halved.
-    work = [(below, above, result == below) for below, above in itertools.pairwise(gammas[:-1])]
+    pairs = itertools.pairwise(gammas[:-1])
+    work = [(below, above, result == below) for below, above in pairs]
     work = [part for part in work if part[2].any()]
     while work:
         below, above, within = work.pop()

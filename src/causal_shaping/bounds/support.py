@@ -1,305 +1,295 @@
-"""Which outcomes are possible: what mass that no source has proven may do.
+"""Which outcomes unproven mass may have, and where the logs have shown enough to say so.
 
-- `any`: anything. No assumption beyond the largest reward.
-- `observed`: what was seen to follow the state in any source, after any action. An action that nobody tried in a
-  state may do anything; so may every action in a state with too few visits (below), and in one in which a source
-  without terminations stopped.
-- `observed-action`: what was seen to follow the state after that very action, in any source. The exceptions are those
-  of `observed`, but for each state and action.
-- a table or function of one's own: the states that can follow.
+- "any": anything. No assumption beyond the largest reward.
+- "observed": what followed the state in some source, after any action.
+- "observed-action": what followed the state after that very action, in some source.
+- a table or function of the user's own: the states that can follow.
 
-**With confidence** both observed supports say what they assume in a number, `rarest`. Call a *cell* a state under
-`observed`, a state and action under `observed-action` (at one step, for counts by step), and let source i have visited
-it n_i times with a known outcome, n times in all. A visit of source i leads to outcome o (next state, end, reward) with
-a probability p_i(o). Assumed of every outcome o that can follow the cell after an action that some source takes there:
+Under both observed supports anything may follow an action that nobody tried in the state. Call a
+*cell* a state under "observed", a state and action under "observed-action" (at one step, for counts
+by step). Anything may also follow a cell whose logs are too vague to rule outcomes out: a source
+that never logs an end stopped there, or a step with an unknown outcome paid what no known one did.
+
+**With confidence** an observed support says in a number, `rarest`, what it assumes. Let source i
+have visited a cell n_i times with a known outcome, n times in all, and let a visit of source i lead
+to outcome o with probability p_i(o). Assumed of every outcome that can follow the cell, after an
+action that some source takes there:
 
     sum over i of n_i p_i(o) >= rarest * n,
 
-a share of at least `rarest` of the sources' pooled visits, mixed as these logs mix the sources. *Then all cells with*
+a share of at least `rarest` of the sources' pooled visits. Then all cells with
 
-    n >= ln(cells / (rarest * alpha)) / -ln(1 - rarest)
+    n >= log(cells / (rarest * alpha)) / -log(1 - rarest)
 
-*visits have shown every such outcome, all at once, with probability 1 - alpha.* Proof. Take the visits to a cell one by
-one, in the order in which they happened. Hidden causes are drawn afresh, so that given the past a visit of source i
-misses o with probability 1 - p_i(o), and the product of 1 / (1 - p_i(o)) over the visits so far, times the indicator
-that o was not seen, is a martingale that starts at 1. By Markov's inequality, whatever ended the logs,
-
-    P( o unseen, and prod over i of (1 - p_i(o))^n_i <= eps ) <= eps.
-
-The product is at most (1 - sum_i n_i p_i(o) / n)^n, as a geometric mean is at most an arithmetic one, and so at most
-(1 - rarest)^n where the assumption holds; with enough visits that is eps = rarest * alpha / cells. The shares of all
-outcomes add to 1, so that at most 1 / rarest of them have a share of `rarest`, and the union over outcomes and cells
-is wrong with probability alpha at most. Cells with fewer visits get `any`. Here alpha is `SUPPORT_SHARE` of
-1 - confidence; the limits of masses get the rest.
+visits have shown every such outcome, at once, with probability 1 - alpha; cells with fewer visits
+get "any". *Proof.* Take the visits to a cell in the order in which they happened. Hidden causes are
+drawn afresh, so given the past a visit of source i misses o with probability 1 - p_i(o), and the
+product of 1 / (1 - p_i(o)) over the visits so far, times the indicator that o is still unseen, is a
+martingale that starts at 1. By Markov's inequality, whatever ended the logs, the probability that o
+is unseen while the product of the (1 - p_i(o))^n_i is at most eps, is at most eps. A geometric mean
+is at most an arithmetic one, so that product is at most (1 - rarest)^n, which is
+eps = rarest * alpha / cells after enough visits. At most 1 / rarest outcomes of a cell have a share
+of `rarest`, and the union bound over outcomes and cells does the rest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from causal_shaping._checks import check_choice
-from causal_shaping.bounds._parts import entries_of
+from causal_shaping.bounds.outcomes import place_of_rows, reward_keys
+from causal_shaping.bounds.settings import SUPPORTS, Settings, Successors, Support
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, begins
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.space import UNKNOWN, Label
+from causal_shaping.data.space import UNKNOWN
 from causal_shaping.data.successors import ANYTHING, AllowedSuccessors
 from causal_shaping.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from causal_shaping.bounds.settings import Settings
 
-SUPPORTS = ("any", "observed", "observed-action")
-OBSERVED = SUPPORTS[1:]
-"""What unproven mass may do was seen to happen."""
+def visits_needed(rarest: float, cells: int, alpha: float) -> float:
+    """Return how many visits show all outcomes, in all cells at once, with probability 1 - alpha.
 
-RAREST = 0.01
-"""By default no outcome is rarer than this, as a share of the visits to a cell.
-
-Measured with a confidence of 0.95: in six states of which each pays 1 in a share of the visits, all ceilings held in
-at least 98% of 60 samples for shares from 0.5% on, whatever the number of visits; at 0.02 the worst was 88%, at 0.05
-it was 30%, without any such rule 0. In logs of 100,000 steps a source the paper's worlds lose nothing by it but for
-lavacross-easy (a distance of .066 instead of .022); at 0.005 three of the five lose about half or more of what
-`observed` gains.
-"""
-
-SUPPORT_SHARE = 0.2
-"""The part of 1 - confidence that goes to outcomes that no visit has shown."""
-
-Successors: TypeAlias = Iterable[Label | None]
-Support: TypeAlias = str | Mapping[Label, Successors | None] | Callable[[Label, Label], Successors | None]
-"""What a user may pass: a name; or, by state, the labels of all states that can follow it, None among them for an end
-without a next state; or a function of state and action that returns them. States that a table leaves out, and None in
-place of successors, allow anything. An episode may also end in a successor in which an end was seen, or in which no
-source acted."""
+    Examples:
+        >>> round(visits_needed(0.01, cells=49, alpha=0.01))
+        1304
+    """
+    return math.log(cells / (rarest * alpha)) / -math.log1p(-rarest)
 
 
-def reward_keys(counts: Counts) -> FloatArray:
-    """Return what of an entry's reward is part of its outcome: the reward itself, or its bin: float64 [entries]."""
-    bins = counts.space.reward_bins
-    return counts.reward_min if bins is None else bins(counts.reward_min).astype(np.float64)
+def anything_may_follow(counts: Counts, settings: Settings) -> BoolArray:
+    """Return where anything may follow, although some source tried the action.
+
+    Returns:
+        bool [steps, states, actions], with one step for counts that pool them. All true for "any",
+        all false for a support of the user's own.
+    """
+    states, actions = counts.space.is_admissible.shape
+    steps = settings.horizon if counts.step_indexed else 1
+    shape = (steps, states, actions)
+    if not isinstance(settings.support, str):
+        return np.zeros(shape, dtype=bool)
+    if settings.support == "any":
+        return np.ones(shape, dtype=bool)
+
+    cell, columns = _cells(counts, settings.support)
+    result = np.zeros(steps * states * columns, dtype=bool)
+    # An unknown outcome could have been any where the log cannot tell an end from a cut. For counts
+    # by step that holds of the cell at all steps.
+    stopped = ~counts.outcome_known & np.isin(counts.source, sources_without_ends(counts))
+    if stopped.any():
+        result.reshape(steps, -1)[:, cell[stopped] % (states * columns)] = True
+    # And where a step with an unknown outcome paid what no known outcome of the cell did.
+    result[cell[_paid_otherwise(counts, cell)]] = True
+    # A short log has not shown every outcome.
+    if settings.rarest is not None:
+        needed = visits_needed(settings.rarest, len(result), settings.support_error)
+        known_visits = np.bincount(cell, counts.n * counts.outcome_known, len(result))
+        result |= known_visits < needed
+    return np.broadcast_to(result.reshape(steps, states, columns), shape)
+
+
+def _cells(counts: Counts, support: str) -> tuple[LongArray, int]:
+    """Return the cell of each row under an observed support, and how many a state has at a step."""
+    place, actions = place_of_rows(counts), len(counts.space.actions)
+    if support == "observed-action":
+        return place * actions + counts.action, actions
+    return place, 1
+
+
+def sources_without_ends(counts: Counts) -> LongArray:
+    """Return the sources that never log an end, though some of their outcomes are unknown.
+
+    Such a log may lack the column that says whether an episode ended.
+    """
+    size = len(counts.sources)
+    ends = np.bincount(counts.source[counts.terminated], minlength=size) > 0
+    unknown = np.bincount(counts.source[~counts.outcome_known], minlength=size) > 0
+    return np.flatnonzero(unknown & ~ends)
+
+
+def _paid_otherwise(counts: Counts, cell: LongArray) -> BoolArray:
+    """Return the rows with an unknown outcome that paid what no known outcome of the cell did."""
+    known = counts.outcome_known
+    if known.all():  # the usual case, and counts may hold millions of rows
+        return np.zeros(len(known), dtype=bool)
+    distinct, reward = np.unique(reward_keys(counts), return_inverse=True)
+    paid = cell * len(distinct) + reward
+    return np.asarray(~known & ~np.isin(paid, paid[known]))
 
 
 def terminal_states(counts: Counts) -> BoolArray:
-    """Whether a state is terminal: declared to be, or entered only to end there while no source acted in it."""
-    ends = ended_in(counts)
-    ends[counts.next_state[(counts.next_state != UNKNOWN) & ~counts.terminated]] = False
-    ends[counts.state] = False
-    return counts.space.is_terminal | ends
+    """Return which states end an episode: declared, or entered only to end, without any action."""
+    terminal = _ended_in(counts)
+    terminal[counts.next_state[(counts.next_state != UNKNOWN) & ~counts.terminated]] = False
+    terminal[counts.state] = False
+    return counts.space.is_terminal | terminal
 
 
-def ended_in(counts: Counts) -> BoolArray:
-    """Whether some source saw an episode end in a state."""
+def _ended_in(counts: Counts) -> BoolArray:
+    """Return in which states some source saw an episode end."""
     ends = np.zeros(len(counts.space.states), dtype=bool)
     ends[counts.next_state[(counts.next_state != UNKNOWN) & counts.terminated]] = True
     return ends
 
 
-def sources_without_terminations(counts: Counts) -> list[int]:
-    """Return the sources of which no episode is known to have terminated, though some stop without a known outcome.
-
-    Such logs may lack the column for it: their last steps may have led to an end.
-    """
-    ended, unknown = (
-        np.bincount(counts.source[rows], minlength=len(counts.sources)) > 0
-        for rows in (counts.terminated, ~counts.outcome_known)
-    )
-    return np.flatnonzero(unknown & ~ended).tolist()
-
-
-def visits_needed(rarest: float, cells: int, alpha: float) -> float:
-    """Return how many visits to a cell show all of its outcomes, in all cells at once with probability 1 - alpha.
-
-    Examples:
-        >>> round(visits_needed(0.01, cells=49, alpha=0.01)), round(visits_needed(0.05, cells=49, alpha=0.01))
-        (1304, 224)
-    """
-    return math.log(cells / (rarest * alpha)) / -math.log1p(-rarest)
-
-
-class Unrestricted:
-    """In which (s, x) anything is allowed to follow, though some source tried x in s.
-
-    All of them under `any`. Under `observed`, those of states in which a source without terminations stopped, in which
-    a step with an unknown outcome paid what no step with a known one did (that outcome was never seen; for counts by
-    step, at that step), and in which `rarest` asks for more visits. Under `observed-action` the same for each (s, x).
-    Under a support of one's own, none.
-    """
-
-    def __init__(self, counts: Counts, support: Support, needed: float | None) -> None:
-        """Args: the counts, the support, and how many visits a cell needs, None if any number will do."""
-        states, actions = self.shape = len(counts.space.states), len(counts.space.actions)
-        self.counts, self.needed, self.by_action = counts, needed, support == "observed-action"
-        self.cell: IntArray | LongArray = counts.state
-        if self.by_action:
-            self.cell = counts.state.astype(np.int64) * actions + counts.action
-        self.always = np.full(states * actions if self.by_action else states, support == "any")
-        if support in OBSERVED:
-            stopped = ~counts.outcome_known & np.isin(counts.source, sources_without_terminations(counts))
-            self.always[self.cell[stopped]] = True
-        # Entries whose outcome was never seen: what follows their cell at their step is not limited to what was.
-        self.paid_otherwise = np.zeros(len(counts), dtype=bool)
-        if support in OBSERVED:
-            at = self.cell
-            if counts.step is not None:
-                at = self.cell.astype(np.int64) * (int(counts.step.max(initial=0)) + 1) + counts.step
-            self.paid_otherwise = _paid_otherwise(counts, at)
-
-    def at(self, step: int | None = None) -> BoolArray:
-        """Return where anything is allowed at a step, or at all: bool [states, actions]."""
-        here = entries_of(self.counts, step)
-        result = self.always.copy()
-        result[self.cell[here][self.paid_otherwise[here]]] = True
-        if self.needed is not None:
-            n = np.where(self.counts.outcome_known[here], self.counts.n[here], 0.0)
-            visits = np.bincount(self.cell[here], n, minlength=len(result))
-            result = result | (visits < self.needed)
-        return np.broadcast_to(result.reshape(self.shape[0], -1), self.shape)
-
-
-def unrestricted_cells(counts: Counts, settings: Settings) -> Unrestricted:
-    """Return in which (s, x) anything is allowed to follow, with settings checked for these counts."""
-    needed = None
-    if settings.rarest is not None:
-        cells = len(counts.space.states) * (settings.horizon if counts.step_indexed else 1)
-        cells *= len(counts.space.actions) if settings.support == "observed-action" else 1
-        needed = visits_needed(settings.rarest, cells, settings.support_error)
-    return Unrestricted(counts, settings.support, needed)
-
-
-def _paid_otherwise(counts: Counts, cell: IntArray | LongArray) -> BoolArray:
-    """Return which entries with an unknown outcome paid what no known outcome of their cell did: bool [entries]."""
-    known = counts.outcome_known
-    result = ~known
-    if known.all():  # most counts know all, and may hold millions of entries
-        return result
-    known = known & np.isin(cell, np.unique(cell[~known]))
-    distinct, reward = np.unique(reward_keys(counts), return_inverse=True)
-    paid = cell.astype(np.int64) * len(distinct) + reward
-    result &= ~np.isin(paid, paid[known])
-    return result
+# A support of the user's own ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """A user's support: allowed successors of (s, x), for those that have any listed."""
+class OwnSupport:
+    """The successors that a user allows, for the pairs of state and action with any listed."""
 
-    pair: LongArray  # [pairs], s * actions + x, rising
-    first: LongArray  # [pairs], where the successors of each begin
-    after: IntArray  # [successors], a state; the number of states for the end
+    pair: LongArray  # [pairs], state * actions + action, rising
+    first: LongArray  # [pairs], where the successors of each pair begin
+    after: IntArray  # [successors], a state; the number of states for an end
 
     def best(self, following: FloatArray, anything: float, shape: tuple[int, int]) -> FloatArray:
-        """Return the best that can follow (s, x): float64 [states, actions]; `following` ends with that of an end."""
+        """Return the best that can follow each state and action: float64 [states, actions].
+
+        Args:
+            following: the values of the next states, and at the end that of an end.
+            anything: the best that follows a pair without a list.
+            shape: the numbers of states and actions.
+        """
         result = np.full(shape, anything)
         if len(self.pair):
             result.ravel()[self.pair] = np.maximum.reduceat(following[self.after], self.first)
         return result
 
 
-def given_support(counts: Counts, support: Support) -> Given | None:
+def own_support(counts: Counts, support: Support) -> OwnSupport | None:
     """Return a user's support as arrays; None if it is one of `SUPPORTS`."""
     if isinstance(support, str):
         more = ", a table {state: successors} or a function of state and action"
         check_choice("support", support, SUPPORTS, more)
         return None
-    space, table = counts.space, {}
+    # What is allowed after each pair of state and action, checked against the logs.
+    space, allowed = counts.space, dict[int, set[int]]()
     for s, x, successors in _listed(counts, support):
         if successors is None:
             continue
         if isinstance(successors, str):
             raise ArgumentError(
-                f"support gives the string {successors!r} after {space.states[s]!r}. Give a list of states."
+                f"support gives the string {successors!r} after {space.states[s]!r}. Give a list "
+                "of states."
             )
-        allowed = {len(space.states) if label is None else space.state_position(label) for label in successors}
-        if not allowed:
+        places = [len(space.states) if t is None else space.state_position(t) for t in successors]
+        if not places:
             raise ArgumentError(
-                f"support allows nothing after {space.actions[x]!r} in {space.states[s]!r}. Name at least one state, "
-                "None for an end, or leave the state out to allow anything."
+                f"support allows nothing after {space.actions[x]!r} in {space.states[s]!r}. Name "
+                "at least one state, None for an end, or leave the state out to allow anything."
             )
-        table[s * len(space.actions) + x] = allowed
-    _refuse_excluded(counts, table)
-    # An episode continues from a successor that is not terminal; and it may end there if an end was seen there, or if
-    # no source acted there.
-    end, terminal, ends = len(space.states), terminal_states(counts), ended_in(counts)
+        allowed[s * len(space.actions) + x] = set(places)
+    _refuse_excluded(counts, allowed)
+    # An episode continues from a successor that is not terminal. It may also end there if an end
+    # was seen there, or if no source acted there.
+    end, terminal, ends = len(space.states), terminal_states(counts), _ended_in(counts)
     ends[np.bincount(counts.state, minlength=end) == 0] = True
-    pairs = sorted(table)
-    rows = [
-        [s for s in allowed if s == end or not terminal[s]] + [end] * any(s == end or ends[s] for s in allowed)
-        for allowed in (table[pair] for pair in pairs)
-    ]
+    pairs, rows = sorted(allowed), []
+    for pair in pairs:
+        after = [s for s in allowed[pair] if s == end or not terminal[s]]
+        if any(s == end or ends[s] for s in allowed[pair]):
+            after.append(end)
+        rows.append(after)
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    after = np.array([s for row in rows for s in row], dtype=np.int32)
-    return Given(np.array(pairs, dtype=np.int64), np.cumsum(lengths) - lengths, after)
+    flat = np.array([s for row in rows for s in row], dtype=np.int32)
+    return OwnSupport(np.array(pairs, dtype=np.int64), np.cumsum(lengths) - lengths, flat)
 
 
 def _listed(counts: Counts, support: Support) -> Iterable[tuple[int, int, Successors | None]]:
-    """Yield what is given for each (s, x)."""
+    """Yield what a user lists for each state and action."""
     space = counts.space
     if isinstance(support, Mapping):
         for label, successors in support.items():
             s = space.state_position(label)
-            held = successors if successors is None or isinstance(successors, str) else tuple(successors)
-            yield from ((s, x, held) for x in range(len(space.actions)))
+            if not isinstance(successors, str | None):
+                successors = tuple(successors)  # it may be an iterator, and is read once an action
+            yield from ((s, x, successors) for x in range(len(space.actions)))
     elif callable(support):
         for s, state in enumerate(space.states):
             yield from ((s, x, support(state, action)) for x, action in enumerate(space.actions))
     else:
-        raise ArgumentError(f"support is {support!r}; it must be a name, a table {{state: successors}} or a function.")
+        raise ArgumentError(
+            f"support is {support!r}; it must be a name, a table {{state: successors}} or a "
+            "function."
+        )
 
 
-def _refuse_excluded(counts: Counts, table: Mapping[int, set[int]]) -> None:
+def _refuse_excluded(counts: Counts, allowed: Mapping[int, set[int]]) -> None:
     """Refuse a support without an outcome that a source saw."""
     space, size = counts.space, len(counts.space.states) + 1
     pair = counts.state.astype(np.int64) * len(space.actions) + counts.action
     after = np.where(counts.next_state == UNKNOWN, size - 1, counts.next_state)
-    listed = np.isin(pair, np.fromiter(table, dtype=np.int64))
-    allowed = np.fromiter((key * size + s for key, values in table.items() for s in values), dtype=np.int64)
-    excluded = counts.outcome_known & listed & ~np.isin(pair * size + after, allowed)
-    if excluded.any():
-        entry = int(np.argmax(excluded))
-        s, x, after_it = counts.state[entry], counts.action[entry], counts.next_state[entry]
-        what = "an end (None)" if after_it == UNKNOWN else f"state {space.states[after_it]!r}"
-        raise ArgumentError(
-            f"support leaves out {what} after {space.actions[x]!r} in {space.states[s]!r}, but source "
-            f"{counts.sources[counts.source[entry]]!r} saw it. Allow it there."
-        )
+    listed = np.isin(pair, np.fromiter(allowed, dtype=np.int64))
+    keys = (key * size + s for key, successors in allowed.items() for s in successors)
+    excluded = np.isin(pair * size + after, np.fromiter(keys, dtype=np.int64), invert=True)
+    excluded &= counts.outcome_known & listed
+    if not excluded.any():
+        return
+    row = int(np.argmax(excluded))
+    what = "an end (None)"
+    if counts.next_state[row] != UNKNOWN:
+        what = f"state {space.states[counts.next_state[row]]!r}"
+    raise ArgumentError(
+        f"support leaves out {what} after {space.actions[counts.action[row]]!r} in "
+        f"{space.states[counts.state[row]]!r}, but source "
+        f"{counts.sources[counts.source[row]]!r} saw it. Allow it there."
+    )
+
+
+# What the monitor of an agent's steps is told ----------------------------------------------------
 
 
 def allowed_successors(counts: Counts, settings: Settings) -> AllowedSuccessors | None:
-    """Return what ceilings take to be possible after each (s, x), with settings checked for these counts.
+    """Return what ceilings take to be possible after each state and action, at any step.
 
-    None if they exclude nothing. Counts by step allow at every step what they allow at any.
+    None if they exclude nothing. Settings are those checked for the counts.
     """
     if settings.method != "joint" or settings.support == "any":
         return None
-    row: IntArray = np.full(counts.space.is_admissible.shape, ANYTHING, dtype=np.int32)
-    given = given_support(counts, settings.support)
-    if given is not None:
-        row.ravel()[given.pair] = np.arange(len(given.pair))
-        first = np.append(given.first, len(given.after))
-        return AllowedSuccessors(row, first, given.after, np.full(len(given.after), settings.reward_bound))
-    unrestricted, known = unrestricted_cells(counts, settings), counts.outcome_known
-    pair = counts.state.astype(np.int64) * row.shape[1] + counts.action
-    limited = np.ones(row.shape, dtype=bool)
-    for step in [None] if counts.step is None else range(settings.horizon):
-        here = entries_of(counts, step)
-        tried = np.bincount(pair[here][known[here]], minlength=row.size) > 0
-        limited &= tried.reshape(row.shape) & ~unrestricted.at(step)
-    rows = row.size if unrestricted.by_action else len(row)
-    row[limited] = np.broadcast_to(np.arange(rows).reshape(len(row), -1), row.shape)[limited]
+    own = own_support(counts, settings.support)
+    if own is None:
+        assert isinstance(settings.support, str)
+        return _observed_successors(counts, settings, settings.support)
+    row = np.full(counts.space.is_admissible.shape, ANYTHING, dtype=np.int32)
+    row.ravel()[own.pair] = np.arange(len(own.pair))
+    highest = np.full(len(own.after), settings.reward_bound)
+    return AllowedSuccessors(row, np.append(own.first, len(own.after)), own.after, highest)
+
+
+def _observed_successors(counts: Counts, settings: Settings, support: str) -> AllowedSuccessors:
+    """Return what an observed support takes to be possible, all steps together."""
+    states, actions = counts.space.is_admissible.shape
+    known = counts.outcome_known
+
+    # A pair of state and action is limited if at every step it was tried and the logs say enough.
+    free = anything_may_follow(counts, settings)
+    cell = place_of_rows(counts)[known] * actions + counts.action[known]
+    tried = np.bincount(cell, minlength=free.size).reshape(free.shape) > 0
+    limited = (tried & ~free).all(axis=0)
+    pooled = counts.state.astype(np.int64)
+    rows = np.arange(states)[:, None]
+    if support == "observed-action":
+        pooled = pooled * actions + counts.action
+        rows = np.arange(states * actions).reshape(states, actions)
+    row = np.where(limited, rows, ANYTHING).astype(np.int32)
+
+    # What followed, and the most that it paid; unproven mass in a bin may pay all that it holds.
     highest, bins = counts.reward_max, counts.space.reward_bins
-    if bins is not None:  # free mass in a bin may pay all that the bin holds
-        highest = np.minimum(np.append(bins.edges, np.inf)[bins(highest)], settings.reward_bound)
-    size = len(row) + 1
-    key = unrestricted.cell.astype(np.int64) * size + np.where(counts.terminated, size - 1, counts.next_state)
+    if bins is not None:
+        highest = np.append(bins.edges, np.inf)[bins(highest)]
+        highest = np.minimum(highest, settings.reward_bound)
+    size = states + 1
+    key = pooled * size + np.where(counts.terminated, states, counts.next_state)
     key, highest = key[known], highest[known]
     order = np.argsort(key, kind="stable")
     key = key[order]
     begin = np.flatnonzero(begins(key))
     distinct = key[begin]
-    first = np.searchsorted(distinct, np.arange(rows + 1) * size)
-    return AllowedSuccessors(row, first, (distinct % size).astype(np.int32), np.maximum.reduceat(highest[order], begin))
+    first = np.searchsorted(distinct, np.arange(rows.size + 1) * size)
+    after = (distinct % size).astype(np.int32)
+    return AllowedSuccessors(row, first, after, np.maximum.reduceat(highest[order], begin))

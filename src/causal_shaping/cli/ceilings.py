@@ -63,7 +63,7 @@ def ceilings(
     --confounding trial=1 --confidence 0.95 -o phi.parquet
     """
     from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
-    from causal_shaping.bounds.ceilings import refuse_crossing
+    from causal_shaping.bounds.masks import refuse_crossing
     from causal_shaping.diagnose import confounding_of, inspect as inspect_logs
     from causal_shaping.io.files import replacing_together, write_table
     from causal_shaping.logs.summary import summarise

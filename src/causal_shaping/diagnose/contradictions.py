@@ -14,18 +14,18 @@ import numpy as np
 
 from causal_shaping._checks import check_probability
 from causal_shaping._progress import Progress, no_progress, part_of
-from causal_shaping.bounds._compare import (
-    Disagreements,
-    disagreements,
-    excess_masses,
-    smallest_confounding,
-    tables_of,
-)
-from causal_shaping.bounds._masses import known_next_state
+from causal_shaping.bounds.agreement import cell_parts, excess_masses
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import ResultSequence
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.data.words import state_text
+from causal_shaping.diagnose._compare import (
+    Disagreements,
+    disagreements,
+    known_next_state,
+    smallest_confounding,
+    tables_of,
+)
 from causal_shaping.diagnose.coverage import share_text
 
 if TYPE_CHECKING:
@@ -261,16 +261,17 @@ def contradictions(
     check_probability("level", level, example="0.05")
     found = disagreements(counts, level, seed, part_of(progress, 0.0, 0.9))
     progress(0.9, 1.0, "Adding up masses")
-    excess = excess_masses(counts, entries=found.entries)
+    excess = excess_masses(counts)
+    step, state, action = cell_parts(counts, excess.cell)
     sure = np.flatnonzero(excess.p_value <= level)
     masses = tuple(
         ExcessMass(
-            state=counts.space.states[excess.state[i]],
-            where=state_text(counts.space, int(excess.state[i])),
-            action=counts.space.actions[excess.action[i]],
+            state=counts.space.states[state[i]],
+            where=state_text(counts.space, int(state[i])),
+            action=counts.space.actions[action[i]],
             total=float(excess.total[i]),
             p_value=float(excess.p_value[i]),
-            step=None if counts.step is None else int(excess.step[i]),
+            step=None if counts.step is None else int(step[i]),
         )
         for i in sure
     )

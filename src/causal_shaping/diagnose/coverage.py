@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causal_shaping._checks import check_integer, check_probability
-from causal_shaping.bounds._compare import outcome_codes
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, groups
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import ResultSequence, state_parts, text_table
 from causal_shaping.data.space import UNKNOWN, Label
+from causal_shaping.diagnose._compare import outcome_codes
 from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.bounds.support import sources_without_terminations
+from causal_shaping.bounds.support import sources_without_ends
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.result import Result, frame_by_state, json_text, text_table
@@ -165,7 +165,7 @@ class Inspection(Result):
                 " Name the columns that say whether an episode terminated or was truncated, or log them; after a time "
                 "limit of 10 days, truncated={'day': [10]} or --truncated day=10."
             )
-        if without := [self.counts.sources[i] for i in sources_without_terminations(self.counts)]:
+        if without := [self.counts.sources[i] for i in sources_without_ends(self.counts)]:
             result.append(
                 f"No episode of {', '.join(without)} is known to have ended: wherever one stops, anything may have "
                 "followed. Name the column that says whether an episode terminated."

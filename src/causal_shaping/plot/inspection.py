@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from causal_shaping.bounds._compare import MOST_CONFOUNDING
+from causal_shaping.diagnose._compare import MOST_CONFOUNDING
 from causal_shaping.diagnose.contradictions import Contradictions
 from causal_shaping.diagnose.coverage import Coverage
 from causal_shaping.diagnose.inspection import Inspection

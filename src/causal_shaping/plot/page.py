@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from causal_shaping.bounds.ceilings import refuse_crossing
+from causal_shaping.bounds.masks import refuse_crossing
 from causal_shaping.bounds.results import Bounds, Ceilings, Floors
 from causal_shaping.bounds.sensitivity import Sensitivity
 from causal_shaping.data.result import state_parts
