@@ -11,11 +11,11 @@ from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.beliefs import _kernels as kernels
+from causal_shaping.beliefs._evidence import Evidence
 from causal_shaping.beliefs._kernels import BLUNT, log_mix, mean_world, observe, plan
 from causal_shaping.beliefs.draws import each_draw
 from causal_shaping.beliefs.model import Model, room_for
-from causal_shaping.bounds._masses import Evidence
-from causal_shaping.bounds.settings import CEILING, Settings
+from causal_shaping.bounds.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
 
@@ -198,7 +198,7 @@ options = st.fixed_dictionaries(
 def test_worlds_respect_what_is_proven_and_the_support(seed, chosen):
     counts = random_counts(seed)
     belief = cs.posterior(counts, 4, 1.5, **chosen)
-    evidence = Evidence(counts, belief.settings, CEILING)
+    evidence = Evidence(counts, belief.settings)
     masses, model = evidence.masses(), belief.model
     unknown = model.unknown.reshape(3, 2)
     for world in belief.sample(3, seed):

@@ -28,8 +28,8 @@ def test_a_ceiling_says_what_it_is_in_three_lines():
         "support observed, confounding good inf, bad inf, random 1, confidence 0.95, discount 1, steps pooled",
         "41 states bounded better than without logs, 2 no better though logged, 0 in which no source acted, 6 "
         "terminal (at the first step)",
-        "In 31 of 43 states anything may follow, as visits are too few for a rarest share of 0.01, or outcomes are "
-        "unknown.",
+        "31 of 43 states have too few visits to rule out unseen outcomes (rarest = 0.01), or unknown outcomes: "
+        "anything may follow there.",
     ]
 
 
@@ -50,7 +50,7 @@ def test_printed_it_says_what_it_assumes():
         "random is unconfounded",
         "follows at least a share of 0.01 of the sources' pooled visits to it",
         "hold at once with a probability of 0.95 or more",
-        "of the differences in value between states are left to learn",
+        "of the estimated differences in V* between states to learn",
     ):
         assert part in text
     other = str(cs.value_floors(BY_STEP, 20, -1.1, support="any"))
@@ -218,14 +218,10 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], {name: [] for name in COUNTS.COLU
         (COUNTS, {"confidence": math.nan}, "confidence is nan"),
         (COUNTS, {"discount": 1.1}, "discount is 1.1"),
         (COUNTS, {"rarest": 0.0, "confidence": 0.95}, "rarest is 0.0; it must be between 0 and 1, such as 0.01"),
-        (
-            COUNTS,
-            {"rarest": 0.01},
-            "rarest says how many visits show all outcomes with confidence: set confidence, too",
-        ),
+        (COUNTS, {"rarest": 0.01}, "it needs confidence= and support='observed' or"),
         (COUNTS, {"value_max": math.inf}, "value_max is inf; it must be a finite number"),
         (COUNTS, {"value_max": 0.0, "method": "paper"}, "no value_max"),
-        (COUNTS, {"rarest": 0.1, "confidence": 0.95, "support": "any"}, "leave it out for any other"),
+        (COUNTS, {"rarest": 0.1, "confidence": 0.95, "support": "any"}, "it needs confidence= and support='observed' or"),
         (COUNTS, {"confounding": "high"}, "confounding is 'high'; give a number"),
         (COUNTS, {"method": "magic"}, "method is 'magic'; use 'joint' or 'paper'"),
         ([], {}, "There are no counts"),

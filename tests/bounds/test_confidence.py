@@ -16,8 +16,9 @@ from scipy.special import betaln
 from scipy.stats import beta, binom
 
 import causal_shaping as cs
-from causal_shaping.bounds._limits import lower_limit, upper_limit
-from causal_shaping.bounds._masses import sampling_of
+from causal_shaping.bounds.limits import AnyTrials, FixedTrials
+from causal_shaping.bounds.masses import simultaneous_limits
+from causal_shaping.bounds.settings import Settings
 from causal_shaping.errors import CausalShapingError, ContradictionError
 from studies.docs.tables import counted, held_at_once
 
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")
 def test_exact_limits_are_wrong_no_more_often_than_alpha(alpha):
     for n in (1, 5, 20):
         k = np.arange(n + 1)
-        low, high = lower_limit(k, n, alpha), upper_limit(k, n, alpha)
+        low, high = FixedTrials(alpha).lower(k, n), FixedTrials(alpha).upper(k, n)
         for p in np.linspace(0.01, 0.99, 50):
             assert binom.pmf(k, n, p)[low > p].sum() <= alpha + 1e-12
             assert binom.pmf(k, n, p)[high < p].sum() <= alpha + 1e-12
@@ -42,16 +43,18 @@ def test_exact_limits_are_those_of_clopper_and_pearson():
     n, k = n[k <= n], k[k <= n]
     for alpha in (0.3, 1e-3, 1e-9):
         np.testing.assert_allclose(
-            lower_limit(k, n, alpha), np.where(k > 0, beta.ppf(alpha, np.maximum(k, 1), n - k + 1), 0.0), rtol=1e-12
+            FixedTrials(alpha).lower(k, n),
+            np.where(k > 0, beta.ppf(alpha, np.maximum(k, 1), n - k + 1), 0.0),
+            rtol=1e-12,
         )
         above = np.where(k < n, beta.ppf(1 - alpha, k + 1, np.maximum(n - k, 1)), 1.0)
-        np.testing.assert_allclose(upper_limit(k, n, alpha), above, rtol=1e-6)
+        np.testing.assert_allclose(FixedTrials(alpha).upper(k, n), above, rtol=1e-6)
 
 
 def test_the_first_time_uniform_limit_of_a_process_can_be_of_one_number():
     """NumPy warns of a broadcast array of one number when compiled code first asks what it is."""
     strict = "import warnings; warnings.simplefilter('error', FutureWarning)"
-    limit = "from causal_shaping.bounds import _limits; print(_limits.lower_limit([9], [18], 0.05, exact=False))"
+    limit = "from causal_shaping.bounds.limits import AnyTrials; print(AnyTrials(0.05).lower([9], [18]))"
     ran = forked.run(f"{strict}; {limit}", prepared=forked.REQUIRED)
     assert ran.returncode == 0, ran.stderr
 
@@ -63,7 +66,7 @@ def test_time_uniform_limits_are_ever_wrong_no_more_often_than_alpha(p):
     for n in range(1, 301):
         right = np.append(right * (1 - p), 0.0) + np.append(0.0, right * p)
         k = np.arange(n + 1)
-        fails = (lower_limit(k, n, alpha, exact=False) > p) | (upper_limit(k, n, alpha, exact=False) < p)
+        fails = (AnyTrials(alpha).lower(k, n) > p) | (AnyTrials(alpha).upper(k, n) < p)
         wrong += right[fails].sum()
         right[fails] = 0.0
     assert 0 < wrong <= alpha
@@ -74,7 +77,7 @@ def test_exact_limits_are_ever_wrong_more_often_than_alpha():
     alpha, p, right, wrong = 0.2, 0.5, np.array([1.0]), 0.0
     for n in range(1, 301):
         right = np.append(right * (1 - p), 0.0) + np.append(0.0, right * p)
-        fails = lower_limit(np.arange(n + 1), n, alpha) > p
+        fails = FixedTrials(alpha).lower(np.arange(n + 1), n) > p
         wrong += right[fails].sum()
         right[fails] = 0.0
     assert wrong > 2 * alpha
@@ -83,7 +86,7 @@ def test_exact_limits_are_ever_wrong_more_often_than_alpha():
 @given(st.integers(1, 10**6), st.floats(0, 1), st.floats(1e-12, 0.5))
 def test_a_time_uniform_limit_solves_its_equation(n, share, alpha):
     k = share * n  # trials may lie anywhere in [0, 1]
-    p = float(lower_limit(k, n, alpha, exact=False))
+    p = float(AnyTrials(alpha).lower(k, n))
     assert 0 <= p <= share
     if p > 1e-290:
         likelihood = k * math.log(p) + (n - k) * math.log1p(-p)
@@ -96,7 +99,7 @@ def test_time_uniform_limits_hold_for_trials_between_0_and_1():
     rng, alpha, n = np.random.default_rng(0), 0.1, np.arange(1, 201)
     values, chances = np.array([0.0, 0.3, 1.0]), np.array([0.5, 0.3, 0.2])
     sums = rng.choice(values, p=chances, size=(2000, 200)).cumsum(axis=1)
-    wrong = (lower_limit(sums, np.broadcast_to(n, sums.shape), alpha, exact=False) > values @ chances).any(axis=1)
+    wrong = (AnyTrials(alpha).lower(sums, np.broadcast_to(n, sums.shape)) > values @ chances).any(axis=1)
     assert wrong.mean() <= alpha
 
 
@@ -111,14 +114,15 @@ def test_the_union_runs_over_every_limit_that_could_be_asked_for():
                 limits += 1  # p(x | s)
                 for _ in ends:
                     limits += 3 * 64  # p(x, o | s) from below, p(o | s, x) from below and above, 64 rewards
-    pooled = sampling_of(cs.count(logs), 0.05, horizon=4)
+    settings = Settings(horizon=4, reward_bound=1.0, confidence=0.95, support="any")
+    pooled = simultaneous_limits(cs.count(logs), settings)
     assert pooled.alpha * limits == pytest.approx(0.05)
-    assert not pooled.exact
-    kept = sampling_of(cs.count(logs, step_indexed=True), 0.05, horizon=4)
-    assert kept.exact
+    assert isinstance(pooled, AnyTrials)
+    kept = simultaneous_limits(cs.count(logs, step_indexed=True), settings)
+    assert isinstance(kept, FixedTrials)
     assert kept.alpha == pytest.approx(pooled.alpha / 4)
     binned = cs.count(logs, reward_bins=cs.Bins(edges=(0.0, 1.0, 2.0)))  # and four limits of deficits in each of 4 bins
-    assert sampling_of(binned, 0.05, horizon=4).alpha * 2 * 3 * 2 * (1 + 7 * 4 * len(ends)) == pytest.approx(0.05)
+    assert simultaneous_limits(binned, settings).alpha * 2 * 3 * 2 * (1 + 7 * 4 * len(ends)) == pytest.approx(0.05)
 
 
 # Ceilings of samples --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Helpers of the bounds, beside plain computations: what whole bounds hardly show."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,12 +10,10 @@ from scipy.special import gammaln
 from scipy.stats import binom, hypergeom
 
 import causal_shaping as cs
-from causal_shaping.bounds._compare import _shares_of_alpha, compared_entries
-from causal_shaping.bounds._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
-from causal_shaping.bounds._joint import _conflict
-from causal_shaping.bounds._masses import Masses
-from causal_shaping.bounds._sweeps import best_of
-from causal_shaping.data.counts import MAX_REWARDS
+from causal_shaping.bounds.agreement import _conflict
+from causal_shaping.bounds.masses import Masses
+from causal_shaping.bounds.solution import best_of
+from causal_shaping.diagnose._homogeneity import _log_binomial, _log_factorial, _one_by_one, _tail
 
 
 @pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
@@ -47,26 +46,6 @@ def test_drawing_one_by_one_is_drawing_without_replacement(fewer, marked, size):
     expected = hypergeom.pmf(np.arange(fewer + 1), size, marked, fewer)
     errors = np.sqrt(expected * (1 - expected) / draws) + 1e-12
     assert (np.abs(found / draws - expected) < 4 * errors).all()
-
-
-def test_a_sources_alpha_is_shared_among_outcomes_that_others_saw_and_a_tenth_among_all():
-    """By loops: an outcome that no other source saw gets a part of the tenth that is for all possible ones."""
-    rng = np.random.default_rng(3)
-    world = cs.load_world("lavacross-easy")
-    counts = cs.count([world.collect(name, 400) for name in world.demonstrators])
-    entries = compared_entries(counts)
-    order = np.lexsort((entries.source, entries.outcome, entries.cell))
-    kept = order[rng.random(len(order)) < 0.8]
-    possible = (2 * len(counts.space.states) + 1) * MAX_REWARDS
-    seen = {}
-    for e in kept:
-        seen.setdefault((entries.cell[e], entries.outcome[e]), set()).add(entries.source[e])
-    for e, share in zip(kept, _shares_of_alpha(counts, entries, kept), strict=True):
-        own, others = entries.source[e], 0
-        for (cell, _), sources in seen.items():
-            others += cell == entries.cell[e] and sources != {own}
-        alone = seen[entries.cell[e], entries.outcome[e]] == {own}
-        assert share == pytest.approx(0.1 / possible if alone else 0.9 / others)
 
 
 @pytest.mark.parametrize(("low", "warns"), [(-0.5, True), (0.0, False)])
@@ -118,7 +97,9 @@ def test_the_best_action_is_one_that_exists(actions):
 def test_a_conflict_is_what_the_intervals_of_its_cell_miss():
     """Too much is proven, a lower limit is above an upper one, or all outcomes and the rest are too little."""
     lower, upper = np.array([0.9, 0.4, 0.5, 0, 0, 0]), np.array([1, 1, 0.3, 1, 0.2, 0.1])
-    parts = {"first": np.arange(0, 7, 2), "rest": np.full(3, 0.1), "lower": lower, "upper": upper}
-    parts["total"] = lower.reshape(3, 2).sum(axis=1)
-    found = _conflict(Masses(**dict.fromkeys(Masses._fields, np.zeros(0)) | parts))
-    assert found == pytest.approx([0.3, 0.2, 0.6])
+    proven, nothing = lower.reshape(3, 2).sum(axis=1), np.zeros(3)
+    scaled = lower / np.maximum(proven, 1).repeat(2)
+    masses = Masses(lower=scaled, upper=upper, unseen=np.full(3, 0.1), deficit=nothing, proven=proven)
+    cell_of = np.arange(6) // 2
+    table = SimpleNamespace(cell=np.arange(3), cell_of=cell_of, sum_by_cell=lambda values: np.bincount(cell_of, values))
+    assert _conflict(table, masses) == pytest.approx([0.3, 0.2, 0.6])

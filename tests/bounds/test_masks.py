@@ -7,7 +7,7 @@ import pytest
 from handmade import one_step_logs
 
 import causal_shaping as cs
-from causal_shaping.bounds.ceilings import refuse_crossing
+from causal_shaping.bounds.masks import refuse_crossing
 from causal_shaping.errors import ArgumentError, ContradictionError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only 'd0' is there")

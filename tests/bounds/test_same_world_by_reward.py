@@ -6,7 +6,7 @@ from handmade import counts_of_entries
 from scipy.optimize import brentq
 
 import causal_shaping as cs
-from causal_shaping.bounds._compare import excess_masses
+from causal_shaping.bounds.agreement import excess_masses
 from causal_shaping.errors import ContradictionError
 
 EDGES = tuple(np.linspace(0, 1, 33)[1:-1])

@@ -9,7 +9,8 @@ import pytest
 from handmade import counts_of_entries, one_step_logs
 
 import causal_shaping as cs
-from causal_shaping.bounds.support import RAREST, SUPPORT_SHARE, terminal_states, visits_needed
+from causal_shaping.bounds.settings import DEFAULT_RAREST, SUPPORT_ERROR_SHARE
+from causal_shaping.bounds.support import terminal_states, visits_needed
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Only 'd0' is there"),
@@ -128,7 +129,7 @@ def test_states_with_too_few_visits_allow_anything_and_are_counted():
         always = one_step_logs(space, np.zeros(9))
         half = one_step_logs(space, np.zeros(9), "d1", action=np.arange(9) % 2)
         both = cs.count([always, half], step_indexed=step_indexed)
-        assert visits_needed(0.4, 2 * steps, 0.05 * SUPPORT_SHARE) < 18 < visits_needed(0.3, 2 * steps, 0.01)
+        assert visits_needed(0.4, 2 * steps, 0.05 * SUPPORT_ERROR_SHARE) < 18 < visits_needed(0.3, 2 * steps, 0.01)
         tied = cs.value_ceilings(both, 5, 1.0, confidence=0.95, rarest=0.4)
         free = cs.value_ceilings(both, 5, 1.0, confidence=0.95, rarest=0.3)
         assert tied.q_values[0, 0].tolist() == pytest.approx([0.0, 0.0])
@@ -136,7 +137,7 @@ def test_states_with_too_few_visits_allow_anything_and_are_counted():
         assert not tied.unrestricted[0, 0]
         assert free.unrestricted[0, 0]
         each = ", counted at each step" if step_indexed else ""
-        assert f"In 1 of 1 states{each} anything may follow, as visits are too few" in free.summary()
+        assert f"1 of 1 states{each} have too few visits" in free.summary()
         by_action = {"confidence": 0.95, "support": "observed-action"}
         few = cs.value_ceilings(both, 5, 1.0, rarest=0.5, **by_action)  # 14 visits with `go`, 4 with `stay`
         assert few.q_values[0, 0, 0] == 0.0
@@ -166,9 +167,9 @@ def test_confidence_assumes_the_default_unless_told_otherwise():
     world = cs.load_world("lavacross-easy")
     counts = cs.count([world.collect(name, 2000) for name in world.demonstrators])
     found = cs.value_ceilings(counts, 20, -0.1, confidence=0.95)
-    assert found.rarest == RAREST
+    assert found.rarest == DEFAULT_RAREST
     assert (found.support_error, found.limits_error) == pytest.approx(
-        (0.05 * SUPPORT_SHARE, 0.05 * (1 - SUPPORT_SHARE))
+        (0.05 * SUPPORT_ERROR_SHARE, 0.05 * (1 - SUPPORT_ERROR_SHARE))
     )
     assert cs.value_ceilings(counts, 20, -0.1).rarest is None
     found = cs.value_ceilings(counts, 20, -0.1, confidence=0.95, support="any")
@@ -372,4 +373,4 @@ def test_visits_are_counted_at_each_step_and_only_an_observed_support_tells_wher
     found = cs.value_ceilings(counts, 2, 1.0, confidence=0.95, rarest=0.02)
     np.testing.assert_array_equal(found.unrestricted[:, 0], [False, True])
     assert "In 1 of 2 states, counted at each step anything may follow" in found.summary()
-    assert "anything may follow, as" not in cs.value_ceilings(counts, 2, 1.0, support="any").summary()
+    assert "anything may follow there" not in cs.value_ceilings(counts, 2, 1.0, support="any").summary()

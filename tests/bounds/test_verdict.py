@@ -57,7 +57,7 @@ def test_a_trial_whose_ceilings_order_states_as_their_values_do_helps():
     assert np.corrcoef(found.values[0], best)[0, 1] > 0.995
     assert found.values[0].std() < 0.1 * found.values[0].mean()  # much level, little spread
     assert found.informative is True
-    assert found.verdict.startswith("These logs help: about 0% of the differences")
+    assert found.verdict.startswith("These ceilings help as a potential: they leave about 0% of the estimated")
 
 
 @pytest.mark.filterwarnings("ignore:Only")
@@ -117,7 +117,7 @@ def test_where_logs_fail_the_verdict_says_why_and_what_would_help():
     model = clinic()
     found = bounded(model, model.observe(at_random(model), "a"), support="any")
     assert found.informative is not True
-    assert "3 actions, the most frequent one taken in 33% of the steps: at a confounding of inf no amount of such " in (
+    assert "Most of that is confounding: 3 actions, the most frequent one taken in 33% of the steps, at a " in (
         found.verdict
     )
     assert "Support 'any'" in found.verdict
@@ -140,12 +140,34 @@ def test_logs_that_show_no_differences_do_not_help():
     assert "phi = 0" in found.verdict
 
 
-def test_with_confidence_the_verdict_says_what_it_costs():
+def test_with_confidence_the_verdict_names_outcomes_that_few_visits_cannot_rule_out():
     world = cs.load_world("lavacross-easy")
-    counts = cs.count([world.collect(name, 2_000) for name in world.demonstrators])
+    counts = cs.count([world.collect(name, 20_000) for name in world.demonstrators])
     found = cs.value_ceilings(counts, 20, -0.1, confidence=0.95)
     assert found.informative is False
-    assert "limits that hold with a confidence of 0.95 prove little" in found.verdict
+    assert "Most of that is outcomes that cannot be ruled out: with rarest = 0.01" in found.verdict
+    left = cs.value_ceilings(counts, 20, -0.1, confidence=0.95, rarest=0.2).outlook.left
+    assert found.outlook.left_all_seen == pytest.approx(left, abs=0.05)
+
+
+@pytest.mark.filterwarnings("ignore:Only")
+def test_with_confidence_the_verdict_names_sampling_error_where_rows_are_few():
+    model = clinic()
+    found = bounded(model, sampled(model, 40), confounding=1.0, support="any", confidence=0.95)
+    assert found.informative is not True
+    assert "Most of that is sampling error: at a confidence of 0.95" in found.verdict
+    plain = bounded(model, sampled(model, 40), confounding=1.0, support="any")
+    assert found.outlook.left_unlimited == pytest.approx(plain.outlook.left)
+
+
+@pytest.mark.filterwarnings("ignore:Only")
+def test_with_confidence_and_millions_of_rows_the_verdict_names_confounding():
+    """Version 0.2 said "with so few rows" at 3.5 million."""
+    model = clinic()
+    found = bounded(model, sampled(model, 200_000), support="any", confidence=0.95)
+    assert found.informative is not True
+    assert "Most of that is confounding: even unlimited rows of such logs would leave about" in found.verdict
+    assert "few rows" not in found.verdict
 
 
 def slowly_suggested(counts, gammas, found):

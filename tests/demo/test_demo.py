@@ -159,7 +159,7 @@ def test_the_commands_of_the_page_run_and_give_the_numbers_of_the_demo(shown, ru
     before = (folder / "demo" / "counts.parquet").read_bytes()
     code, found, errors = run(*commands[2][1:])
     assert (code, errors) == (0, "")
-    assert "These logs help" in found
+    assert "These ceilings help" in found
     assert "expected to help as a potential" in out
     assert (folder / "demo" / "counts.parquet").read_bytes() == before
     code, found, errors = run(*commands[3][1:], "--json")

@@ -11,10 +11,11 @@ from hypothesis import given, strategies as st
 from properties import fewer
 
 import causal_shaping as cs
-from causal_shaping.bounds import _compare
-from causal_shaping.bounds._compare import Tables, excess_masses, smallest_confounding
-from causal_shaping.bounds._homogeneity import Pairs, Samples, permutation_p_values
-from causal_shaping.bounds._limits import lower_limit
+from causal_shaping.bounds.agreement import excess_masses
+from causal_shaping.bounds.limits import FixedTrials
+from causal_shaping.diagnose import _compare
+from causal_shaping.diagnose._compare import Tables, smallest_confounding
+from causal_shaping.diagnose._homogeneity import Pairs, Samples, permutation_p_values
 from causal_shaping.errors import ArgumentError
 from studies.docs.tables import counted
 
@@ -443,7 +444,7 @@ def brute_force(counts, level):
             others = {o for j, o in held if j != i}
             share = 0.9 / len(others) if outcome in others else 0.1 / possible
             alpha = level / tests * share * weight[i] / sum(weight.values())
-            limits[outcome] = max(limits[outcome], lower_limit(n, visits[h, s, i], alpha))
+            limits[outcome] = max(limits[outcome], FixedTrials(alpha).lower(n, visits[h, s, i]))
             masses[outcome] = max(masses[outcome], n / visits[h, s, i])
         if sum(limits.values()) > 1:
             result.add((h, s, x, round(sum(masses.values()), 9)))
@@ -459,7 +460,7 @@ def test_excess_masses_are_those_of_a_plain_computation(steps):
     assert (np.diff(found.total) <= 0).all()
     for level in (1e-6, 1e-3, 0.05, 0.9):
         sure = found.p_value <= level
-        columns = (found.step, found.state, found.action, found.total.round(9))
+        columns = (*cell_parts(counts, found.cell), found.total.round(9))
         assert set(zip(*(column[sure].tolist() for column in columns), strict=True)) == brute_force(counts, level)
     assert (found.p_value < 1).any()
 

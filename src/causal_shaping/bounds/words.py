@@ -332,7 +332,10 @@ def _randomised_source(outlook: Outlook) -> str:
             "states differ so little in value that a randomised source would need more rows than "
             "can be had"
         )
-    return f"about {rows:,.0f} randomised rows of each action in each state would leave less"
+    return (
+        f"a randomised source of about {rows:,.0f} rows for each action in each state would leave "
+        "less"
+    )
 
 
 # Sensitivity -------------------------------------------------------------------------------------
