@@ -13,7 +13,7 @@ def random_layer(seed, sizes):
     """Masses of some cells: some have no limits, some leave no room, and some add to 1."""
     rng = np.random.default_rng(seed)
     pair = np.sort(rng.choice(STATES * ACTIONS, len(sizes), replace=False))
-    first = np.append(0, np.cumsum(sizes))
+    first = np.append(0, np.cumsum(sizes)).astype(np.int64)
     cell_of = np.repeat(np.arange(len(sizes)), sizes)
     share = rng.random(first[-1])
     share /= np.bincount(cell_of, share)[cell_of]

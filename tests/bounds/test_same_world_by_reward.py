@@ -106,5 +106,5 @@ def test_each_cell_has_the_p_value_that_it_has_alone_corrected_for_the_number_of
     columns |= {"step": None, "state": np.repeat(range(3), [len(one.n) for one in alone])}
     space = cs.Space(["a", "b", "c"], ["x", "other"], reward_bins=cs.Bins(edges=EDGES))
     together = excess_masses(cs.Counts.combined(space, alone[0].sources, columns))
-    by_state = together.p_value[np.argsort(together.state)]
+    by_state = together.p_value[np.argsort(together.cell)]
     np.testing.assert_allclose(by_state, [3 * excess_masses(one).p_value[0] for one in alone], rtol=1e-6)

@@ -136,7 +136,7 @@ def test_states_with_too_few_visits_allow_anything_and_are_counted():
         assert free.q_values[0, 0, 1] > 1.0
         assert not tied.unrestricted[0, 0]
         assert free.unrestricted[0, 0]
-        each = ", counted at each step" if step_indexed else ""
+        each = ", counted at each step," if step_indexed else ""
         assert f"1 of 1 states{each} have too few visits" in free.summary()
         by_action = {"confidence": 0.95, "support": "observed-action"}
         few = cs.value_ceilings(both, 5, 1.0, rarest=0.5, **by_action)  # 14 visits with `go`, 4 with `stay`
@@ -372,5 +372,5 @@ def test_visits_are_counted_at_each_step_and_only_an_observed_support_tells_wher
     counts = counts_of_entries(cs.Space(["s"], ["x", "y"]), [1_000, 1_000, 2, 2], **columns)
     found = cs.value_ceilings(counts, 2, 1.0, confidence=0.95, rarest=0.02)
     np.testing.assert_array_equal(found.unrestricted[:, 0], [False, True])
-    assert "In 1 of 2 states, counted at each step anything may follow" in found.summary()
+    assert "1 of 2 states, counted at each step, have too few visits" in found.summary()
     assert "anything may follow there" not in cs.value_ceilings(counts, 2, 1.0, support="any").summary()

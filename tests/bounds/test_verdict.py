@@ -313,12 +313,12 @@ def test_many_unknown_outcomes_are_told(rows, told, support, recwarn):
 def test_the_verdict_of_what_was_not_examined_bounds_nothing_or_hardly_differs():
     model = clinic()
     found = bounded(model, sampled(model, 2))
-    assert replace(found, outlook=None).verdict == "Whether these logs help was not examined."
+    assert replace(found, outlook=None).verdict == "Whether these ceilings help as a potential was not examined."
     nothing = replace(found, vacuous=np.ones_like(found.vacuous))
     assert nothing.informative is False
     assert "no state is bounded better than without logs" in nothing.verdict
     hardly = bounded(model, sampled(model, 40), confidence=0.95)
-    far = replace(hardly, outlook=replace(hardly.outlook, left=0.99, error=0.9, rows=1e30))
+    far = replace(hardly, outlook=replace(hardly.outlook, left=0.99, error=0.9, rows=1e30, left_unlimited=None))
     assert "states differ so little in value that a randomised source would need more rows than can be" in far.verdict
 
 

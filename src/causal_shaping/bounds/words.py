@@ -94,7 +94,7 @@ def _exceptions(bounds: Bounds) -> list[str]:
     """Return where an observed support was not used, and what was scaled, a line each."""
     result, each, steps = [], "", slice(0, 1)
     if bounds.step_indexed:
-        each, steps = ", counted at each step", slice(None)
+        each, steps = ", counted at each step,", slice(None)
     acted = np.atleast_2d(~bounds.vacuous & ~bounds.terminal)[steps]
     free = np.atleast_2d(bounds.unrestricted)[steps] & acted
     if bounds.support in OBSERVED and free.any():
