@@ -167,7 +167,7 @@ def _false_excess(rng: Any) -> bool:
     """Whether masses that add up to exactly 1 are called too many: two sources, each sees x lead to one outcome."""
     import numpy as np
 
-    from causal_shaping.bounds._compare import excess_masses
+    from causal_shaping.bounds.agreement import excess_masses
 
     share = rng.uniform(0.2, 0.8, 5)
     n = np.zeros((2, 5, 2, 2), dtype=int)

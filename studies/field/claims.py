@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from causal_shaping.bounds.results import Bounds
-from causal_shaping.bounds.support import RAREST
+from causal_shaping.bounds.settings import DEFAULT_RAREST
 from studies.field.methods import Materials
 from studies.field.plan import CONFIDENCE
 
@@ -25,7 +25,7 @@ def bound_claims(materials: Materials) -> list[dict[str, Any]]:
     Any confounding is allowed, with anything possible or with what was seen; or the true Gamma of each source is known.
     Last, plug-in ceilings, which claim nothing.
     """
-    seen = bool(rarest_outcome(materials) >= RAREST)
+    seen = bool(rarest_outcome(materials) >= DEFAULT_RAREST)
     anything: dict[str, Any] = {"confidence": CONFIDENCE, "confounding": np.inf, "support": "any"}
     known = anything | {"confounding": materials.true_gammas}
     rows = []

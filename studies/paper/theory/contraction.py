@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from causal_shaping.bounds._published import Estimates
+from causal_shaping.bounds.published import Estimates
 from causal_shaping.bounds.support import terminal_states
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
 from causal_shaping.data.counts import Counts
