@@ -28,8 +28,8 @@ def test_a_ceiling_says_what_it_is_in_three_lines():
         "support observed, confounding good inf, bad inf, random 1, confidence 0.95, discount 1, steps pooled",
         "41 states bounded better than without logs, 2 no better though logged, 0 in which no source acted, 6 "
         "terminal (at the first step)",
-        "31 of 43 states have too few visits to rule out unseen outcomes (rarest = 0.01), or unknown outcomes: "
-        "anything may follow there.",
+        "31 of 43 states have too few visits to rule out unseen outcomes (rarest = 0.01), or unknown "
+        "outcomes: anything may follow there.",
     ]
 
 
@@ -221,7 +221,11 @@ NONE = cs.Counts.combined(COUNTS.space, ["s"], {name: [] for name in COUNTS.COLU
         (COUNTS, {"rarest": 0.01}, "it needs confidence= and support='observed' or"),
         (COUNTS, {"value_max": math.inf}, "value_max is inf; it must be a finite number"),
         (COUNTS, {"value_max": 0.0, "method": "paper"}, "no value_max"),
-        (COUNTS, {"rarest": 0.1, "confidence": 0.95, "support": "any"}, "it needs confidence= and support='observed' or"),
+        (
+            COUNTS,
+            {"rarest": 0.1, "confidence": 0.95, "support": "any"},
+            "it needs confidence= and support='observed' or",
+        ),
         (COUNTS, {"confounding": "high"}, "confounding is 'high'; give a number"),
         (COUNTS, {"method": "magic"}, "method is 'magic'; use 'joint' or 'paper'"),
         ([], {}, "There are no counts"),

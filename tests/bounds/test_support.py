@@ -49,16 +49,6 @@ def test_observed_action_says_what_it_assumes_and_warns_of_a_single_source():
     assert "support observed-action" in found.summary()
 
 
-def test_observed_action_warns_where_sources_contradict_each_other():
-    world = cs.load_world("lavacross-easy")
-    counts = cs.count([world.collect(name, 20_000) for name in world.demonstrators])
-    with pytest.warns(cs.AssumptionWarning, match="Sources show different outcomes after the same action in .* cases"):
-        cs.value_ceilings(counts, 20, -0.1, support="observed-action")
-    blind = world.demonstrators["random"]
-    alike = cs.count([world.collect(blind, 20_000, seed=seed, source=f"d{seed}") for seed in range(2)])
-    cs.value_ceilings(alike, 20, -0.1, support="observed-action")  # nothing to warn of
-
-
 @pytest.mark.filterwarnings("ignore:Many steps do not tell")
 def test_unknown_outcomes_free_the_action_that_they_followed():
     """After `go` the log was cut and paid what no known step did; `stay` is known."""

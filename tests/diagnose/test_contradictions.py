@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from properties import fewer
 
 import causal_shaping as cs
-from causal_shaping.bounds.agreement import excess_masses
+from causal_shaping.bounds.agreement import cell_parts, excess_masses
 from causal_shaping.bounds.limits import FixedTrials
 from causal_shaping.diagnose import _compare
 from causal_shaping.diagnose._compare import Tables, smallest_confounding

@@ -151,7 +151,7 @@ def with_equal_outcomes(counts: Counts, side: float = CEILING) -> Counts:
     changed: dict[str, Any] = {}
     if (counts.terminated & (counts.next_state == UNKNOWN)).any():
         changed["next_state"] = np.where(counts.terminated, UNKNOWN, counts.next_state)
-    if counts.space.reward_bins is None:
+    if counts.space.reward_bins is None and len(counts):
         distinct, position = np.unique(counts.reward_min, return_inverse=True)
         group = equal_rewards(distinct)
         if group[-1] + 1 < len(distinct):

@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from causal_shaping.data.potential import Potential
     from causal_shaping.io.container import Contents
 
-ARRAYS: Mapping[str, Any] = MappingProxyType(
-    dict.fromkeys(("values", "q_values"), np.float64)
-    | dict.fromkeys(("vacuous", "unrestricted", "terminal"), np.bool_)
-)
-"""The arrays of a bound and their types."""
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Origin:
@@ -103,10 +97,14 @@ class Bounds(Settings, Origin, Result):
     largest_total: float
 
     KIND = ""
+    ARRAYS = MappingProxyType(
+        dict.fromkeys(("values", "q_values"), np.float64)
+        | dict.fromkeys(("vacuous", "unrestricted", "terminal"), np.bool_)
+    )
     SIDE = CEILING
 
     def __post_init__(self) -> None:
-        for name, dtype in ARRAYS.items():
+        for name, dtype in self.ARRAYS.items():
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, name))
         object.__setattr__(self, "rewards_seen", tuple(self.rewards_seen))
         object.__setattr__(self, "confounding", MappingProxyType(dict(self.confounding)))
@@ -162,13 +160,13 @@ class Bounds(Settings, Origin, Result):
     def checksum(self) -> str:
         """A SHA-256 of the space, the arrays and all that they rest on."""
         about = json.dumps(self.metadata, sort_keys=True)
-        return checksum_of(about, [getattr(self, name) for name in ARRAYS])
+        return checksum_of(about, [getattr(self, name) for name in self.ARRAYS])
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values for JSON."""
         fields = (field.name for field in dataclasses.fields(self))
-        result = {name: getattr(self, name) for name in fields if name not in ARRAYS}
+        result = {name: getattr(self, name) for name in fields if name not in self.ARRAYS}
         result["space"] = json.loads(self.space.to_json())
         result["confounding"] = dict(self.confounding)
         for name, gamma in self.confounding.items():
@@ -225,7 +223,7 @@ class Bounds(Settings, Origin, Result):
         from causal_shaping.io.by_state import columns_by_state
 
         columns, space, metadata = columns_by_state(contents), contents.space, contents.metadata
-        names = [field.name for field in dataclasses.fields(cls) if field.name not in ARRAYS]
+        names = [field.name for field in dataclasses.fields(cls) if field.name not in cls.ARRAYS]
         fields = {name: metadata[name] for name in names}
         fields |= {name: tuple(metadata[name]) for name in ("sources", "caveats")}
         fields |= {name: columns[name] for name in ("vacuous", "unrestricted")}

@@ -50,13 +50,6 @@ GAMMAS = (1.0, 1.5, 2.0, 5.0, math.inf)
 PRECISION = 0.02
 """How close a breakdown Gamma is found, relative to it."""
 
-ARRAYS: Mapping[str, Any] = MappingProxyType(
-    dict.fromkeys(("ceilings", "floors", "suboptimal", "breakdown"), np.float64)
-    | dict.fromkeys(("singled_out", "bounded"), np.bool_)
-    | {"best_action": np.int32}
-)
-"""The arrays of a sensitivity analysis and their types."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivity(Result):
@@ -95,9 +88,14 @@ class Sensitivity(Result):
     caveats: tuple[str, ...] = ()
 
     KIND = "sensitivity"
+    ARRAYS = MappingProxyType(
+        dict.fromkeys(("ceilings", "floors", "suboptimal", "breakdown"), np.float64)
+        | dict.fromkeys(("singled_out", "bounded"), np.bool_)
+        | {"best_action": np.int32}
+    )
 
     def __post_init__(self) -> None:
-        for name, dtype in ARRAYS.items():
+        for name, dtype in self.ARRAYS.items():
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, name))
 
     @cached_property
@@ -105,7 +103,7 @@ class Sensitivity(Result):
         """A SHA-256 of everything that it holds."""
         about = [self.space.to_json(), self.confounding, self.contradictions, self.plug_in]
         text = json_text([*about, self.caveats])
-        return checksum_of(text, [getattr(self, name) for name in ARRAYS])
+        return checksum_of(text, [getattr(self, name) for name in self.ARRAYS])
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per Gamma: means over the states in which some source acted."""
