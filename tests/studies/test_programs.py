@@ -13,7 +13,7 @@ from brief_report import shorten
 
 import causal_shaping as cs
 from studies import ROOT
-from studies.calibration import __main__ as calibration
+from studies.calibration import __main__ as calibration, listed_tests
 from studies.paper import __main__ as paper
 from studies.paper.theory import __main__ as theory
 from studies.speed import __main__ as speed
@@ -81,9 +81,9 @@ def test_help_shows_what_to_type(program, word):
 
 def test_the_smallest_part_of_a_check_is_printed_and_not_kept(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(calibration, "FIGURES", tmp_path)
-    monkeypatch.setattr(calibration, "SOURCE_REPETITIONS", 20)
+    monkeypatch.setattr(listed_tests, "SOURCE_REPETITIONS", 20)
     assert calibration.main(["--quick", "sources"]) == 0
-    assert "limits of unseen mass: {'repetitions': 20" in capsys.readouterr().out
+    assert "limits of unseen mass: {'logs': 20" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
 
