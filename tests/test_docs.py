@@ -26,7 +26,7 @@ def test_every_table_has_its_place_and_is_filled():
 
 @pytest.mark.parametrize(
     ("page", "name"),
-    [("evidence.md", name) for name in ("field", "rivals", "posterior")]
+    [("evidence.md", name) for name in ("field", "rivals")]
     + [("../studies/speed/README.md", "speed")]
     + [("learners.md", name) for name in ("posterior", "hard", "potentials")],
 )
