@@ -73,14 +73,16 @@ CHECKS = {
     "sources": Check([*listed.SOURCES], listed.run_sources, listed.sources_hold),
     "validity": Check(validity.PARTS, validity.run_part, validity.holds),
     "coverage": Check([*validity.WORLDS], validity.covered, validity.covers),
-    "verdict": Check(verdict.PARTS, verdict.run_part, verdict.holds, version=2),
+    "verdict": Check(verdict.PARTS, verdict.run_part, verdict.holds, 2),
     "hard-worlds": Check(learner.HARD_PARTS, learner.run_hard, learner.hard_holds),
     "bandits": Check(learner.BANDIT_PARTS, learner.run_bandits, learner.bandits_hold),
     "posterior": Check(learner.PAPER_PARTS, learner.run_paper, learner.paper_holds),
     "calibration": Check(prior.PARTS, prior.run_part, prior.holds),
     "worth": Check(worth.PARTS, worth.run_part, worth.holds),
-    "continuous-persistence": Check(continuous.LASTING_PARTS, continuous.run_persistence, continuous.holds, version=2),
-    "continuous-sources": Check(continuous.SOURCE_PARTS, continuous.run_sources, continuous.holds, version=2),
+    "continuous-persistence": Check(
+        continuous.LASTING_PARTS, continuous.run_persistence, continuous.persistence_holds, 2
+    ),
+    "continuous-sources": Check(continuous.SOURCE_PARTS, continuous.run_sources, continuous.sources_hold, 2),
     "fitted-tests": Check(fitted_tests.PARTS, fitted_tests.run_part, fitted_tests.holds),
 }
 

@@ -179,9 +179,19 @@ def tallied(p_values):
 
 
 def holds(parts):
-    """Where states cannot be listed, tests alarm in at most about 5% of small clean logs: together, and each."""
+    """Whether clean logs raise alarms as rarely as the level says: together, and each."""
     for part, figures in parts.items():
         print(f"  {part}: {figures['alarms']} of {figures['logs']}")
     clean = [figures for part, figures in parts.items() if part.startswith("clean")]
     together = {key: sum(one[key] for one in clean) for key in ("logs", "alarms")}
     return rare(together, 2) and all(rare(one, 3) for one in clean)
+
+
+def persistence_holds(parts):
+    """Where states cannot be listed, the persistence test alarms in at most about 5% of small clean logs."""
+    return holds(parts)
+
+
+def sources_hold(parts):
+    """Where states cannot be listed, sources that see nothing hidden are accused in at most about 5% of small logs."""
+    return holds(parts)
