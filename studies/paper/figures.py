@@ -22,7 +22,7 @@ from studies.pages import Drawing
 from studies.paper.plan import BASELINE, FACTORS, METHODS, RECOMMENDED, ROBOT, SHAPED
 from studies.paper.run import Results
 from studies.paper.tables import ablation_regret, potential_title, variant_title
-from studies.paper.theory_tables import draw_theory
+from studies.paper.theory.picture import draw_theory
 
 CURVES: Mapping[str, str] = {
     "no-shaping": "#7f7f7f",
