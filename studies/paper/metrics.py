@@ -2,7 +2,7 @@
 
 - `run_facts`: regret and its curve, optimal ratios.
 - `deployed_facts`: the same for a policy that is followed without learning.
-- `potential_facts`, `bound_facts`: distance to V*, validity and verdict.
+- `potential_facts`: distance to V*, validity and verdict.
 """
 
 from __future__ import annotations
@@ -57,18 +57,14 @@ def deployed_facts(materials: Materials, policy: IntArray, budget: int, counted_
 
 
 def potential_facts(materials: Materials, name: str) -> dict[str, Any]:
-    """Return the facts of a potential by name: see `bound_facts`."""
-    # The paper's potential is that of one step; its bound has all steps, and a verdict.
-    return bound_facts(materials, materials.bound(name) if name == "paper" else materials.potential(name))
-
-
-def bound_facts(materials: Materials, found: Potential | Bounds) -> dict[str, Any]:
     """Return the distance of a potential to the optimum, the number of states on the wrong side, and its verdict.
 
     Distances are to V* of the first step, for a stationary bound to V* over an infinite horizon, over the states in
     which episodes can start. Violations are states where a ceiling lies below V*, or a floor above: at the first step,
     over all steps, and against V* over an infinite horizon.
     """
+    # The paper's potential is that of one step; its bound has all steps, and a verdict.
+    found = materials.bound(name) if name == "paper" else materials.potential(name)
     world = materials.world
     best, alive = world.model.optimum(world.horizon).values, ~world.model.terminal
     start = world.model.start > 0
