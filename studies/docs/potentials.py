@@ -20,7 +20,6 @@ import numpy as np
 import causal_shaping as cs
 from causal_shaping.learners.intervals import mean_interval
 from studies import parts
-from studies.paper.metrics import returns_of
 from studies.paper.plan import BUDGETS, LOG_STEPS, WORLDS
 
 FIGURES = Path(__file__).parent / "figures" / "potentials.json"
@@ -80,7 +79,7 @@ def deep(agent, name, kind, seed):
     for _ in range(4):
         learner.learn(STEPS[agent] // 4, reset_num_timesteps=False)
         policy, _ = learner.predict(np.arange(len(world.states)), deterministic=True)
-        earned.append(float(returns_of(world.model, np.asarray(policy)[None], world.horizon)[0]))
+        earned.append(float(world.model.evaluate(np.asarray(policy), world.horizon).values[0] @ world.model.start))
     best = float(world.model.optimum(world.horizon).values[0] @ world.model.start)
     return {"returns": earned, "best": best, "correlation": correlation(world, phi, DISCOUNT)}
 

@@ -78,7 +78,6 @@ def write_field_page(results: Results, missing: list[str]) -> Path:
     write_text(results.folder / "summary.json", json_text(said | {"tables": tables}), [".json"])
     return write_page(
         results.folder,
-        "studies.field",
         "field.html",
         **said,
         tables=made,
