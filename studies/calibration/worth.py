@@ -44,11 +44,9 @@ def run_worth(part: str) -> dict[str, Any]:
         chosen = [names, *([name] for name in names)]
         cases = [(f"{world.name}, {' and '.join(some)}", world, some) for some in chosen]
     elif part == "exploration":
-        from studies.worlds import exploration
+        from studies.worlds.exploration import exploration_worlds
 
-        makers = (exploration.river_swim, exploration.deep_sea, exploration.frozen_lake)
-        worlds = [make() for make in makers]
-        cases = [(f"{w.name}, {name}", w, [name]) for w in worlds for name in w.demonstrators]
+        cases = [(f"{w.name}, {name}", w, [name]) for w in exploration_worlds() for name in w.demonstrators]
     else:
         made = [hard_worlds.KINDS[part](FIRST_WORLD + i) for i in range(HARD)]
         cases = [(f"{part} {i}", world, list(world.demonstrators)) for i, world in enumerate(made)]

@@ -132,7 +132,7 @@ def study_rivals():
     lines = ["| | " + " | ".join(families.values()) + " |", "| --- |" + " ---: |" * len(families)]
     for title in found["random"]:
         cells = [
-            f"{row[1].split(' ')[0]}, {row[3]}" if (row := found[name].get(title)) else NOTHING for name in families
+            f"{row[1].split(' ')[0]}, {row[2]}" if (row := found[name].get(title)) else NOTHING for name in families
         ]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return [*lines, ""]
@@ -447,7 +447,7 @@ def parts_table(episodes=1e13):
     return [*rows, ""]
 
 
-STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "losses", "claims", "lalonde", "clinic")
+STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "claims", "lalonde", "clinic")
 
 TABLES = {
     "../README.md": {"lead": demo_lead, "demo": demo_end, "agent": readme_agent, "help": study_help},

@@ -27,24 +27,21 @@ def bound_claims(materials: Materials) -> list[dict[str, Any]]:
     """
     seen = bool(rarest_outcome(materials) >= RAREST)
     anything: dict[str, Any] = {"confidence": CONFIDENCE, "confounding": np.inf, "support": "any"}
-    known = anything | {"confounding": materials.true_gammas}
     rows = []
     for name, options, true in (
         ("any confounding, anything may follow", anything, True),
         ("any confounding, what was seen may follow", anything | {"support": "observed"}, seen),
-        ("the true Gamma", known, True),
+        ("the true Gamma", anything | {"confounding": materials.true_gammas}, True),
     ):
         for side, bound in (("ceiling", materials.ceilings), ("floor", materials.floors)):
-            rows.append(
-                {"claim": f"{side}: {name}", "confidence": CONFIDENCE, "assumed": true}
-                | _facts(materials, bound(**options))
-            )
-    plug_in = _facts(materials, materials.ceilings())
-    return [*rows, {"claim": "ceiling: plug-in, as the potential", "confidence": None, "assumed": True} | plug_in]
+            about = {"claim": f"{side}: {name}", "confidence": CONFIDENCE, "assumed": true}
+            rows.append(about | _facts(materials, bound(**options)))
+    plug_in = {"claim": "ceiling: plug-in, as the potential", "confidence": None, "assumed": True}
+    return [*rows, plug_in | _facts(materials, materials.ceilings())]
 
 
 def _facts(materials: Materials, bound: Bounds) -> dict[str, Any]:
-    """Return how many values are on the wrong side of V*, how far at most, and the mean distance from V*."""
+    """Return how many values are on the wrong side of V*, and the mean distance from V*."""
     world = materials.world
     order, _ = bound.space.positions(world.space)
     alive = ~world.model.terminal
@@ -52,9 +49,7 @@ def _facts(materials: Materials, bound: Bounds) -> dict[str, Any]:
     away = bound.SIDE * (bound.values[:, order][:, alive] - best)
     scale = max(float(np.abs(best).max()), 1e-12)
     return {
-        "cells": away.size,
         "violations": int((away < -ROUNDING * scale).sum()),
-        "worst": max(0.0, float(-away.min())) / scale,
         "distance": float(away[0].mean() / scale),
     }
 

@@ -10,8 +10,8 @@ survey are not those of the trial, so that what every bound assumes, one world f
 
 from __future__ import annotations
 
+import itertools
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,7 @@ import numpy as np
 from causal_shaping.beliefs import posterior
 from causal_shaping.bounds import value_ceilings, value_floors
 from causal_shaping.data.counts import Counts
-from causal_shaping.diagnose import contradictions
-from causal_shaping.errors import AssumptionWarning, ContradictionError
+from causal_shaping.errors import ContradictionError
 from causal_shaping.logs import count, open_logs
 from studies.field.plan import CONFIDENCE
 from studies.field.sepsis import package_folder
@@ -68,31 +67,17 @@ def _counts(outcome: str, trial: bool) -> Counts:
 def claims() -> list[dict[str, Any]]:
     """Return a row per tool, outcome and action: what it claims, what the trial shows, and whether that lies inside.
 
-    A tool that finds a contradiction claims nothing, and is flagged.
+    A tool that finds a contradiction claims nothing.
     """
     men, _ = _people()
-    clash = {outcome: bool(len(contradictions(_counts(outcome, True)))) for outcome in MOST}
     rows = []
-    for name, (tool, warned) in TOOLS.items():
-        for outcome in MOST:
-            for action in ACTIONS:
-                truth = float(men[outcome][men.action == action].mean())
-                found = tool(outcome, action)
-                low, high = found if found is not None else (None, None)
-                inside = None if low is None or high is None else low <= truth <= high
-                rows.append(
-                    {
-                        "claim": f"{name}: {outcome}, {action}",
-                        "confidence": CONFIDENCE,
-                        "assumed": False,
-                        "cells": 1,
-                        "violations": None if inside is None else int(not inside),
-                        "low": low,
-                        "high": high,
-                        "truth": truth,
-                        "flagged": found is None or (warned and clash[outcome]),
-                    }
-                )
+    for name, tool in TOOLS.items():
+        for outcome, action in itertools.product(MOST, ACTIONS):
+            truth = float(men[outcome][men.action == action].mean())
+            low, high = tool(outcome, action) or (None, None)
+            inside = None if low is None or high is None else low <= truth <= high
+            row = {"claim": f"{name}: {outcome}, {action}", "assumed": False, "low": low, "high": high, "truth": truth}
+            rows.append(row | {"confidence": CONFIDENCE, "violations": None if inside is None else int(not inside)})
     return rows
 
 
@@ -100,8 +85,11 @@ def _mean(outcome: str, action: str) -> Limits:
     """The mean of those who had the action, as if the logs were a trial."""
     _, logs = _people()
     some = logs[outcome][logs.action == action]
-    error = NORMAL * float(some.std()) / math.sqrt(len(some))
-    return float(some.mean()) - error, float(some.mean()) + error
+    return _normal(float(some.mean()), float(some.std()) / math.sqrt(len(some)))
+
+
+def _normal(mean: float, error: float) -> Limits:
+    return mean - NORMAL * error, mean + NORMAL * error
 
 
 def _regression(outcome: str, action: str) -> Limits:
@@ -117,24 +105,22 @@ def _regression(outcome: str, action: str) -> Limits:
     weights = inverse @ table.T @ target
     at = design(men, np.full(len(men), action == "training")).mean(axis=0)
     left = table * (target - table @ weights)[:, None]
-    error = NORMAL * math.sqrt(float(at @ inverse @ (left.T @ left) @ inverse @ at))
-    return float(at @ weights) - error, float(at @ weights) + error
+    return _normal(float(at @ weights), math.sqrt(float(at @ inverse @ (left.T @ left) @ inverse @ at)))
 
 
 def _bounds(gamma: float, trial: bool = False) -> Tool:
     """Ceilings and floors at 95% confidence, of the logs at a Gamma, with the trial as a source or without."""
+    confounding = {"logs": gamma, "trial": 1.0} if trial else gamma
+    options: Any = {"confidence": CONFIDENCE, "support": "any", "confounding": confounding}
 
     def tool(outcome: str, action: str) -> Limits | None:
         counts = _counts(outcome, trial)
-        options: Any = {"confidence": CONFIDENCE, "support": "any"}
-        options["confounding"] = {"logs": gamma, "trial": 1.0} if trial else gamma
-        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
-            try:
-                ceilings = value_ceilings(counts, 1, MOST[outcome], **options)
-                floors = value_floors(counts, 1, 0.0, **options)
-            except ContradictionError:
-                return None
         x = counts.space.actions.index(action)
+        try:
+            floors = value_floors(counts, 1, 0.0, **options)
+            ceilings = value_ceilings(counts, 1, MOST[outcome], **options)
+        except ContradictionError:
+            return None
         return float(floors.q_values[0, 0, x]), float(ceilings.q_values[0, 0, x])
 
     return tool
@@ -143,21 +129,18 @@ def _bounds(gamma: float, trial: bool = False) -> Tool:
 def _believed(outcome: str, action: str) -> Limits:
     """The middle 95% of what the posterior believes, from the logs alone."""
     counts = _counts(outcome, False)
-    belief = posterior(counts, 1, MOST[outcome])
-    x = counts.space.actions.index(action)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = (float(belief.quantile(q).q_values[0, 0, x]) for q in (tail, 1 - tail))
-    return low, high
+    belief, x = posterior(counts, 1, MOST[outcome]), counts.space.actions.index(action)
+    low, high = (belief.quantile(q).q_values[0, 0, x] for q in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    return float(low), float(high)
 
 
-TOOLS: Mapping[str, tuple[Tool, bool]] = {
-    "means of the logs": (_mean, False),
-    "regression on covariates": (_regression, False),
-    "bounds, Gamma 1": (_bounds(1.0), False),
-    "bounds, Gamma 5": (_bounds(5.0), False),
-    "bounds, any confounding": (_bounds(math.inf), False),
-    "posterior, any confounding (no bound)": (_believed, False),
-    "bounds with the trial, logs at Gamma 1": (_bounds(1.0, trial=True), True),
-    "bounds with the trial, logs at any": (_bounds(math.inf, trial=True), True),
+TOOLS: Mapping[str, Tool] = {
+    "means of the logs": _mean,
+    "regression on covariates": _regression,
+    "bounds, Gamma 1": _bounds(1.0),
+    "bounds, Gamma 5": _bounds(5.0),
+    "bounds, any confounding": _bounds(math.inf),
+    "posterior, any confounding (no bound)": _believed,
+    "bounds with the trial, logs at Gamma 1": _bounds(1.0, trial=True),
+    "bounds with the trial, logs at any": _bounds(math.inf, trial=True),
 }
-"""The tools, and whether they see that trial and logs contradict each other."""

@@ -5,15 +5,14 @@ world, which is 1 for no logs. What is saved is 1 less that.
 
 - `Compared`: the runs of a method beside those without logs, over cases.
 - `harm`, `claims_held`, `worth_scores`: how often logs cost, whether claims hold, whether worth was foretold.
-- `all_tables`: a family's methods; the same by how confounded the logs are; where a rival does better; claims, and
-  whether they are true.
+- `all_tables`: a family's methods; the same by how confounded the logs are; claims, and whether they are true.
 - `targets`: what was asked of the recommended learner, and what came of it.
 - `decisions`: what to use when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,73 +28,60 @@ from studies.field.methods import BASELINE, METHODS, RECOMMENDED
 from studies.field.plan import FAMILIES
 from studies.field.run import Results, Row
 from studies.pages import NOTHING, Table, interval_text
-from studies.statistics import interquartile_mean, probability_of_improvement
 
 # Measures -------------------------------------------------------------------------------------------------------------
 
 RESAMPLES = 2_000
-NEARLY, WINDOW = 0.1, 4
-"""An agent is at 90% of the optimum once it loses at most this share of what acting at random loses, over the next so
-many of the points at which regret is kept."""
-
 MUCH = 1.1
 """Logs do harm in a case if the regret is more than this times that without logs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """The runs of a method and those without logs, over cases of as many seeds each (a separate method has fewer).
+    """The runs of a method and those without logs, over cases of as many seeds each.
 
     Attributes:
         cases: a row of results for each case.
         regret: float64 [seeds, cases].
         baseline: the same for the learner without logs.
-        until: the steps until 90% of the optimum as a share of the budget, NaN if never: float64 [seeds, cases].
     """
 
     cases: Sequence[Row]
     regret: FloatArray
     baseline: FloatArray
-    until: FloatArray
-
-    @property
-    def ratios(self) -> FloatArray:
-        """The regret over the mean regret without logs: float64 [seeds, cases]."""
-        return _ratios(self.regret, self.baseline)
 
     @property
     def ratio(self) -> FloatArray:
-        """Means over seeds: float64 [cases]."""
-        return np.asarray(self.ratios.mean(axis=0))
+        """The regret over the mean regret without logs, a mean over seeds: float64 [cases]."""
+        return np.asarray(_ratios(self.regret, self.baseline).mean(axis=0))
 
-    def where(self, chosen: Callable[[Row], bool]) -> Compared:
-        """Return some of the cases."""
-        return self.only([i for i, case in enumerate(self.cases) if chosen(case)])
+    @property
+    def worst_decile(self) -> float:
+        """What nine of ten cases stay below."""
+        return float(np.quantile(self.ratio, 0.9))
 
-    def only(self, kept: list[int]) -> Compared:
+    def only(self, kept: Sequence[int]) -> Compared:
         """Return the cases of some places."""
-        return Compared(
-            [self.cases[i] for i in kept], *(one[:, kept] for one in (self.regret, self.baseline, self.until))
-        )
+        return Compared([self.cases[i] for i in kept], self.regret[:, kept], self.baseline[:, kept])
 
-    def interval(self, statistic: Callable[[FloatArray], FloatArray], *, worlds: bool = True) -> Interval:
-        """Return a statistic of the ratios [..., seeds, cases] and its 95% interval over worlds and seeds.
+    def at(self, levels: Iterable[str]) -> Compared:
+        """Return the cases of some confounding."""
+        return self.only([i for i, case in enumerate(self.cases) if case["confounding"] in levels])
+
+    def interval(self, *, worlds: bool = True) -> Interval:
+        """Return the mean ratio and its 95% interval over worlds and seeds.
 
         Cases are drawn again, and in each of them the seeds, with logs and without; or the seeds only.
         """
-        estimate = float(statistic(self.ratios))
         rng, cases = np.random.default_rng(0), self.regret.shape[1]
         which = rng.integers(cases, size=(RESAMPLES, 1, cases)) if worlds else np.arange(cases)[None, None]
         regret, baseline = (
             table[rng.integers(len(table), size=(RESAMPLES, *table.shape)), which]
             for table in (self.regret, self.baseline)
         )
-        low, high = np.quantile(statistic(_ratios(regret, baseline)), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-        return estimate, float(low), float(high)
-
-    def improvement(self) -> float:
-        """Return the chance that a run has less regret than one without logs, a mean over cases."""
-        return float(probability_of_improvement(self.regret, self.baseline))
+        means = _ratios(regret, baseline).mean(axis=(-2, -1))
+        low, high = np.quantile(means, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        return float(self.ratio.mean()), float(low), float(high)
 
 
 def _ratios(regret: FloatArray, baseline: FloatArray) -> FloatArray:
@@ -103,57 +89,30 @@ def _ratios(regret: FloatArray, baseline: FloatArray) -> FloatArray:
     return np.asarray(regret / mean)
 
 
-def mean_ratio(ratios: FloatArray) -> FloatArray:
-    """Return the mean over seeds and cases: float64 [...] of [..., seeds, cases]."""
-    return np.asarray(ratios.mean(axis=(-2, -1)))
-
-
-def worst_decile(ratios: FloatArray) -> FloatArray:
-    """Return what nine of ten cases stay below, seeds averaged: float64 [...] of [..., seeds, cases]."""
-    return np.asarray(np.quantile(ratios.mean(axis=-2), 0.9, axis=-1))
-
-
 def compared(results: Results, family: str, method: str) -> Compared | None:
     """Return a method beside no logs in a family; None if there are no runs of both.
 
     A method without logs has one case for each world.
     """
-    runs: dict[tuple[str, str], list[Row]] = {}
+    cases: dict[str, list[Row]] = {}
+    without: dict[str, list[float]] = {}
     for row in results.runs:
-        if row["family"] == family:
-            key = row["place"] if not METHODS[row["name"]].uses_logs else row["case"]
-            runs.setdefault((row["name"], key), []).append(row)
-    found = [
-        (rows, runs[BASELINE, rows[0]["place"]])
-        for (name, _), rows in runs.items()
-        if name == method and (BASELINE, rows[0]["place"]) in runs
-    ]
+        if row["family"] == family and row["name"] == method:
+            cases.setdefault(row["case"], []).append(row)
+        if row["family"] == family and row["name"] == BASELINE:
+            without.setdefault(row["place"], []).append(row["regret"])
+    found = [rows for rows in cases.values() if rows[0]["place"] in without]
     if not found:
         return None
-    regret, baseline = ([[row["regret"] for row in pair[i]] for pair in found] for i in (0, 1))
-    until = [[until_nearly_optimal(row["curve"], row["at_random"]) for row in rows] for rows, _ in found]
-    return Compared(
-        [rows[0] for rows, _ in found], *(np.array(one, dtype=float).T for one in (regret, baseline, until))
-    )
-
-
-def until_nearly_optimal(curve: Sequence[float], at_random: float) -> float:
-    """Return when a run is at 90% of the optimum, as a share of the budget; NaN if never.
-
-    Args:
-        curve: the regret after each part of the budget, parts of equal length.
-        at_random: what acting at random loses in all of it.
-    """
-    course = np.append(0.0, curve)
-    lost = course[WINDOW:] - course[:-WINDOW]
-    reached = np.flatnonzero(lost <= NEARLY * at_random * WINDOW / len(curve))
-    return float(reached[0]) / len(curve) if len(reached) else float("nan")
+    regret = np.array([[row["regret"] for row in rows] for rows in found], dtype=float).T
+    baseline = np.array([without[rows[0]["place"]] for rows in found], dtype=float).T
+    return Compared([rows[0] for rows in found], regret, baseline)
 
 
 def harm(some: Compared) -> tuple[int, int]:
     """Count the cases whose regret is more than `MUCH` times that without logs: its mean; and its 95% interval, too."""
     worse = np.flatnonzero(some.ratio > MUCH).tolist()
-    return len(worse), sum(some.only([i]).interval(mean_ratio, worlds=False)[1] > MUCH for i in worse)
+    return len(worse), sum(some.only([i]).interval(worlds=False)[1] > MUCH for i in worse)
 
 
 class Held(NamedTuple):
@@ -173,14 +132,13 @@ def claims_held(rows: Iterable[Row]) -> list[Held]:
     """Return how each kind of claim fared where its assumptions are true."""
     by_claim: dict[str, list[Row]] = {}
     for row in rows:
-        if row["assumed"] and row["violations"] is not None:
+        if row["assumed"]:
             by_claim.setdefault(row["claim"], []).append(row)
     found = []
     for claim, some in by_claim.items():
         false, level = sum(row["violations"] > 0 for row in some), some[0]["confidence"]
         chance = 1.0 if false == 0 or level is None else float(bdtrc(false - 1, len(some), 1 - level))
-        distances = [row["distance"] for row in some if row.get("distance") is not None]
-        distance = float(np.median(distances)) if distances else float("nan")
+        distance = float(np.median([row["distance"] for row in some]))
         found.append(Held(claim, level, len(some), false, chance, distance))
     return found
 
@@ -212,8 +170,8 @@ def ran(results: Results) -> list[str]:
 def all_tables(results: Results) -> Iterator[Table]:
     """Yield the tables that results have rows for."""
     made = [family_table(results, family) for family in ran(results)]
-    made += [confounding_table(results), losses_table(results), claims_table(results)]
-    yield from (one for one in [*made, lalonde_table(results), clinic_table(results)] if one.rows)
+    made += [make(results) for make in (confounding_table, claims_table, lalonde_table, clinic_table)]
+    yield from (one for one in made if one.rows)
 
 
 def _table(name: str, title: str, caption: str, columns: list[str], rows: list[list[str]]) -> Table:
@@ -232,30 +190,23 @@ def family_table(results: Results, family: str) -> Table:
         if some is None:
             continue
         cases, (hurt, surely) = len(some.cases), harm(some)
-        reached = ~np.isnan(some.until)
         spent = [row["cpu_seconds"] for row in results.timings if (row["family"], row["name"]) == (family, method)]
         rows.append(
             [
                 _title(method),
-                interval_text(some.interval(mean_ratio), 2),
-                interval_text(some.interval(interquartile_mean), 2),
-                f"{worst_decile(some.ratios):.2f}",
-                NOTHING if method == BASELINE else f"{some.improvement():.0%}",
+                interval_text(some.interval(), 2),
+                f"{some.worst_decile:.2f}",
                 NOTHING if method == BASELINE else f"{hurt / cases:.0%}, surely {surely / cases:.0%}",
-                f"{reached.mean():.0%}, after {np.nanmean(some.until):.0%}" if reached.any() else NOTHING,
                 f"{np.mean(spent) / len(some.regret):.2f}",
             ]
         )
     return _table(
         f"family-{family}",
         FAMILIES[family].title,
-        "Regret over that of posterior sampling without logs, which is 1: mean and interquartile mean over cases and "
-        "seeds with 95% bootstrap intervals over worlds and seeds; the worst decile of cases; the chance of less "
-        "regret than without logs; cases whose regret is more than 1.1 times that without logs, on average, and with "
-        "its whole interval; runs that get to 90% of the optimum (a tenth of the budget in which they lose at most a "
-        "tenth of what acting at random loses), and after which share of the budget on average; CPU "
-        "seconds of a run, preparation included.",
-        ["", "mean", "interquartile mean", "worst decile", "better", "harmed", "at 90%", "CPU s"],
+        "Regret over that of posterior sampling without logs, which is 1: the mean over cases and seeds with its 95% "
+        "bootstrap interval over worlds and seeds; the worst decile of cases; cases whose regret is more than 1.1 "
+        "times that without logs, on average, and with its whole interval; CPU seconds of a run, preparation included.",
+        ["", "mean", "worst decile", "harmed", "CPU s"],
         rows,
     )
 
@@ -281,33 +232,7 @@ def confounding_table(results: Results) -> Table:
 def ratios_at(results: Results, method: str, *levels: str) -> FloatArray:
     """Return the regret over that without logs in all cases of some confounding."""
     found = [compared(results, family, method) for family in ran(results)]
-    some = [one.where(lambda case: case["confounding"] in levels).ratio for one in found if one is not None]
-    return np.concatenate([np.zeros(0), *some])
-
-
-def losses_table(results: Results, most: int = 12) -> Table:
-    """The cases in which logs cost the recommended learner most, and who does better there."""
-    held: dict[tuple[str, str], dict[str, float]] = {}
-    for family in ran(results):
-        for method in METHODS:
-            some = compared(results, family, method)
-            if some is not None and METHODS[method].uses_logs:
-                for case, ratio in zip(some.cases, some.ratio.tolist(), strict=True):
-                    held.setdefault((family, case["case"]), {})[method] = ratio
-    known = [one for one in held.items() if RECOMMENDED in one[1]]
-    worst = sorted(known, key=lambda one: -one[1][RECOMMENDED])[:most]
-    rows = []
-    for (family, name), ratios in worst:
-        best = min(ratios, key=ratios.__getitem__)
-        rows.append([f"{family}\n{name}", f"{ratios[RECOMMENDED]:.2f}", METHODS[best].title, f"{ratios[best]:.2f}"])
-    return _table(
-        "losses",
-        "Where we lose",
-        "The cases in which logs cost posterior sampling most: its regret over that without logs, and the method that "
-        "does best there.",
-        ["case", "ours", "best", "its"],
-        rows,
-    )
+    return np.concatenate([np.zeros(0), *(one.at(levels).ratio for one in found if one is not None)])
 
 
 def claims_table(results: Results) -> Table:
@@ -369,8 +294,6 @@ def clinic_table(results: Results) -> Table:
     places = _by_claim(results, "clinic", 1)
 
     def cell(row: Row) -> str:
-        if row["high"] is None:
-            return "contradiction"
         return f"{row['high']:.2f}{' (too low)' if row['high'] < row['truth'] - 1e-9 else ''}"
 
     rows, tools = [], list(next(iter(places.values()), {}))
@@ -382,8 +305,7 @@ def clinic_table(results: Results) -> Table:
         "clinic",
         FAMILIES["clinic"].title,
         "The most that a stay of three days can earn, what each tool says of it, and whether the test of persistence "
-        "flags the logs at a level of 5%. Ceilings assume that a cause is drawn afresh each day; episode ceilings do "
-        "not.",
+        "flags the logs at a level of 5%. Ceilings assume that a cause is drawn afresh each day.",
         ["clinic", "truth", *tools, "test"],
         rows,
     )
@@ -397,8 +319,7 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
         return []
     saved = {name: 1 - float(one.ratio.mean()) for name, one in some.items()}
     average = float(np.mean(list(saved.values())))
-    unhostile = [one.where(lambda case: case["confounding"] != "hostile") for one in some.values()]
-    peaceful = [one for one in unhostile if one.cases]
+    peaceful = [one for own in some.values() if (one := own.at(PEACEFUL)).cases]
     cases = sum(len(one.cases) for one in peaceful)
     mean, surely = np.sum([harm(one) for one in peaceful], axis=0, dtype=int) if peaceful else (0, 0)
     against = ratios_at(results, RECOMMENDED, "hostile")
@@ -443,11 +364,14 @@ def _rivals(results: Results, ours: dict[str, Compared]) -> str:
         for method in METHODS:
             other = None if METHODS[method].ours else compared(results, family, method)
             if other is not None:
-                measures = {"mean": mean_ratio, "worst decile": worst_decile}
-                better = [name for name, of in measures.items() if of(other.ratios) < of(own.ratios)]
+                better = ["mean"] if other.ratio.mean() < own.ratio.mean() else []
+                better += ["worst decile"] if other.worst_decile < own.worst_decile else []
                 ahead += [f"{family}: {method} ({', '.join(better)})"] if better else []
     return "; ".join(ahead)
 
+
+PEACEFUL = ("none", "mild", "strong")
+"""Logs that are not hostile."""
 
 SITUATIONS = (
     ("Nothing can be hidden from the log: whoever acted saw no more than it holds.", ["none"], None),
@@ -466,14 +390,13 @@ def decisions(results: Results) -> Iterator[tuple[str, str, str]]:
     """Yield what to use when: the situation, the method with the least mean regret there, and the evidence."""
     for situation, levels, allowed in SITUATIONS:
         usable = [name for name, one in METHODS.items() if one.uses_logs and (allowed is None or name in allowed)]
-        found = {name: ratios_at(results, name, *levels) for name in usable}
-        first, *others = sorted((name for name in usable if len(found[name])), key=lambda name: found[name].mean()) or [
-            ""
-        ]
-        if first:
-            evidence = [_evidence(first, found[first])]
-            evidence += [f"next is {_evidence(name, found[name])}" for name in others[:1]]
-            evidence += [_evidence(name, found[name]) for name in others[1:] if name == RECOMMENDED]
+        found = {name: ratios for name in usable if len(ratios := ratios_at(results, name, *levels))}
+        ranked = sorted(found, key=lambda name: found[name].mean())
+        if ranked:
+            told = [_evidence(name, found[name]) for name in ranked]
+            evidence = [told[0], *(f"next is {one}" for one in told[1:2])]
+            evidence += [told[i] for i, name in enumerate(ranked) if i > 1 and name == RECOMMENDED]
+            first = ranked[0]
             yield situation, METHODS[first].title, f"{'; '.join(evidence)} ({len(found[first])} cases)"
 
 

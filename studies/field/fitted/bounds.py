@@ -55,7 +55,7 @@ def fitted(given: Study) -> cs.FittedCeilings:
 def endless(given: Study) -> FloatArray:
     """Return the ceilings of endless logs."""
     case = CASES[given.name]
-    return np.asarray(population_ceilings(case.load(), grid=case.grid)(given.points))
+    return np.asarray(population_ceilings(case.load(), case.grid)(given.points))
 
 
 @lru_cache(maxsize=1)
