@@ -447,7 +447,7 @@ def parts_table(episodes=1e13):
     return [*rows, ""]
 
 
-STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "claims", "lalonde", "clinic")
+STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "claims", "clinic")
 
 TABLES = {
     "../README.md": {"lead": demo_lead, "demo": demo_end, "agent": readme_agent, "help": study_help},

@@ -31,8 +31,6 @@ HINTS, STAYS = (0.0, 0.4), (300, 4_000)
 LEVEL = 0.05
 """A test flags the logs at this level."""
 
-TOLERANCE = 1e-9
-
 
 def claims() -> list[dict[str, Any]]:
     """Return a row per tool and clinic."""
@@ -44,14 +42,13 @@ def claims() -> list[dict[str, Any]]:
         flagged = p_value is not None and bool(p_value < LEVEL)
         where = f"the cause {'lasts' if lasts else 'is fresh'}, hint {hint:g}, {stays:,} stays"
         episodes = bound_episodes(logs, DAYS, 1.0, confidence=CONFIDENCE)
-        for name, assumed, high in (
-            ("ceiling at the true Gamma", not lasts, _ceiling(counts, _gamma(hint))),
-            ("ceiling, any confounding", not lasts, _ceiling(counts, math.inf)),
-            ("episode ceiling", True, float(episodes.values[0])),
-            ("logs believed (a guess)", None, _believed(counts)),
+        for name, high in (
+            ("ceiling at the true Gamma", _ceiling(counts, _gamma(hint))),
+            ("ceiling, any confounding", _ceiling(counts, math.inf)),
+            ("episode ceiling", float(episodes.values[0])),
+            ("logs believed (a guess)", _believed(counts)),
         ):
-            row = {"claim": f"{name}: {where}", "assumed": assumed, "high": high, "truth": truth, "flagged": flagged}
-            rows.append(row | {"violations": None if assumed is None else int(high < truth - TOLERANCE)})
+            rows.append({"claim": f"{name}: {where}", "high": high, "truth": truth, "flagged": flagged})
     return rows
 
 
@@ -106,21 +103,15 @@ def _believed(counts: Counts) -> float:
     return DAYS * float(paid.max())
 
 
-def optimum(lasts: bool) -> float:
-    """Return the most that a stay can earn on average, by a search over what a policy can have seen."""
-
-    def best(day: int, belief: float) -> float:
-        if day == DAYS:
-            return 0.0
-        values = []
-        for drug in (0, 1):
-            value = 0.0
-            for helped in (0, 1):
-                chances = [HELPS[drug == right] if helped else 1 - HELPS[drug == right] for right in (0, 1)]
-                mass = (1 - belief) * chances[0] + belief * chances[1]
-                after = belief * chances[1] / mass if lasts else 0.5
-                value += mass * (helped + best(day + 1, after))
-            values.append(value)
-        return max(values)
-
-    return best(0, 0.5)
+def optimum(lasts: bool, day: int = 0, belief: float = 0.5) -> float:
+    """Return the most that a policy can earn from a day on; `belief` is the chance of one drug to be right."""
+    if day == DAYS:
+        return 0.0
+    values = []
+    for right in (belief, 1 - belief):  # of the drug that is taken: this one, the other
+        heals = right * HELPS[1] + (1 - right) * HELPS[0]
+        helped, failed = right * HELPS[1] / heals, right * (1 - HELPS[1]) / (1 - heals)
+        after = (helped, failed) if lasts else (0.5, 0.5)
+        good, bad = (optimum(lasts, day + 1, one) for one in after)
+        values.append(heals * (1 + good) + (1 - heals) * bad)
+    return max(values)

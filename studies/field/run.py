@@ -25,7 +25,7 @@ import numpy as np
 from causal_shaping.errors import AssumptionWarning, ShapingWarning
 from causal_shaping.io.files import claim_run_folder
 from studies import parts
-from studies.field import clinic, lalonde
+from studies.field import clinic
 from studies.field.claims import bound_claims
 from studies.field.methods import METHODS, Materials
 from studies.field.plan import DRAW_SEED, FAMILIES, LEARNER_SEED, NO_LOGS, Case, Plan
@@ -69,15 +69,13 @@ def run_field(plan: Plan, folder: Path, workers: int | None = 1) -> tuple[Result
         What the folder holds, and for each family that was left out, why: the package that holds it is missing.
     """
     missing = {}
-    for name in plan.families:
-        package = FAMILIES[name].package
+    if "sepsis" in plan.families:
         try:
-            if package:
-                package_folder(package)
+            package_folder()
         except MissingPackageError as error:
-            missing[name] = f"{name}: {error}"
-    if len(missing) == len(plan.families):
-        raise MissingPackageError(" ".join(missing.values()))
+            if plan.families == ("sepsis",):
+                raise
+            missing["sepsis"] = f"sepsis: {error}"
     names = [name for name, case in plan.jobs().items() if case.family not in missing]
     with claim_run_folder(folder, plan.settings(), parts.FILES):
         parts.run(folder, names, partial(run_case, plan), workers=workers or len(os.sched_getaffinity(0)))
@@ -111,8 +109,7 @@ def run_case(plan: Plan, name: str) -> dict[str, Any]:
         warnings.simplefilter("ignore", AssumptionWarning)
         warnings.simplefilter("ignore", ShapingWarning)
         if not free:
-            special = {"lalonde": lalonde.claims, "clinic": clinic.claims}
-            add("claims", "claims", special.get(case.family, partial(bound_claims, on)))
+            add("claims", "claims", clinic.claims if case.family == "clinic" else partial(bound_claims, on))
         for method in METHODS if family.steps else ():
             if METHODS[method].uses_logs != free:
                 add("runs", method, partial(runs, method))

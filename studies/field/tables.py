@@ -116,7 +116,7 @@ def harm(some: Compared) -> tuple[int, int]:
 
 
 class Held(NamedTuple):
-    """How a claim fared: in how many cases it was made and its assumptions are true, and in how many it is false."""
+    """How a claim fared: in how many cases it was made, and in how many it is false."""
 
     claim: str
     confidence: float | None
@@ -128,18 +128,17 @@ class Held(NamedTuple):
     distance: float
 
 
-def claims_held(rows: Iterable[Row]) -> list[Held]:
-    """Return how each kind of claim fared where its assumptions are true."""
+def claims_held(results: Results) -> list[Held]:
+    """Return how each kind of claim about V* fared."""
     by_claim: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["assumed"]:
+    for row in results.claims:
+        if row["family"] in LEARNED:
             by_claim.setdefault(row["claim"], []).append(row)
     found = []
     for claim, some in by_claim.items():
         false, level = sum(row["violations"] > 0 for row in some), some[0]["confidence"]
         chance = 1.0 if false == 0 or level is None else float(bdtrc(false - 1, len(some), 1 - level))
-        distance = float(np.median([row["distance"] for row in some]))
-        found.append(Held(claim, level, len(some), false, chance, distance))
+        found.append(Held(claim, level, len(some), false, chance, float(np.median([row["distance"] for row in some]))))
     return found
 
 
@@ -170,7 +169,7 @@ def ran(results: Results) -> list[str]:
 def all_tables(results: Results) -> Iterator[Table]:
     """Yield the tables that results have rows for."""
     made = [family_table(results, family) for family in ran(results)]
-    made += [make(results) for make in (confounding_table, claims_table, lalonde_table, clinic_table)]
+    made += [make(results) for make in (confounding_table, claims_table, clinic_table)]
     yield from (one for one in made if one.rows)
 
 
@@ -238,60 +237,27 @@ def ratios_at(results: Results, method: str, *levels: str) -> FloatArray:
 def claims_table(results: Results) -> Table:
     """Whether bounds hold in the families with learners."""
     rows = []
-    for one in claims_held(row for row in results.claims if row["family"] in LEARNED):
+    for one in claims_held(results):
         level, chance = (NOTHING, NOTHING) if one.confidence is None else (f"{one.confidence:.0%}", f"{one.chance:.2f}")
         rows.append([one.claim, level, str(one.cases), str(one.false), chance, f"{one.distance:.2f}"])
     return _table(
         "claims",
         "Claimed bounds against V*",
-        "Each is a claim about all steps and states of a world at once. Cases in which what it assumes is true, and in "
-        "how many of them it is false somewhere; the chance of so many or more if the confidence is right; the median "
+        "Each is a claim about all steps and states of a world at once. Cases, and in how many of them it is false "
+        "somewhere; the chance of so many or more if the confidence is right; the median "
         "distance to V* at the first step, over the largest V*. Plug-in ceilings are no claims.",
         ["", "confidence", "cases", "false", "chance", "distance"],
         rows,
     )
 
 
-def _by_claim(results: Results, family: str, outer: int) -> dict[str, dict[str, Row]]:
-    """Return the claims of a family by the first part (0) of their names and then the second, or the other way (1)."""
-    found: dict[str, dict[str, Row]] = {}
-    for row in results.claims:
-        if row["family"] == family:
-            names = row["claim"].split(": ")
-            found.setdefault(names[outer], {})[names[1 - outer]] = row
-    return found
-
-
-def lalonde_table(results: Results) -> Table:
-    """What each tool says of LaLonde's men."""
-    tools = _by_claim(results, "lalonde", 0)
-
-    def cell(row: Row) -> str:
-        if row["low"] is None:
-            return "contradiction:\nclaims nothing"
-        digits = 0 if row["high"] > 2 else 2
-        side = "inside" if row["violations"] == 0 else "OUTSIDE"
-        return f"{row['low']:,.{digits}f} to {row['high']:,.{digits}f}\n{side}"
-
-    rows, columns = [], list(next(iter(tools.values()), {}))
-    if tools:
-        truths = [row["truth"] for row in next(iter(tools.values())).values()]
-        rows = [["the trial", *(f"{truth:,.0f}" if truth > 2 else f"{truth:.2f}" for truth in truths)]]
-    rows += [[tool, *(cell(held[what]) for what in columns)] for tool, held in tools.items()]
-    return _table(
-        "lalonde",
-        FAMILIES["lalonde"].title,
-        "What each tool says of earnings in 1978 and of the share that is employed, from the trained men of the trial "
-        "and the men of a survey, at 95% confidence, and whether what the trial shows lies inside. The men of the "
-        "survey are others than those of the trial: what each of these tools assumes is false, and a trial shows it.",
-        ["", *columns],
-        rows,
-    )
-
-
 def clinic_table(results: Results) -> Table:
     """What each tool claims of a clinic with a hidden cause that lasts."""
-    places = _by_claim(results, "clinic", 1)
+    places: dict[str, dict[str, Row]] = {}
+    for row in results.claims:
+        if row["family"] == "clinic":
+            tool, place = row["claim"].split(": ")
+            places.setdefault(place, {})[tool] = row
 
     def cell(row: Row) -> str:
         return f"{row['high']:.2f}{' (too low)' if row['high'] < row['truth'] - 1e-9 else ''}"
@@ -326,7 +292,7 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
     predicted, realised = worth_scores(results)
     correlation = float(spearmanr(predicted, realised).statistic) if len(predicted) > 2 else float("nan")
     right = float((np.sign(predicted) == np.sign(realised)).mean()) if len(predicted) else float("nan")
-    held = claims_held(row for row in results.claims if row["family"] in LEARNED)
+    held = claims_held(results)
     broken = [one.claim for one in held if one.confidence is not None and one.chance < 0.05]
     rivals = _rivals(results, some)
     return [

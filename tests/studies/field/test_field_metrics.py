@@ -66,15 +66,13 @@ def test_an_interval_is_over_worlds_and_seeds():
     assert some.worst_decile == pytest.approx(np.quantile(some.ratio, 0.9))
 
 
-def test_claims_are_counted_where_they_assume_something_true():
-    def claim(name, violations, assumed=True, confidence=0.95):
-        return {"claim": name, "violations": violations, "assumed": assumed, "confidence": confidence, "distance": 1.0}
+def test_claims_are_counted_in_the_families_with_learners():
+    def claim(name, violations, confidence=0.95, family="random"):
+        return {"claim": name, "violations": violations, "family": family, "confidence": confidence, "distance": 1.0}
 
-    rows = (
-        [claim("a", 0)] * 18 + [claim("a", 4)] * 2 + [claim("a", 9, assumed=False)] + [claim("b", 1, confidence=None)]
-    )
-    rows += [claim("d", 0)]
-    a, b, d = claims_held(rows)
+    rows = [claim("a", 0)] * 18 + [claim("a", 4)] * 2 + [claim("b", 1, confidence=None), claim("d", 0)]
+    rows += [claim("a", 1, family="clinic")]
+    a, b, d = claims_held(SimpleNamespace(claims=rows))
     assert (a.cases, a.false, d.false) == (20, 2, 0)
     assert a.chance == pytest.approx(binom.sf(1, 20, 0.05))
     assert (b.chance, d.chance) == (1.0, 1.0)
