@@ -22,6 +22,7 @@ from causal_shaping.data.space import Space
 from causal_shaping.diagnose import persistence_test
 from causal_shaping.logs import count
 from studies.calibration.episodes import bound_episodes
+from studies.field.demonstrators import odds_ratio
 from studies.field.plan import CONFIDENCE, LOG_SEED
 
 DAYS, HELPS, PREFERS = 3, (0.1, 0.9), 0.8
@@ -66,14 +67,9 @@ def _chance(doctor: int, right: Any, hint: float) -> Any:
 
 def _gamma(hint: float) -> float:
     """Return how far knowing the right drug changes the odds of an action, at most."""
-    worst = 1.0
-    for doctor in (0, 1):
-        share = (_chance(doctor, 0, hint) + _chance(doctor, 1, hint)) / 2
-        for right in (0, 1):
-            chance = _chance(doctor, right, hint)
-            ratio = chance / (1 - chance) / (share / (1 - share))
-            worst = max(worst, ratio, 1 / ratio)
-    return worst
+    second = np.array([[_chance(doctor, right, hint) for right in (0, 1)] for doctor in (0, 1)])
+    beta = np.stack([1 - second, second], axis=-1)  # [doctor, right, drug]
+    return float(odds_ratio(beta, np.full((2, 2), 0.5)).max())
 
 
 def _stays(doctor: int, lasts: bool, hint: float, stays: int) -> Logs:

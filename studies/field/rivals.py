@@ -72,9 +72,8 @@ def vacuous(world: World) -> tuple[FloatArray, FloatArray]:
     """Return the most and the least that the steps left can pay, without any logs: float64 [horizon] each."""
     low, high = world.model.reward_range
     left = np.arange(world.horizon, 0, -1, dtype=np.float64)
-    if world.model.terminal.any():  # an episode can end after one step
-        return np.asarray(np.maximum(left * high, high)), np.asarray(np.minimum(left * low, low))
-    return np.asarray(left * high), np.asarray(left * low)
+    shortest = np.ones(world.horizon) if world.model.terminal.any() else left  # of an episode
+    return np.maximum(left * high, shortest * high), np.minimum(left * low, shortest * low)
 
 
 def envelopes(world: World, logs: Pooled, width: float) -> tuple[FloatArray, FloatArray]:
@@ -288,13 +287,9 @@ def draw_next(rng, seen, cell, prior, states, after, chances):  # type: ignore[n
             share = 1.0
             if unseen > 1 and left > least and some < len(after) - 1:
                 share = rng.beta(1.0 + flat, flat * (unseen - 1))
-            while True:  # a state that is not among them yet
+            state = int(rng.random() * states)
+            while (after[:some] == state).any():  # it must not be among them yet
                 state = int(rng.random() * states)
-                known = False
-                for i in range(some):
-                    known = known or after[i] == state
-                if not known:
-                    break
             after[some], chances[some] = state, left * share
             left -= left * share
             some, unseen = some + 1, unseen - 1
