@@ -32,7 +32,7 @@ def run_part(part):
         chosen = [names, *([name] for name in names)]
         cases = [(f"{world.name}, {' and '.join(some)}", world, some) for some in chosen]
     elif part == "exploration":
-        worlds = [make() for make in (exploration.river_swim, exploration.deep_sea, exploration.frozen_lake)]
+        worlds = exploration.exploration_worlds()
         cases = [(f"{world.name}, {name}", world, [name]) for world in worlds for name in world.demonstrators]
     else:
         made = [hard.KINDS[part](FIRST_WORLD + i) for i in range(HARD)]

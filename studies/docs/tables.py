@@ -131,7 +131,7 @@ def study_rivals():
     """All methods in the three families with learners: mean regret over that without logs, and the worst decile."""
     families = {"random": "200 random worlds", "problems": "standard problems", "sepsis": "ICU-Sepsis"}
     methods = [(row[0], row[0]) for row in FIELD["tables"]["family-random"]["rows"]]
-    rows = in_families(methods, families, lambda row: f"{row[1].split(' ')[0]}, {row[3]}")
+    rows = in_families(methods, families, lambda row: f"{row[1].split(' ')[0]}, {row[2]}")
     return markdown(["", *families.values()], rows)
 
 
@@ -364,7 +364,7 @@ def parts_table(episodes=1e13):
     return markdown(["world", "potential", "bound", "settled", "other suboptimal", "optimal actions"], rows)
 
 
-STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "losses", "claims", "lalonde", "clinic")
+STUDIED = ("confounding", "family-random", "family-problems", "family-sepsis", "claims", "clinic")
 
 TABLES = {
     "../README.md": {"lead": demo_lead, "demo": demo_end, "agent": readme_agent, "help": study_help},
