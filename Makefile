@@ -86,7 +86,6 @@ $(VENV)/.studies: $(VENV)/.venv pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.package
 
 $(VENV)/.field: $(VENV)/.studies
-	$(PIP) causaldata pandas
 	$(PIP) $(ICU_SEPSIS)
 	@touch $@
 

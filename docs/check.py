@@ -1,7 +1,7 @@
 """Check the documentation: links, names of tests, tutorials against their scripts; with --site, the built pages.
 
 - `links`: every relative link and picture leads to a file, and its anchor to a heading.
-- `tutorials`: every Python block of a tutorial is a piece of its script, in order.
+- `tutorials`: every Python block of a tutorial is a piece of the script that it names first, in order.
 - `promises`: every test that a page names exists, in the file that it names.
 - `built`: in the built site, every local address leads to one of its files, and nothing is loaded from a network.
 """
@@ -17,20 +17,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
     [*(ROOT / "docs").rglob("*.md"), *(ROOT / "studies").rglob("*.md")]
 )
-TUTORIALS = {
-    "icu-sepsis": "icu_sepsis.py",
-    "own-logs": "own_logs.py",
-    "learn-online": "learn_online.py",
-    "is-my-data-confounded": "is_my_data_confounded.py",
-    "stable-baselines3": "stable_baselines.py",
-    "spark": "spark.py",
-    "by-day": "by_day.py",
-    "sensitivity": "sensitivity.py",
-    "your-own-world": "your_own_world.py",
-    "lalonde": "lalonde.py",
-    "lasting-cause": "lasting_cause.py",
-    "continuous": "continuous.py",
-}
 
 
 def without_code(text):
@@ -69,18 +55,20 @@ def lines_of(code):
 
 def tutorials():
     """Yield the Python blocks of a tutorial that are not pieces of its script, in order."""
-    for page, script in TUTORIALS.items():
-        path = ROOT / "docs" / "tutorials" / f"{page}.md"
-        held = lines_of((ROOT / "examples" / script).read_text())
-        blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), flags=re.DOTALL | re.MULTILINE)
-        if not blocks:
-            yield f"{path.relative_to(ROOT)} has no Python"
+    for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
+        text, shown = page.read_text(), page.relative_to(ROOT)
+        script = re.search(r"examples/\w+\.py", text)
+        blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+        if not script or not blocks:
+            yield f"{shown} names no script, or has no Python"
+            continue
+        held = lines_of((ROOT / script[0]).read_text())
         start = 0
         for block in blocks:
             wanted = lines_of(block)
             place = next((i for i in range(start, len(held)) if held[i : i + len(wanted)] == wanted), None)
             if place is None:
-                yield f"{path.relative_to(ROOT)}: this is not in examples/{script}, or not in this order:\n{block}"
+                yield f"{shown}: this is not in {script[0]}, or not in this order:\n{block}"
             else:
                 start = place + len(wanted)
 

@@ -1,13 +1,11 @@
 """Count a table that grows by a day each night: the counts of new days are added to those before.
 
-    python by_day.py --output out
+    python by_day.py
 
-It writes a small table, partitioned by day, into the folder, and counts it day by day.
+It writes a small table, partitioned by day, into the folder `out`, and counts it day by day.
 """
 
-import argparse
 import os
-import tempfile
 from pathlib import Path
 
 import ibis
@@ -16,10 +14,8 @@ import pandas as pd
 
 import causal_shaping as cs
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--output", type=Path, help="the folder to write into; a temporary one by default")
-output = parser.parse_args().output or Path(tempfile.mkdtemp(prefix="causal-shaping-"))
-output.mkdir(parents=True, exist_ok=True)
+output = Path("out")
+output.mkdir(exist_ok=True)
 os.chdir(output)
 
 # 1. A table by day, as a warehouse would hold it: a folder for each day, and in it the episodes that began on it

@@ -1,13 +1,11 @@
 """From a CSV file of real numbers to a DQN whose reward is shaped: states that cannot be listed.
 
     pip install "causal-shaping[fitted]" stable-baselines3
-    python continuous.py --output out
+    python continuous.py
 
 Logs, training and seeds are few here, so that it takes one to two minutes; real use has 10 to 100 times as many.
 """
 
-import argparse
-import tempfile
 from pathlib import Path
 
 import gymnasium as gym
@@ -20,10 +18,8 @@ from stable_baselines3.common.monitor import Monitor
 
 import causal_shaping as cs
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--output", type=Path, help="the folder to write into; a temporary one by default")
-output = parser.parse_args().output or Path(tempfile.mkdtemp(prefix="causal-shaping-"))
-output.mkdir(parents=True, exist_ok=True)
+output = Path("out")
+output.mkdir(exist_ok=True)
 torch.set_num_threads(1)  # nets this small are faster on one core
 
 ID = "causal_shaping/WindyField-v0"

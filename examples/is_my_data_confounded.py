@@ -1,8 +1,6 @@
 """Is my data confounded? What sources can tell about each other. See docs/tutorials/is-my-data-confounded.md."""
 
-import argparse
 import math
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -27,45 +25,37 @@ def gamma(contradiction):
     return math.inf if contradiction.confounding is None else contradiction.confounding
 
 
-def main():
-    """Run the tutorial."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=None, help="a folder to write to; by default a temporary one")
-    folder = parser.parse_args().output or Path(tempfile.mkdtemp())
-    folder.mkdir(parents=True, exist_ok=True)
+folder = Path("out")
+folder.mkdir(exist_ok=True)
 
-    world = cs.load_world("lavacross-easy", demonstrators={"blind": cs.Demonstrator(blind)})
-    good, bad, random = (collect(world, folder, name) for name in ("good", "bad", "random"))
-    counts = cs.count([good, bad, random])
-    print(counts)
+world = cs.load_world("lavacross-easy", demonstrators={"blind": cs.Demonstrator(blind)})
+good, bad, random = (collect(world, folder, name) for name in ("good", "bad", "random"))
+counts = cs.count([good, bad, random])
+print(counts)
 
-    for found in cs.coverage(counts):
-        print(
-            f"{found.source}: acted in {found.states} states, in {len(found.few_visits)} of them fewer than 10 times; "
-            f"never tried {len(found.untried_actions)} (state, action) pairs; "
-            f"takes its most frequent action in {found.action_share:.0%} of steps"
-        )
+for found in cs.coverage(counts):
+    print(
+        f"{found.source}: acted in {found.states} states, in {len(found.few_visits)} of them fewer than 10 times; "
+        f"never tried {len(found.untried_actions)} (state, action) pairs; "
+        f"takes its most frequent action in {found.action_share:.0%} of steps"
+    )
 
-    few = cs.count(collect(world, folder, "good", steps=1_000, source="few"))
-    for name, held in (("all three sources", counts), ("1,000 steps of good", few)):
-        unseen, limit = cs.unseen_mass(held), cs.unseen_limit(held)
-        worst = int(np.nanargmax(limit))
-        print(f"{name}: an estimated {np.nanmean(unseen):.1%} unseen, at most {np.nanmedian(limit):.1%} in half of the")
-        print(f"  states, and at most {limit[worst]:.1%} in {held.space.states[worst]}")
+few = cs.count(collect(world, folder, "good", steps=1_000, source="few"))
+for name, held in (("all three sources", counts), ("1,000 steps of good", few)):
+    unseen, limit = cs.unseen_mass(held), cs.unseen_limit(held)
+    worst = int(np.nanargmax(limit))
+    print(f"{name}: an estimated {np.nanmean(unseen):.1%} unseen, at most {np.nanmedian(limit):.1%} in half of the")
+    print(f"  states, and at most {limit[worst]:.1%} in {held.space.states[worst]}")
 
-    contradictions = sorted(cs.contradictions(counts), key=gamma, reverse=True)
-    for contradiction in contradictions:
-        print("-", contradiction)
+contradictions = sorted(cs.contradictions(counts), key=gamma, reverse=True)
+for contradiction in contradictions:
+    print("-", contradiction)
 
-    print(f"Smallest Gamma for all pairs of sources: {max(map(gamma, contradictions)):.2f}")
-    for first, second in (("good", "bad"), ("good", "random"), ("bad", "random")):
-        between = [gamma(found) for found in contradictions if {found.first, found.second} == {first, second}]
-        print(f"{first} and {second}: {len(between)} contradictions, Gamma {max(between, default=1.0):.2f}")
+print(f"Smallest Gamma for all pairs of sources: {max(map(gamma, contradictions)):.2f}")
+for first, second in (("good", "bad"), ("good", "random"), ("bad", "random")):
+    between = [gamma(found) for found in contradictions if {found.first, found.second} == {first, second}]
+    print(f"{first} and {second}: {len(between)} contradictions, Gamma {max(between, default=1.0):.2f}")
 
-    print(cs.contradictions(cs.count([random, collect(world, folder, "blind")])))
+print(cs.contradictions(cs.count([random, collect(world, folder, "blind")])))
 
-    print(cs.contradictions(cs.count([bad, collect(world, folder, "bad", seed=1, source="bad-again")])))
-
-
-if __name__ == "__main__":
-    main()
+print(cs.contradictions(cs.count([bad, collect(world, folder, "bad", seed=1, source="bad-again")])))

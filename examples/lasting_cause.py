@@ -1,7 +1,5 @@
 """When a hidden cause lasts: what breaks, what shows it, what helps. See docs/tutorials/lasting-cause.md."""
 
-import argparse
-
 import numpy as np
 import pandas as pd
 
@@ -42,48 +40,32 @@ def text_of(days):
     return days.astype(str).agg("-".join, axis=1)
 
 
-def optimum(lasts):
-    """Return the most that a policy can earn in a stay, by trying one drug and keeping to what heals."""
-    if not lasts:
-        return DAYS * 0.5
-    best = 0.0
-    for plan in range(2 ** (2**DAYS - 1)):  # a drug for each history of results
-        total = 0.0
-        for right in range(2):
-            total += 0.5 * expected(plan, right, node=0, day=0)
-        best = max(best, total)
-    return best
-
-
-def expected(plan, right, node, day):
-    """Return what a plan earns from a node of its tree on: `plan` has a bit, the drug, for each node."""
+def optimum(lasts, day=0, belief=0.5):
+    """Return the most that a policy can earn from a day on; `belief` is the chance of one drug to be right."""
     if day == DAYS:
         return 0.0
-    heals = 0.9 if (plan >> node) & 1 == right else 0.1
-    good, bad = (expected(plan, right, child, day + 1) for child in (2 * node + 1, 2 * node + 2))
-    return heals * (1 + good) + (1 - heals) * bad
+    values = []
+    for right in (belief, 1 - belief):  # of the drug that is taken: this one, the other
+        heals = 0.9 * right + 0.1 * (1 - right)
+        after = (0.9 * right / heals, 0.1 * right / (1 - heals)) if lasts else (0.5, 0.5)
+        good, bad = (optimum(lasts, day + 1, one) for one in after)
+        values.append(heals * (1 + good) + (1 - heals) * bad)
+    return max(values)
 
 
-def main():
-    """Run the tutorial."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    for lasts in (False, True):
-        print(f"The right drug {'lasts for the stay' if lasts else 'is drawn afresh each day'}.")
-        logs = [stays("Dr. Red", 0, lasts, seed=1), stays("Dr. Blue", 1, lasts, seed=2)]
-        counts = cs.count(logs, complete=True)
-        ceilings = cs.value_ceilings(counts, DAYS, 1.0, confounding=1.0, confidence=0.95)
-        print(f"optimum {optimum(lasts):.3f}, ceiling {ceilings.values[0, 0]:.3f}")
-        print(f"contradictions: {len(cs.contradictions(counts))}")
-        print(cs.persistence_test(logs).summary())
-        print()
-
-    logs = [with_memory(log) for log in logs]  # those of the cause that lasts
+for lasts in (False, True):
+    print(f"The right drug {'lasts for the stay' if lasts else 'is drawn afresh each day'}.")
+    logs = [stays("Dr. Red", 0, lasts, seed=1), stays("Dr. Blue", 1, lasts, seed=2)]
     counts = cs.count(logs, complete=True)
     ceilings = cs.value_ceilings(counts, DAYS, 1.0, confounding=1.0, confidence=0.95)
-    first = counts.space.state_position("0-0-0-0")
-    print(f"with memory: optimum {optimum(lasts=True):.3f}, ceiling {ceilings.values[0, first]:.3f}")
-    print(f"with memory: persistence test, p = {cs.persistence_test(logs).p_value:.2g}")
+    print(f"optimum {optimum(lasts):.3f}, ceiling {ceilings.values[0, 0]:.3f}")
+    print(f"contradictions: {len(cs.contradictions(counts))}")
+    print(cs.persistence_test(logs).summary())
+    print()
 
-
-if __name__ == "__main__":
-    main()
+logs = [with_memory(log) for log in logs]  # those of the cause that lasts
+counts = cs.count(logs, complete=True)
+ceilings = cs.value_ceilings(counts, DAYS, 1.0, confounding=1.0, confidence=0.95)
+first = counts.space.state_position("0-0-0-0")
+print(f"with memory: optimum {optimum(lasts=True):.3f}, ceiling {ceilings.values[0, first]:.3f}")
+print(f"with memory: persistence test, p = {cs.persistence_test(logs).p_value:.2g}")

@@ -1,7 +1,5 @@
 """Your own logs: from two CSV files to a shaped agent. See docs/tutorials/own-logs.md."""
 
-import argparse
-import tempfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -91,68 +89,60 @@ def q_learning(env, episodes, seed):
     return returns
 
 
-def main():
-    """Run the tutorial."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=None, help="a folder to write to; by default a temporary one")
-    folder = parser.parse_args().output or Path(tempfile.mkdtemp())
-    folder.mkdir(parents=True, exist_ok=True)
-    write_ward(folder / "ward-3.csv", strong_if_slept_well=True, columns=7, seed=1)
-    write_ward(folder / "ward-7.csv", strong_if_slept_well=False, columns=10, seed=2)
-    columns = {"episode": "patient", "step": "day", "state": ["age", "stage"], "action": "drug", "reward": "score"}
-    columns |= {"first_step": 1, "terminated": "recovered", "actions": DRUGS}
-    columns |= {"bins": {"age": cs.Bins(edges=(65,))}}
-    columns |= {"states": [(old, stage) for old in (0, 1) for stage in range(WORST + 1)]}
-    ward_3 = cs.open_logs(folder / "ward-3.csv", **columns)
-    ward_7 = cs.open_logs(folder / "ward-7.csv", truncated="study_over", **columns)
-    found = cs.inspect([ward_3, ward_7])
-    print(found)
-    shared = found.without_small_cells(11)
-    shared.save_html(folder / "logs.html")
+folder = Path("out")
+folder.mkdir(exist_ok=True)
+write_ward(folder / "ward-3.csv", strong_if_slept_well=True, columns=7, seed=1)
+write_ward(folder / "ward-7.csv", strong_if_slept_well=False, columns=10, seed=2)
+columns = {"episode": "patient", "step": "day", "state": ["age", "stage"], "action": "drug", "reward": "score"}
+columns |= {"first_step": 1, "terminated": "recovered", "actions": DRUGS}
+columns |= {"bins": {"age": cs.Bins(edges=(65,))}}
+columns |= {"states": [(old, stage) for old in (0, 1) for stage in range(WORST + 1)]}
+ward_3 = cs.open_logs(folder / "ward-3.csv", **columns)
+ward_7 = cs.open_logs(folder / "ward-7.csv", truncated="study_over", **columns)
+found = cs.inspect([ward_3, ward_7])
+print(found)
+shared = found.without_small_cells(11)
+shared.save_html(folder / "logs.html")
 
-    counts = found.counts
-    ceilings = cs.value_ceilings(counts, horizon=DAYS, reward_max=-1, confidence=0.95)
-    print(ceilings)
-    ceilings.potential(step_indexed=False).save(folder / "phi.parquet")
+counts = found.counts
+ceilings = cs.value_ceilings(counts, horizon=DAYS, reward_max=-1, confidence=0.95)
+print(ceilings)
+ceilings.potential(step_indexed=False).save(folder / "phi.parquet")
 
-    floors = cs.value_floors(counts, horizon=DAYS, reward_min=-WORST, confidence=0.95)
-    ceilings.save_html(folder / "ceilings.html", floors=floors, inspection=shared)
+floors = cs.value_floors(counts, horizon=DAYS, reward_min=-WORST, confidence=0.95)
+ceilings.save_html(folder / "ceilings.html", floors=floors, inspection=shared)
 
-    phi = cs.load_potential(folder / "phi.parquet")
-    for observation in ([64.9, 8.0], [81.3, 8.0], [81.3, 2.0]):
-        print(observation, "is", label := phi.space.label(observation), f"and worth {phi(label):.1f} at most")
-    print(cs.check_potential(Patient(), phi))
-    for name, potential in (("phi = 0", cs.Potential.zero(phi.space)), ("shaped", phi)):
-        returns = np.mean([q_learning(cs.ShapeReward(Patient(), potential), 300, seed) for seed in range(20)], axis=0)
-        print(f"{name:>7}:", *(f"{part.mean():6.1f}" for part in np.split(returns, 6)))
+phi = cs.load_potential(folder / "phi.parquet")
+for observation in ([64.9, 8.0], [81.3, 8.0], [81.3, 2.0]):
+    print(observation, "is", label := phi.space.label(observation), f"and worth {phi(label):.1f} at most")
+print(cs.check_potential(Patient(), phi))
+for name, potential in (("phi = 0", cs.Potential.zero(phi.space)), ("shaped", phi)):
+    returns = np.mean([q_learning(cs.ShapeReward(Patient(), potential), 300, seed) for seed in range(20)], axis=0)
+    print(f"{name:>7}:", *(f"{part.mean():6.1f}" for part in np.split(returns, 6)))
 
-    env = cs.ShapeReward(Patient(), phi, actions=DRUGS, record=True)
-    print("The wards alone:", *(f"{phi((1, stage)):.1f}" for stage in (2, 5, 8)))
-    for patients in (300, 3_000):
-        q_learning(env, patients, seed=0)
-        more = counts + cs.count(env.logs())
-        own = {"confidence": 0.95, "confounding": {"agent": 1.0}}
-        tighter = cs.value_ceilings(more, horizon=DAYS, reward_max=-1, **own).potential(step_indexed=False)
-        print(f"{len(env.logs()):,} steps of its own:", *(f"{tighter((1, stage)):.1f}" for stage in (2, 5, 8)))
+env = cs.ShapeReward(Patient(), phi, actions=DRUGS, record=True)
+print("The wards alone:", *(f"{phi((1, stage)):.1f}" for stage in (2, 5, 8)))
+for patients in (300, 3_000):
+    q_learning(env, patients, seed=0)
+    more = counts + cs.count(env.logs())
+    own = {"confidence": 0.95, "confounding": {"agent": 1.0}}
+    tighter = cs.value_ceilings(more, horizon=DAYS, reward_max=-1, **own).potential(step_indexed=False)
+    print(f"{len(env.logs()):,} steps of its own:", *(f"{tighter((1, stage)):.1f}" for stage in (2, 5, 8)))
 
-    write_untidy_ward(folder / "ward-9.csv", seed=3)
-    ward_9 = pd.read_csv(folder / "ward-9.csv", dtype={"stage": "Int64"})
-    columns = {"episode": "patient", "step": "day", "first_step": 1, "state": ["age", "stage"], "reward": "score"}
-    columns |= {"source": "ward-9", "bins": {"age": cs.Bins(edges=(65,))}}
-    try:
-        cs.count(cs.open_logs(ward_9, action="dose", **columns))
-    except cs.DataError as error:
-        print(error)
+write_untidy_ward(folder / "ward-9.csv", seed=3)
+ward_9 = pd.read_csv(folder / "ward-9.csv", dtype={"stage": "Int64"})
+columns = {"episode": "patient", "step": "day", "first_step": 1, "state": ["age", "stage"], "reward": "score"}
+columns |= {"source": "ward-9", "bins": {"age": cs.Bins(edges=(65,))}}
+try:
+    cs.count(cs.open_logs(ward_9, action="dose", **columns))
+except cs.DataError as error:
+    print(error)
 
-    ward_9["drug"] = np.where(ward_9["dose"] < 20, "mild", "strong")
-    try:
-        cs.count(cs.open_logs(ward_9, action="drug", **columns))
-    except cs.DataError as error:
-        print(error)
+ward_9["drug"] = np.where(ward_9["dose"] < 20, "mild", "strong")
+try:
+    cs.count(cs.open_logs(ward_9, action="drug", **columns))
+except cs.DataError as error:
+    print(error)
 
-    ends = {"terminated": {"outcome": ["died", "cured"]}, "truncated": {"outcome": ["transferred"]}}
-    print(cs.inspect(cs.open_logs(ward_9, action="drug", missing="unknown", **ends, **columns)))
-
-
-if __name__ == "__main__":
-    main()
+ends = {"terminated": {"outcome": ["died", "cured"]}, "truncated": {"outcome": ["transferred"]}}
+print(cs.inspect(cs.open_logs(ward_9, action="drug", missing="unknown", **ends, **columns)))

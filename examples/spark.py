@@ -1,26 +1,21 @@
 """Count a table of log rows where it is stored, with Spark, and check that DuckDB gives the same counts.
 
-    python spark.py --output out
+    python spark.py
 
 A local Spark session stands in for the warehouse. Without pyspark or Java 17 the script says so and exits.
 """
 
-import argparse
 import importlib.util
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import causal_shaping as cs
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--output", type=Path, help="the folder to write into; a temporary one by default")
-output = parser.parse_args().output or Path(tempfile.mkdtemp(prefix="causal-shaping-"))
-output = output.resolve()
-output.mkdir(parents=True, exist_ok=True)
+output = Path("out").resolve()
+output.mkdir(exist_ok=True)
 
 
 def skip(reason: str) -> None:

@@ -1,13 +1,11 @@
 """Train Stable-Baselines3 on a MiniGrid world whose reward is shaped with ceilings from confounded logs.
 
     pip install stable-baselines3
-    python stable_baselines.py --output out
+    python stable_baselines.py
 
 Agents are always evaluated by the unshaped return.
 """
 
-import argparse
-import tempfile
 from pathlib import Path
 
 import gymnasium as gym
@@ -21,10 +19,8 @@ from stable_baselines3.common.monitor import Monitor
 
 import causal_shaping as cs
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--output", type=Path, help="the folder to write into; a temporary one by default")
-output = parser.parse_args().output or Path(tempfile.mkdtemp(prefix="causal-shaping-"))
-output.mkdir(parents=True, exist_ok=True)
+output = Path("out")
+output.mkdir(exist_ok=True)
 torch.set_num_threads(1)  # nets this small are faster on one core
 
 ID = "causal_shaping/LavaCrossEasy-v0"

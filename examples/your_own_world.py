@@ -1,12 +1,10 @@
 """Two worlds of your own: a map in a text file with its wind, and a small clinic as tables.
 
-    python your_own_world.py --output out
+    python your_own_world.py
 
 Both are solved exactly; then values are bounded from the logs of a demonstrator of your own.
 """
 
-import argparse
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +14,8 @@ import causal_shaping as cs
 from causal_shaping.plot import save_picture
 from causal_shaping.plot.worlds import draw_world
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--output", type=Path, help="the folder to write into; a temporary one by default")
-output = parser.parse_args().output or Path(tempfile.mkdtemp(prefix="causal-shaping-"))
-output.mkdir(parents=True, exist_ok=True)
+output = Path("out")
+output.mkdir(exist_ok=True)
 
 # 1. A map: # wall, . free, L lava, G goal
 MAP = """\

@@ -134,11 +134,10 @@ def write_tables(folder: Path, tables: Mapping[str, Table]) -> None:
         write_text(place / f"{name}.tex", table.to_latex(), [".tex"])
 
 
-def write_page(folder: Path, package: str, template: str, **shown: Any) -> Path:
+def write_page(folder: Path, template: str, **shown: Any) -> Path:
     """Write the page of a study, one file without network, and return its path."""
     page = folder / "index.html"
-    templates = environment(package)
-    write_text(page, templates.get_template(template).render(**shown), [".html"])
+    write_text(page, environment("studies").get_template(template).render(**shown), [".html"])
     return page
 
 

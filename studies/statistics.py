@@ -22,12 +22,3 @@ def ratio_of_means(one: FloatArray, other: FloatArray) -> FloatArray:
     """Return the mean of the one over the mean of the other, both [..., runs, tasks]."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(mean(one) / mean(other))
-
-
-def probability_of_improvement(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Return the chance that a run of the one is smaller than one of the other, ties half; a mean over tasks.
-
-    Both are [..., runs, tasks]; smaller is better, as with regret.
-    """
-    pairs = one[..., :, None, :] - other[..., None, :, :]
-    return np.asarray(((pairs < 0) + 0.5 * (pairs == 0)).mean(axis=(-3, -2, -1)))

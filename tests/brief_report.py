@@ -3,7 +3,7 @@
 from functools import cache, partial
 
 from studies.paper import robot, tables, theory_tables as theory
-from studies.paper.theory.picture import draw_bounds
+from studies.paper.theory import picture
 
 
 def shorten(patch):
@@ -14,7 +14,7 @@ def shorten(patch):
         (theory, "SEEDS", 2),
         (theory, "examined", examined),
         (tables, "examined", examined),
-        (theory, "draw_bounds", partial(draw_bounds, measured=50)),
+        (picture, "MEASURED", 50),
         (tables, "robot_tables", cache(partial(robot.robot_tables, seeds=1))),
     ):
         patch.setattr(module, name, brief)

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-from studies.docs.imports import DELEGATING, STAGES, backward, cycles, imports, modules, unused_exceptions
+from layers import DELEGATING, STAGES, backward, cycles, imports, modules, unused_exceptions
 
 
 def test_every_module_belongs_to_a_stage():
@@ -29,10 +28,10 @@ def test_late_imports_are_seen(tmp_path, monkeypatch):
     (tmp_path / "cli").mkdir()
     (tmp_path / "cli" / "x.py").write_text("from causal_shaping.data import y\n")
     (tmp_path / "data" / "y.py").write_text("class A:\n    def f(self):\n        import causal_shaping.cli.x\n")
-    monkeypatch.setattr("studies.docs.imports.SOURCE", Path(tmp_path))
+    monkeypatch.setattr("layers.SOURCE", Path(tmp_path))
     assert ("data.y", "A.f", "cli.x") in list(imports())
     assert [one.stages for one in backward()] == [("data", "cli")]
-    assert cycles() == [("cli.x", "data.y", "cli.x")]
+    assert set(cycles()) == {"cli.x", "data.y"}
 
 
 @pytest.mark.parametrize("name", ["matplotlib", "jinja2", "minigrid", "torch", "pandas"])

@@ -48,7 +48,11 @@ def test_a_check_runs_what_its_figures_lack_and_says_whether_it_holds(tmp_path, 
         ran.append(name)
         return {"figure": len(ran)}
 
-    check = calibration.Check("It holds.", 1, lambda: ["a", "b"], part, lambda parts: parts["b"]["figure"] == 2)
+    def holds(parts):
+        """It holds."""
+        return parts["b"]["figure"] == 2
+
+    check = calibration.Check(["a", "b"], part, holds)
     monkeypatch.setattr(calibration, "CHECKS", {"check": check})
     monkeypatch.setattr(calibration, "FIGURES", tmp_path / "figures")
     monkeypatch.setattr(parts, "WORK", tmp_path)
@@ -61,10 +65,11 @@ def test_a_check_runs_what_its_figures_lack_and_says_whether_it_holds(tmp_path, 
 
 @pytest.mark.parametrize("name", calibration.CHECKS)
 def test_every_part_of_a_check_is_known_and_has_figures(name):
-    wanted = calibration.CHECKS[name].parts()
-    assert wanted
+    check = calibration.CHECKS[name]
+    assert check.parts
+    assert check.text.endswith(".")
     if name != "properties":  # of which nothing is kept: other examples each time
-        assert set(wanted) & set(parts.figures(calibration.FIGURES / f"{name}.json", calibration.CHECKS[name].version))
+        assert set(check.parts) & set(parts.figures(calibration.FIGURES / f"{name}.json", check.version))
 
 
 def test_the_version_stands_in_one_place():

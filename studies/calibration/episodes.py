@@ -22,29 +22,21 @@ is split over the pairs of a source and a first state, half over the means of th
     python -m studies.calibration.episodes --help
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import rel_entr
 
-import causal_shaping as cs
 from causal_shaping.data.space import UNKNOWN
-from studies.worlds.persistent import PersistentWorld, drug_world, random_world
+from studies.worlds.persistent import drug_world, random_world
 
 CONFIDENCE = 0.95
 """The probability with which all bounds of a sample hold at once."""
-
-HELD_OUT = 10
-"""One in so many episodes chooses the least reward, where none is given, and is not used again."""
 
 
 # The bound -------------------------------------------------------------------------------------------------------
@@ -59,91 +51,57 @@ class Episode(NamedTuple):
     went_on: bool  # it was cut, and would have gone on for sure
 
 
-class EpisodeBounds(NamedTuple):
-    """Upper bounds of what any policy earns in an episode: by first state [states], and on average over them."""
-
-    values: npt.NDArray[np.float64]
-    mean: float
-
-
-def bound_episodes(
-    logs: Sequence[cs.Logs],
-    horizon: int,
-    reward_max: float,
-    *,
-    discount: float = 1.0,
-    confidence: float | None = None,
-    reward_min: float | None = None,
-    masses: Sequence[npt.ArrayLike] | None = None,
-) -> EpisodeBounds:
-    """Return the bounds of logs that share a space, the smallest of all sources.
+def bound_episodes(logs, horizon, reward_max, *, discount=1.0, reward_min=None, confidence=None, masses=None):
+    """Return upper bounds of what any policy earns: by first state [states], and on average over first states.
 
     Args:
-        logs: one for each source.
+        logs: one for each source, of one space; the smallest bound of all sources counts.
         horizon: how many steps an episode has; later rows are not used.
         reward_max: the most that a step can pay.
         discount: the factor on future reward.
-        confidence: the probability that all bounds hold at once; None for a plug-in estimate, or a population.
         reward_min: with confidence, the least that a reward counts as, chosen without looking at the logs.
+        confidence: the probability that all bounds hold at once; None for a plug-in estimate, or a population.
         masses: for each of the logs, the mass of each episode, if they are the whole population and not a sample.
     """
-    sources = [listed(one, None if masses is None else masses[i]) for i, one in enumerate(logs)]
-    if confidence is not None and reward_min is None:
-        held_out = [episode for episodes in sources for episode in episodes[::HELD_OUT]]
-        reward_min = min(reward for episode in held_out for _, _, reward in episode.steps)
-        sources = [[one for i, one in enumerate(episodes) if i % HELD_OUT] for episodes in sources]
-    least = -math.inf if confidence is None or reward_min is None else reward_min
+    least = -math.inf if confidence is None else reward_min
     highest, lowest = most_of(reward_max, horizon, discount), -most_of(-least, horizon, discount)
     choices = logs[0].space.is_admissible.sum(axis=1)
-    by_first = [grouped(episodes) for episodes in sources]
+    sources = [grouped(one, None if masses is None else masses[i]) for i, one in enumerate(logs)]
     values, mean = np.full(len(choices), highest[horizon]), float(highest[horizon])
-    alpha = 0.0 if confidence is None else (1 - confidence) / 2
-    for first_states in by_first:
-        total = value_of_all = 0.0
-        for state, episodes in first_states.items():
-            value = best_mean(episodes, 0, choices, highest, discount, least)
-            weight = sum(episode.weight for episode in episodes)
-            total, value_of_all = total + weight, value_of_all + weight * value
-            if alpha:
-                pairs = sum(map(len, by_first))
-                value = upper_limit(value, len(episodes), alpha / pairs, lowest[horizon], highest[horizon])
-            values[state] = min(values[state], value)
+
+    def limit(value, weight, split):
+        if confidence is None:
+            return value
+        return upper_limit(value, weight, (1 - confidence) / 2 / split, lowest[horizon], highest[horizon])
+
+    for by_first in sources:
+        found = {
+            state: (best_mean(episodes, 0, choices, highest, discount, least), sum(one.weight for one in episodes))
+            for state, episodes in by_first.items()
+        }
+        for state, (value, weight) in found.items():
+            values[state] = min(values[state], limit(value, weight, sum(map(len, sources))))
+        total = sum(weight for _, weight in found.values())
         if total:
-            value = value_of_all / total
-            if alpha:
-                value = upper_limit(value, int(total), alpha / len(logs), lowest[horizon], highest[horizon])
-            mean = min(mean, value)
-    return EpisodeBounds(values, mean)
+            average = sum(value * weight for value, weight in found.values()) / total
+            mean = min(mean, limit(average, total, len(sources)))
+    return values, mean
 
 
-def listed(logs: cs.Logs, masses: npt.ArrayLike | None) -> list[Episode]:
-    """Return the episodes of logs."""
+def grouped(logs, masses):
+    """Return the episodes of logs by first state."""
     begins = np.flatnonzero(logs.step == 0).tolist()
     rows = list(zip(logs.state.tolist(), logs.action.tolist(), logs.reward.tolist(), strict=True))
-    weights = np.ones(len(begins)) if masses is None else np.asarray(masses, dtype=np.float64)
+    weights = np.ones(len(begins)) if masses is None else masses
     went_on = logs.truncated | (logs.next_state != UNKNOWN)
-    return [
-        Episode(weight, rows[begin:end], bool(logs.terminated[end - 1]), bool(went_on[end - 1]))
-        for weight, (begin, end) in zip(weights.tolist(), itertools.pairwise([*begins, len(rows)]), strict=True)
-    ]
-
-
-def grouped(episodes: Sequence[Episode]) -> dict[int, list[Episode]]:
-    """Return the episodes by first state."""
     groups = defaultdict(list)
-    for episode in episodes:
-        groups[episode.steps[0][0]].append(episode)
+    for weight, (begin, end) in zip(weights, itertools.pairwise([*begins, len(rows)]), strict=True):
+        one = Episode(float(weight), rows[begin:end], bool(logs.terminated[end - 1]), bool(went_on[end - 1]))
+        groups[one.steps[0][0]].append(one)
     return groups
 
 
-def best_mean(
-    episodes: Sequence[Episode],
-    step: int,
-    choices: npt.NDArray[Any],
-    most: npt.NDArray[np.float64],
-    discount: float,
-    least: float,
-) -> float:
+def best_mean(episodes, step, choices, most, discount, least):
     """Return the most that a policy can earn from a step on, on average over episodes that share their history.
 
     With p(x) the share of episodes that go on with x, and W the most that the steps left can pay,
@@ -183,14 +141,14 @@ def best_mean(
     return float(min(best, most[left]))
 
 
-def most_of(reward_max: float, horizon: int, discount: float) -> npt.NDArray[np.float64]:
+def most_of(reward_max, horizon, discount):
     """Return the most that 0, 1, ..., horizon steps can pay: a cost is paid once, as the next step may be the last."""
     if reward_max < 0:
         return np.append(0.0, np.full(horizon, reward_max))
     return np.append(0.0, reward_max * np.cumsum(discount ** np.arange(horizon)))
 
 
-def upper_limit(mean: float, n: int, alpha: float, low: float, high: float) -> float:
+def upper_limit(mean, n, alpha, low, high):
     """Return an upper limit of the mean of n trials between `low` and `high`, wrong with probability alpha at most.
 
     Each trial must have that mean or a larger one, given all before it. With kl the relative entropy of two coins, the
@@ -210,7 +168,25 @@ def upper_limit(mean: float, n: int, alpha: float, low: float, high: float) -> f
 # What it says ----------------------------------------------------------------------------------------------------
 
 
-def measure_population(horizon: int, worlds: int) -> tuple[int, float]:
+def truth_of(world):
+    """Return the bounds of a world's population, and the best mean return: by first state, and on average."""
+    logs, masses = zip(*(world.population(i) for i in range(len(world.demonstrators))), strict=True)
+    found = bound_episodes(logs, world.horizon, float(world.reward.max()), discount=world.discount, masses=masses)
+    best = np.array([world.optimum(state) for state in range(world.shape[0])])
+    return found, (best, float((world.start.sum(axis=0) * best).sum()))
+
+
+def too_low(found, least):
+    """Whether some bound lies below what it must not."""
+    return bool((found[0] < least[0] - 1e-9).any() or found[1] < least[1] - 1e-9)
+
+
+def most_in(world):
+    """Return the most that an episode can pay."""
+    return most_of(float(world.reward.max()), world.horizon, world.discount)[world.horizon]
+
+
+def measure_population(horizon, worlds):
     """Return how many of many worlds have a bound below the optimum, and the mean share of the gap that bounds close.
 
     Hidden causes last over the episode. The gap is that between the most that an episode can pay and the optimum.
@@ -218,58 +194,41 @@ def measure_population(horizon: int, worlds: int) -> tuple[int, float]:
     failed, shares = 0, []
     for seed in range(worlds):
         world = random_world(np.random.default_rng([horizon, seed]), horizon, largest=3 if horizon < 5 else 2)
-        logs, masses = zip(*(world.population(i) for i in range(len(world.demonstrators))), strict=True)
-        reward_max = float(world.reward.max())
-        found = bound_episodes(logs, horizon, reward_max, discount=world.discount, masses=masses)
-        best, mean = optimum(world)
-        failed += bool((found.values < best - 1e-9).any() or found.mean < mean - 1e-9)
-        most = most_of(reward_max, horizon, world.discount)[horizon]
-        shares += [(most - v) / (most - b) for v, b in zip(found.values, best, strict=True) if most - b > 1e-9]
+        found, best = truth_of(world)
+        failed += too_low(found, best)
+        most = most_in(world)
+        shares += [(most - v) / (most - b) for v, b in zip(found[0], best[0], strict=True) if most - b > 1e-9]
     return failed, float(np.mean(shares))
 
 
-def measure_confidence(world: PersistentWorld, episodes: int, samples: int, given: bool) -> tuple[int, float]:
-    """Return in how many samples some bound lies below the optimum or below its population's, and the mean bound.
+def measure_confidence(world, episodes, samples):
+    """Return in how many samples some bound is too low, the mean bound, and the optimum.
 
     The optimum is far below where demonstrators depart; so bounds are also held against those of the population.
     """
-    reward_max = float(world.reward.max())
-    logs, masses = zip(*(world.population(i) for i in range(len(world.demonstrators))), strict=True)
-    exact = bound_episodes(logs, world.horizon, reward_max, discount=world.discount, masses=masses)
-    best, mean = optimum(world)
+    exact, best = truth_of(world)
+    least = np.maximum(best[0], exact[0]), max(best[1], exact[1])
+    rewards = {"reward_max": float(world.reward.max()), "reward_min": float(world.reward.min())}
     failed, means = 0, []
     for seed in range(samples):
         rng = np.random.default_rng([seed, episodes])
-        found = bound_episodes(
-            [world.sample(i, episodes, rng) for i in range(len(logs))],
-            world.horizon,
-            reward_max,
-            discount=world.discount,
-            confidence=CONFIDENCE,
-            reward_min=float(world.reward.min()) if given else None,
-        )
-        low, low_mean = np.maximum(best, exact.values), max(mean, exact.mean)
-        failed += bool((found.values < low - 1e-9).any() or found.mean < low_mean - 1e-9)
-        means.append(found.mean)
-    return failed, float(np.mean(means))
+        logs = [world.sample(i, episodes, rng) for i in range(len(world.demonstrators))]
+        found = bound_episodes(logs, world.horizon, discount=world.discount, confidence=CONFIDENCE, **rewards)
+        failed += too_low(found, least)
+        means.append(found[1])
+    return failed, float(np.mean(means)), best[1]
 
 
-def optimum(world: PersistentWorld) -> tuple[npt.NDArray[np.float64], float]:
-    """Return the best mean return by first state, and its mean over first states."""
-    best = np.array([world.optimum(state) for state in range(world.shape[0])])
-    return best, float((world.start.sum(axis=0) * best).sum())
-
-
-def small_worlds() -> dict[str, PersistentWorld]:
-    """Return worlds with a hidden cause that lasts, by name."""
-    worlds = {f"two drugs, {days} days": drug_world(days, cure=0.6, preferred=0.7) for days in (2, 4)}
+def small_worlds():
+    """Yield worlds with a hidden cause that lasts, and their names."""
+    for days in (2, 4):
+        yield f"two drugs, {days} days", drug_world(days, cure=0.6, preferred=0.7)
     for horizon, seed in itertools.product((1, 2, 3), (1, 2)):
-        name = f"random world {seed}, {horizon} step{'s' * (horizon > 1)}"
-        worlds[name] = random_world(np.random.default_rng([17, horizon, seed]), horizon)
-    return worlds
+        world = random_world(np.random.default_rng([17, horizon, seed]), horizon)
+        yield f"random world {seed}, {horizon} step{'s' * (horizon > 1)}", world
 
 
-def main(given: Sequence[str]) -> None:
+def main(given):
     """Measure, and print a table as each row is done."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--horizons", type=int, default=5, help="random worlds have 1 to so many steps (%(default)s)")
@@ -280,13 +239,12 @@ def main(given: Sequence[str]) -> None:
     for horizon in range(1, arguments.horizons + 1):
         failed, share = measure_population(horizon, arguments.worlds)
         print(f"| {horizon} step{'s' * (horizon > 1)} | {arguments.worlds} | {failed} | {share:.0%} |", flush=True)
-    print("\n| sample | least reward | samples | bound too low | mean bound | optimum | without logs |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
-    for (name, world), episodes, known in itertools.product(small_worlds().items(), (30, 300), (True, False)):
-        failed, mean = measure_confidence(world, episodes, arguments.samples, known)
-        most = most_of(float(world.reward.max()), world.horizon, world.discount)[world.horizon]
-        row = (f"{name}, {episodes} episodes", "given" if known else "seen", arguments.samples, failed)
-        print(f"| {' | '.join(map(str, row))} | {mean:.3f} | {optimum(world)[1]:.3f} | {most:.3f} |", flush=True)
+    print("\n| sample | samples | bound too low | mean bound | optimum | without logs |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for (name, world), episodes in itertools.product(small_worlds(), (30, 300)):
+        failed, mean, best = measure_confidence(world, episodes, arguments.samples)
+        row = (f"{name}, {episodes} episodes", arguments.samples, failed)
+        print(f"| {' | '.join(map(str, row))} | {mean:.3f} | {best:.3f} | {most_in(world):.3f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
     python -m studies.field                                       everything, some 40 CPU minutes
     python -m studies.field --quick --families random,clinic      a few worlds, a quarter of every budget
 
-Families: random worlds of five shapes; standard problems with a hidden gust or hint; ICU-Sepsis; LaLonde's trial and
-survey; a clinic whose hidden cause lasts. Cases are kept as they end: when it is called again, it goes on where it
-stopped. Nothing is fetched from a network. A family whose data are not installed is left out, with a note on what to
-install. The last line says where the page is.
+Families: random worlds of five shapes; standard problems with a hidden gust or hint; ICU-Sepsis; a clinic whose hidden
+cause lasts. Cases are kept as they end: when it is called again, it goes on where it stopped. Nothing is fetched from a
+network. A family whose data are not installed is left out, with a note on what to install. The last line says where
+the page is.
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ def write_field_page(results: Results, missing: list[str]) -> Path:
     write_text(results.folder / "summary.json", json_text(said | {"tables": tables}), [".json"])
     return write_page(
         results.folder,
-        "studies.field",
         "field.html",
         **said,
         tables=made,

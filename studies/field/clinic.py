@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,9 @@ from causal_shaping.data.counts import Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Space
 from causal_shaping.diagnose import persistence_test
-from causal_shaping.errors import AssumptionWarning, ContradictionError
 from causal_shaping.logs import count
 from studies.calibration.episodes import bound_episodes
+from studies.field.demonstrators import odds_ratio
 from studies.field.plan import CONFIDENCE, LOG_SEED
 
 DAYS, HELPS, PREFERS = 3, (0.1, 0.9), 0.8
@@ -33,8 +32,6 @@ HINTS, STAYS = (0.0, 0.4), (300, 4_000)
 LEVEL = 0.05
 """A test flags the logs at this level."""
 
-TOLERANCE = 1e-9
-
 
 def claims() -> list[dict[str, Any]]:
     """Return a row per tool and clinic."""
@@ -43,38 +40,22 @@ def claims() -> list[dict[str, Any]]:
         logs = [_stays(doctor, lasts, hint, stays) for doctor in (0, 1)]
         truth, counts = optimum(lasts), count(logs, complete=True)
         p_value = persistence_test(logs).p_value
-        flagged = bool(p_value is not None and p_value < LEVEL)
+        flagged = p_value is not None and bool(p_value < LEVEL)
         where = f"the cause {'lasts' if lasts else 'is fresh'}, hint {hint:g}, {stays:,} stays"
-        true_gamma = _gamma(hint)
-        for name, assumed, found in (
-            ("ceiling at the true Gamma", not lasts, _ceiling(counts, true_gamma)),
-            ("ceiling, any confounding", not lasts, _ceiling(counts, math.inf)),
-            ("episode ceiling", True, float(bound_episodes(logs, DAYS, 1.0, confidence=CONFIDENCE).values[0])),
-            ("logs believed (a guess)", None, _believed(counts)),
+        episodes = bound_episodes(logs, DAYS, 1.0, confidence=CONFIDENCE)
+        for name, high in (
+            ("ceiling at the true Gamma", _ceiling(counts, _gamma(hint))),
+            ("ceiling, any confounding", _ceiling(counts, math.inf)),
+            ("episode ceiling", float(episodes.values[0])),
+            ("logs believed (a guess)", _believed(counts)),
         ):
-            holds = None if found is None else found >= truth - TOLERANCE
-            rows.append(
-                {
-                    "claim": f"{name}: {where}",
-                    "confidence": None if assumed is None else CONFIDENCE,
-                    "assumed": assumed,
-                    "cells": 1,
-                    "violations": None if holds is None or assumed is None else int(not holds),
-                    "high": found,
-                    "truth": truth,
-                    "flagged": flagged,
-                }
-            )
+            rows.append({"claim": f"{name}: {where}", "high": high, "truth": truth, "flagged": flagged})
     return rows
 
 
-def _ceiling(counts: Counts, gamma: float) -> float | None:
-    """Return the ceiling of the first day; None if the sources contradict its assumptions."""
-    with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
-        try:
-            found = value_ceilings(counts, DAYS, 1.0, confounding=gamma, confidence=CONFIDENCE, support="any")
-        except ContradictionError:
-            return None
+def _ceiling(counts: Counts, gamma: float) -> float:
+    """Return the ceiling of the first day."""
+    found = value_ceilings(counts, DAYS, 1.0, confounding=gamma, confidence=CONFIDENCE, support="any")
     return float(found.values[0, 0])
 
 
@@ -86,14 +67,9 @@ def _chance(doctor: int, right: Any, hint: float) -> Any:
 
 def _gamma(hint: float) -> float:
     """Return how far knowing the right drug changes the odds of an action, at most."""
-    worst = 1.0
-    for doctor in (0, 1):
-        share = (_chance(doctor, 0, hint) + _chance(doctor, 1, hint)) / 2
-        for right in (0, 1):
-            chance = _chance(doctor, right, hint)
-            ratio = chance / (1 - chance) / (share / (1 - share))
-            worst = max(worst, ratio, 1 / ratio)
-    return worst
+    second = np.array([[_chance(doctor, right, hint) for right in (0, 1)] for doctor in (0, 1)])
+    beta = np.stack([1 - second, second], axis=-1)  # [doctor, right, drug]
+    return float(odds_ratio(beta, np.full((2, 2), 0.5)).max())
 
 
 def _stays(doctor: int, lasts: bool, hint: float, stays: int) -> Logs:
@@ -123,21 +99,15 @@ def _believed(counts: Counts) -> float:
     return DAYS * float(paid.max())
 
 
-def optimum(lasts: bool) -> float:
-    """Return the most that a stay can earn on average, by a search over what a policy can have seen."""
-
-    def best(day: int, belief: float) -> float:
-        if day == DAYS:
-            return 0.0
-        values = []
-        for drug in (0, 1):
-            value = 0.0
-            for helped in (0, 1):
-                chances = [HELPS[drug == right] if helped else 1 - HELPS[drug == right] for right in (0, 1)]
-                mass = (1 - belief) * chances[0] + belief * chances[1]
-                after = belief * chances[1] / mass if lasts else 0.5
-                value += mass * (helped + best(day + 1, after))
-            values.append(value)
-        return max(values)
-
-    return best(0, 0.5)
+def optimum(lasts: bool, day: int = 0, belief: float = 0.5) -> float:
+    """Return the most that a policy can earn from a day on; `belief` is the chance of one drug to be right."""
+    if day == DAYS:
+        return 0.0
+    values = []
+    for right in (belief, 1 - belief):  # of the drug that is taken: this one, the other
+        heals = right * HELPS[1] + (1 - right) * HELPS[0]
+        helped, failed = right * HELPS[1] / heals, right * (1 - HELPS[1]) / (1 - heals)
+        after = (helped, failed) if lasts else (0.5, 0.5)
+        good, bad = (optimum(lasts, day + 1, one) for one in after)
+        values.append(heals * (1 + good) + (1 - heals) * bad)
+    return max(values)

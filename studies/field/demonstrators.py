@@ -2,7 +2,7 @@
 
 - `demonstrators`: two sources by skill and confounding.
 - `tilted`: a demonstrator who is moved by a hidden sign as strongly as a Gamma allows.
-- `gamma_of`: the confounding of a demonstrator, exact.
+- `gamma_of`, `odds_ratio`: the confounding of a demonstrator, exact.
 - `trial`: acting at random.
 
 Letters: s, x, u are state, action and hidden noise; beta[s, u, x] is a demonstrator.
@@ -82,7 +82,7 @@ def tilted(habit: FloatArray, direction: FloatArray, gamma: float) -> FloatArray
 
     for _ in range(60):
         middle = (low + high) / 2
-        fits = _odds_ratio(at(middle), np.full((len(habit), 2), 0.5)).max(axis=(1, 2)) <= gamma
+        fits = odds_ratio(at(middle), np.full((len(habit), 2), 0.5)).max(axis=(1, 2)) <= gamma
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
     return at(low)
 
@@ -90,10 +90,10 @@ def tilted(habit: FloatArray, direction: FloatArray, gamma: float) -> FloatArray
 def gamma_of(model: TabularCMDP, beta: FloatArray) -> float:
     """Return the smallest Gamma that a demonstrator fits: how far the noise moves the odds of an action at most."""
     alive = ~model.terminal
-    return float(_odds_ratio(beta[alive], model.noise[alive]).max())
+    return float(odds_ratio(beta[alive], model.noise[alive]).max())
 
 
-def _odds_ratio(beta: FloatArray, noise: FloatArray) -> FloatArray:
+def odds_ratio(beta: FloatArray, noise: FloatArray) -> FloatArray:
     """Return by what factor noise changes the odds of an action, either way: [s, u, x]; 1 where nothing can change."""
     share = np.einsum("su,sux->sx", noise, beta)[:, None, :]
     with np.errstate(divide="ignore", invalid="ignore"):

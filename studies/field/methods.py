@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,6 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import AssumptionWarning, ShapingWarning
 from causal_shaping.learners import train
 from causal_shaping.learners._posterior import enough_steps
 from causal_shaping.learners.rules import POSTERIOR
@@ -44,11 +42,6 @@ class Materials:
     def world(self) -> World:
         """The world."""
         return self.case.world()
-
-    @cached_property
-    def gaps(self) -> FloatArray:
-        """What each action costs: float64 [horizon, states, actions], NaN where it does not exist."""
-        return self.world.model.gaps(self.world.horizon)
 
     @cached_property
     def logs(self) -> list[Logs]:
@@ -97,30 +90,18 @@ class Materials:
 
     def ceilings(self, **options: Any) -> Ceilings:
         """Return ceilings, by default of the declared confounding."""
-        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # facts are kept instead
-            given = {"confounding": self.gammas} | options
-            return value_ceilings(self.counts, self.world.horizon, self.reward_max, **given)
+        given = {"confounding": self.gammas} | options
+        return value_ceilings(self.counts, self.world.horizon, self.reward_max, **given)
 
     def floors(self, **options: Any) -> Floors:
         """Return floors, by default of the declared confounding."""
-        with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
-            given = {"confounding": self.gammas} | options
-            return value_floors(self.counts, self.world.horizon, self.world.model.reward_range[0], **given)
-
-    @cached_property
-    def at_random(self) -> float:
-        """What acting at random costs a step, on average."""
-        model, exists = self.world.model, self.world.space.is_admissible
-        policy = exists / exists.sum(axis=1, keepdims=True)
-        visits = model.occupancy(np.tile(policy, (self.world.horizon, 1, 1)), self.world.horizon)
-        return float((visits * np.nan_to_num(self.gaps)).sum() / visits.sum())
+        given = {"confounding": self.gammas} | options
+        return value_floors(self.counts, self.world.horizon, self.world.model.reward_range[0], **given)
 
 
 def _sampling(on: Materials, belief: Any, steps: int, seed: int, samples: bool | None = None) -> FloatArray:
     options: Any = {"learner": POSTERIOR, "steps": steps, "seed": seed, "step_indexed": True, "samples": samples}
-    with warnings.catch_warnings(action="ignore", category=ShapingWarning):  # it drops logs, and goes on without
-        run = train(on.world, belief, **options)
-    return np.diff(run.step_regret, prepend=0.0)
+    return np.diff(train(on.world, belief, **options).step_regret, prepend=0.0)
 
 
 def _no_logs(on: Materials, steps: int, seed: int) -> FloatArray:
@@ -132,12 +113,10 @@ def _no_logs(on: Materials, steps: int, seed: int) -> FloatArray:
 def _shaped(on: Materials, potential: Any, steps: int, seed: int, **changes: Any) -> FloatArray:
     """Return the regret of Q-learning under a potential, in one table, which learns faster, or in one per step."""
     options: Any = {"learner": "q-ucb-shaping", "steps": steps, "seed": seed, "step_indexed": on.by_step}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        warnings.simplefilter("ignore", ShapingWarning)
-        run = train(on.world, potential, record=True, **options, **changes)
-    assert run.logs is not None
-    return on.gaps[run.logs.step, run.logs.state, run.logs.action]
+    logs = train(on.world, potential, record=True, **options, **changes).logs
+    assert logs is not None
+    gaps = on.world.model.gaps(on.world.horizon)
+    return np.asarray(gaps[logs.step, logs.state, logs.action])
 
 
 def _zero(on: Materials, steps: int, seed: int) -> FloatArray:
@@ -147,8 +126,7 @@ def _zero(on: Materials, steps: int, seed: int) -> FloatArray:
 
 
 def _paper(on: Materials, steps: int, seed: int) -> FloatArray:
-    with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
-        potential = on.ceilings(method="paper", confounding=np.inf).potential(step_indexed=on.by_step)
+    potential = on.ceilings(method="paper", confounding=np.inf).potential(step_indexed=on.by_step)
     return _shaped(on, potential, steps, seed, **SETTINGS["paper"])
 
 

@@ -27,7 +27,7 @@ from studies.field.demonstrators import CONFOUNDING, SKILLS, demonstrators, tria
 from studies.field.problems import PROBLEMS
 from studies.field.random_worlds import SHAPES
 from studies.field.rivals import SETTINGS
-from studies.field.sepsis import HORIZON, PACKAGE as SEPSIS_PACKAGE, clinicians, sepsis
+from studies.field.sepsis import HORIZON, clinicians, sepsis
 
 FIELD_VERSION = 3
 """To be increased when the same plan gives different results."""
@@ -122,7 +122,6 @@ class Family:
         steps_of: those.
         seeds: how many seeds a learner has in each case.
         draws: how many worlds are drawn to predict what the logs are worth.
-        package: the package that holds its data.
     """
 
     title: str
@@ -131,7 +130,6 @@ class Family:
     steps_of: Mapping[str, int] = field(default_factory=dict)
     seeds: int = 0
     draws: int = 0
-    package: str | None = None
 
     def budget(self, kind: str) -> int:
         """Return the steps of a run in a kind of world."""
@@ -180,13 +178,11 @@ def _sepsis_cases() -> list[Case]:
 
 PROBLEMS_TITLE = "Gymnasium's and other standard problems with a hidden gust or hint"
 SEPSIS_TITLE = "ICU-Sepsis, with clinicians who see a hidden sign"
-LALONDE_TITLE = "LaLonde: a real trial and a real survey"
 OWN_STEPS = {"taxi": 6_000, "blackjack": 3_000}
 FAMILIES: Mapping[str, Family] = {
     "random": Family("Random worlds of five shapes", _random_cases(40), 5_000, seeds=5, draws=32),
     "problems": Family(PROBLEMS_TITLE, _problem_cases(), 5_000, OWN_STEPS, seeds=4, draws=12),
-    "sepsis": Family(SEPSIS_TITLE, _sepsis_cases(), 4_000, seeds=3, draws=2, package=SEPSIS_PACKAGE),
-    "lalonde": Family(LALONDE_TITLE, [Case("lalonde", "lalonde")], package="causaldata"),
+    "sepsis": Family(SEPSIS_TITLE, _sepsis_cases(), 4_000, seeds=3, draws=2),
     "clinic": Family("A clinic with a hidden cause that lasts", [Case("clinic", "clinic")]),
 }
 """The families, by their names in files and in `--families`."""

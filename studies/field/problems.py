@@ -11,6 +11,7 @@ Letters: s, x, u are state, action and hidden noise.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -58,23 +59,15 @@ def deep_sea(size: int = 10, seed: int = 0) -> Problem:
     rng, cells = np.random.default_rng(seed), size * size
     rightwards = rng.integers(0, 2, (size, size))
     next_state, reward = np.full((cells + 1, 2, 2), cells), np.zeros((cells + 1, 2, 2))
-    for row in range(size):
-        for column in range(size):
-            for x in (0, 1):
-                for u in (0, 1):  # noise: calm, gust
-                    s, wants = row * size + column, x == rightwards[row, column]
-                    moves = wants and u == 0
-                    after = min(column + 1, size - 1) if moves else max(column - 1, 0)
-                    if row + 1 < size:
-                        next_state[s, x, u] = (row + 1) * size + after
-                    reward[s, x, u] = -0.01 / size * wants + (moves and row == column == size - 1)
-    model = TabularCMDP(
-        next_state,
-        reward,
-        np.tile([1 - 1 / size, 1 / size], (cells + 1, 1)),
-        np.arange(cells + 1) == cells,
-        np.eye(cells + 1)[0],
-    )
+    for row, column, x, u in itertools.product(range(size), range(size), (0, 1), (0, 1)):  # noise: calm, gust
+        s, wants = row * size + column, x == rightwards[row, column]
+        moves = wants and u == 0
+        after = min(column + 1, size - 1) if moves else max(column - 1, 0)
+        if row + 1 < size:
+            next_state[s, x, u] = (row + 1) * size + after
+        reward[s, x, u] = -0.01 / size * wants + (moves and row == column == size - 1)
+    noise, ends = np.tile([1 - 1 / size, 1 / size], (cells + 1, 1)), np.arange(cells + 1) == cells
+    model = TabularCMDP(next_state, reward, noise, ends, np.eye(cells + 1)[0])
     return Problem(model, size, ("calm", "gust"))
 
 
@@ -160,11 +153,9 @@ def blackjack(horizon: int = 12) -> Problem:
                 reward[s, 1, here] = -1.0
             else:
                 next_state[s, 1, here] = place[hand[0], card, int(hand[1])]
-    for one in range(1, 11):
-        for two in range(1, 11):
-            hand = _with(*_with(0, False, one), two)
-            for card in range(1, 11):
-                start[place[hand[0], card, int(hand[1])]] += CARDS[one - 1] * CARDS[two - 1] * CARDS[card - 1]
+    for one, two, card in itertools.product(range(1, 11), repeat=3):
+        count, ace = _with(*_with(0, False, one), two)
+        start[place[count, card, int(ace)]] += CARDS[one - 1] * CARDS[two - 1] * CARDS[card - 1]
     cards = [f"{card}, {result}" for card in range(1, 11) for result in ("wins", "draws", "loses")]
     ends_at = np.arange(over + 1) == over
     model = TabularCMDP(next_state, reward, noise, ends_at, start / start.sum(), [*labels, (0, 0, 0)], ("stick", "hit"))

@@ -16,7 +16,7 @@ Letters: s, x, u, h are state, action, hidden noise and step. A cell is s * acti
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,10 +43,6 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 five shapes (seeds from 3,000,000, confounding none to strong, 3 seeds each); grids had 4 to 29 settings for each rival.
 The mean ratios there: UCBVI 1.03, envelopes 1.12, PSRL 1.26, naive model .64, naive Q .54, replay .48, the paper's
 method 5.8 (9.2 with the printed bonus), behaviour values 2.9. Ours have their defaults, and .54 with logs."""
-
-
-COLUMNS = ("state", "action", "reward", "next_state", "terminated")
-"""The columns of logs that are replayed."""
 
 
 class Pooled(NamedTuple):
@@ -76,9 +72,8 @@ def vacuous(world: World) -> tuple[FloatArray, FloatArray]:
     """Return the most and the least that the steps left can pay, without any logs: float64 [horizon] each."""
     low, high = world.model.reward_range
     left = np.arange(world.horizon, 0, -1, dtype=np.float64)
-    if world.model.terminal.any():  # an episode can end after one step
-        return np.asarray(np.maximum(left * high, high)), np.asarray(np.minimum(left * low, low))
-    return np.asarray(left * high), np.asarray(left * low)
+    shortest = np.ones(world.horizon) if world.model.terminal.any() else left  # of an episode
+    return np.maximum(left * high, shortest * high), np.minimum(left * low, shortest * low)
 
 
 def envelopes(world: World, logs: Pooled, width: float) -> tuple[FloatArray, FloatArray]:
@@ -96,19 +91,15 @@ def envelopes(world: World, logs: Pooled, width: float) -> tuple[FloatArray, Flo
     upper, lower = np.zeros((horizon, states, actions)), np.zeros((horizon, states))
     above, below = np.zeros(states), np.zeros(states)
     for h in reversed(range(horizon)):
-        found = []
-        for values, side in ((above, 1.0), (below, -1.0)):
+        limits = []
+        for values, side, anything in ((above, 1.0, most[h]), (below, -1.0, least[h])):
             mean = (logs.following @ values).reshape(states, actions)
             square = (logs.following @ values**2).reshape(states, actions)
             deviation = np.sqrt(np.maximum(square - mean**2, 0.0)) + span / 2  # and of the reward, at most so much
-            range_of = most[h] - least[h]
-            error = width * (np.sqrt(2 * log / n) * deviation + range_of * log / (3 * n))
-            limit = logs.rewards + mean + side * error
-            anything = most[h] if side > 0 else least[h]
-            limit = np.minimum(limit, anything) if side > 0 else np.maximum(limit, anything)
-            found.append(np.where(logs.visits > 0, limit, anything))
-        upper[h] = np.where(exists, found[0], -np.inf)
-        lower[h] = np.where(lasting, np.where(exists, found[1], -np.inf).max(axis=1), 0.0)
+            error = width * (np.sqrt(2 * log / n) * deviation + (most[h] - least[h]) * log / (3 * n))
+            limit = np.clip(logs.rewards + mean + side * error, least[h], most[h])
+            limits.append(np.where(exists, np.where(logs.visits > 0, limit, anything), -np.inf))
+        upper[h], lower[h] = limits[0], np.where(lasting, limits[1].max(axis=1), 0.0)
         above, below = np.where(lasting, upper[h].max(axis=1), 0.0), lower[h]
     return upper, lower
 
@@ -162,11 +153,12 @@ class Psrl(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """Q-learning with logs: how it learns, and the rows that it replays."""
+    """Q-learning with logs: how it learns, and the rows that it replays, those of the logs and then its own."""
 
     rate: float  # constant; 0: t^(-3/4) at the visit t
     replays: int  # updates a step from its own rows, and as many from the logs
-    state: IntArray  # the logs' rows
+    logged: int  # how many rows are the logs'
+    state: IntArray
     action: IntArray
     reward: FloatArray
     after: IntArray
@@ -212,21 +204,20 @@ def run_ucbvi(
     if logs is not None:
         upper, lower = envelopes(world, logs, width)
     agent = Ucbvi(bonus, lower_order, high - low, upper, lower)
-    return _planning(world, steps, seed, (agent, Psrl(1.0, 0.0, 1.0)), True, _seen(world))
+    return _planning(world, steps, seed, plan_ucbvi, agent, _seen(world))
 
 
 def run_psrl(world: World, steps: int, seed: int, counts: Counts | None = None, *, prior: float) -> FloatArray:
     """Return the regret of each step of PSRL: without logs, or with the logs as data of its own."""
     low, high = world.model.reward_range
-    nothing = Ucbvi(0.0, 0.0, 1.0, np.zeros((1, 1, 1)), np.zeros((1, 1)))
-    agent = (nothing, Psrl(prior, low, max(high - low, 1e-12)))
-    return _planning(world, steps, seed, agent, False, _seen(world, counts))
+    agent = Psrl(prior, low, max(high - low, 1e-12))
+    return _planning(world, steps, seed, plan_psrl, agent, _seen(world, counts))
 
 
-def _planning(world: World, steps: int, seed: int, agent: Any, optimistic: bool, seen: Seen) -> FloatArray:
+def _planning(world: World, steps: int, seed: int, plan: Any, agent: Ucbvi | Psrl, seen: Seen) -> FloatArray:
     regret, gaps = np.zeros(steps), world.model.gaps(world.horizon)
     exists = world.space.is_admissible.copy()
-    run_planning(own_streams(seed), tables_of(world.model), exists, gaps, agent, optimistic, seen, regret)
+    run_planning(own_streams(seed), tables_of(world.model), exists, gaps, plan, agent, seen, regret)
     return regret
 
 
@@ -246,7 +237,7 @@ def see(seen, cell, after, reward, times):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def plan_ucbvi(agent, seen, exists, terminal, q_values):  # type: ignore[no-untyped-def]
+def plan_ucbvi(_, agent, seen, exists, terminal, q_values):  # type: ignore[no-untyped-def]
     """Fill in optimistic values, backwards: float64 [horizon, states, actions]."""
     horizon, states, actions = q_values.shape
     values = np.zeros(states)
@@ -296,13 +287,9 @@ def draw_next(rng, seen, cell, prior, states, after, chances):  # type: ignore[n
             share = 1.0
             if unseen > 1 and left > least and some < len(after) - 1:
                 share = rng.beta(1.0 + flat, flat * (unseen - 1))
-            while True:  # a state that is not among them yet
+            state = int(rng.random() * states)
+            while (after[:some] == state).any():  # it must not be among them yet
                 state = int(rng.random() * states)
-                known = False
-                for i in range(some):
-                    known = known or after[i] == state
-                if not known:
-                    break
             after[some], chances[some] = state, left * share
             left -= left * share
             some, unseen = some + 1, unseen - 1
@@ -315,10 +302,11 @@ def draw_next(rng, seen, cell, prior, states, after, chances):  # type: ignore[n
 
 
 @njit(nogil=True)
-def plan_psrl(rng, agent, seen, exists, terminal, drawn, q_values):  # type: ignore[no-untyped-def]
+def plan_psrl(rng, agent, seen, exists, terminal, q_values):  # type: ignore[no-untyped-def]
     """Draw a world and fill in its optimal values, backwards."""
     horizon, states, actions = q_values.shape
-    after, chances = drawn
+    room = states * actions, min(states, seen.after.shape[1] + STICKS)
+    after, chances = np.zeros(room, dtype=np.int32), np.zeros(room)
     kinds, paid = np.zeros(states * actions, dtype=np.int64), np.zeros(states * actions)
     for cell in range(states * actions):
         if terminal[cell // actions] or not exists[cell // actions, cell % actions]:
@@ -347,22 +335,17 @@ def plan_psrl(rng, agent, seen, exists, terminal, drawn, q_values):  # type: ign
 
 
 @njit(nogil=True)
-def run_planning(streams, tables, exists, gaps, agent, optimistic, seen, regret):  # type: ignore[no-untyped-def]
-    """Let UCBVI (`optimistic`) or PSRL plan before each episode and act; fill in the regret of each step."""
+def run_planning(streams, tables, exists, gaps, plan, agent, seen, regret):  # type: ignore[no-untyped-def]
+    """Let UCBVI or PSRL plan before each episode and act; fill in the regret of each step."""
     stream, own = streams
     next_state, reward, noise, terminal, start = tables
     horizon, _, actions = gaps.shape
     q_values = np.zeros(gaps.shape)
-    room = (0, 0) if optimistic else (len(seen.visits), min(gaps.shape[1], seen.after.shape[1] + STICKS))
-    drawn = (np.zeros(room, dtype=np.int32), np.zeros(room))
     h, s = horizon, 0
     for done in range(len(regret)):
         if h == horizon:
             h, s = 0, pick(start, stream.random())
-            if optimistic:
-                plan_ucbvi(agent[0], seen, exists, terminal, q_values)
-            else:
-                plan_psrl(own, agent[1], seen, exists, terminal, drawn, q_values)
+            plan(own, agent, seen, exists, terminal, q_values)
         x = q_values[h, s].argmax()
         regret[done] = gaps[h, s, x]
         u = pick(noise[s], stream.random())
@@ -396,11 +379,19 @@ def run_q(
     """
     q_values = fitted_q(world, pool)
     q_values = np.concatenate([q_values, np.zeros_like(q_values[:1])])
-    state, action, reward, after, final = (np.concatenate([getattr(one, name) for one in logs]) for name in COLUMNS)
-    agent = Replay(rate, replays, state, action, reward, np.where(after < 0, 0, after), final)
+    agent = Replay(rate, replays, sum(map(len, logs)), *replayed(logs, steps))
     regret, visits, gaps = np.zeros(steps), np.minimum(pool.visits, most), world.model.gaps(world.horizon)
     run_replay(own_streams(seed), tables_of(world.model), gaps, agent, q_values, visits, regret)
     return regret
+
+
+def replayed(logs: list[Logs], steps: int) -> Iterator[Any]:
+    """Yield the columns of logs, with room for so many rows more."""
+    for name in ("state", "action", "reward", "next_state", "terminated"):
+        column = np.concatenate([getattr(one, name) for one in logs])
+        if name == "next_state":
+            column = np.maximum(column, 0)  # what is unknown is where an episode ended
+        yield np.append(column, np.zeros(steps, column.dtype))
 
 
 @njit(nogil=True)
@@ -413,43 +404,33 @@ def run_replay(streams, tables, gaps, agent, q_values, visits, regret):  # type:
     """
     stream, own = streams
     next_state, reward, noise, terminal, start = tables
-    horizon, steps = len(gaps), len(regret)
-    rows = np.zeros(steps, dtype=np.int32), np.zeros(steps, dtype=np.int32), np.zeros(steps)
-    nexts, finals = np.zeros(steps, dtype=np.int32), np.zeros(steps, dtype=np.bool_)
-    states, actions, rewards = rows
+    horizon, first = len(gaps), agent.logged
     h, s = horizon, 0
-    for done in range(steps):
+    for done in range(len(regret)):
         if h == horizon:
             h, s = 0, pick(start, stream.random())
         x = q_values[h, s].argmax()
         regret[done] = gaps[h, s, x]
         u = pick(noise[s], stream.random())
         after = next_state[s, x, u]
-        states[done], actions[done], rewards[done], nexts[done] = s, x, reward[s, x, u], after
-        finals[done] = terminal[after]
-        _learn(q_values, visits, agent.rate, s, x, rewards[done], after, finals[done])
+        i = first + done
+        agent.state[i], agent.action[i], agent.reward[i] = s, x, reward[s, x, u]
+        agent.after[i], agent.final[i] = after, terminal[after]
+        _learn(agent, i, q_values, visits)
         for _ in range(agent.replays):
-            i = int(own.random() * (done + 1))
-            _learn(q_values, visits, agent.rate, states[i], actions[i], rewards[i], nexts[i], finals[i])
-            i = int(own.random() * len(agent.state))
-            _learn(
-                *(q_values, visits, agent.rate, agent.state[i], agent.action[i]),
-                *(agent.reward[i], agent.after[i], agent.final[i]),
-            )
+            _learn(agent, first + int(own.random() * (done + 1)), q_values, visits)
+            _learn(agent, int(own.random() * first), q_values, visits)
         h, s = (horizon, 0) if terminal[after] else (h + 1, after)
 
 
 @njit(nogil=True)
-def _learn(q_values, visits, rate, s, x, reward, after, final):  # type: ignore[no-untyped-def]
-    horizon = len(q_values) - 1
+def _learn(agent, i, q_values, visits):  # type: ignore[no-untyped-def]
+    """Learn from the row i."""
+    s, x = agent.state[i], agent.action[i]
     visits[s, x] += 1.0
-    if rate == 0.0:
-        rate = visits[s, x] ** -0.75
-    for h in range(horizon):
-        target = reward
-        if not final:
-            best = q_values[h + 1, after, 0]
-            for k in range(1, q_values.shape[2]):
-                best = max(best, q_values[h + 1, after, k])
-            target += best
+    rate = agent.rate if agent.rate > 0 else visits[s, x] ** -0.75
+    for h in range(len(q_values) - 1):
+        target = agent.reward[i]
+        if not agent.final[i]:
+            target += q_values[h + 1, agent.after[i]].max()
         q_values[h, s, x] += rate * (target - q_values[h, s, x])

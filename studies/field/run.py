@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
@@ -21,9 +22,10 @@ from typing import Any
 import numba
 import numpy as np
 
+from causal_shaping.errors import AssumptionWarning, ShapingWarning
 from causal_shaping.io.files import claim_run_folder
 from studies import parts
-from studies.field import clinic, lalonde
+from studies.field import clinic
 from studies.field.claims import bound_claims
 from studies.field.methods import METHODS, Materials
 from studies.field.plan import DRAW_SEED, FAMILIES, LEARNER_SEED, NO_LOGS, Case, Plan
@@ -31,9 +33,6 @@ from studies.field.sepsis import MissingPackageError, package_folder
 from studies.pages import filled, write_rows
 
 FILES = {"runs": "results.parquet", "claims": "claims.parquet", "worths": "worth.parquet", "timings": "timings.csv"}
-POINTS = 40
-"""Regret is kept after each fortieth of the budget."""
-
 Row = Mapping[str, Any]
 
 
@@ -70,15 +69,13 @@ def run_field(plan: Plan, folder: Path, workers: int | None = 1) -> tuple[Result
         What the folder holds, and for each family that was left out, why: the package that holds it is missing.
     """
     missing = {}
-    for name in plan.families:
-        package = FAMILIES[name].package
+    if "sepsis" in plan.families:
         try:
-            if package:
-                package_folder(package)
+            package_folder()
         except MissingPackageError as error:
-            missing[name] = f"{name}: {error}"
-    if len(missing) == len(plan.families):
-        raise MissingPackageError(" ".join(missing.values()))
+            if plan.families == ("sepsis",):
+                raise
+            missing["sepsis"] = f"sepsis: {error}"
     names = [name for name, case in plan.jobs().items() if case.family not in missing]
     with claim_run_folder(folder, plan.settings(), parts.FILES):
         parts.run(folder, names, partial(run_case, plan), workers=workers or len(os.sched_getaffinity(0)))
@@ -94,20 +91,30 @@ def run_case(plan: Plan, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {"about": _about(case), "date": date.today().isoformat()}
     found |= {kind: [] for kind in FILES}
 
-    def add(kind: str, what: str, rows: Any) -> None:
+    def add(kind: str, what: str, rows: Callable[[], list[dict[str, Any]]]) -> None:
         began = time.process_time()
         found[kind] += rows()
         found["timings"].append({"name": what, "cpu_seconds": time.process_time() - began})
 
-    if not free:
-        special = {"lalonde": lalonde.claims, "clinic": clinic.claims}
-        add("claims", "claims", special.get(case.family, partial(bound_claims, on)))
-    for method in METHODS:
-        if family.steps and METHODS[method].uses_logs != free:
-            seeds = range(LEARNER_SEED, LEARNER_SEED + family.seeds)
-            add("runs", method, lambda method=method, seeds=seeds: [_run(on, method, steps, seed) for seed in seeds])
-    if family.steps and not free:
-        add("worths", "worth", lambda: [_worth(on, steps, family.draws)])
+    def runs(method: str) -> list[dict[str, Any]]:
+        seeds = range(LEARNER_SEED, LEARNER_SEED + family.seeds)
+        regret = {seed: float(METHODS[method].run(on, steps, seed).sum()) for seed in seeds}
+        return [{"name": method, "seed": seed, "steps": steps, "regret": lost} for seed, lost in regret.items()]
+
+    def worth() -> list[dict[str, Any]]:
+        predicted = on.belief.worth(steps=steps, seeds=range(DRAW_SEED, DRAW_SEED + family.draws))
+        return [{"predicted": predicted.share, "draws": family.draws}]
+
+    with warnings.catch_warnings():  # facts are kept instead; and learners that drop logs go on without
+        warnings.simplefilter("ignore", AssumptionWarning)
+        warnings.simplefilter("ignore", ShapingWarning)
+        if not free:
+            add("claims", "claims", clinic.claims if case.family == "clinic" else partial(bound_claims, on))
+        for method in METHODS if family.steps else ():
+            if METHODS[method].uses_logs != free:
+                add("runs", method, partial(runs, method))
+        if family.steps and not free:
+            add("worths", "worth", worth)
     return found
 
 
@@ -116,23 +123,6 @@ def _about(case: Case) -> dict[str, Any]:
     columns = {key: value for key, value in asdict(case).items() if key not in ("kind", "number", "gamma")}
     gamma = case.gamma if np.isfinite(case.gamma) else None
     return columns | {"case": case.name, "place": case.place, "kind_of_world": case.kind, "gamma": gamma}
-
-
-def _run(on: Materials, method: str, steps: int, seed: int) -> dict[str, Any]:
-    """Return the regret of one run, and its course."""
-    regret = METHODS[method].run(on, steps, seed)
-    ends = np.linspace(0, steps, POINTS + 1).round().astype(np.int64)
-    course = np.append(0.0, np.cumsum(regret))[ends]
-    about = {"name": method, "seed": seed, "steps": steps, "at_random": on.at_random * steps}
-    return about | {"regret": float(course[-1]), "curve": course[1:].tolist()}
-
-
-def _worth(on: Materials, steps: int, draws: int) -> dict[str, Any]:
-    """Return what the logs are predicted to save, before the first step."""
-    found = on.belief.worth(steps=steps, seeds=range(DRAW_SEED, DRAW_SEED + draws))
-    low, high = found.share_interval
-    about = {"chance_of_help": found.chance_of_help, "draws": draws}
-    return about | {"predicted": found.share, "low": low, "high": high}
 
 
 def merge(folder: Path, quick: bool) -> Results:

@@ -12,7 +12,6 @@ the median, is what clinicians see and the log does not hold. What a treatment d
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -29,32 +28,27 @@ ENDS = ("death", "survival", "nowhere")
 
 TREATMENTS = tuple(f"fluids {fluids}, vasopressors {drugs}" for fluids in range(5) for drugs in range(5))
 
-
-INSTALL: Mapping[str, str] = {
-    "icu-sepsis": "pip install --no-deps icu-sepsis==2.0.1",  # it asks for gym, which nothing here needs
-    "causaldata": "pip install causaldata pandas",
-}
-"""What installs each package."""
+INSTALL = "pip install --no-deps icu-sepsis==2.0.1"  # it asks for gym, which nothing here needs
 
 
 class MissingPackageError(CausalShapingError, ImportError):
     """A package that holds the data of a family and is not installed; the message says how to."""
 
 
-def package_folder(name: str) -> Path:
-    """Return the folder of a package, or say how to install it."""
+def package_folder() -> Path:
+    """Return the folder of the package, or say how to install it."""
     try:
-        held = importlib.metadata.distribution(name)
+        held = importlib.metadata.distribution(PACKAGE)
     except importlib.metadata.PackageNotFoundError as error:
-        raise MissingPackageError(f"{name} is not installed. Install it: {INSTALL[name]}") from error
+        raise MissingPackageError(f"{PACKAGE} is not installed. Install it: {INSTALL}") from error
     # Not by import: a script of the same name, which is run, would be found in place of the package.
-    return Path(str(held.locate_file(name.replace("-", "_"))))
+    return Path(str(held.locate_file(PACKAGE.replace("-", "_"))))
 
 
 @cache
 def _published() -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
     """Return P[s, x, s'], the start, what clinicians do [s, x], and which actions are admissible [s, x]."""
-    folder = package_folder(PACKAGE) / "envs" / "assets"
+    folder = package_folder() / "envs" / "assets"
     with np.load(folder / "dynamics.npz") as held:
         chances, start, habit = held["tx_mat"], held["d_0"], held["expert_policy"]
     _, *lines = (folder / "admissible_actions.txt").read_text("utf-8").splitlines()

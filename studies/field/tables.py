@@ -5,15 +5,14 @@ world, which is 1 for no logs. What is saved is 1 less that.
 
 - `Compared`: the runs of a method beside those without logs, over cases.
 - `harm`, `claims_held`, `worth_scores`: how often logs cost, whether claims hold, whether worth was foretold.
-- `all_tables`: a family's methods; the same by how confounded the logs are; where a rival does better; claims, and
-  whether they are true.
+- `all_tables`: a family's methods; the same by how confounded the logs are; claims, and whether they are true.
 - `targets`: what was asked of the recommended learner, and what came of it.
 - `decisions`: what to use when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,73 +28,60 @@ from studies.field.methods import BASELINE, METHODS, RECOMMENDED
 from studies.field.plan import FAMILIES
 from studies.field.run import Results, Row
 from studies.pages import NOTHING, Table, interval_text
-from studies.statistics import interquartile_mean, probability_of_improvement
 
 # Measures -------------------------------------------------------------------------------------------------------------
 
 RESAMPLES = 2_000
-NEARLY, WINDOW = 0.1, 4
-"""An agent is at 90% of the optimum once it loses at most this share of what acting at random loses, over the next so
-many of the points at which regret is kept."""
-
 MUCH = 1.1
 """Logs do harm in a case if the regret is more than this times that without logs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """The runs of a method and those without logs, over cases of as many seeds each (a separate method has fewer).
+    """The runs of a method and those without logs, over cases of as many seeds each.
 
     Attributes:
         cases: a row of results for each case.
         regret: float64 [seeds, cases].
         baseline: the same for the learner without logs.
-        until: the steps until 90% of the optimum as a share of the budget, NaN if never: float64 [seeds, cases].
     """
 
     cases: Sequence[Row]
     regret: FloatArray
     baseline: FloatArray
-    until: FloatArray
-
-    @property
-    def ratios(self) -> FloatArray:
-        """The regret over the mean regret without logs: float64 [seeds, cases]."""
-        return _ratios(self.regret, self.baseline)
 
     @property
     def ratio(self) -> FloatArray:
-        """Means over seeds: float64 [cases]."""
-        return np.asarray(self.ratios.mean(axis=0))
+        """The regret over the mean regret without logs, a mean over seeds: float64 [cases]."""
+        return np.asarray(_ratios(self.regret, self.baseline).mean(axis=0))
 
-    def where(self, chosen: Callable[[Row], bool]) -> Compared:
-        """Return some of the cases."""
-        return self.only([i for i, case in enumerate(self.cases) if chosen(case)])
+    @property
+    def worst_decile(self) -> float:
+        """What nine of ten cases stay below."""
+        return float(np.quantile(self.ratio, 0.9))
 
-    def only(self, kept: list[int]) -> Compared:
+    def only(self, kept: Sequence[int]) -> Compared:
         """Return the cases of some places."""
-        return Compared(
-            [self.cases[i] for i in kept], *(one[:, kept] for one in (self.regret, self.baseline, self.until))
-        )
+        return Compared([self.cases[i] for i in kept], self.regret[:, kept], self.baseline[:, kept])
 
-    def interval(self, statistic: Callable[[FloatArray], FloatArray], *, worlds: bool = True) -> Interval:
-        """Return a statistic of the ratios [..., seeds, cases] and its 95% interval over worlds and seeds.
+    def at(self, levels: Iterable[str]) -> Compared:
+        """Return the cases of some confounding."""
+        return self.only([i for i, case in enumerate(self.cases) if case["confounding"] in levels])
+
+    def interval(self, *, worlds: bool = True) -> Interval:
+        """Return the mean ratio and its 95% interval over worlds and seeds.
 
         Cases are drawn again, and in each of them the seeds, with logs and without; or the seeds only.
         """
-        estimate = float(statistic(self.ratios))
         rng, cases = np.random.default_rng(0), self.regret.shape[1]
         which = rng.integers(cases, size=(RESAMPLES, 1, cases)) if worlds else np.arange(cases)[None, None]
         regret, baseline = (
             table[rng.integers(len(table), size=(RESAMPLES, *table.shape)), which]
             for table in (self.regret, self.baseline)
         )
-        low, high = np.quantile(statistic(_ratios(regret, baseline)), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-        return estimate, float(low), float(high)
-
-    def improvement(self) -> float:
-        """Return the chance that a run has less regret than one without logs, a mean over cases."""
-        return float(probability_of_improvement(self.regret, self.baseline))
+        means = _ratios(regret, baseline).mean(axis=(-2, -1))
+        low, high = np.quantile(means, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        return float(self.ratio.mean()), float(low), float(high)
 
 
 def _ratios(regret: FloatArray, baseline: FloatArray) -> FloatArray:
@@ -103,61 +89,34 @@ def _ratios(regret: FloatArray, baseline: FloatArray) -> FloatArray:
     return np.asarray(regret / mean)
 
 
-def mean_ratio(ratios: FloatArray) -> FloatArray:
-    """Return the mean over seeds and cases: float64 [...] of [..., seeds, cases]."""
-    return np.asarray(ratios.mean(axis=(-2, -1)))
-
-
-def worst_decile(ratios: FloatArray) -> FloatArray:
-    """Return what nine of ten cases stay below, seeds averaged: float64 [...] of [..., seeds, cases]."""
-    return np.asarray(np.quantile(ratios.mean(axis=-2), 0.9, axis=-1))
-
-
 def compared(results: Results, family: str, method: str) -> Compared | None:
     """Return a method beside no logs in a family; None if there are no runs of both.
 
     A method without logs has one case for each world.
     """
-    runs: dict[tuple[str, str], list[Row]] = {}
+    cases: dict[str, list[Row]] = {}
+    without: dict[str, list[float]] = {}
     for row in results.runs:
-        if row["family"] == family:
-            key = row["place"] if not METHODS[row["name"]].uses_logs else row["case"]
-            runs.setdefault((row["name"], key), []).append(row)
-    found = [
-        (rows, runs[BASELINE, rows[0]["place"]])
-        for (name, _), rows in runs.items()
-        if name == method and (BASELINE, rows[0]["place"]) in runs
-    ]
+        if row["family"] == family and row["name"] == method:
+            cases.setdefault(row["case"], []).append(row)
+        if row["family"] == family and row["name"] == BASELINE:
+            without.setdefault(row["place"], []).append(row["regret"])
+    found = [rows for rows in cases.values() if rows[0]["place"] in without]
     if not found:
         return None
-    regret, baseline = ([[row["regret"] for row in pair[i]] for pair in found] for i in (0, 1))
-    until = [[until_nearly_optimal(row["curve"], row["at_random"]) for row in rows] for rows, _ in found]
-    return Compared(
-        [rows[0] for rows, _ in found], *(np.array(one, dtype=float).T for one in (regret, baseline, until))
-    )
-
-
-def until_nearly_optimal(curve: Sequence[float], at_random: float) -> float:
-    """Return when a run is at 90% of the optimum, as a share of the budget; NaN if never.
-
-    Args:
-        curve: the regret after each part of the budget, parts of equal length.
-        at_random: what acting at random loses in all of it.
-    """
-    course = np.append(0.0, curve)
-    lost = course[WINDOW:] - course[:-WINDOW]
-    reached = np.flatnonzero(lost <= NEARLY * at_random * WINDOW / len(curve))
-    return float(reached[0]) / len(curve) if len(reached) else float("nan")
+    regret = np.array([[row["regret"] for row in rows] for rows in found], dtype=float).T
+    baseline = np.array([without[rows[0]["place"]] for rows in found], dtype=float).T
+    return Compared([rows[0] for rows in found], regret, baseline)
 
 
 def harm(some: Compared) -> tuple[int, int]:
     """Count the cases whose regret is more than `MUCH` times that without logs: its mean; and its 95% interval, too."""
     worse = np.flatnonzero(some.ratio > MUCH).tolist()
-    return len(worse), sum(some.only([i]).interval(mean_ratio, worlds=False)[1] > MUCH for i in worse)
+    return len(worse), sum(some.only([i]).interval(worlds=False)[1] > MUCH for i in worse)
 
 
 class Held(NamedTuple):
-    """How a claim fared: in how many cases it was made and its assumptions are true, and in how many it is false."""
+    """How a claim fared: in how many cases it was made, and in how many it is false."""
 
     claim: str
     confidence: float | None
@@ -169,19 +128,17 @@ class Held(NamedTuple):
     distance: float
 
 
-def claims_held(rows: Iterable[Row]) -> list[Held]:
-    """Return how each kind of claim fared where its assumptions are true."""
+def claims_held(results: Results) -> list[Held]:
+    """Return how each kind of claim about V* fared."""
     by_claim: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["assumed"] and row["violations"] is not None:
+    for row in results.claims:
+        if row["family"] in LEARNED:
             by_claim.setdefault(row["claim"], []).append(row)
     found = []
     for claim, some in by_claim.items():
         false, level = sum(row["violations"] > 0 for row in some), some[0]["confidence"]
         chance = 1.0 if false == 0 or level is None else float(bdtrc(false - 1, len(some), 1 - level))
-        distances = [row["distance"] for row in some if row.get("distance") is not None]
-        distance = float(np.median(distances)) if distances else float("nan")
-        found.append(Held(claim, level, len(some), false, chance, distance))
+        found.append(Held(claim, level, len(some), false, chance, float(np.median([row["distance"] for row in some]))))
     return found
 
 
@@ -212,8 +169,8 @@ def ran(results: Results) -> list[str]:
 def all_tables(results: Results) -> Iterator[Table]:
     """Yield the tables that results have rows for."""
     made = [family_table(results, family) for family in ran(results)]
-    made += [confounding_table(results), losses_table(results), claims_table(results)]
-    yield from (one for one in [*made, lalonde_table(results), clinic_table(results)] if one.rows)
+    made += [make(results) for make in (confounding_table, claims_table, clinic_table)]
+    yield from (one for one in made if one.rows)
 
 
 def _table(name: str, title: str, caption: str, columns: list[str], rows: list[list[str]]) -> Table:
@@ -232,30 +189,23 @@ def family_table(results: Results, family: str) -> Table:
         if some is None:
             continue
         cases, (hurt, surely) = len(some.cases), harm(some)
-        reached = ~np.isnan(some.until)
         spent = [row["cpu_seconds"] for row in results.timings if (row["family"], row["name"]) == (family, method)]
         rows.append(
             [
                 _title(method),
-                interval_text(some.interval(mean_ratio), 2),
-                interval_text(some.interval(interquartile_mean), 2),
-                f"{worst_decile(some.ratios):.2f}",
-                NOTHING if method == BASELINE else f"{some.improvement():.0%}",
+                interval_text(some.interval(), 2),
+                f"{some.worst_decile:.2f}",
                 NOTHING if method == BASELINE else f"{hurt / cases:.0%}, surely {surely / cases:.0%}",
-                f"{reached.mean():.0%}, after {np.nanmean(some.until):.0%}" if reached.any() else NOTHING,
                 f"{np.mean(spent) / len(some.regret):.2f}",
             ]
         )
     return _table(
         f"family-{family}",
         FAMILIES[family].title,
-        "Regret over that of posterior sampling without logs, which is 1: mean and interquartile mean over cases and "
-        "seeds with 95% bootstrap intervals over worlds and seeds; the worst decile of cases; the chance of less "
-        "regret than without logs; cases whose regret is more than 1.1 times that without logs, on average, and with "
-        "its whole interval; runs that get to 90% of the optimum (a tenth of the budget in which they lose at most a "
-        "tenth of what acting at random loses), and after which share of the budget on average; CPU "
-        "seconds of a run, preparation included.",
-        ["", "mean", "interquartile mean", "worst decile", "better", "harmed", "at 90%", "CPU s"],
+        "Regret over that of posterior sampling without logs, which is 1: the mean over cases and seeds with its 95% "
+        "bootstrap interval over worlds and seeds; the worst decile of cases; cases whose regret is more than 1.1 "
+        "times that without logs, on average, and with its whole interval; CPU seconds of a run, preparation included.",
+        ["", "mean", "worst decile", "harmed", "CPU s"],
         rows,
     )
 
@@ -281,96 +231,35 @@ def confounding_table(results: Results) -> Table:
 def ratios_at(results: Results, method: str, *levels: str) -> FloatArray:
     """Return the regret over that without logs in all cases of some confounding."""
     found = [compared(results, family, method) for family in ran(results)]
-    some = [one.where(lambda case: case["confounding"] in levels).ratio for one in found if one is not None]
-    return np.concatenate([np.zeros(0), *some])
-
-
-def losses_table(results: Results, most: int = 12) -> Table:
-    """The cases in which logs cost the recommended learner most, and who does better there."""
-    held: dict[tuple[str, str], dict[str, float]] = {}
-    for family in ran(results):
-        for method in METHODS:
-            some = compared(results, family, method)
-            if some is not None and METHODS[method].uses_logs:
-                for case, ratio in zip(some.cases, some.ratio.tolist(), strict=True):
-                    held.setdefault((family, case["case"]), {})[method] = ratio
-    known = [one for one in held.items() if RECOMMENDED in one[1]]
-    worst = sorted(known, key=lambda one: -one[1][RECOMMENDED])[:most]
-    rows = []
-    for (family, name), ratios in worst:
-        best = min(ratios, key=ratios.__getitem__)
-        rows.append([f"{family}\n{name}", f"{ratios[RECOMMENDED]:.2f}", METHODS[best].title, f"{ratios[best]:.2f}"])
-    return _table(
-        "losses",
-        "Where we lose",
-        "The cases in which logs cost posterior sampling most: its regret over that without logs, and the method that "
-        "does best there.",
-        ["case", "ours", "best", "its"],
-        rows,
-    )
+    return np.concatenate([np.zeros(0), *(one.at(levels).ratio for one in found if one is not None)])
 
 
 def claims_table(results: Results) -> Table:
     """Whether bounds hold in the families with learners."""
     rows = []
-    for one in claims_held(row for row in results.claims if row["family"] in LEARNED):
+    for one in claims_held(results):
         level, chance = (NOTHING, NOTHING) if one.confidence is None else (f"{one.confidence:.0%}", f"{one.chance:.2f}")
         rows.append([one.claim, level, str(one.cases), str(one.false), chance, f"{one.distance:.2f}"])
     return _table(
         "claims",
         "Claimed bounds against V*",
-        "Each is a claim about all steps and states of a world at once. Cases in which what it assumes is true, and in "
-        "how many of them it is false somewhere; the chance of so many or more if the confidence is right; the median "
+        "Each is a claim about all steps and states of a world at once. Cases, and in how many of them it is false "
+        "somewhere; the chance of so many or more if the confidence is right; the median "
         "distance to V* at the first step, over the largest V*. Plug-in ceilings are no claims.",
         ["", "confidence", "cases", "false", "chance", "distance"],
         rows,
     )
 
 
-def _by_claim(results: Results, family: str, outer: int) -> dict[str, dict[str, Row]]:
-    """Return the claims of a family by the first part (0) of their names and then the second, or the other way (1)."""
-    found: dict[str, dict[str, Row]] = {}
-    for row in results.claims:
-        if row["family"] == family:
-            names = row["claim"].split(": ")
-            found.setdefault(names[outer], {})[names[1 - outer]] = row
-    return found
-
-
-def lalonde_table(results: Results) -> Table:
-    """What each tool says of LaLonde's men."""
-    tools = _by_claim(results, "lalonde", 0)
-
-    def cell(row: Row) -> str:
-        if row["low"] is None:
-            return "contradiction:\nclaims nothing"
-        digits = 0 if row["high"] > 2 else 2
-        side = "inside" if row["violations"] == 0 else "OUTSIDE"
-        return f"{row['low']:,.{digits}f} to {row['high']:,.{digits}f}\n{side}"
-
-    rows, columns = [], list(next(iter(tools.values()), {}))
-    if tools:
-        truths = [row["truth"] for row in next(iter(tools.values())).values()]
-        rows = [["the trial", *(f"{truth:,.0f}" if truth > 2 else f"{truth:.2f}" for truth in truths)]]
-    rows += [[tool, *(cell(held[what]) for what in columns)] for tool, held in tools.items()]
-    return _table(
-        "lalonde",
-        FAMILIES["lalonde"].title,
-        "What each tool says of earnings in 1978 and of the share that is employed, from the trained men of the trial "
-        "and the men of a survey, at 95% confidence, and whether what the trial shows lies inside. The men of the "
-        "survey are others than those of the trial: what each of these tools assumes is false, and a trial shows it.",
-        ["", *columns],
-        rows,
-    )
-
-
 def clinic_table(results: Results) -> Table:
     """What each tool claims of a clinic with a hidden cause that lasts."""
-    places = _by_claim(results, "clinic", 1)
+    places: dict[str, dict[str, Row]] = {}
+    for row in results.claims:
+        if row["family"] == "clinic":
+            tool, place = row["claim"].split(": ")
+            places.setdefault(place, {})[tool] = row
 
     def cell(row: Row) -> str:
-        if row["high"] is None:
-            return "contradiction"
         return f"{row['high']:.2f}{' (too low)' if row['high'] < row['truth'] - 1e-9 else ''}"
 
     rows, tools = [], list(next(iter(places.values()), {}))
@@ -382,8 +271,7 @@ def clinic_table(results: Results) -> Table:
         "clinic",
         FAMILIES["clinic"].title,
         "The most that a stay of three days can earn, what each tool says of it, and whether the test of persistence "
-        "flags the logs at a level of 5%. Ceilings assume that a cause is drawn afresh each day; episode ceilings do "
-        "not.",
+        "flags the logs at a level of 5%. Ceilings assume that a cause is drawn afresh each day.",
         ["clinic", "truth", *tools, "test"],
         rows,
     )
@@ -397,15 +285,14 @@ def targets(results: Results) -> list[tuple[str, str, bool | None]]:
         return []
     saved = {name: 1 - float(one.ratio.mean()) for name, one in some.items()}
     average = float(np.mean(list(saved.values())))
-    unhostile = [one.where(lambda case: case["confounding"] != "hostile") for one in some.values()]
-    peaceful = [one for one in unhostile if one.cases]
+    peaceful = [one for own in some.values() if (one := own.at(PEACEFUL)).cases]
     cases = sum(len(one.cases) for one in peaceful)
     mean, surely = np.sum([harm(one) for one in peaceful], axis=0, dtype=int) if peaceful else (0, 0)
     against = ratios_at(results, RECOMMENDED, "hostile")
     predicted, realised = worth_scores(results)
     correlation = float(spearmanr(predicted, realised).statistic) if len(predicted) > 2 else float("nan")
     right = float((np.sign(predicted) == np.sign(realised)).mean()) if len(predicted) else float("nan")
-    held = claims_held(row for row in results.claims if row["family"] in LEARNED)
+    held = claims_held(results)
     broken = [one.claim for one in held if one.confidence is not None and one.chance < 0.05]
     rivals = _rivals(results, some)
     return [
@@ -443,11 +330,14 @@ def _rivals(results: Results, ours: dict[str, Compared]) -> str:
         for method in METHODS:
             other = None if METHODS[method].ours else compared(results, family, method)
             if other is not None:
-                measures = {"mean": mean_ratio, "worst decile": worst_decile}
-                better = [name for name, of in measures.items() if of(other.ratios) < of(own.ratios)]
+                better = ["mean"] if other.ratio.mean() < own.ratio.mean() else []
+                better += ["worst decile"] if other.worst_decile < own.worst_decile else []
                 ahead += [f"{family}: {method} ({', '.join(better)})"] if better else []
     return "; ".join(ahead)
 
+
+PEACEFUL = ("none", "mild", "strong")
+"""Logs that are not hostile."""
 
 SITUATIONS = (
     ("Nothing can be hidden from the log: whoever acted saw no more than it holds.", ["none"], None),
@@ -466,14 +356,13 @@ def decisions(results: Results) -> Iterator[tuple[str, str, str]]:
     """Yield what to use when: the situation, the method with the least mean regret there, and the evidence."""
     for situation, levels, allowed in SITUATIONS:
         usable = [name for name, one in METHODS.items() if one.uses_logs and (allowed is None or name in allowed)]
-        found = {name: ratios_at(results, name, *levels) for name in usable}
-        first, *others = sorted((name for name in usable if len(found[name])), key=lambda name: found[name].mean()) or [
-            ""
-        ]
-        if first:
-            evidence = [_evidence(first, found[first])]
-            evidence += [f"next is {_evidence(name, found[name])}" for name in others[:1]]
-            evidence += [_evidence(name, found[name]) for name in others[1:] if name == RECOMMENDED]
+        found = {name: ratios for name in usable if len(ratios := ratios_at(results, name, *levels))}
+        ranked = sorted(found, key=lambda name: found[name].mean())
+        if ranked:
+            told = [_evidence(name, found[name]) for name in ranked]
+            evidence = [told[0], *(f"next is {one}" for one in told[1:2])]
+            evidence += [told[i] for i, name in enumerate(ranked) if i > 1 and name == RECOMMENDED]
+            first = ranked[0]
             yield situation, METHODS[first].title, f"{'; '.join(evidence)} ({len(found[first])} cases)"
 
 

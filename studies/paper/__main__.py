@@ -15,7 +15,7 @@ from pathlib import Path
 
 from causal_shaping.cli._terminal import progress_bar
 from causal_shaping.errors import CausalShapingError
-from studies.paper.plan import QUICK, SEEDS, Plan, parse_only
+from studies.paper.plan import QUICK_SEEDS, SEEDS, Plan, parse_only
 from studies.paper.report import reproduce
 
 
@@ -23,14 +23,14 @@ def main(arguments: Sequence[str]) -> int:
     """Run what is asked for and missing, write the report; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=Path("report"), help="the folder for results and report")
-    parser.add_argument("--seeds", type=int, help=f"how many to run (default: {SEEDS}, quick {QUICK.seeds})")
+    parser.add_argument("--seeds", type=int, help=f"how many to run (default: {SEEDS}, quick {QUICK_SEEDS})")
     parser.add_argument("--quick", action="store_true", help="a tenth of every budget, two seeds: a few minutes")
     parser.add_argument("--only", nargs="+", default=[], metavar="KEY=VALUE,...", help="world=, method=, coins=, seed=")
     parser.add_argument("--counted-in", default="steps", choices=("steps", "episodes"), help="what budgets count")
     parser.add_argument("--no-bcq", action="store_true", help="leave out BCQ")
     parser.add_argument("--workers", type=int, help="processes (default: one per core)")
     given = parser.parse_args(arguments)
-    seeds = (QUICK.seeds if given.quick else SEEDS) if given.seeds is None else given.seeds
+    seeds = (QUICK_SEEDS if given.quick else SEEDS) if given.seeds is None else given.seeds
     try:
         plan = Plan(seeds, given.quick, given.counted_in, not given.no_bcq, parse_only(given.only))
         with progress_bar() as progress:

@@ -5,24 +5,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from causal_shaping.learners.intervals import bootstrap_interval, mean
 from causal_shaping.plot._panels import tidy
 from causal_shaping.plot.regret import draw_curve
 from causal_shaping.plot.worlds import draw_world
 from causal_shaping.worlds import World, load_world
 from studies.pages import Drawing
-from studies.paper.plan import BASELINE, FACTORS, METHODS, RECOMMENDED, ROBOT, SHAPED
+from studies.paper.plan import BASELINE, FACTORS, METHODS, POTENTIALS, RECOMMENDED, ROBOT, SHAPED
 from studies.paper.run import Results
-from studies.paper.tables import ablation_regret, potential_title, variant_title
-from studies.paper.theory_tables import draw_theory
+from studies.paper.tables import ablation_regret, variant_title
+from studies.paper.theory.picture import draw_theory
 
 CURVES: Mapping[str, str] = {
     "no-shaping": "#7f7f7f",
@@ -70,7 +69,7 @@ def shown_values(results: Results, world: World) -> dict[str, Any]:
     for name in BOUNDS:
         rows = results.potentials_of(world.name, name)
         if rows:
-            shown[potential_title(name)] = np.array(rows[0]["values"])
+            shown[POTENTIALS[name]] = np.array(rows[0]["values"])
     return shown
 
 
@@ -96,33 +95,25 @@ def _world_figures(results: Results, worlds: Mapping[str, World]) -> Iterator[Dr
             yield Drawing(f"policies-{name}", caption, partial(_draw_policies, world, policies), f"world={name}")
 
 
-def _panels(count: int, world: World) -> tuple[Figure, list[Axes]]:
-    assert world.grid is not None
-    size = 3.4
-    figure = Figure(figsize=(size * count, size * 1.05), layout="constrained")
-    return figure, list(figure.subplots(1, count, squeeze=False)[0])
-
-
 def _draw_values(world: World, values: Mapping[str, Any]) -> Figure:
-    figure, places = _panels(len(values), world)
-    low, high = value_limits(world, values)
-    for axes, (title, shown) in zip(places, values.items(), strict=True):
-        draw_world(world, values=shown, winds=False, limits=(low, high), title=title, axes=axes)
-    return figure
-
-
-def value_limits(world: World, values: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the lowest and the highest value over the states in which episodes start: one scale for all maps."""
-    start = world.model.start > 0
-    return min(float(shown[start].min()) for shown in values.values()), max(
-        float(shown[start].max()) for shown in values.values()
+    start = world.model.start > 0  # where episodes can start; their values have one scale on all maps
+    limits = (
+        min(float(one[start].min()) for one in values.values()),
+        max(float(one[start].max()) for one in values.values()),
     )
+    return _draw_maps(world, {title: {"values": one, "limits": limits} for title, one in values.items()})
 
 
 def _draw_policies(world: World, policies: Mapping[str, Any]) -> Figure:
-    figure, places = _panels(len(policies), world)
-    for axes, (title, policy) in zip(places, policies.items(), strict=True):
-        draw_world(world, policy=policy, winds=False, title=title, axes=axes)
+    return _draw_maps(world, {title: {"policy": one} for title, one in policies.items()})
+
+
+def _draw_maps(world: World, shown: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Draw maps of a world side by side, by title."""
+    figure = Figure(figsize=(3.4 * len(shown), 3.4 * 1.05), layout="constrained")
+    panels = figure.subplots(1, len(shown), squeeze=False)[0]
+    for axes, (title, options) in zip(panels, shown.items(), strict=True):
+        draw_world(world, winds=False, title=title, axes=axes, **options)
     return figure
 
 
@@ -173,24 +164,19 @@ def _ablation_figure(results: Results) -> Iterator[Drawing]:
 def _draw_ablation(results: Results) -> Figure:
     figure = Figure(figsize=(9, 4.6), layout="constrained")
     axes = figure.add_subplot()
-    combinations = [
-        (initial, bonus, clip)
-        for initial in FACTORS["initial"]
-        for bonus in FACTORS["bonus"]
-        for clip in FACTORS["clip"]
-    ]
-    colours = ("#000000", "#d62728", "#1f77b4")
-    for shift, (potential, colour) in enumerate(zip(FACTORS["potential"], colours, strict=True)):
+    *factors, potentials = FACTORS.values()
+    combinations = list(itertools.product(*factors))
+    for shift, (potential, colour) in enumerate(zip(potentials, ("#000000", "#d62728", "#1f77b4"), strict=True)):
         for place, levels in enumerate(combinations):
             found = ablation_regret(results, *levels, potential)
             if found is None:
                 continue
-            middle, low, high = np.exp(bootstrap_interval(mean, np.log(np.maximum(found, 1e-12))))
+            middle, low, high = found
             at = place + (shift - 1) * 0.22
             axes.plot([low, high], [at, at], color=colour, linewidth=2)
             label = f"potential: {potential}" if place == 0 else None
             axes.plot([middle], [at], "o", color=colour, markersize=5, label=label)
-    names = [f"initial {initial}, bonus {bonus}, clip {clip}" for initial, bonus, clip in combinations]
+    names = ["initial {}, bonus {}, clip {}".format(*levels) for levels in combinations]
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.set(xscale="log", xlabel="regret over that of a zero potential (printed learner), log scale")

@@ -9,28 +9,18 @@ from typing import Any
 import numpy as np
 
 from causal_shaping.beliefs import Posterior, posterior
-from causal_shaping.bounds import Ceilings, Floors, value_ceilings, value_floors
+from causal_shaping.bounds import Ceilings, value_ceilings, value_floors
 from causal_shaping.bounds.results import Bounds
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import AssumptionWarning, ContradictionError, UnknownNameError
+from causal_shaping.errors import AssumptionWarning
 from causal_shaping.logs import count
 from causal_shaping.models.cmdp import Values
 from causal_shaping.worlds import World
 from studies.paper.baselines import behaviour_potential
 from studies.paper.baselines.bcq import BCQ, train_bcq
-from studies.paper.plan import (
-    BCQ_LIFTED,
-    BCQ_THRESHOLDS,
-    BELIEFS,
-    BLIND,
-    CONFIDENCE,
-    LIFTED_TO,
-    PAPER_BOUND,
-    RAREST,
-    VALUE_MAX,
-)
+from studies.paper.plan import BCQ_THRESHOLDS, BELIEFS, BLIND, CONFIDENCE, PAPER_BOUND, RAREST, VALUE_MAX
 
 TRIAL, ADDED_TRIAL = "random", "trial"
 """The randomised source: the demonstrator that acts at random where a world has one, else a trial that is added."""
@@ -71,50 +61,29 @@ class Materials:
         """The optimum over an infinite horizon."""
         return self.world.model.optimum()
 
-    @cached_property
-    def scale(self) -> tuple[float, float]:
-        """The expected return of an episode of random actions, and of the optimal policy over an infinite horizon."""
-        model, actions = self.world.model, len(self.world.actions)
-        policies = (np.full((len(self.world.states), actions), 1 / actions), self.best.greedy())
-        low, high = (float(model.evaluate(one, self.world.horizon).values[0] @ model.start) for one in policies)
-        return low, high
-
     def _bcq(self, name: str) -> BCQ:
         """Return BCQ with one of its thresholds, trained on the logs of all sources."""
         steps = {} if self.bcq_steps is None else {"steps": self.bcq_steps}
-        return train_bcq(self.logs, seed=self.seed, threshold=BCQ_THRESHOLDS[name], **steps)  # type: ignore[arg-type]
-
-    @cached_property
-    def floors(self) -> Floors:
-        """The joint floors."""
-        return value_floors(self.counts, self.world.horizon, self.world.model.reward_range[0])
+        return train_bcq(self.logs, seed=self.seed, threshold=BCQ_THRESHOLDS[name], **steps)
 
     def bound(self, name: str) -> Bounds:
         """Return ceilings, or the floors, by name."""
+        horizon, (reward_min, reward_max) = self.world.horizon, self.world.model.reward_range
         with warnings.catch_warnings(action="ignore", category=AssumptionWarning):  # kept with the results instead
             if name == "floor":
-                return self.floors
-            counts, reward_max, options = self._bound_settings(name)
-            return value_ceilings(counts, self.world.horizon, reward_max, **options)
-
-    def _bound_settings(self, name: str) -> tuple[Counts, float, dict[str, Any]]:
-        """Return the counts, the reward bound and the options of ceilings, by name."""
-        reward_max = self.world.model.reward_range[1]
-        source = name.removeprefix("alone-")
-        if source != name and source in self.counts_by_source:
-            return self.counts_by_source[source], reward_max, {}
-        if name == "paper":
-            return self.counts, PAPER_BOUND, {"method": "paper"}
-        options: dict[str, dict[str, Any]] = {
-            "joint": {},
-            "joint-any": {"support": "any"},
-            "joint-sure": {"confidence": CONFIDENCE, "rarest": RAREST},
-            "joint-capped": {"stationary": True, "value_max": VALUE_MAX},
-            "joint-trial": {"confounding": self._unconfounded},
-        }
-        if name not in options:
-            raise UnknownNameError(f"The study makes no potential {name!r}.")
-        return self.counts_of(name), reward_max, options[name]
+                return value_floors(self.counts, horizon, reward_min)
+            if name == "paper":
+                return value_ceilings(self.counts, horizon, PAPER_BOUND, method="paper")
+            if name == "joint-trial":
+                trial = TRIAL if TRIAL in self.world.demonstrators else ADDED_TRIAL
+                return value_ceilings(self._with_trial, horizon, reward_max, confounding={trial: 1.0})
+            options: dict[str, dict[str, Any]] = {
+                "joint": {},
+                "joint-any": {"support": "any"},
+                "joint-sure": {"confidence": CONFIDENCE, "rarest": RAREST},
+                "joint-capped": {"stationary": True, "value_max": VALUE_MAX},
+            }
+            return value_ceilings(self.counts, horizon, reward_max, **options[name])
 
     def _belief(self, name: str) -> Posterior:
         """Return what is believed from all sources, or from all but the one that does not look at the wind."""
@@ -122,21 +91,6 @@ class Materials:
         left_out = None if name == "posterior" else BLIND[self.world.name]
         counts = [one for source, one in self.counts_by_source.items() if source != left_out]
         return posterior(counts, self.world.horizon, self.world.model.reward_range[1])
-
-    def bounded(self, gamma: float) -> Ceilings | None:
-        """Return joint ceilings if no source is more confounded than Gamma; None if the sources contradict that."""
-        try:
-            return value_ceilings(self.counts, self.world.horizon, self.world.model.reward_range[1], confounding=gamma)
-        except ContradictionError:
-            return None
-
-    def counts_of(self, name: str) -> Counts:
-        """Return the counts that a bound was computed from."""
-        return self._with_trial if name.endswith("-trial") else self.counts
-
-    @property
-    def _unconfounded(self) -> dict[str, float]:
-        return {TRIAL if TRIAL in self.world.demonstrators else ADDED_TRIAL: 1.0}
 
     @cached_property
     def _with_trial(self) -> Counts:
@@ -155,13 +109,8 @@ class Materials:
             return Potential(self.best.values, self.world.space, origin="the optimum")
         if name in ("min", "max", "avg"):
             return behaviour_potential(self.logs, combine=name)
-        if name == "max-without-better":
-            return behaviour_potential([one for one in self.logs if one.source != "better"], combine="max")
         if name in BCQ_THRESHOLDS:
             return self.bcq(name).potential()
-        if name == BCQ_LIFTED:
-            learned = self.bcq("bcq").potential()
-            return learned.shifted(LIFTED_TO - float(learned.values[~self.world.model.terminal].max()))
         if name == "guess":
             return self.belief("posterior").potential(step_indexed=False)
         found = self.bound(name)

@@ -7,17 +7,15 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 from causal_shaping import __version__
-from causal_shaping._checks import check_choice, check_integer
+from causal_shaping._checks import MOST_SEEDS, check_choice, check_integer
 from causal_shaping.data.arrays import checksum_of
 from causal_shaping.errors import ArgumentError, UnknownNameError
 from causal_shaping.learners import PRESETS
@@ -36,26 +34,12 @@ SEEDS, FEWER_SEEDS = 20, 10
 """The number of seeds, from 0; BCQ, posterior sampling, which is slow, and the ablation, which is large, run only the
 first ones."""
 
-MOST_SEEDS = 1_000
-"""The most seeds of a study."""
-
 CONFIDENCE, RAREST = 0.95, 0.01
 """The settings of bounds with confidence; anything may follow where visits are too few to have shown such outcomes."""
 
-COUNTED_IN = ("steps", "episodes")
 
-
-class Quick(NamedTuple):
-    """A quick run, to see that everything works: seeds, the divisor of budgets, and the training steps of BCQ."""
-
-    seeds: int = 2
-    divisor: int = 10
-    bcq_steps: int = 200
-
-
-QUICK = Quick()
-CHECKPOINTS = 50
-"""The number of times that the policy of a run is evaluated."""
+QUICK_SEEDS, QUICK_DIVISOR, QUICK_BCQ_STEPS = 2, 10, 200
+"""A quick run, to see that everything works: seeds, the divisor of budgets, and the training steps of BCQ."""
 
 PAPER_BOUND = 0.0
 """The b behind the paper's results in the grid worlds. A coin pays more, so that the bound is not guaranteed."""
@@ -63,16 +47,13 @@ PAPER_BOUND = 0.0
 VALUE_MAX = 0.0
 """A known upper bound on values in the grid worlds over an infinite horizon; a zero potential assumes it implicitly."""
 
-STUDY_VERSION = 3
+STUDY_VERSION = 4
 """To be increased when the same plan gives different results."""
 
 RUN, POTENTIAL = "run", "potential"
 
 BCQ_THRESHOLDS: Mapping[str, float] = {"bcq": 0.3, "bcq-tuned": 0.05, "bcq-strict": 0.5}
 """Thresholds of BCQ: the published one, the best on tuning logs, and the one that comes closest to the printed row."""
-
-BCQ_LIFTED, LIFTED_TO = "bcq-lifted", 0.2
-"""BCQ's values, raised until the largest is this: an attempt to explain the printed row of shaping with BCQ."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +77,6 @@ class Method:
     potential: str | None
     learner: str | None
     changes: Mapping[str, Any] = field(default_factory=dict)
-    worlds: Sequence[str] = WORLDS
 
     def __post_init__(self) -> None:
         assert self.potential is None or self.potential in (BELIEFS if self.learner == POSTERIOR else POTENTIALS)
@@ -108,9 +88,7 @@ POTENTIALS: Mapping[str, str] = {
     "min": "behaviour values, min",
     "max": "behaviour values, max",
     "avg": "behaviour values, avg",
-    "max-without-better": "behaviour values, max without the better demonstrator",
     **{name: f"BCQ's values, threshold {threshold:g}" for name, threshold in BCQ_THRESHOLDS.items()},
-    BCQ_LIFTED: f"BCQ's values, moved up to {LIFTED_TO:g}",
     "optimum": "V* itself (oracle)",
     "joint": "joint ceilings",
     "joint-any": "joint ceilings, any support",
@@ -118,9 +96,9 @@ POTENTIALS: Mapping[str, str] = {
     "joint-capped": "joint ceilings, values up to 0",
     "joint-trial": "joint ceilings with a randomised source",
     "guess": "best guess: the posterior mean of V*",
+    "floor": "joint floors",
 }
-"""The potentials by name. Besides these, `alone-NAME` are the joint ceilings of the source NAME alone, and `floor` is
-the joint floor."""
+"""The potentials by name, and their titles."""
 
 BELIEFS: Mapping[str, str] = {
     "posterior": "posterior of all sources",
@@ -133,7 +111,7 @@ BLIND: Mapping[str, str] = {name: "safe" if name.startswith("lavacross-maze") el
 though nobody told so."""
 
 SHOWN_BOUNDS = ("joint-any", "joint-sure", "joint-capped", "joint-trial", "floor")
-"""Bounds that the report shows beside those that shape rewards; as are those of each source alone."""
+"""Bounds that the report shows beside those that shape rewards."""
 
 PLAIN = {"bonus": 0.0, "clip": "zero"}
 """The printed rule without the two parts that do harm; see `docs/differences.md`."""
@@ -148,19 +126,10 @@ PAPER_METHODS = (
     Method("shaping-bcq", "Shaping + BCQ", "paper", "bcq", "q-ucb-shaping"),
 )
 ADDED_METHODS = (
-    Method(
-        "max-without-better",
-        "Shaping + max value, without `better`",
-        "added",
-        "max-without-better",
-        "q-ucb-shaping",
-        worlds=("lavacross-maze",),
-    ),
     Method("bcq-tuned", "BCQ, threshold 0.05", "added", "bcq-tuned", None),
     Method("shaping-bcq-tuned", "Shaping + BCQ, threshold 0.05", "added", "bcq-tuned", "q-ucb-shaping"),
     Method("bcq-strict", "BCQ, threshold 0.5", "added", "bcq-strict", None),
     Method("shaping-bcq-strict", "Shaping + BCQ, threshold 0.5", "added", "bcq-strict", "q-ucb-shaping"),
-    Method("shaping-bcq-lifted", "Shaping + BCQ, moved up to 0.2", "added", BCQ_LIFTED, "q-ucb-shaping"),
     Method("zero", "Zero potential", "added", "zero", "q-ucb-shaping"),
     Method("oracle", "V* (oracle), as printed", "added", "optimum", "q-ucb-shaping"),
     Method("oracle-clip-zero", "V* (oracle), clip at 0", "added", "optimum", "q-ucb-shaping", {"clip": "zero"}),
@@ -284,7 +253,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_integer("seeds", self.seeds, least=1, most=MOST_SEEDS)
-        check_choice("counted_in", self.counted_in, COUNTED_IN)
+        check_choice("counted_in", self.counted_in, ("steps", "episodes"))
         known: dict[str, Sequence[str]] = {
             "world": WORLDS,
             "method": tuple(METHODS),
@@ -296,23 +265,20 @@ class Plan:
                 raise UnknownNameError(f"--only knows {', '.join(known)}, not {key!r}. Write --only world=NAME.")
             for value in values:
                 if value not in known[key]:
-                    near = difflib.get_close_matches(value, known[key], n=3)
-                    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-                    named = [name for name in known[key] if key != "method" or METHODS[name].group != "ablation"]
-                    raise UnknownNameError(f"There is no {key} {value!r}.{hint} There are {', '.join(named)}.")
+                    raise UnknownNameError(f"There is no {key} {value!r}. There are {', '.join(known[key])}.")
 
-    @cached_property
+    @property
     def bcq_steps(self) -> int | None:
         """The number of training steps of BCQ; None for its own default."""
-        return QUICK.bcq_steps if self.quick else None
+        return QUICK_BCQ_STEPS if self.quick else None
 
     def budget(self, world: str) -> int:
         """Return the budget of a world, in steps or in episodes."""
-        return BUDGETS[world] // (QUICK.divisor if self.quick else 1)
+        return BUDGETS[world] // (QUICK_DIVISOR if self.quick else 1)
 
     def log_steps(self) -> int:
         """Return the number of logged steps of each demonstrator."""
-        return LOG_STEPS // (QUICK.divisor if self.quick else 1)
+        return LOG_STEPS // (QUICK_DIVISOR if self.quick else 1)
 
     def settings(self) -> dict[str, Any]:
         """Return everything but the seed that results depend on, as plain values: a folder holds results of one."""
@@ -326,10 +292,10 @@ class Plan:
 
     def _constants(self) -> list[Any]:
         """Return every constant that results depend on; titles are left out."""
-        methods = [(m.name, m.potential, m.learner, dict(m.changes), m.worlds) for m in METHODS.values()]
-        bounds = [PAPER_BOUND, VALUE_MAX, CONFIDENCE, RAREST, BCQ_THRESHOLDS, LIFTED_TO]
+        methods = [(m.name, m.potential, m.learner, dict(m.changes)) for m in METHODS.values()]
+        bounds = [PAPER_BOUND, VALUE_MAX, CONFIDENCE, RAREST, BCQ_THRESHOLDS]
         training = [(p.name, p.default) for p in signature(train_bcq).parameters.values()]
-        return [methods, dict(PRESETS), BUDGETS, LOG_STEPS, QUICK, CHECKPOINTS, bounds, training]
+        return [methods, dict(PRESETS), BUDGETS, LOG_STEPS, QUICK_DIVISOR, QUICK_BCQ_STEPS, bounds, training]
 
     def jobs(self) -> list[Job]:
         """Return the jobs, longest first; units that share logs are together, those with BCQ in jobs of their own."""
@@ -339,7 +305,7 @@ class Plan:
             if not (self._selected("world", name) and self._selected("coins", coins)):
                 continue
             world = load_world(name, coins=coins)
-            if coins == "once" and not _has_coins(world):
+            if coins == "once" and not (world.grid and world.grid.coins):
                 continue  # the same world under both rules
             for seed, deep in itertools.product(range(self.seeds), (True, False)):
                 if not self._selected("seed", str(seed)):
@@ -357,23 +323,21 @@ class Plan:
         fitting = [method for method in methods if self._fits(method, world)]
         needed = {method.potential for method in fitting if method.potential is not None} - set(BELIEFS)
         if fitting and "method" not in self.only and not any(map(is_deep, fitting)):
-            needed |= {*SHOWN_BOUNDS, *(f"alone-{name}" for name in world.demonstrators)}
+            needed |= {*SHOWN_BOUNDS}
         for name in sorted(needed):
             yield Unit(world.name, world.coins, seed, POTENTIAL, name)
         for method in fitting:
             yield Unit(world.name, world.coins, seed, RUN, method.name)
 
     def _fits(self, method: Method, world: World) -> bool:
-        if world.name not in method.worlds:
+        if is_deep(method) and not self.deep:
             return False
-        if is_deep(method):
-            return self.deep and world.coins == "standing"
-        return method.group != "ablation" or world.coins == "standing"
+        return world.coins == "standing" or not (is_deep(method) or method.group == "ablation")
 
 
 def is_deep(method: Method) -> bool:
     """Return whether a method needs BCQ."""
-    return method.potential in (*BCQ_THRESHOLDS, BCQ_LIFTED)
+    return method.potential in BCQ_THRESHOLDS
 
 
 def _seeds_of(method: Method) -> int | float:
@@ -382,21 +346,13 @@ def _seeds_of(method: Method) -> int | float:
     return FEWER_SEEDS if few else math.inf
 
 
-def _has_coins(world: World) -> bool:
-    """Return whether the coin rule matters in a world."""
-    return world.grid is not None and bool(world.grid.coins)
-
-
-HOW_ONLY = "'world=NAME', 'method=NAME', 'coins=RULE' or 'seed=NUMBER'"
-"""Quoted: these are no options of their own, as arguments in other messages are."""
-
-
 def parse_only(parts: Sequence[str]) -> dict[str, list[str]]:
     """Parse the values of `--only`, such as world=A method=B,C, into lists by key."""
     result: dict[str, list[str]] = {}
     for part in parts:
         key, equals, values = part.partition("=")
         if not equals:
-            raise ArgumentError(f"--only has {part!r}; write it as {HOW_ONLY}.")
+            how = "'world=NAME', 'method=NAME', 'coins=RULE' or 'seed=NUMBER'"
+            raise ArgumentError(f"--only has {part!r}; write it as {how}.")
         result.setdefault(key, []).extend(values.split(","))
     return result

@@ -18,12 +18,12 @@ from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.worlds import World, load_world
 from studies.pages import Table, write_figures, write_page, write_tables
 from studies.paper.figures import all_figures
-from studies.paper.findings import findings, standing_worlds
-from studies.paper.plan import LOG_STEPS, METHODS, QUICK, SEEDS, WORLDS, Plan, is_deep
+from studies.paper.findings import findings
+from studies.paper.plan import LOG_STEPS, METHODS, QUICK_SEEDS, SEEDS, Plan, is_deep
 from studies.paper.run import Results, run_study
 from studies.paper.tables import all_tables
 
-LIBRARIES = ("numpy", "numba", "scipy", "pyarrow", "duckdb", "matplotlib", "torch")
+LIBRARIES = ("numpy", "numba", "scipy", "pyarrow", "duckdb", "matplotlib")
 STUDY_SHARE, QUICK_SHARE, TABLES_SHARE = 0.95, 0.4, 0.25
 """How much of the work is running the study, running a quick one, and, of the report, making the tables."""
 
@@ -44,29 +44,21 @@ def reproduce(
     return results, write_report(results, workers=workers, progress=part_of(progress, share, 1))
 
 
-def write_report(
-    results: Results,
-    *,
-    worlds: Mapping[str, World] | None = None,
-    workers: int | None = None,
-    progress: Progress = no_progress,
-) -> Path:
+def write_report(results: Results, *, workers: int | None = None, progress: Progress = no_progress) -> Path:
     """Write the report of results into their folder and return the path of its page.
 
     Args:
         results: what was run.
-        worlds: the worlds by name; by default those that the results name.
         workers: how many processes draw figures; by default one per core.
         progress: called with the share of the work that is done, 1, and what is being worked on.
     """
-    worlds = {name: load_world(name) for name, _ in results.variants} if worlds is None else worlds
+    worlds = {name: load_world(name) for name, _ in results.variants}
     tables = all_tables(results, progress=part_of(progress, 0, TABLES_SHARE))
-    drawings = all_figures(results, worlds)
     write_tables(results.folder, tables)
-    drawing = part_of(progress, TABLES_SHARE, 1)
+    drawings, drawing = all_figures(results, worlds), part_of(progress, TABLES_SHARE, 1)
     drawing(0, len(drawings), "Drawing figures")
     figures = write_figures(results.folder, drawings, workers, drawing)
-    page = write_page(results.folder, "studies.paper", "report.html", **shown(results, worlds, tables, figures))
+    page = write_page(results.folder, "paper.html", **shown(results, worlds, tables, figures))
     progress(1, 1, "Writing the report")
     return page
 
@@ -75,17 +67,23 @@ def shown(
     results: Results, worlds: Mapping[str, World], tables: Mapping[str, Table], figures: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Any]:
     """Return what the page shows."""
-    regrets = [figures[key] for key in figures if key.startswith("regret-")]
+    seeds = sorted({row["seed"] for row in results.runs})
     return {
         "findings": list(findings(results)),
         "tables": tables,
         "figures": figures,
-        "regrets": regrets,
         "worlds": {name: world.title for name, world in worlds.items()},
-        "facts": _facts(results),
         "quick": results.settings["quick"],
-        "explained": not results.settings["quick"] and set(WORLDS) <= set(standing_worlds(results)),
         "command": _command(results),
+        "version": __version__,
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+        "seeds": f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds)),
+        "runs": len(results.runs),
+        "potentials": len(results.potentials),
+        "steps": sum(row["steps"] for row in results.runs),
+        "log_steps": LOG_STEPS,
+        "counted_in": results.settings["counted_in"],
     }
 
 
@@ -95,29 +93,8 @@ def _command(results: Results) -> str:
     if results.settings["counted_in"] != "steps":
         options.append(f"--counted-in {results.settings['counted_in']}")
     seeds = 1 + max(row["seed"] for row in results.runs)
-    if seeds != (QUICK.seeds if results.settings["quick"] else SEEDS):
+    if seeds != (QUICK_SEEDS if results.settings["quick"] else SEEDS):
         options.append(f"--seeds {seeds}")
     if not any(is_deep(METHODS[row["name"]]) for row in results.runs):
         options.append("--no-bcq")
     return " ".join(["python -m studies.paper", *options])
-
-
-def _facts(results: Results) -> dict[str, Any]:
-    seeds = sorted({row["seed"] for row in results.runs})
-    found = {}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except ModuleNotFoundError:
-            continue
-    return {
-        "version": __version__,
-        "python": platform.python_version(),
-        "libraries": found,
-        "seeds": f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds)),
-        "runs": len(results.runs),
-        "potentials": len(results.potentials),
-        "steps": sum(row["steps"] for row in results.runs),
-        "log_steps": LOG_STEPS,
-        "counted_in": results.settings["counted_in"],
-    }

@@ -1,14 +1,12 @@
-"""The walking robot: the paper's three tables and both examples, beside our results.
+"""The walking robot: the paper's three tables and both examples, beside our results: `robot_tables`.
 
-- `robot_tables`: the tables.
-- `seen_optimum`: the optimal values of an agent that sees the noise.
-- `PRINTED_...`: the values printed in the paper, by place 0 .. 10, unstable and stable.
+`PRINTED_...` are the values printed in the paper, by place 0 .. 10, unstable and stable.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +46,66 @@ PRINTED_CEILINGS: Pairs = [
 ]
 
 
+def robot_tables(seeds: int = SEEDS) -> list[Table]:
+    """Return the three tables, and one of the two examples."""
+    world = load_world(ROBOT)
+    at = np.array([[world.state_at(place, stable) for stable in (0, 1)] for place in range(11)])
+    logs = {name: [world.collect(name, LOG_STEPS, seed) for seed in range(seeds)] for name in world.demonstrators}
+    best = world.model.optimum().values
+    optimum = {
+        "behavioural": seen_optimum(world.model, world.horizon)[at],
+        "behavioural, printed": PRINTED_SEEING,
+        "interventional": best[at],
+        "interventional, printed": PRINTED_OPTIMUM,
+    }
+    other = _with_penalty(world, PRINTED_PENALTY)
+    penalised = [other.collect("incompetent", LOG_STEPS, seed) for seed in range(seeds)]
+    behaviour = {
+        "competent": _mean_values(logs["competent"])[at],
+        "competent, printed": PRINTED_COMPETENT,
+        "incompetent": _mean_values(logs["incompetent"])[at],
+        "incompetent, printed": PRINTED_INCOMPETENT,
+        f"with {PRINTED_PENALTY:g}": _mean_values(penalised)[at],
+    }
+    counts = count([some[0] for some in logs.values()])
+    population = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
+    ceilings = {
+        "printed": PRINTED_CEILINGS,
+        f"stationary, H = {PRINTED_HORIZON}": _published(counts, PRINTED_HORIZON, True)[at],
+        f"stationary, H = {world.horizon}": _published(counts, world.horizon, True)[at],
+        f"by step, H = {world.horizon}": _published(counts, world.horizon, False)[at],
+        "joint, population": value_ceilings(population, world.horizon, REWARD_MAX).values[0][at],
+        "V*": world.model.optimum(world.horizon).values[0][at],
+    }
+    return [
+        _by_place(
+            "robot-optimum",
+            "Walking robot: optimal values",
+            "The optimal values of an agent that sees the noise (behavioural) and of one that does not "
+            "(interventional), ours and printed.",
+            optimum,
+        ),
+        _by_place(
+            "robot-behaviour",
+            "Walking robot: what the demonstrators earn",
+            f"Every-visit Monte Carlo means of logs of {LOG_STEPS:,} steps, over seeds, beside the printed values. The "
+            f"printed values of the incompetent demonstrator fit a reward of {PRINTED_PENALTY:g} for unstable and "
+            "wrong (last columns), the optimal values one of -1. Truncated episodes count as they are: unstable "
+            "states are visited late, with few steps left. Over a full episode the incompetent demonstrator earns "
+            "more from stable states than from unstable ones (table of the examples). A dash: never visited.",
+            behaviour,
+        ),
+        _by_place(
+            "robot-ceilings",
+            "Walking robot: ceilings",
+            f"The paper's bound (b = 1, logs of {LOG_STEPS:,} steps, seed 0), stationary, where H only sets "
+            "omega = (H - 1) b, and by step; the joint ceiling with observed support, from population counts; and V*.",
+            ceilings,
+        ),
+        _examples(world, logs, best),
+    ]
+
+
 def seen_optimum(model: TabularCMDP, horizon: int) -> FloatArray:
     """Return the optimal values at the first step of an agent that sees the noise before it acts: float64 [states]."""
     values = np.zeros(len(model.terminal))
@@ -67,53 +125,6 @@ def _with_penalty(world: World, penalty: float) -> World:
     return replace(world, model=changed)
 
 
-def demonstrated_values(world: World, name: str) -> FloatArray:
-    """Return the exact expected return of a demonstrator over a full episode from each state: float64 [states]."""
-    only = world.model.demonstrated(world.demonstrators[name])
-    return np.asarray(only.evaluate(np.zeros(len(world.states), dtype=np.int32), world.horizon).values[0])
-
-
-def robot_tables(seeds: int = SEEDS) -> list[Table]:
-    """Return the three tables, and one of the two examples."""
-    world = load_world(ROBOT)
-    logs = {name: [world.collect(name, LOG_STEPS, seed) for seed in range(seeds)] for name in world.demonstrators}
-    return [_optimum_table(world), _behaviour_table(world, logs), _ceiling_table(world, logs), _examples(world, logs)]
-
-
-def _by_place(world: World, values: FloatArray) -> list[tuple[float, float]]:
-    places = len(world.states) // 2
-    return [(float(values[world.state_at(i, 0)]), float(values[world.state_at(i, 1)])) for i in range(places)]
-
-
-def _table(name: str, title: str, caption: str, columns: dict[str, list[tuple[float, float]]]) -> Table:
-    """Return a table with a row per place and two columns, unstable and stable, for each entry."""
-    heads = ["place", *(f"{head}\n{status}" for head in columns for status in ("unstable", "stable"))]
-    rows, records = [], []
-    for place in range(11):
-        numbers = [pair[stable] for pair in (column[place] for column in columns.values()) for stable in (0, 1)]
-        rows.append([str(place), *(NOTHING if np.isnan(number) else f"{number:.2f}" for number in numbers)])
-        records.append(
-            {"place": place} | dict(zip((head.replace("\n", ", ") for head in heads[1:]), numbers, strict=True))
-        )
-    return Table(name, title, caption, heads, rows, records)
-
-
-def _optimum_table(world: World) -> Table:
-    seen, best = seen_optimum(world.model, world.horizon), world.model.optimum().values
-    return _table(
-        "robot-optimum",
-        "Walking robot: optimal values",
-        "The optimal values of an agent that sees the noise (behavioural) and of one that does not (interventional), "
-        "ours and printed.",
-        {
-            "behavioural": _by_place(world, seen),
-            "behavioural, printed": list(PRINTED_SEEING),
-            "interventional": _by_place(world, best),
-            "interventional, printed": list(PRINTED_OPTIMUM),
-        },
-    )
-
-
 def _mean_values(logs: Sequence[Logs]) -> FloatArray:
     """Return the mean behaviour values over the logs that visited a state: float64 [states], NaN where none did."""
     values = np.array([behaviour_values(one) for one in logs])
@@ -121,89 +132,59 @@ def _mean_values(logs: Sequence[Logs]) -> FloatArray:
     return np.where(known > 0, np.nansum(values, axis=0) / np.maximum(known, 1), np.nan)
 
 
-def _behaviour_table(world: World, logs: dict[str, Any]) -> Table:
-    found = {name: _mean_values(some) for name, some in logs.items()}
-    other = _with_penalty(world, PRINTED_PENALTY)
-    seeds = range(len(logs["incompetent"]))
-    penalised = _mean_values([other.collect("incompetent", LOG_STEPS, seed) for seed in seeds])
-    return _table(
-        "robot-behaviour",
-        "Walking robot: what the demonstrators earn",
-        f"Every-visit Monte Carlo means of logs of {LOG_STEPS:,} steps, over seeds, beside the printed values. The "
-        f"printed values of the incompetent demonstrator fit a reward of {PRINTED_PENALTY:g} for unstable and wrong "
-        "(last columns), the optimal values one of -1. Truncated episodes count as they are: unstable states are "
-        "visited late, with few steps left. Over a full episode the incompetent demonstrator earns more from stable "
-        "states than from unstable ones (table of the examples). A dash: never visited.",
-        {
-            "competent": _by_place(world, found["competent"]),
-            "competent, printed": list(PRINTED_COMPETENT),
-            "incompetent": _by_place(world, found["incompetent"]),
-            "incompetent, printed": list(PRINTED_INCOMPETENT),
-            f"with {PRINTED_PENALTY:g}": _by_place(world, penalised),
-        },
-    )
-
-
-def _paper_ceilings(counts: Any, horizon: int, stationary: bool) -> FloatArray:
+def _published(counts: Any, horizon: int, stationary: bool) -> FloatArray:
+    """Return the paper's bound at the first step: float64 [states]."""
     with warnings.catch_warnings(action="ignore", category=AssumptionWarning):
         found = value_ceilings(counts, horizon, REWARD_MAX, method="paper", stationary=stationary)
     return found.values if stationary else found.values[0]
 
 
-def _ceiling_table(world: World, logs: dict[str, Any]) -> Table:
-    counts = count([some[0] for some in logs.values()])
-    population = [world.model.observe(beta, name) for name, beta in world.demonstrators.items()]
-    columns = {
-        "printed": list(PRINTED_CEILINGS),
-        f"stationary, H = {PRINTED_HORIZON}": _by_place(world, _paper_ceilings(counts, PRINTED_HORIZON, True)),
-        f"stationary, H = {world.horizon}": _by_place(world, _paper_ceilings(counts, world.horizon, True)),
-        f"by step, H = {world.horizon}": _by_place(world, _paper_ceilings(counts, world.horizon, False)),
-        "joint, population": _by_place(world, value_ceilings(population, world.horizon, REWARD_MAX).values[0]),
-        "V*": _by_place(world, world.model.optimum(world.horizon).values[0]),
-    }
-    return _table(
-        "robot-ceilings",
-        "Walking robot: ceilings",
-        f"The paper's bound (b = 1, logs of {LOG_STEPS:,} steps, seed 0), stationary, where H only sets "
-        "omega = (H - 1) b, and by step; the joint ceiling with observed support, from population counts; and V*.",
-        columns,
-    )
+def _by_place(name: str, title: str, caption: str, columns: Mapping[str, Any]) -> Table:
+    """Return a table with a row per place and two columns, unstable and stable, for each entry, [places, 2]."""
+    heads = [f"{head}\n{status}" for head in columns for status in ("unstable", "stable")]
+    numbers = np.hstack([np.asarray(column, dtype=np.float64) for column in columns.values()]).tolist()
+    rows = [
+        [str(place), *(NOTHING if np.isnan(number) else f"{number:.2f}" for number in row)]
+        for place, row in enumerate(numbers)
+    ]
+    keys = ["place", *(head.replace("\n", ", ") for head in heads)]
+    records = [dict(zip(keys, (place, *row), strict=True)) for place, row in enumerate(numbers)]
+    return Table(name, title, caption, ["place", *heads], rows, records)
 
 
-def _examples(world: World, logs: dict[str, Any]) -> Table:
+def _examples(world: World, logs: Mapping[str, Sequence[Logs]], best: FloatArray) -> Table:
     """Return the table of Examples 2 and 3: which status looks better at place 0 under each potential."""
-    unstable, stable = world.state_at(0, 0), world.state_at(0, 1)
-    rows, records = [], []
-
-    def add(what: str, printed: tuple[float, float] | None, values: Sequence[FloatArray]) -> None:
-        pairs = np.array([[one[unstable], one[stable]] for one in values])
-        numbers = [mean_interval(pairs[:, side]) for side in (0, 1)]
-        gain = float((pairs[:, 1] - pairs[:, 0]).mean())
-        better = "stable" if gain > 1e-9 else "unstable" if gain < -1e-9 else "neither"
-        ours = [interval_text(number, 2) for number in numbers]
-        theirs = [NOTHING] * 2 if printed is None else [f"{value:g}" for value in printed]
-        rows.append([what, *theirs, *ours, better])
-        record = {"potential": what, "unstable": numbers[0][0], "stable": numbers[1][0], "prefers": better}
-        records.append(
-            record | ({} if printed is None else dict(zip(("printed_u", "printed_s"), printed, strict=True)))
-        )
-
-    counts = [count([some[seed] for some in logs.values()]) for seed in range(len(next(iter(logs.values()))))]
-    add("V* (Example 2)", (5.0, 5.5), [world.model.optimum().values])
+    every, H = [count(list(sources)) for sources in zip(*logs.values(), strict=True)], world.horizon
+    # Of each potential: its printed values, and ours by seed.
+    potentials: dict[str, tuple[tuple[float, float] | None, list[FloatArray]]] = {
+        "V* (Example 2)": ((5.0, 5.5), [best])
+    }
     for name, printed in (("competent", (10.0, 10.0)), ("incompetent", (-23.0, -42.0))):
-        add(f"behaviour of the {name}, as logged (Example 2)", printed, [behaviour_values(one) for one in logs[name]])
-        add(f"behaviour of the {name}, over a full episode", None, [demonstrated_values(world, name)])
-    for horizon in (world.horizon, PRINTED_HORIZON):
-        stationary = [_paper_ceilings(one, horizon, True) for one in counts]
-        add(f"the paper's bound, stationary, H = {horizon} (Example 3)", (9.0, 9.5), stationary)
-    add("the paper's bound, by step", None, [_paper_ceilings(one, world.horizon, False) for one in counts])
-    add("joint ceilings", None, [value_ceilings(one, world.horizon, REWARD_MAX).values[0] for one in counts])
-    heads = ["potential at place 0", "printed\nunstable", "printed\nstable", "unstable", "stable", "looks better"]
+        logged = [behaviour_values(one) for one in logs[name]]
+        only = world.model.demonstrated(world.demonstrators[name])  # in which every action is the demonstrator's
+        full = only.evaluate(np.zeros(len(world.states), dtype=np.int32), H).values[0]
+        potentials[f"behaviour of the {name}, as logged (Example 2)"] = printed, logged
+        potentials[f"behaviour of the {name}, over a full episode"] = None, [full]
+    for horizon in (H, PRINTED_HORIZON):
+        stationary = [_published(one, horizon, True) for one in every]
+        potentials[f"the paper's bound, stationary, H = {horizon} (Example 3)"] = (9.0, 9.5), stationary
+    potentials["the paper's bound, by step"] = None, [_published(one, H, False) for one in every]
+    potentials["joint ceilings"] = None, [value_ceilings(one, H, REWARD_MAX).values[0] for one in every]
+
+    rows, records = [], []
+    for what, (print_, values) in potentials.items():
+        pairs = np.array(values)[:, [world.state_at(0, 0), world.state_at(0, 1)]]
+        gain, numbers = float((pairs[:, 1] - pairs[:, 0]).mean()), [mean_interval(column) for column in pairs.T]
+        better = "stable" if gain > 1e-9 else "unstable" if gain < -1e-9 else "neither"
+        theirs = [NOTHING] * 2 if print_ is None else [f"{value:g}" for value in print_]
+        rows.append([what, *theirs, *(interval_text(number, 2) for number in numbers), better])
+        records.append({"potential": what, "unstable": numbers[0][0], "stable": numbers[1][0], "prefers": better})
+        records[-1] |= dict(zip(("printed_u", "printed_s"), print_ or (), strict=False))
     return Table(
         "robot-examples",
         "Walking robot: Examples 2 and 3",
         "The status that looks better under each potential; stable is right. Values at place 0, over seeds.",
-        heads,
+        ["potential at place 0", "printed\nunstable", "printed\nstable", "unstable", "stable", "looks better"],
         rows,
         records,
     )

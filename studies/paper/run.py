@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -36,17 +36,7 @@ from studies import parts
 from studies.pages import filled, write_rows
 from studies.paper.materials import Materials
 from studies.paper.metrics import deployed_facts, potential_facts, run_facts
-from studies.paper.plan import (
-    BELIEFS,
-    CHECKPOINTS,
-    METHODS,
-    POTENTIAL,
-    RUN,
-    WORLDS,
-    Job,
-    Plan,
-    Unit,
-)
+from studies.paper.plan import BELIEFS, METHODS, POTENTIAL, RUN, WORLDS, Job, Plan, Unit
 
 RESULTS, POTENTIALS, TIMINGS = "results.parquet", "potentials.parquet", "timings.csv"
 TIMED = ("kind", "world", "coins", "name", "seed", "seconds")
@@ -72,19 +62,19 @@ class Results:
 
     def runs_of(self, world: str, method: str, coins: str = "standing") -> list[Row]:
         """Return the runs of a method in a world, by seed."""
-        return self._runs.get((world, coins, method), [])
+        return self._by_name.get((RUN, world, coins, method), [])
 
     def potentials_of(self, world: str, name: str, coins: str = "standing") -> list[Row]:
         """Return the facts of a potential in a world, by seed."""
-        return self._potentials.get((world, coins, name), [])
+        return self._by_name.get((POTENTIAL, world, coins, name), [])
 
     @cached_property
-    def _runs(self) -> dict[tuple[str, str, str], list[Row]]:
-        return _by_name(self.runs)
-
-    @cached_property
-    def _potentials(self) -> dict[tuple[str, str, str], list[Row]]:
-        return _by_name(self.potentials)
+    def _by_name(self) -> dict[tuple[str, str, str, str], list[Row]]:
+        result: dict[tuple[str, str, str, str], list[Row]] = {}
+        for kind, rows in ((RUN, self.runs), (POTENTIAL, self.potentials)):
+            for row in rows:
+                result.setdefault((kind, row["world"], row["coins"], row["name"]), []).append(row)
+        return result
 
     def values(self, world: str, method: str, what: str, coins: str = "standing") -> FloatArray:
         """Return one number of each seed: float64 [seeds]."""
@@ -104,14 +94,6 @@ class Results:
     def variants(self) -> list[tuple[str, str]]:
         """The worlds and coin rules that there are runs of, in the order of the plan."""
         return list(dict.fromkeys((row["world"], row["coins"]) for row in self.runs))
-
-
-def _by_name(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
-    """Return rows by world, coin rule and name, in their order."""
-    result: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        result.setdefault((row["world"], row["coins"], row["name"]), []).append(row)
-    return result
 
 
 def run_study(
@@ -174,7 +156,6 @@ def run_unit(materials: Materials, unit: Unit, plan: Plan) -> dict[str, Any]:
             steps=steps,
             seed=unit.seed,
             episodes=budget if in_episodes else None,
-            checkpoints=np.linspace(0, steps, CHECKPOINTS + 1, dtype=np.int64)[1:].tolist(),
             **method.changes,
         )
     return run_facts(materials, run)
@@ -184,16 +165,13 @@ def merge(folder: str | os.PathLike[str]) -> Results:
     """Return all parts of a folder, in the order of the plan; write them as tables, too."""
     path = Path(folder)
     rows = [part["found"] | {"seconds": part["seconds"]} for part in parts.read(path)]
-    names = {name: place for place, name in enumerate(METHODS)}
-    rows.sort(
-        key=lambda row: (
-            WORLDS.index(row["world"]),
-            COINS.index(row["coins"]),
-            names.get(row["name"], len(names)),
-            row["name"],
-            row["seed"],
-        )
-    )
+    names = {name: number for number, name in enumerate(METHODS)}
+
+    def place(row: Row) -> tuple[Any, ...]:
+        method = names.get(row["name"], len(names))
+        return WORLDS.index(row["world"]), COINS.index(row["coins"]), method, row["name"], row["seed"]
+
+    rows.sort(key=place)
     runs, potentials = (
         filled({key: row[key] for key in row if key not in ("kind", "seconds")} for row in rows if row["kind"] == kind)
         for kind in (RUN, POTENTIAL)

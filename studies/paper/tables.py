@@ -1,37 +1,28 @@
 """The tables of the study, each a function of the results.
 
-- `all_tables`: every table, by name; `Table`: one of them, which can be written as CSV and as LaTeX.
-- `relative_regret`, `ablation_regret`: the numbers that figures show as well.
+- `all_tables`: every table, by name.
+- `relative_regret`, `ablation_regret`: the numbers that figures and findings show as well.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.data.arrays import FloatArray
 from causal_shaping.learners.intervals import Interval, bootstrap_interval, mean, mean_interval
-from causal_shaping.worlds import load_world
-from causal_shaping.worlds.world import COINS
-from studies.pages import NOTHING, Table as Table, interval_text
-from studies.paper.materials import Materials
-from studies.paper.metrics import NEARLY_OPTIMAL, bound_facts
+from studies.pages import NOTHING, Table, interval_text
 from studies.paper.plan import (
     ADDED_METHODS,
     BASELINE,
     FACTORS,
-    LOG_STEPS,
     METHODS,
     PAPER_METHODS,
     POTENTIALS,
     PRINTED,
-    QUICK,
     ROBOT,
     WORLDS,
     ablation_name,
@@ -42,25 +33,56 @@ from studies.paper.theory_tables import examined, theory_tables
 from studies.statistics import interquartile_mean, ratio_of_means
 
 ROWS = tuple(method.name for method in (*PAPER_METHODS, *ADDED_METHODS))
-GAMMAS = (1.5, 2.0, 3.0, 5.0, 10.0, 30.0, math.inf)
 AIM = 0.7
 """The aim for ceilings: regret of at most this share of that with a zero potential."""
 
-SAMPLED = {"posterior": "posterior-no-logs", "posterior-confounded": "posterior-no-logs"}
-"""Methods that start from a posterior, and the same learner without logs."""
-
-INFORMED: Mapping[str, str] = {"joint": BASELINE, "joint-plain": BASELINE, "guess": BASELINE, **SAMPLED}
+INFORMED: Mapping[str, str] = {
+    "joint": BASELINE,
+    "joint-plain": BASELINE,
+    "guess": BASELINE,
+    "posterior": "posterior-no-logs",
+    "posterior-confounded": "posterior-no-logs",
+}
 """Methods with logs, and the same learner without."""
 
+Cell = Callable[[str, str, str], tuple[str, dict[str, Any]] | None]
 
-def _signed(value: float, digits: int = 2) -> str:
-    """Return a difference with its sign; no difference is +0."""
-    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+def all_tables(results: Results, *, progress: Progress = no_progress) -> dict[str, Table]:
+    """Return every table for which there are results, by name.
+
+    Args:
+        results: what was run.
+        progress: called before each world whose theory is examined, and before the tables of the runs.
+    """
+    ran = {world for world, _ in results.variants}
+    theories = [ROBOT, *(world for world in WORLDS if world in ran)]
+    for done, world in enumerate(theories):  # remembered, for the tables of the theory
+        progress(done, len(theories) + 1, f"Examining the theory of {world}")
+        examined(world)
+    progress(len(theories), len(theories) + 1, "Tables of the runs")
+    tables = [
+        printed_table(results),
+        optimal_table(results),
+        regret_table(results, "standing"),
+        regret_table(results, "once"),
+        relative_table(results),
+        ablation_table(results),
+        potential_table(results),
+        *robot_tables(),
+        *theory_tables(theories),
+    ]
+    return {table.name: table for table in tables if table.rows}
 
 
 def variant_title(world: str, coins: str, results: Results) -> str:
     """Return the head of a column: the world, and its coin rule if both were run."""
     return world if (world, "once") not in results.variants else f"{world}\ncoins {coins}"
+
+
+def variants_of(results: Results, coins: str) -> list[tuple[str, str]]:
+    """Return the worlds that were run with a coin rule, each with that rule."""
+    return [variant for variant in results.variants if variant[1] == coins]
 
 
 def _record(world: str, coins: str, method: str, interval: Interval, **more: Any) -> dict[str, Any]:
@@ -69,13 +91,9 @@ def _record(world: str, coins: str, method: str, interval: Interval, **more: Any
 
 
 def _grid(
-    results: Results,
-    methods: Iterable[str],
-    variants: Sequence[tuple[str, str]],
-    cell: Callable[[str, str, str], tuple[str, dict[str, Any]] | None],
+    results: Results, methods: Iterable[str], variants: Sequence[tuple[str, str]], cell: Cell
 ) -> tuple[list[str], list[list[str]], list[dict[str, Any]]]:
     """Return heads, rows and records of a table of methods by worlds; empty rows are left out."""
-    columns = ["", *(variant_title(world, coins, results) for world, coins in variants)]
     rows, records = [], []
     for method in methods:
         found = [
@@ -84,12 +102,7 @@ def _grid(
         if any(found):
             rows.append([METHODS[method].title, *(NOTHING if item is None else item[0] for item in found)])
             records += [item[1] for item in found if item is not None]
-    return columns, rows, records
-
-
-def _variants(results: Results, coins: str = "standing") -> list[tuple[str, str]]:
-    """Return the worlds that were run with a coin rule, each with that rule."""
-    return [variant for variant in results.variants if variant[1] == coins]
+    return ["", *(variant_title(world, coins, results) for world, coins in variants)], rows, records
 
 
 def printed_table(results: Results) -> Table:
@@ -102,16 +115,16 @@ def printed_table(results: Results) -> Table:
         if printed is None:
             return interval_text(interval, 2), record
         difference = interval[0] - printed
-        text = f"{interval_text(interval, 2)}\nprinted {printed:.2f}, {_signed(difference)}"
+        signed = f"{round(difference, 2) + 0.0:+.2f}"  # no difference is +0
+        text = f"{interval_text(interval, 2)}\nprinted {printed:.2f}, {signed}"
         return text, record | {"difference": difference}
 
-    parts = _grid(results, [method.name for method in PAPER_METHODS], _variants(results), cell)
     return Table(
         "optimal-ratios",
         "Optimal ratios, as the paper counts them",
         "The share of states whose learned action is the first optimal one (argmax match): ours with the 95% interval "
         "of the mean over seeds, then the printed value and the difference. Standing coins.",
-        *parts,
+        *_grid(results, [method.name for method in PAPER_METHODS], variants_of(results, "standing"), cell),
         "coins=standing",
     )
 
@@ -138,11 +151,11 @@ def regret_table(results: Results, coins: str) -> Table:
     def cell(world: str, coins: str, method: str) -> tuple[str, dict[str, Any]]:
         values = results.values(world, method, "regret", coins)
         interval, middle = mean_interval(values), bootstrap_interval(interquartile_mean, values)
+        more = dict(zip(("iqm", "iqm_low", "iqm_high"), middle, strict=True))
         seeds = " ".join(f"{value:.6g}" for value in values)
-        more = {"iqm": middle[0], "iqm_low": middle[1], "iqm_high": middle[2], "by_seed": seeds}
         digits = 0 if interval[0] >= 1000 else 1
         text = f"{interval_text(interval, digits)}\nIQM {middle[0]:.{digits}f}"
-        return text, _record(world, coins, method, interval, **more)
+        return text, _record(world, coins, method, interval, **more, by_seed=seeds)
 
     return Table(
         f"regret-{coins}",
@@ -150,7 +163,7 @@ def regret_table(results: Results, coins: str) -> Table:
         "The sum over all steps of V*(s) - Q*(s, x): mean over seeds with its 95% interval, and the interquartile "
         "mean. For BCQ, which does not learn online, the expected regret of following its policy. The regret of every "
         "seed is in the CSV file.",
-        *_grid(results, ROWS, _variants(results, coins), cell),
+        *_grid(results, ROWS, variants_of(results, coins), cell),
         f"coins={coins}",
     )
 
@@ -193,110 +206,23 @@ def relative_table(results: Results) -> Table:
     )
 
 
-def return_table(results: Results) -> Table:
-    """The return of the learned policies, and how soon it is nearly optimal."""
+def ablation_regret(results: Results, *levels: Any) -> Interval | None:
+    """Return the regret of a combination over that of the zero potential, as a geometric mean over worlds and seeds.
 
-    def cell(world: str, coins: str, method: str) -> tuple[str, dict[str, Any]]:
-        earned = mean_interval(results.values(world, method, "final_return", coins))
-        score = float(results.values(world, method, "score", coins).mean())
-        until = results.values(world, method, "steps_until", coins)
-        reached = until[~np.isnan(until)]
-        when = f"{np.median(reached):,.0f} steps" if 2 * len(reached) > len(until) else "not reached"
-        median = None if when == "not reached" else float(np.median(reached))
-        more = {"score": score, "seeds_reached": len(reached), "seeds": len(until), "median_steps": median}
-        when = "" if METHODS[method].learner is None else f"\n{when} ({len(reached)} of {len(until)})"
-        return f"{interval_text(earned, 3)}\nscore {score:.2f}{when}", _record(world, coins, method, earned, **more)
-
-    return Table(
-        "returns",
-        "Return of the learned policy",
-        "The exact expected return of an episode under the policy that a learner recommends at the end; its score, 0 "
-        "for acting at random and 1 for the optimal policy; and the median number of steps after which the score of "
-        f"the policy in use stayed at {NEARLY_OPTIMAL} or more, with the number of seeds that got there.",
-        *_grid(results, ROWS, results.variants, cell),
-    )
-
-
-def potential_title(name: str) -> str:
-    """Return the title of a potential."""
-    if name.startswith("alone-"):
-        return f"joint ceilings of {name.removeprefix('alone-')} alone"
-    return "joint floors" if name == "floor" else POTENTIALS[name]
-
-
-def potential_table(results: Results, name: str, title: str, caption: str, alone: bool) -> Table:
-    """Distance, validity and verdict of potentials, or of the ceilings of each source alone."""
-    rows, records = [], []
-    for world, coins in results.variants:
-        names = list(dict.fromkeys(row["name"] for row in results.potentials if row["world"] == world))
-        order = [*POTENTIALS, "floor"]
-        for potential in sorted(names, key=lambda item: (order.index(item) if item in order else 99, item)):
-            found = results.potentials_of(world, potential, coins)
-            if not found or potential.startswith("alone-") != alone:
-                continue
-            distance = mean_interval(np.array([row["mean_distance"] for row in found]))
-            correlations = [row["correlation"] for row in found if row["correlation"] is not None]
-            below = {
-                what: [row[what] for row in found if row[what] is not None]
-                for what in ("violations", "violations_all_steps", "violations_stationary")
-            }
-            words = _verdict([row["informative"] for row in found], [row["verdict"] for row in found])
-            rows.append(
-                [
-                    f"{variant_title(world, coins, results)}: {potential_title(potential)}".replace("\n", ", "),
-                    interval_text(distance, 3),
-                    f"{np.mean([row['largest_distance'] for row in found]):.2f}",
-                    f"{np.mean(correlations):.2f}" if correlations else NOTHING,
-                    *(f"{np.mean(values):.1f}" if values else NOTHING for values in below.values()),
-                    words,
-                ]
-            )
-            records.append(
-                {
-                    "world": world,
-                    "coins": coins,
-                    "potential": potential,
-                    "mean_distance": distance[0],
-                    "low": distance[1],
-                    "high": distance[2],
-                    "correlation": float(np.mean(correlations)) if correlations else None,
-                    **{what: float(np.mean(values)) if values else None for what, values in below.items()},
-                    "states": found[0]["states"],
-                    "guaranteed": found[0]["guaranteed"],
-                    "verdict": words,
-                }
-            )
-    columns = ["", "mean distance", "largest", "correlation", "violations", "of all steps", "stationary", "verdict"]
-    return Table(name, title, caption, columns, rows, records)
-
-
-def _verdict(informative: Sequence[bool | None], verdicts: Sequence[str]) -> str:
-    """Return the verdict of ceilings on their own usefulness, over seeds."""
-    if not any(verdicts):
-        return NOTHING
-    helpful, doubtful = sum(item is True for item in informative), sum(item is None for item in informative)
-    for count, word in ((helpful, "help"), (doubtful, "doubtful"), (len(informative) - helpful - doubtful, "no help")):
-        if count == len(informative):
-            return word
-    return f"help {helpful}, doubtful {doubtful}, no help {len(informative) - helpful - doubtful}"
-
-
-def ablation_regret(results: Results, *levels: Any) -> FloatArray | None:
-    """Return the regret of a combination relative to the zero potential: float64 [seeds, worlds]; None without runs.
-
-    Relative to the geometric mean of the zero potential's regret over the same seeds: those that all worlds have.
+    The seeds are those that all worlds have; None without runs.
     """
     name = ablation_name(*levels)
     tables = [
         {what: {row["seed"]: row["regret"] for row in results.runs_of(world, what, coins)} for what in (name, BASELINE)}
-        for world, coins in _variants(results)
+        for world, coins in variants_of(results, "standing")
     ]
     seeds = sorted(set.intersection(*(set(runs) for table in tables for runs in table.values()))) if tables else []
     if not seeds:
         return None
     regrets = np.array([[[table[what][seed] for table in tables] for seed in seeds] for what in (name, BASELINE)])
-    logs = np.log(np.maximum(regrets, 1e-12))
-    return np.asarray(np.exp(logs[0] - logs[1].mean(axis=0)))
+    logs = np.log(np.maximum(regrets, 1e-12))  # [what, seeds, worlds]
+    middle, low, high = np.exp(bootstrap_interval(mean, logs[0] - logs[1].mean(axis=0))).tolist()
+    return middle, low, high
 
 
 def ablation_table(results: Results) -> Table:
@@ -307,14 +233,10 @@ def ablation_table(results: Results) -> Table:
         cells = []
         for potential in potentials:
             found = ablation_regret(results, *levels, potential)
-            if found is None:
-                cells.append(NOTHING)
-                continue
-            logs = np.log(np.maximum(found, 1e-12))
-            middle, low, high = (float(np.exp(end)) for end in bootstrap_interval(mean, logs))
-            cells.append(interval_text((middle, low, high), 2))
-            combination = dict(zip(FACTORS, (*levels, potential), strict=True))
-            records.append({**combination, "relative_regret": middle, "low": low, "high": high})
+            cells.append(NOTHING if found is None else interval_text(found, 2))
+            if found is not None:
+                numbers = dict(zip(("relative_regret", "low", "high"), found, strict=True))
+                records.append(dict(zip(FACTORS, (*levels, potential), strict=True)) | numbers)
         if set(cells) != {NOTHING}:
             rows.append(["initial {}, bonus {}, clip {}".format(*levels), *cells])
     return Table(
@@ -331,145 +253,53 @@ def ablation_table(results: Results) -> Table:
     )
 
 
-def overall_table(results: Results) -> Table:
-    """Every method over all worlds."""
+def potential_table(results: Results) -> Table:
+    """Distance, validity and verdict of potentials."""
     rows, records = [], []
-    for coins in COINS:
-        variants = _variants(results, coins)
-        for method in ROWS:
-            columns = []
-            for world, _ in variants:
-                values = results.values(world, method, "regret", coins)
-                zero = results.values(world, BASELINE, "regret", coins)
-                if len(values) and len(zero):
-                    columns.append(values / zero.mean())
-            if not columns or len(columns) < len(variants) or len({len(column) for column in columns}) > 1:
-                continue
-            table = np.stack(columns, axis=1)
-            middle, average = bootstrap_interval(interquartile_mean, table), bootstrap_interval(mean, table)
-            title = f"{METHODS[method].title}, coins {coins}"
-            rows.append([title, interval_text(middle, 2), interval_text(average, 2)])
-            records.append(
-                {
-                    "method": method,
-                    "coins": coins,
-                    "iqm": middle[0],
-                    "iqm_low": middle[1],
-                    "iqm_high": middle[2],
-                    "mean": average[0],
-                    "mean_low": average[1],
-                    "mean_high": average[2],
-                }
-            )
+    below = ("violations", "violations_all_steps", "violations_stationary")
+    for (world, coins), name in itertools.product(results.variants, POTENTIALS):
+        found = results.potentials_of(world, name, coins)
+        if not found:
+            continue
+        distance = mean_interval(np.array([row["mean_distance"] for row in found]))
+        means = {what: _mean([row[what] for row in found]) for what in ("largest_distance", "correlation", *below)}
+        verdict = _verdict([row["informative"] for row in found]) if found[0]["verdict"] else NOTHING
+        title = f"{variant_title(world, coins, results)}: {POTENTIALS[name]}".replace("\n", ", ")
+        digits = dict(zip(means, (2, 2, 1, 1, 1), strict=True))
+        cells = [NOTHING if means[what] is None else f"{means[what]:.{digits[what]}f}" for what in means]
+        rows.append([title, interval_text(distance, 3), *cells, verdict])
+        numbers = dict(zip(("mean_distance", "low", "high"), distance, strict=True))
+        del means["largest_distance"]
+        about = {"states": found[0]["states"], "guaranteed": found[0]["guaranteed"], "verdict": verdict}
+        records.append({"world": world, "coins": coins, "potential": name, **numbers, **means, **about})
     return Table(
-        "overall",
-        "All worlds together",
-        "Regret as a share of the zero potential's mean in the same world: interquartile mean and mean over seeds and "
-        "worlds, with 95% stratified bootstrap intervals. Methods that do not exist in every world are left out.",
-        ["", "interquartile mean", "mean"],
+        "potentials",
+        "The potentials: distance, validity, verdict",
+        "Distance to the first step's V* over the states in which episodes start, as a mean over seeds with "
+        "its interval; its largest value; correlation with V*; violations, the number of states where a "
+        "ceiling lies below V* (a floor above): at the first step, summed over all steps, and against V* over "
+        "an infinite horizon; and the verdict of the ceilings on their usefulness. Violations of a plug-in "
+        "ceiling are sampling error; behaviour values, BCQ and the best guess are not bounds. The randomised "
+        "source is the demonstrator that acts at random, declared unconfounded, where a world has one; in the "
+        "mazes, which have none, a trial of as many steps is added. Values up to 0: 0 is a known upper bound "
+        "on values, which is true here over an infinite horizon, and which a potential of zero assumes as "
+        "well.",
+        ["", "mean distance", "largest", "correlation", "violations", "of all steps", "stationary", "verdict"],
         rows,
         records,
     )
 
 
-def gamma_table(results: Results) -> Table:
-    """What assuming a finite confounding of all sources would gain, and whether it is true."""
-    worlds = [world for world, _ in _variants(results) if world in WORLDS]
-    steps = LOG_STEPS // (QUICK.divisor if results.settings["quick"] else 1)
-    columns, records = [], []
-    for name in worlds:
-        materials = Materials(load_world(name), steps, seed=0)
-        cells = []
-        for gamma in GAMMAS:
-            found = materials.bounded(gamma)
-            record = {"world": name, "gamma": gamma, "contradiction": found is None}
-            if found is None:
-                cells.append("contradiction")
-            else:
-                facts = bound_facts(materials, found)
-                cells.append(f"{facts['mean_distance']:.3f}\n{facts['violations']} violations")
-                record |= {key: facts[key] for key in ("mean_distance", "violations", "states")}
-            records.append(record)
-        columns.append(cells)
-    rows = [[f"Gamma {gamma:g}", *cells] for gamma, *cells in zip(GAMMAS, *columns, strict=True)]
-    return Table(
-        "confounding",
-        "What a finite confounding would gain, and whether it is true",
-        "Joint ceilings under the assumption that no source is more confounded than Gamma: the mean distance to V* and "
-        "the number of states where they lie below it, unless the sources contradict the assumption. The demonstrators "
-        "react to the wind almost deterministically, so that only a large Gamma is true. Logs of seed 0, standing "
-        "coins.",
-        ["", *worlds],
-        rows if worlds else [],
-        records,
-    )
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean over the seeds that have a value; None if none has."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
-def all_tables(results: Results, *, progress: Progress = no_progress) -> dict[str, Table]:
-    """Return every table for which there are results, by name.
-
-    Args:
-        results: what was run.
-        progress: called before each table, and before each world whose theory is examined.
-    """
-    ran = {world for world, _ in results.variants}
-    examined_worlds = [ROBOT, *(world for world in WORLDS if world in ran)]
-    makers: list[tuple[str, Callable[[], list[Table]]]] = [
-        *((f"Examining the theory of {world}", partial(_examine, world)) for world in examined_worlds),
-        ("Tables of regret and returns", partial(_run_tables, results)),
-        ("The table of confounding", lambda: [gamma_table(results)]),
-        ("Tables of potentials", partial(_potential_tables, results)),
-        ("Tables of the walking robot", robot_tables),
-        ("Tables of the theory", lambda: theory_tables(examined_worlds)),
-    ]
-    tables: list[Table] = []
-    for done, (what, make) in enumerate(makers):
-        progress(done, len(makers), what)
-        tables += make()
-    return {table.name: table for table in tables if table.rows}
-
-
-def _examine(world: str) -> list[Table]:
-    """Examine the theory of a world, which is then remembered; it has no table of its own."""
-    examined(world)
-    return []
-
-
-def _run_tables(results: Results) -> list[Table]:
-    return [
-        printed_table(results),
-        optimal_table(results),
-        regret_table(results, "standing"),
-        regret_table(results, "once"),
-        relative_table(results),
-        overall_table(results),
-        return_table(results),
-        ablation_table(results),
-    ]
-
-
-def _potential_tables(results: Results) -> list[Table]:
-    return [
-        potential_table(
-            results,
-            "potentials",
-            "The potentials: distance, validity, verdict",
-            "Distance to the first step's V* over the states in which episodes start, as a mean over seeds with "
-            "its interval; its largest value; correlation with V*; violations, the number of states where a "
-            "ceiling lies below V* (a floor above): at the first step, summed over all steps, and against V* over "
-            "an infinite horizon; and the verdict of the ceilings on their usefulness. Violations of a plug-in "
-            "ceiling are sampling error; behaviour values, BCQ and the best guess are not bounds. The randomised "
-            "source is the demonstrator that acts at random, declared unconfounded, where a world has one; in the "
-            "mazes, which have none, a trial of as many steps is added. Values up to 0: 0 is a known upper bound "
-            "on values, which is true here over an infinite horizon, and which a potential of zero assumes as "
-            "well.",
-            alone=False,
-        ),
-        potential_table(
-            results,
-            "sources",
-            "What each source alone proves",
-            "The joint ceiling of one source, with observed support.",
-            alone=True,
-        ),
-    ]
+def _verdict(informative: Sequence[bool | None]) -> str:
+    """Return the verdict of ceilings on their own usefulness, over seeds."""
+    words = {True: "help", None: "doubtful", False: "no help"}
+    counts = {word: informative.count(item) for item, word in words.items()}
+    if len(informative) in counts.values():
+        return max(counts, key=lambda word: counts[word])
+    return ", ".join(f"{word} {count}" for word, count in counts.items())

@@ -1,34 +1,24 @@
-"""The theory in the report: what the theorems guarantee in each world, and corrections of the printed statements.
-
-- `theory_tables`: the tables.
-- `draw_theory`: regret bounds over episodes, one panel per world.
-"""
+"""The theory in the report: what the theorems guarantee in each world, and corrections of the printed statements."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from causal_shaping.worlds import World, load_world
+from causal_shaping.worlds import load_world
 from studies.pages import NOTHING, Table
 from studies.paper.plan import ROBOT
 from studies.paper.theory.contraction import CausalBellman, contraction
 from studies.paper.theory.corrections import corrections
 from studies.paper.theory.events import INEQUALITIES
 from studies.paper.theory.examination import Examination, examine
-from studies.paper.theory.picture import draw_bounds
-from studies.paper.theory.regret import RegretBound
 from studies.paper.theory.shaped import Optimism
 
 EPISODES, SEEDS = 1_000, 20
-COLUMNS = 3
-"""The number of panels side by side."""
 
 
 @cache
@@ -40,47 +30,29 @@ def examined(name: str) -> Examination:
 def theory_tables(worlds: Sequence[str]) -> list[Table]:
     """Return the tables on the theory of some worlds."""
     found = [examined(name) for name in worlds]
-    return [bounds_table(found), events_table(found), contraction_table(found), _corrections_table()]
+    return [bounds_table(found), events_table(found), contraction_table(found), corrections_table()]
 
 
 def bounds_table(found: Sequence[Examination]) -> Table:
     """What the theorems guarantee for each potential, printed and corrected, beside what runs do."""
-    rows = [
-        [
-            f"{world.world}\n{one.name}",
-            _distance(one.optimism),
-            f"{one.in_sub_delta} of {one.pairs}",
-            _bound(one.printed_bound),
-            _number(one.printed_useful_from),
-            f"{one.printed_regret[0]:.0f}",
-            _number(one.printed_tightness),
-            NOTHING if one.settled is None else f"{one.settled:,} of {one.suboptimal:,}",
-            _bound(one.bound),
-            _number(one.useful_from),
-            f"{one.regret[0]:.0f}",
-            _number(one.tightness),
-            f"{min(one.held.values()):.0%}",
-            f"{one.needed_c:.2g}",
-        ]
-        for world in found
-        for one in world.potentials
-    ]
-    heads = [
-        "potential",
-        "phi - V*",
-        "printed\nin Sub_Delta",
-        "printed\nbound",
-        "printed\nuseful from",
-        "printed\nregret",
-        "printed\nbound / regret",
-        "settled",
-        "bound",
-        "useful from",
-        "regret",
-        "bound / regret",
-        "events held",
-        "smallest c",
-    ]
+    records = [one for world in found for one in world.potentials]
+    episodes = found[0].episodes if found else EPISODES
+    columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "potential": lambda one: f"{one['world']}\n{one['potential']}",
+        "phi - V*": lambda one: _distance(one["optimism"]),
+        "printed\nin Sub_Delta": lambda one: f"{one['in_sub_delta']} of {one['pairs']}",
+        "printed\nbound": lambda one: _bound(one["printed_bound"], one["printed_useful_from"], episodes),
+        "printed\nuseful from": lambda one: _number(one["printed_useful_from"]),
+        "printed\nregret": lambda one: f"{one['printed_regret']:.0f}",
+        "printed\nbound / regret": lambda one: _ratio(one["printed_bound"], one["printed_regret"]),
+        "settled": lambda one: NOTHING if one["settled"] is None else f"{one['settled']:,} of {one['suboptimal']:,}",
+        "bound": lambda one: _bound(one["bound"], one["useful_from"], episodes),
+        "useful from": lambda one: _number(one["useful_from"]),
+        "regret": lambda one: f"{one['regret']:.0f}",
+        "bound / regret": lambda one: _ratio(one["bound"], one["regret"]),
+        "events held": lambda one: f"{min(one[f'held_{name}'] for name in INEQUALITIES):.0%}",
+        "smallest c": lambda one: f"{one['needed_c']:.2g}",
+    }
     return Table(
         "theory-bounds",
         "What the theorems guarantee, and what runs do",
@@ -93,20 +65,25 @@ def bounds_table(found: Sequence[Examination]) -> Table:
         "is not vacuous. A star: the bound is vacuous, since no episode can lose so much. A dash: the potential is not "
         "a ceiling, so that no theorem applies, or there is no regret. Under a ceiling both learners keep the first "
         "action that they try for longer than the run lasts: a proven bonus costs more than it gains here.",
-        heads,
-        rows,
-        [record for world in found for record in world.rows()],
+        list(columns),
+        [[cell(one) for cell in columns.values()] for one in records],
+        [{key: one[key] for key in one if key != "optimism"} for one in records],
     )
 
 
-def _bound(bound: RegretBound | None) -> str:
+def _bound(bound: float | None, useful_from: float, episodes: int) -> str:
     """Return a bound on the regret with a star if it is vacuous, or a dash if there is none."""
-    return NOTHING if bound is None else f"{bound.total:.2g}{'*' if bound.vacuous else ''}"
+    return NOTHING if bound is None else f"{bound:.2g}{'*' if useful_from > episodes else ''}"
 
 
 def _number(number: float | None) -> str:
     """Return a number with two digits, or a dash if there is none."""
     return f"{number:.2g}" if number is not None and math.isfinite(number) else NOTHING
+
+
+def _ratio(bound: float | None, regret: float) -> str:
+    """Return a bound over the regret of runs, or a dash if either is missing."""
+    return _number(bound / regret if bound is not None and regret > 0 else None)
 
 
 def _distance(optimism: Optimism) -> str:
@@ -118,16 +95,16 @@ def _distance(optimism: Optimism) -> str:
 
 def events_table(found: Sequence[Examination]) -> Table:
     """The share of runs in which each inequality of the proofs held, by the size of the bonus."""
-    rows, records = [], []
-    for world in found:
-        for learner, sweeps in (("corrected", world.smaller), ("printed", world.printed_smaller)):
-            for sweep in sweeps:
-                shares = [f"{share:.0%}" for share in sweep.held.values()]
-                rows.append(
-                    [f"{world.world}\n{learner}, {world.swept}", f"{sweep.c:g}", *shares, f"{sweep.regret:.0f}"]
-                )
-                about = {"world": world.world, "learner": learner, "potential": world.swept, "c": sweep.c}
-                records.append(about | dict(sweep.held) | {"regret": sweep.regret})
+    records = [one for world in found for one in world.sweeps]
+    rows = [
+        [
+            f"{one['world']}\n{one['learner']}, {one['potential']}",
+            f"{one['c']:g}",
+            *(f"{one[name]:.0%}" for name in INEQUALITIES),
+            f"{one['regret']:.0f}",
+        ]
+        for one in records
+    ]
     return Table(
         "theory-events",
         "At which bonus the events of the proofs break",
@@ -148,53 +125,35 @@ def contraction_table(found: Sequence[Examination]) -> Table:
     operator = CausalBellman(robot.model.observe(at_random, "at random"), robot.model.reward_range[1])
     every = [(world.world, source, one) for world in found for source, one in world.contractions.items()]
     every.append((ROBOT, "at random", contraction(operator)))
+    records: list[dict[str, Any]] = [
+        {"world": world, "source": source, "applies": one.applies, "verdict": one.verdict}
+        for world, source, one in every
+    ]
     return Table(
         "theory-contraction",
         "Where the causal Bellman operator contracts",
         "The sets of the appendix's proposition, from the population counts of each source; and for a robot that acts "
         "at random, of which the paper has no log.",
         ["source", "verdict"],
-        [[f"{world}\n{source}", one.verdict] for world, source, one in every],
-        [
-            {"world": world, "source": source, "applies": one.applies, "verdict": one.verdict}
-            for world, source, one in every
-        ],
+        [[f"{one['world']}\n{one['source']}", one["verdict"]] for one in records],
+        records,
     )
 
 
-def _corrections_table() -> Table:
-    found = corrections()
+def corrections_table() -> Table:
+    """What is false as printed, and what is true instead."""
+    rows, records = [], []
+    for statement, quantity, (found, printed), instead, (true_found, true_bound) in corrections():
+        rows.append([statement, quantity, f"{found:.4g}", f"at most {printed:.4g}", instead])
+        rows[-1] += [f"{true_found + 0.0:.4g}", f"at most {true_bound:.4g}"]
+        records.append({"statement": statement, "quantity": quantity, "found": found, "printed": printed})
+        records[-1] |= {"instead": instead, "true_found": true_found, "true_bound": true_bound}
     return Table(
         "theory-corrections",
         "Printed and corrected",
         "Statements that are false, or say nothing, as printed (the last one is not in the paper, but an obvious next "
         "idea): a quantity in an example and its claimed bound, then the same for the statement that is true instead.",
         ["statement", "quantity", "found", "claimed", "instead", "found", "true"],
-        [
-            [
-                one.statement,
-                one.quantity,
-                f"{one.found:.4g}",
-                f"at most {one.printed:.4g}",
-                one.instead,
-                f"{one.true_found + 0.0:.4g}",
-                f"at most {one.true_bound:.4g}",
-            ]
-            for one in found
-        ],
-        [asdict(one) for one in found],
+        rows,
+        records,
     )
-
-
-def draw_theory(worlds: Mapping[str, World]) -> Figure:
-    """Draw the regret bounds of each world over episodes, beside measured regret."""
-    rows = -(-len(worlds) // COLUMNS)
-    figure = Figure(figsize=(4.6 * min(COLUMNS, len(worlds)) + 2, 3.4 * rows), layout="constrained")
-    panels: Any = figure.subplots(rows, min(COLUMNS, len(worlds)), squeeze=False).ravel()
-    for axes, world in zip(panels, worlds.values(), strict=False):
-        draw_bounds(world, axes=axes)
-        if axes is not panels[min(COLUMNS, len(worlds)) - 1]:
-            axes.get_legend().remove()
-    for axes in panels[len(worlds) :]:
-        axes.set_visible(False)
-    return figure

@@ -8,21 +8,11 @@ import resource
 import subprocess
 import sys
 
-from studies import ROOT
-from studies.speed._table import Row
+from studies.speed._table import SECONDS, Row
 
-COMMAND = "import sys; sys.argv = ['causal-shaping', {argument!r}]; from causal_shaping.cli import main; main()"
 YARDSTICK = "import numpy"
-STARTS = {
-    "import causal_shaping": ("import causal_shaping", 3.0),
-    "causal-shaping --version": (COMMAND.format(argument="--version"), 4.0),
-}
-PEAK = """
-import atexit, sys
-sys.path.append({folder!r})
-from studies.speed._table import peak
-atexit.register(lambda: print(peak()))
-"""
+COMMAND = "import sys; sys.argv = ['causal-shaping', '--version']; from causal_shaping.cli import main; main()"
+STARTS = {"import causal_shaping": ("import causal_shaping", 3.0), "causal-shaping --version": (COMMAND, 4.0)}
 
 
 def cpu_seconds(code):
@@ -33,18 +23,10 @@ def cpu_seconds(code):
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def peak_of(code):
-    """Return the most memory that some code held, in MB."""
-    code = f"{PEAK.format(folder=str(ROOT))}\n{code}"
-    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return float(ran.stdout.splitlines()[-1])
-
-
 def rows(quick):
-    codes = {YARDSTICK: YARDSTICK, **{name: code for name, (code, _) in STARTS.items()}}
-    found = {name: [] for name in codes}
-    for _ in range(4 if quick else 15):  # the first compiles files and fills the disk's cache
-        for name, code in codes.items():
-            found[name].append(cpu_seconds(code))
-    for name, (code, most) in STARTS.items():
-        yield Row(name, min(found[name]), "CPU s", YARDSTICK, min(found[YARDSTICK]), most=most, peak=peak_of(code))
+    codes = {YARDSTICK: YARDSTICK} | {name: code for name, (code, _) in STARTS.items()}
+    # The first turn compiles files and fills the disk's cache.
+    turns = [{name: cpu_seconds(code) for name, code in codes.items()} for _ in range(4 if quick else 15)]
+    least = {name: min(turn[name] for turn in turns) for name in codes}
+    for name, (_, most) in STARTS.items():
+        yield Row(name, least[name], SECONDS, YARDSTICK, least[YARDSTICK], most=most)

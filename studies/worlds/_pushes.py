@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
+
 import numpy as np
 
-from causal_shaping._checks import check_finite
 from causal_shaping.data.arrays import FloatArray
-from causal_shaping.errors import ArgumentError
-from causal_shaping.worlds.dynamics import Numbers
+from causal_shaping.worlds.continuous import ContinuousWorld
+from causal_shaping.worlds.dynamics import Numbers, SeeingRule, States
 
 
-def mostly(preferred: Numbers, actions: int, random: float) -> FloatArray:
-    """Return the rule that takes the preferred actions [states, noises], but any with probability `random`."""
-    return (1 - random) * np.eye(actions)[preferred] + random / actions
+class PushedWorld(ContinuousWorld):
+    """A world with a hidden push: to the left, to the right or none, with equal chances.
 
+    `good` and `bad` take the actions that they prefer [states, noises], but a random one in a tenth of their steps.
 
-def check_push(push: float) -> float:
-    """Return the size of a hidden push; or say what is wrong."""
-    check_finite("push", push)
-    if push < 0:
-        raise ArgumentError(f"push is {push}; it must be at least 0.")
-    return push
+    Args:
+        horizon: the length of an episode.
+    """
+
+    noises = ("left", "none", "right")
+    push: float
+
+    def __init__(self, horizon: int) -> None:
+        self.horizon, self.pushes = horizon, self.push * np.array([-1.0, 0.0, 1.0])
+        size = len(self.actions)
+        self.demonstrators: Mapping[str, SeeingRule] = {
+            "good": lambda states: 0.9 * np.eye(size)[self.good(states)] + 0.1 / size,
+            "bad": lambda states: 0.9 * np.eye(size)[self.bad(states)] + 0.1 / size,
+            "random": lambda states: np.full((len(states), 3, size), 1 / size),
+        }
+
+    @abstractmethod
+    def good(self, states: States) -> Numbers:
+        """Return the actions that are best together with each push."""
+
+    @abstractmethod
+    def bad(self, states: States) -> Numbers:
+        """Return wrong actions where the push makes up for them."""
+
+    def noise(self, states: States) -> FloatArray:
+        """Return equal chances."""
+        return np.full((len(states), 3), 1 / 3)

@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 
-from causal_shaping._checks import check_horizon
 from causal_shaping.data.arrays import BoolArray, FloatArray
-from causal_shaping.worlds.continuous import ContinuousWorld
-from causal_shaping.worlds.dynamics import Moved, Numbers, SeeingRule, States
-from studies.worlds._pushes import check_push, mostly
+from causal_shaping.worlds.dynamics import Moved, Numbers, States
+from studies.worlds._pushes import PushedWorld
 
 # Gymnasium's CartPole-v1
 GRAVITY, CART_MASS, POLE_MASS, HALF_LENGTH, FORCE, SECONDS = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
@@ -18,18 +16,13 @@ MASS = CART_MASS + POLE_MASS
 FARTHEST, STEEPEST = 2.4, math.radians(12)
 START = 0.05
 
-HORIZON = 100
-"""Long enough for most falls, and half of what 200 steps cost."""
-PUSH = 20.0
-"""Twice the cart's own force. In 100 steps the best linear rule stands for 76 of them, for 88 if it sees the push; with
-10 both stand for all, with 30 they fall after 35 and 44."""
 FASTEST = 10.0
 """Velocities are cut here; no episode comes near."""
 GAINS = np.array([1.0, 1.0, 150.0, 30.0])
 """The force that demonstrators wish for, by coordinate."""
 
 
-class CartPole(ContinuousWorld):
+class CartPole(PushedWorld):
     """A pole to balance on a cart, with a push on the cart, of equal chance to the left, to the right, or none.
 
     Physics are those of Gymnasium's CartPole-v1, with the push added to the cart's force. Each step pays 1, also that
@@ -40,36 +33,27 @@ class CartPole(ContinuousWorld):
     action looks better than the right one.
 
     Args:
-        push: the force of the push; the cart's own is 10.
-        horizon: the length of an episode.
+        horizon: the length of an episode; 100 is long enough for most falls, and half of what 200 steps cost.
     """
 
     name = "cart-pole"
     columns = ("position", "velocity", "angle", "angular_velocity")
     actions = ("left", "right")
-    noises = ("left", "none", "right")
     start_draws = 4
     reward_min = reward_max = 1.0
+    push = 20.0
+    """Twice the cart's own force. In 100 steps the best linear rule stands for 76 of them, for 88 if it sees the push;
+    with 10 both stand for all, with 30 they fall after 35 and 44."""
     degree = 3  # a step is short: linear interpolation would blur values by more than the push does
 
-    def __init__(self, *, push: float = PUSH, horizon: int | None = None) -> None:
-        self.push, self.horizon = check_push(push), check_horizon(horizon or HORIZON)
+    def __init__(self, horizon: int = 100) -> None:
+        super().__init__(horizon)
         self.high = np.array([2 * FARTHEST, FASTEST, 2 * STEEPEST, FASTEST], np.float32)
         self.low = -self.high
-        self._pushes = self.push * np.array([-1.0, 0.0, 1.0])
-        self.demonstrators: dict[str, SeeingRule] = {
-            "good": lambda states: mostly(self._good(states), 2, random=0.1),
-            "bad": lambda states: mostly(self._bad(states), 2, random=0.1),
-            "random": lambda states: np.full((len(states), 3, 2), 0.5),
-        }
 
     def start(self, draws: FloatArray) -> States:
         """Start near rest and upright, as in Gymnasium."""
         return (START * (2 * draws - 1)).astype(np.float32)
-
-    def noise(self, states: States) -> FloatArray:
-        """Return equal chances."""
-        return np.full((len(states), 3), 1 / 3)
 
     def terminal(self, states: States) -> BoolArray:
         """Return where the pole has fallen or the cart has left."""
@@ -78,7 +62,7 @@ class CartPole(ContinuousWorld):
     def step(self, states: States, actions: Numbers, noises: Numbers, draws: FloatArray) -> Moved:
         """Take an Euler step with the cart's force and the push."""
         velocity, angle, turn = states[:, 1:].astype(np.float64).T
-        force = FORCE * (2 * actions - 1) + self._pushes[noises]
+        force = FORCE * (2 * actions - 1) + self.pushes[noises]
         sine, cosine = np.sin(angle), np.cos(angle)
         both = (force + POLE_MASS * HALF_LENGTH * turn**2 * sine) / MASS
         turning = (GRAVITY * sine - cosine * both) / (HALF_LENGTH * (4 / 3 - POLE_MASS * cosine**2 / MASS))
@@ -95,9 +79,11 @@ class CartPole(ContinuousWorld):
             for end, count in zip(ends, (few, few, max(few, grid), max(few, grid)), strict=True)
         )
 
-    def _good(self, states: States) -> Numbers:
-        return np.where((states @ GAINS)[:, None] > self._pushes, 1, 0)
+    def good(self, states: States) -> Numbers:
+        """Return the actions that come nearest to what is wished for, together with each push."""
+        return np.where((states @ GAINS)[:, None] > self.pushes, 1, 0)
 
-    def _bad(self, states: States) -> Numbers:
+    def bad(self, states: States) -> Numbers:
+        """Return the actions against the wish where the push makes up for that."""
         wish = np.where(states @ GAINS > 0, 1, 0)[:, None]
-        return np.asarray(np.where(np.sign(self._pushes) == 2 * wish - 1, 1 - wish, wish))
+        return np.asarray(np.where(np.sign(self.pushes) == 2 * wish - 1, 1 - wish, wish))

@@ -11,10 +11,16 @@ import numpy as np
 
 import causal_shaping as cs
 from causal_shaping.worlds import World
-from studies.field import problems
+from studies.field.problems import deep_sea, frozen_lake, river_swim
 
 DISCOUNT = 0.97
 """Demonstrators look ahead with this discount, so that their tables do not depend on the step."""
+
+
+def exploration_worlds() -> list[World]:
+    """Return the problems as worlds, with two demonstrators each."""
+    problems = {"river-swim": river_swim(), "deep-sea": deep_sea(), "frozen-lake": frozen_lake()}
+    return [World(name, name, *problem, demonstrators_of(problem.model)) for name, problem in problems.items()]
 
 
 def demonstrators_of(model: cs.TabularCMDP) -> dict[str, np.ndarray]:
@@ -31,36 +37,3 @@ def demonstrators_of(model: cs.TabularCMDP) -> dict[str, np.ndarray]:
     spread = worth.std(axis=-1, keepdims=True)
     tilt = np.exp(np.divide(worth - worth.mean(axis=-1, keepdims=True), spread + 1e-12))
     return {"seeing": seeing, "wanderer": tilt / tilt.sum(axis=-1, keepdims=True)}
-
-
-def _world(name: str, problem: problems.Problem) -> World:
-    return World(name, name, *problem, demonstrators_of(problem.model))
-
-
-def river_swim(length: int = 6, horizon: int = 20) -> World:
-    return _world("river-swim", problems.river_swim(length, horizon))
-
-
-def deep_sea(size: int = 10, seed: int = 0) -> World:
-    return _world("deep-sea", problems.deep_sea(size, seed))
-
-
-def frozen_lake(horizon: int = 40) -> World:
-    return _world("frozen-lake", problems.frozen_lake(horizon))
-
-
-def cliff_walking(gust: float = 0.15, horizon: int = 40) -> World:
-    return _world("cliff-walking", problems.cliff_walking(gust, horizon))
-
-
-def taxi(gust: float = 0.1, horizon: int = 40) -> World:
-    return _world("taxi", problems.taxi(gust, horizon))
-
-
-PROBLEMS = {
-    "RiverSwim": river_swim,
-    "DeepSea": deep_sea,
-    "FrozenLake": frozen_lake,
-    "CliffWalking": cliff_walking,
-    "Taxi": taxi,
-}

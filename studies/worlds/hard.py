@@ -136,7 +136,7 @@ def _blind_one(model: cs.TabularCMDP, rng: np.random.Generator) -> np.ndarray:
     return _stirred(np.tile(rng.dirichlet(np.full(actions, 2.0), states)[:, None, :], (1, noises, 1)))
 
 
-def _slander_one(model: cs.TabularCMDP, rng: np.random.Generator, second: float | None = None) -> np.ndarray:
+def _slander_one(model: cs.TabularCMDP, rng: np.random.Generator, second: float = 0.0) -> np.ndarray:
     """A demonstrator who shows the best action only in noise that is bad for it; the others without looking.
 
     In bad noise the best action has a share between 0.4 and 0.8, otherwise none. The others share the rest by habits
@@ -144,17 +144,12 @@ def _slander_one(model: cs.TabularCMDP, rng: np.random.Generator, second: float 
     and the others share what it leaves.
     """
     z, is_best = deviations(model), _is_best(model)
-    habits = np.where(is_best, 0.0, rng.dirichlet(np.full(z.shape[-1], 2.0), len(z))[:, None, :])
-    left = 1.0
-    is_second = np.zeros_like(is_best)
-    if second is not None:
-        is_second = (order_of(model)[:, 1:2] == np.arange(z.shape[-1]))[:, None, :]
-        habits, left = np.where(is_second, 0.0, habits), 1.0 - second
+    is_second = (order_of(model)[:, 1:2] == np.arange(z.shape[-1]))[:, None, :] & (second > 0)
+    habits = np.where(is_best | is_second, 0.0, rng.dirichlet(np.full(z.shape[-1], 2.0), len(z))[:, None, :])
     habits /= habits.sum(axis=-1, keepdims=True)
     bad = ((z < 0) & is_best).any(axis=-1, keepdims=True)  # [s, u, 1]
     shown = np.where(bad, rng.uniform(0.4, 0.8, (len(z), 1, 1)), 0.0)
-    beta = left * (shown * is_best + (1 - shown) * habits) + (0.0 if second is None else second) * is_second
-    return _stirred(beta)
+    return _stirred((1 - second) * (shown * is_best + (1 - shown) * habits) + second * is_second)
 
 
 # Worlds ----------------------------------------------------------------------------------------------------------
@@ -170,52 +165,50 @@ def random_world(seed: int, states: int = STATES, actions: int = ACTIONS) -> Wor
     strengths = rng.uniform(0, 4, int(rng.integers(2, 4)))
     if rng.random() < 1 / 3:
         strengths[0] = 0.05
-    return _world(
-        "random", seed, model, {f"source{i}": _random_one(model, rng, strength) for i, strength in enumerate(strengths)}
-    )
+    watched = {f"source{i}": _random_one(model, rng, strength) for i, strength in enumerate(strengths)}
+    return _world("random", seed, model, watched)
 
 
-def erratic(seed: int, states: int = STATES, actions: int = ACTIONS) -> World:
+def erratic(seed: int) -> World:
     """Two demonstrators without habits: in each state and noise their chances are drawn anew, of Dirichlet(0.3)."""
-    model, rng = random_model(seed, states, actions), np.random.default_rng([seed, 7])
-    tables = rng.dirichlet(np.full(actions, 0.3), (2, *model.noise.shape))
+    model, rng = random_model(seed), np.random.default_rng([seed, 7])
+    tables = rng.dirichlet(np.full(ACTIONS, 0.3), (2, *model.noise.shape))
     return _world("erratic", seed, model, dict(zip(("first", "second"), _stirred(tables), strict=True)))
 
 
-def hostile(seed: int, states: int = STATES, actions: int = ACTIONS) -> World:
+def hostile(seed: int) -> World:
     """Two demonstrators who show the best action only in noise that is bad for it, any other only in good noise."""
-    model, rng = random_model(seed, states, actions), np.random.default_rng([seed, 2])
+    model, rng = random_model(seed), np.random.default_rng([seed, 2])
     return _world("hostile", seed, model, {name: _hostile_one(model, rng) for name in ("first", "second")})
 
 
-def partly_hostile(seed: int, states: int = STATES, actions: int = ACTIONS) -> World:
+def partly_hostile(seed: int) -> World:
     """One source is blind in four sevenths of the states, drawn at random, and hostile in the rest.
 
     The other is hostile everywhere.
     """
-    model, rng = random_model(seed, states, actions), np.random.default_rng([seed, 3])
-    blind = np.zeros(states, dtype=bool)
-    blind[rng.permutation(states - 1)[: round((states - 1) * 4 / 7)]] = True
+    model, rng = random_model(seed), np.random.default_rng([seed, 3])
+    blind = np.zeros(STATES, dtype=bool)
+    blind[rng.permutation(STATES - 1)[: round((STATES - 1) * 4 / 7)]] = True
     partly = np.where(blind[:, None, None], _blind_one(model, rng), _hostile_one(model, rng))
     return _world("partly-hostile", seed, model, {"partly": partly, "hostile": _hostile_one(model, rng)})
 
 
-def slander(seed: int, states: int = STATES, actions: int = ACTIONS) -> World:
+def slander(seed: int) -> World:
     """Two demonstrators who show the best action only in noise that is bad for it, the others without looking."""
-    model, rng = random_model(seed, states, actions), np.random.default_rng([seed, 4])
+    model, rng = random_model(seed), np.random.default_rng([seed, 4])
     return _world("slander", seed, model, {name: _slander_one(model, rng) for name in ("first", "second")})
 
 
-def slander_both(seed: int, states: int = STATES, actions: int = ACTIONS) -> World:
+def slander_both(seed: int) -> World:
     """Slander in two sources, in which the second-best action is unconfounded.
 
     It has a share of 0.3 in one and 0.4 in the other, whatever the noise. The best is shown in bad noise only.
     """
-    model, rng = random_model(seed, states, actions), np.random.default_rng([seed, 5])
+    model, rng = random_model(seed), np.random.default_rng([seed, 5])
     shares = {"first": 0.3, "second": 0.4}
-    return _world(
-        "slander-both", seed, model, {name: _slander_one(model, rng, share) for name, share in shares.items()}
-    )
+    watched = {name: _slander_one(model, rng, share) for name, share in shares.items()}
+    return _world("slander-both", seed, model, watched)
 
 
 KINDS = {
@@ -271,21 +264,3 @@ def mean_gap(world: World) -> float:
     """
     gaps = world.model.gaps()[~world.model.terminal]
     return float(gaps.sum() / (gaps.size - len(gaps)))
-
-
-def logged_ranks(world: World, source: str) -> np.ndarray:
-    """Return where the best action of each state that acts would stand if logs were believed, in population: [s].
-
-    Logs are believed for one step, then the optimum is followed: 0 is first, the number of actions less one is last.
-    """
-    value = believed(world, source)[~world.model.terminal]
-    best = order_of(world.model)[~world.model.terminal, :1]
-    return (value > np.take_along_axis(value, best, -1)).sum(axis=-1)
-
-
-def believed(world: World, source: str) -> np.ndarray:
-    """Return E[reward + V*(next) | s, x] in the logs of a demonstrator, in population: float64 [s, x]."""
-    model = world.model
-    worth = model.reward + model.optimum().values[model.next_state]
-    mass = model.noise[:, None, :] * world.demonstrators[source].transpose(0, 2, 1)
-    return (mass * worth).sum(-1) / mass.sum(-1)

@@ -7,7 +7,7 @@ termination and after the horizon.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +17,12 @@ from scipy.special import ndtr
 
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.worlds.continuous import ContinuousWorld
-from causal_shaping.worlds.dynamics import Numbers, States, pick_rows
+from causal_shaping.worlds.dynamics import Numbers, States
 from causal_shaping.worlds.field import WindyField
 from studies.worlds.cart_pole import CartPole
+
+NODES = 5
+"""Of the quadrature for each continuous draw of a step."""
 
 CORNERS_AT_ONCE = 2_000_000
 """Outcomes, states by actions by noises by nodes, times their neighbours, that are held in memory at a time."""
@@ -39,10 +42,10 @@ class Outcomes(NamedTuple):
     probability: FloatArray  # [states, noises, nodes]
 
 
-def outcomes(world: ContinuousWorld, states: States, nodes: int = 5) -> Outcomes:
+def outcomes(world: ContinuousWorld, states: States) -> Outcomes:
     """Return all that can follow states [states, coordinates], for exact expectations."""
     states = np.asarray(states, np.float32)
-    draws, weights = nodes_of(world, nodes)
+    draws, weights = nodes_of(world)
     probability = world.noise(states)[:, :, None] * weights
     shape = (len(states), len(world.actions), len(world.noises), len(weights))
     s, x, u, k = np.nonzero(np.broadcast_to(probability[:, None] > 0, shape))
@@ -53,14 +56,14 @@ def outcomes(world: ContinuousWorld, states: States, nodes: int = 5) -> Outcomes
     return Outcomes(next_states, reward, terminated, probability)
 
 
-def nodes_of(world: ContinuousWorld, count: int) -> tuple[FloatArray, FloatArray]:
+def nodes_of(world: ContinuousWorld) -> tuple[FloatArray, FloatArray]:
     """Return uniforms [nodes, step_draws] that stand for all, and their weights: Gauss-Hermite quadrature in fields."""
     if not isinstance(world, WindyField):
         return np.zeros((1, world.step_draws)), np.ones(1)  # there is nothing to draw
     if world.noise_sd == 0:
         return np.full((1, 2), 0.5), np.ones(1)
-    points, weights = np.polynomial.hermite_e.hermegauss(count)
-    i, j = (part.ravel() for part in np.indices((count, count)))
+    points, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    i, j = (part.ravel() for part in np.indices((NODES, NODES)))
     return ndtr(np.stack([points[i], points[j]], axis=1)), weights[i] * weights[j] / weights.sum() ** 2
 
 
@@ -92,7 +95,6 @@ class GridValues:
             order of `points`.
         points: float32 [points, coordinates], the last coordinate changing fastest.
         terminal: bool [points], in which no episode goes on.
-        nodes: the nodes of the quadrature.
     """
 
     world: ContinuousWorld
@@ -100,7 +102,6 @@ class GridValues:
     values: FloatArray
     points: States
     terminal: BoolArray
-    nodes: int = field(default=5)
 
     def __call__(self, states: npt.ArrayLike, step: int = 0) -> FloatArray:
         """Return the optimal values of states [..., coordinates] at a step, the first by default: [...]."""
@@ -113,81 +114,60 @@ class GridValues:
         """Return E[ r + discount * V_{step+1}(s') | s, do(x) ] for states [states, coordinates]: [states, actions]."""
         states = np.asarray(states, np.float32)
         parts = [np.zeros((0, len(self.world.actions)))]
-        for block in _blocks(self.world, states, self.nodes):
-            after = outcomes(self.world, block, self.nodes)
+        for block in _blocks(self.world, states):
+            after = outcomes(self.world, block)
             follows = np.where(after.terminated, 0.0, self(after.next_states, step + 1))
             parts.append(np.einsum("suk,sxuk->sx", after.probability, after.reward + self.world.discount * follows))
         return np.concatenate(parts)
 
-    def greedy_returns(self, episodes: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
-        """Return what the greedy policy earned in simulated episodes, and the values where these started.
 
-        The mean of the first estimates the policy's value, which no optimum is below; its distance to the mean of the
-        second shows the error of grid and quadrature.
-        """
-        world, rng = self.world, np.random.default_rng(seed)
-        states, alive = world.start(rng.random((episodes, world.start_draws))), np.arange(episodes)
-        returns, promised = np.zeros(episodes), self(states)
-        for h in range(world.horizon):
-            actions = self.q_values(states, h).argmax(axis=1)
-            noises = pick_rows(world.noise(states), rng.random(len(states)))
-            moved = world.step(states, actions, noises, rng.random((len(states), world.step_draws)))
-            returns[alive] += world.discount**h * moved.reward
-            states, alive = moved.states[~moved.terminated], alive[~moved.terminated]
-            if not len(alive):
-                break
-        return returns, promised
-
-    def __repr__(self) -> str:
-        sides = " x ".join(str(len(axis)) for axis in self.axes)
-        return f"GridValues({self.world.name!r}, {sides} points, {len(self.values) - 1} steps)"
+def grid_of(world: ContinuousWorld, grid: int) -> tuple[tuple[FloatArray, ...], States, BoolArray]:
+    """Return the axes of a grid, its points, and which of these are terminal."""
+    axes = axes_of(world, grid)
+    points = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1).astype(np.float32)
+    return axes, points, world.terminal(points)
 
 
-def solve(world: ContinuousWorld, grid: int, nodes: int = 5) -> GridValues:
+def solve(world: ContinuousWorld, grid: int) -> GridValues:
     """Return the optimal values of an agent that does not see the noise, by dynamic programming on a grid.
 
     Args:
         world: the world.
         grid: points along each coordinate; in the windy field, points along the side of a cell.
-        nodes: nodes of a quadrature for each continuous draw of a step.
     """
-    axes = axes_of(world, grid)
-    points = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1).astype(np.float32)
-    terminal = world.terminal(points)
-    inside = np.flatnonzero(~terminal)
-    reward, follow = _transitions(world, axes, terminal, points[inside], nodes)
+    axes, points, terminal = grid_of(world, grid)
+    inside, actions = np.flatnonzero(~terminal), len(world.actions)
+    rewards, parts = [], []
+    for block in _blocks(world, points[inside]):
+        after = outcomes(world, block)
+        chance = np.broadcast_to(after.probability[:, None], after.reward.shape)
+        rewards.append((chance * after.reward).sum(axis=(2, 3)).ravel())
+        # Means over the noise: a row for each state and action, and in it the chances of its outcomes.
+        first = np.arange(len(block) * actions + 1) * chance[0, 0].size
+        mean = sparse.csr_array((chance.ravel(), np.arange(chance.size), first), shape=(len(first) - 1, chance.size))
+        parts.append(mean @ following(world, axes, terminal, after))
+    reward, follow = np.concatenate(rewards), sparse.vstack(parts, format="csr")
     values = np.zeros((world.horizon + 1, len(points)))
     for h in reversed(range(world.horizon)):
         q_values = reward + world.discount * (follow @ values[h + 1])
-        values[h, inside] = q_values.reshape(len(inside), len(world.actions)).max(axis=1)
-    return GridValues(world, axes, values, points, terminal, nodes)
+        values[h, inside] = q_values.reshape(len(inside), actions).max(axis=1)
+    return GridValues(world, axes, values, points, terminal)
 
 
-def _transitions(
-    world: ContinuousWorld, axes: tuple[FloatArray, ...], terminal: BoolArray, states: States, nodes: int
-) -> tuple[FloatArray, sparse.csr_array]:
-    """Return mean rewards [states x actions] and what follows: weights [states x actions, grid points]."""
-    rewards, parts = [], []
-    for block in _blocks(world, states, nodes):
-        after = outcomes(world, block, nodes)
-        chance = np.broadcast_to(after.probability[:, None], after.reward.shape)
-        rewards.append((chance * after.reward).sum(axis=(2, 3)).ravel())
-        row = np.broadcast_to(
-            np.arange(len(block) * len(world.actions)).reshape(*after.reward.shape[:2], 1, 1), after.reward.shape
-        )
-        goes_on = (~after.terminated & (chance > 0)).ravel()
-        next_states = after.next_states.reshape(-1, len(axes))[goes_on]
-        corners, weights = neighbours(axes, terminal, next_states, degree_of(world))
-        entries = (weights * chance.ravel()[goes_on, None]).ravel()
-        where = (np.repeat(row.ravel()[goes_on], corners.shape[1]), corners.ravel())
-        shape = (len(block) * len(world.actions), len(terminal))
-        parts.append(sparse.coo_array((entries, where), shape=shape).tocsr())
-    return np.concatenate(rewards), sparse.vstack(parts, format="csr")
+def following(
+    world: ContinuousWorld, axes: tuple[FloatArray, ...], terminal: BoolArray, after: Outcomes
+) -> sparse.csr_array:
+    """Return the weights of grid points in the value of what follows: [states * actions * noises * nodes, points]."""
+    goes_on = np.flatnonzero(~after.terminated)
+    places = after.next_states.reshape(-1, len(axes))[goes_on]
+    corners, weights = neighbours(axes, terminal, places, degree_of(world))
+    where = (np.repeat(goes_on, corners.shape[1]), corners.ravel())
+    return sparse.coo_array((weights.ravel(), where), shape=(after.terminated.size, len(terminal))).tocsr()
 
 
-def _blocks(world: ContinuousWorld, states: States, nodes: int) -> list[States]:
+def _blocks(world: ContinuousWorld, states: States) -> list[States]:
     """Return states in parts whose outcomes fit into memory."""
-    each = len(world.actions) * len(world.noises) * len(nodes_of(world, nodes)[1])
+    each = len(world.actions) * len(world.noises) * len(nodes_of(world)[1])
     corners = (degree_of(world) + 1) ** len(world.columns)
     size = max(1, CORNERS_AT_ONCE // (each * corners))
     return [states[i : i + size] for i in range(0, len(states), size)]

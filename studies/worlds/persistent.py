@@ -3,6 +3,7 @@
 An episode draws its hidden cause u and its first state once, and fresh noise e each step. Demonstrators see both.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,18 +77,14 @@ class PersistentWorld:
         return max(values)
 
     @cached_property
-    def _found(self):
-        """The trajectories of demonstrators, once they are known."""
-        return {}
+    def trajectories(self):
+        """For each demonstrator {(rows, how it stopped): mass} of its logs."""
+        return [self._logged(table) for table in self.demonstrators]
 
-    def trajectories(self, demonstrator):
-        """Return {(rows, how it stopped): mass} of a demonstrator's logs."""
-        if demonstrator in self._found:
-            return self._found[demonstrator]
-        found = self._found.setdefault(demonstrator, {})
+    def _logged(self, table):
+        found = defaultdict(float)
 
         def go(step, state, u, mass, rows):
-            table = self.demonstrators[demonstrator]
             for e, x in np.ndindex(len(self.noise), self.shape[1]):
                 here = mass * self.noise[e] * table[step, state, u, e, x]
                 if here <= 0:
@@ -95,16 +92,12 @@ class PersistentWorld:
                 after = int(self.after[step, state, x, u, e])
                 longer = (*rows, Step(state, x, float(self.reward[step, state, x, u, e]), after))
                 if after == END or step + 1 == self.horizon:
-                    add((longer, "ended" if after == END else "stopped"), here)
+                    found[longer, "ended" if after == END else "stopped"] += here
                     continue
                 stops = self.stopping[step + 1, u]
                 if stops > 0:
-                    add((longer, "stopped"), here * stops)
+                    found[longer, "stopped"] += here * stops
                 go(step + 1, after, u, here * (1 - stops), longer)
-
-        def add(key, mass):
-            if mass > 0:
-                found[key] = found.get(key, 0.0) + mass
 
         for u, state in np.argwhere(self.start > 0):
             go(0, int(state), int(u), self.start[u, state], ())
@@ -112,14 +105,12 @@ class PersistentWorld:
 
     def population(self, demonstrator):
         """Return the logs of all trajectories, an episode each, and the mass of each."""
-        found = self.trajectories(demonstrator)
+        found = self.trajectories[demonstrator]
         return self.logs(list(found), f"d{demonstrator}"), np.array(list(found.values()))
 
     def sample(self, demonstrator, episodes, rng):
         """Return logs of a sample of episodes."""
-        found = self.trajectories(demonstrator)
-        mass = np.array(list(found.values()))
-        keys = list(found)
+        keys, mass = list(self.trajectories[demonstrator]), np.array(list(self.trajectories[demonstrator].values()))
         return self.logs([keys[i] for i in rng.choice(len(keys), episodes, p=mass / mass.sum())], f"d{demonstrator}")
 
     def logs(self, episodes, source):
@@ -134,7 +125,7 @@ class PersistentWorld:
         return cs.Logs(self.space, source, **arrays)
 
 
-def random_world(rng, horizon, *, ending=True, largest=3):
+def random_world(rng, horizon, *, largest=3):
     """Return a world; demonstrators are anything from blind to perfectly informed."""
     states, actions, causes = rng.integers(1, largest + 1), *rng.integers(2, largest + 1, 2)
     noises = rng.integers(1, 3)
@@ -143,8 +134,7 @@ def random_world(rng, horizon, *, ending=True, largest=3):
     # Few different rewards, so that histories say something without saying everything.
     reward = np.linspace(low, high, 4)[rng.integers(0, 4, shape)]
     after = rng.integers(0, states, shape)
-    if ending:
-        after[rng.random(shape) < rng.choice([0.0, 0.2])] = END
+    after[rng.random(shape) < rng.choice([0.0, 0.2])] = END
     if rng.random() < 0.5:  # a world that stays the same from step to step
         reward, after = (np.broadcast_to(table[:1], shape) for table in (reward, after))
     start = rng.dirichlet(np.ones(causes * states)).reshape(causes, states)
@@ -155,16 +145,8 @@ def random_world(rng, horizon, *, ending=True, largest=3):
         insight = rng.choice([0.0, rng.random()])
         sources.append((1 - insight) * blind + insight * knowing)
     stopping = rng.choice([0.0, 0.3]) * rng.random((horizon + 1, causes))
-    return PersistentWorld(
-        horizon,
-        start,
-        rng.dirichlet(np.ones(noises)),
-        after,
-        reward,
-        tuple(sources),
-        stopping,
-        float(rng.choice([1.0, 0.9])),
-    )
+    noise, discount = rng.dirichlet(np.ones(noises)), float(rng.choice([1.0, 0.9]))
+    return PersistentWorld(horizon, start, noise, after, reward, tuple(sources), stopping, discount)
 
 
 def drug_world(horizon=10, cure=0.8, preferred=0.9):

@@ -63,7 +63,7 @@ def tables(effects, horizon, start, discount=1.0, stationary=False):
     )
 
 
-def demonstrators_of(world, length, blur=0.1):
+def demonstrators_of(world, length):
     """One who knows the noise and does what is best in it, one who does what is worst, one who is blind."""
     values, _ = optimum(world)
     after = values if world.stationary else np.append(values[1:], 0 * values[:1], axis=0)
@@ -76,7 +76,7 @@ def demonstrators_of(world, length, blur=0.1):
         worth = worth.transpose(0, 2, 1)  # [s, u, x]
         for name, side in (("good", 1.0), ("bad", -1.0)):
             best = np.where(world.admissible[:, None], side * worth, -np.inf).argmax(-1)
-            seeing[name].append((1 - blur) * np.eye(worth.shape[-1])[best] + blur * uniform[:, None])
+            seeing[name].append(0.9 * np.eye(worth.shape[-1])[best] + 0.1 * uniform[:, None])
     blind = np.broadcast_to(uniform[:, None], worth.shape)[None]
     betas = {name: np.array(beta) for name, beta in seeing.items()} | {"blind": blind}
     nothing = np.zeros(world.reward.shape[1:])

@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy.special import expit
 
 import causal_shaping as cs
 from causal_shaping.diagnose import _persistence as inner
 from causal_shaping.diagnose.persistence import MOST_ROWS
 from causal_shaping.errors import ArgumentError, DataError
-from studies.calibration.persistence_worlds import drug_world, p_value, random_world, severity_world
+from studies.calibration.listed_tests import columns_of, p_value, random_world
 
 
 def frame(columns, **changes):
@@ -23,6 +24,43 @@ def frame(columns, **changes):
     table["terminated"] = table.terminated.astype(bool)
     table["source"] = [f"source {i}" for i in table.source]
     return table
+
+
+def drug_world(rng, episodes, strength, lasts=True):
+    """Logs of two doctors who each prefer one of two drugs; which is right lasts for the stay.
+
+    The right drug helps for a day with a chance of (1 + strength) / 2, the other with (1 - strength) / 2. Patients stay
+    ill, so that both doctors show the same outcomes of both drugs.
+    """
+    source = np.repeat([0, 1], episodes // 2)
+    right, ill, rows = rng.integers(2, size=len(source)), np.zeros(len(source), dtype=int), []
+    for step in range(5):
+        if not lasts:
+            right = rng.integers(2, size=len(source))
+        drug = np.where(rng.random(len(source)) < 0.8, source, 1 - source)
+        helped = rng.random(len(source)) < (1 + strength * np.where(drug == right, 1, -1)) / 2
+        rows.append((source, np.arange(len(source)), ill + step, ill, drug, ill, ill > 0, helped))
+    return columns_of(rows)
+
+
+def severity_world(rng, episodes, strength, lasts=True):
+    """Logs of one ward: a patient's severity lasts, makes treatment likelier, and recovery less likely.
+
+    Health is 0 (dead) to 4; treatment raises the log-odds of getting better by 0.6, severity lowers them by `strength`
+    and raises those of being treated by as much. Dying ends the episode with a reward of -1.
+    """
+    episode, health, rows = np.arange(episodes), np.full(episodes, 2), []
+    severe = rng.choice([-1, 1], size=episodes)
+    for step in range(6):
+        if not lasts:
+            severe = rng.choice([-1, 1], size=len(health))
+        treated = (rng.random(len(health)) < expit(strength * severe - 0.5 * (health - 2))).astype(int)
+        better = rng.random(len(health)) < expit(-strength * severe + 0.6 * treated)
+        following = np.minimum(health + np.where(better, 1, -1), 4)
+        dead = following == 0
+        rows.append((0 * episode, episode, 0 * episode + step, health, treated, following, dead, -1.0 * dead))
+        episode, health, severe = episode[~dead], following[~dead], severe[~dead]
+    return columns_of(rows)
 
 
 def rows_of(columns):
@@ -71,7 +109,7 @@ def test_severity_that_lasts_is_found(continuous):
     assert p_value(severity_world(np.random.default_rng(1), 600, 1.0, lasts=False), 99, 0) > 0.05
 
 
-def columns_of(episodes, steps, **columns):
+def nothing_but(episodes, steps, **columns):
     """Episodes of one source in which nothing happens but what columns hold; a number stands for all rows."""
     episode, step = (part.ravel() for part in np.meshgrid(np.arange(episodes), np.arange(steps)))
     zero = 0 * episode
@@ -81,7 +119,7 @@ def columns_of(episodes, steps, **columns):
 
 def test_a_continuous_reward_alone_tells_what_lasts():
     rng = np.random.default_rng(0)
-    columns = columns_of(200, 5, action=rng.integers(2, size=1000), reward=rng.standard_normal(1000))
+    columns = nothing_but(200, 5, action=rng.integers(2, size=1000), reward=rng.standard_normal(1000))
     assert p_value(columns, 99, 0) > 0.05
     columns["reward"] = columns["reward"] + 0.6 * rng.standard_normal(200)[columns["episode"]]
     assert p_value(columns, 99, 0) < 0.01
@@ -91,7 +129,7 @@ def test_several_demonstrators_in_one_source_are_found_and_bounds_hold_all_the_s
     # One doctor gives a drug where it will help, the other where it will not; whether it will is drawn afresh.
     helps, odd = np.random.default_rng(0).integers(2, size=1200), np.tile(np.arange(300) % 2, 4)
     treated = np.where(odd, helps, 1 - helps)
-    mixed = frame(columns_of(300, 4, action=treated, reward=1.0 * (helps * treated)))
+    mixed = frame(nothing_but(300, 4, action=treated, reward=1.0 * (helps * treated)))
     assert cs.persistence_test(mixed).rejected
     split = mixed.assign(source=np.where(mixed.episode % 2, "first", "second"))
     assert not cs.persistence_test(split).rejected
@@ -125,7 +163,7 @@ def test_given_the_past_all_arrangements_of_outcomes_give_a_valid_p_value():
             "next_state": np.append(after, 0 * after),
             "reward": np.append(after, helped),
         }
-        found.append(p_value(columns_of(episodes, 2, **columns), 99, seed))
+        found.append(p_value(nothing_but(episodes, 2, **columns), 99, seed))
     assert len(found) >= 200
     extreme = 100 * np.array(found)  # of 99 permutations and the arrangement itself
     np.testing.assert_allclose(extreme, np.maximum(1, np.round(extreme)))

@@ -17,7 +17,6 @@ from causal_shaping.fitted.settings import Settings
 from causal_shaping.io.files import write_arrays, write_json
 from causal_shaping.io.inputs import read_arrays, read_json, with_checksum
 from causal_shaping.logs.transitions import read_transitions
-from studies.worlds.observations import observations, observed_logs
 from studies.worlds.optimum import solve
 
 pytest.importorskip("sklearn")
@@ -174,10 +173,9 @@ def test_a_grid_world_is_as_its_table():
     logs = [world.collect(name, 10_000, seed=0) for name in world.demonstrators]
     table = cs.value_ceilings(cs.count(logs), horizon=world.horizon, reward_max=0.0)
     order, _ = table.space.positions(world.space)
-    watched = [observed_logs(world, log, "vector") for log in logs]
-    found = fit(watched, world.horizon, 0.0, expectile=1.0, atoms=200, **XY)
+    found = fit([log.to_pandas() for log in logs], world.horizon, 0.0, expectile=1.0, atoms=200, **XY)
     assert found.settings.leaf == 1
-    places = observations(world, "vector")[~world.model.terminal]
+    places = np.array(world.states, dtype=np.float32)[~world.model.terminal]
     for h in (0, 10, 19):
         distance = np.abs(found(places, h) - table.values[h, order][~world.model.terminal])
         assert distance.mean() < 0.001

@@ -7,15 +7,13 @@ import causal_shaping as cs
 from causal_shaping._progress import no_progress
 from causal_shaping.fitted._steps import sweep
 from causal_shaping.fitted.settings import Settings
-from studies.worlds.observations import observed_logs
 
 
 @pytest.fixture(scope="module")
 def rows():
     """Logs of a grid world: observations repeat."""
     world = cs.load_world("lavacross-easy")
-    logs = observed_logs(world, world.collect("random", 300, seed=0), "vector")
-    return cs.read_transitions(logs, state=["x", "y"])
+    return cs.read_transitions(world.collect("random", 300, seed=0).to_pandas(), state=["x", "y"])
 
 
 class Rising:

@@ -14,7 +14,7 @@ from causal_shaping.learners.intervals import (
     mean,
     mean_interval,
 )
-from studies.statistics import interquartile_mean, probability_of_improvement, ratio_of_means
+from studies.statistics import interquartile_mean, ratio_of_means
 
 NUMBERS = st.integers(-5, 5).map(float)
 TABLES = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=8), elements=NUMBERS)
@@ -23,17 +23,6 @@ TABLES = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=8), el
 @given(TABLES)
 def test_the_interquartile_mean_is_the_mean_without_the_outer_quarters(values):
     assert interquartile_mean(values) == pytest.approx(stats.trim_mean(values, 0.25, axis=None))
-
-
-@given(TABLES, TABLES)
-def test_the_probability_of_improvement_is_mann_whitneys_share(one, other):
-    tasks = min(one.shape[1], other.shape[1])
-    shares = [
-        1 - stats.mannwhitneyu(one[:, task], other[:, task]).statistic / (len(one) * len(other))
-        for task in range(tasks)
-    ]
-    found = probability_of_improvement(one[:, :tasks], other[:, :tasks])
-    assert found == pytest.approx(np.mean(shares))
 
 
 def test_the_interval_of_a_mean_is_scipys_percentile_bootstrap():

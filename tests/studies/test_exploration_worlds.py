@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from studies.worlds import exploration as problems
+from studies.field import problems
 
 
 def own_table(env):

@@ -1,7 +1,5 @@
 """The study of fitted ceilings, on small settings: it runs, and its rivals compute what they claim."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -59,7 +57,7 @@ def test_naive_fitted_q_is_the_best_mean_target_of_all_rows(table):
         pooled = [np.concatenate(of_action) for of_action in zip(*shown, strict=True)]
         return max(one.mean() for one in pooled if len(one))
 
-    found = rivals.swept(table, rivals.NAIVE, leaf=1)
+    found = rivals.swept(table, naive=True, leaf=1)
     np.testing.assert_allclose(found, by_hand(table, naive), atol=1e-6)
 
 
@@ -71,32 +69,8 @@ def test_the_papers_formula_takes_the_least_over_sources_and_the_best_value_of_a
             for x in range(len(shown[0]))
         )
 
-    found = rivals.swept(table, rivals.PAPER, leaf=1)
+    found = rivals.swept(table, naive=False, leaf=1)
     np.testing.assert_allclose(found, by_hand(table, paper), atol=1e-6)
-
-
-def test_the_joint_bound_is_no_larger_than_that_by_one_source_where_nothing_exceeds_w(table):
-    joint, source = (rivals.swept(table, kind, leaf=1, expectile=1.0) for kind in (rivals.OURS, rivals.SOURCE))
-    assert (joint <= source + 1e-9).all()
-    assert np.abs(joint - source).max() > 0.001
-
-
-def test_the_sequel_weighs_the_rest_with_the_best_of_the_batch_and_takes_no_maximum(table, monkeypatch):
-    monkeypatch.setattr(rivals, "FIRST_STEPS", 300)
-    some = np.arange(400)
-    rewards, actions = np.where(some % 4 == 0, 1.0, -1.0), (some % 4 == 0).astype(np.int32)
-    rows = replace(
-        table.rows,
-        **{name: getattr(table.rows, name)[:400] for name in ("next_state", "truncated", "source", "episode", "step")},
-        state=np.zeros(400, dtype=np.int64),
-        action=actions,
-        reward=rewards,
-        terminated=np.ones(400, dtype=bool),
-        actions=(0, 1),
-    )
-    study = replace(table, rows=rows, horizon=1, points=rows.observations[:1])
-    expected = 0.25 * (0.25 * 1 + 0.75 * 1) + 0.75 * (0.75 * -1 + 0.25 * 1)
-    assert rivals.sequel(study)[0] == pytest.approx(expected, abs=0.05)
 
 
 def test_behaviour_values_are_returns_as_logged(table):

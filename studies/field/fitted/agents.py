@@ -7,7 +7,6 @@ and stay as they are there. All runs of a set share its logs and potentials: int
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -50,7 +49,7 @@ SETTINGS: dict[str, Any] = {
 KEPT_AT = 20_000
 """Observations at which a potential that is not the library's is kept."""
 
-SCALE, FIT, WITHOUT = "scale", "fit", "no logs"
+SCALE, WITHOUT = "scale", "no logs"
 POTENTIALS = ("ceiling", "best guess", "naive fitted Q", "behaviour values")
 FILLED = "logs in the buffer"
 ARMS = [("none", WITHOUT), *((logs, arm) for logs in ("good", "bad") for arm in (*POTENTIALS, FILLED))]
@@ -58,21 +57,14 @@ ARMS = [("none", WITHOUT), *((logs, arm) for logs in ("good", "bad") for arm in 
 
 def parts(seeds: int) -> list[str]:
     """Return all runs, seed by seed, so that whatever has run is nearly a complete table."""
-    return [
-        *(f"{case}; {SCALE}" for case in CASES),
-        *(f"{case}; {logs}; {FIT}" for case in CASES for logs in ("good", "bad")),
-        *(f"{case}; {logs}; {arm}; {seed}" for seed in range(seeds) for case in CASES for logs, arm in ARMS),
-    ]
+    runs = [f"{case}; {logs}; {arm}; {seed}" for seed in range(seeds) for case in CASES for logs, arm in ARMS]
+    return [*(f"{case}; {SCALE}" for case in CASES), *runs]
 
 
 def run_part(part: str) -> Found:
     """Return the unshaped returns of a run: at the start, and after each `EVERY` steps; or what a score is made of."""
     case, *which = part.split("; ")
-    if which == [SCALE]:
-        return scale(case)
-    if which[1] == FIT:
-        return {"seconds": fitted_to(case, which[0])[1]}
-    return train(case, which[0], which[1], int(which[2]))
+    return scale(case) if which == [SCALE] else train(case, which[0], which[1], int(which[2]))
 
 
 # Potentials --------------------------------------------------------------------------------------------------------
@@ -85,11 +77,10 @@ def study_of(case: str, logs: str) -> Study:
 
 
 @cache
-def fitted_to(case: str, logs: str) -> tuple[cs.FittedCeilings, float]:
-    """Return the fit to a set of logs, and the CPU seconds that it took."""
-    study, began = study_of(case, logs), time.process_time()
-    fitted = cs.fit_ceilings(study.rows, members=CASES[case].members, **study.basics)
-    return fitted, round(time.process_time() - began, 1)
+def fitted_to(case: str, logs: str) -> cs.FittedCeilings:
+    """Return the fit to a set of logs."""
+    study = study_of(case, logs)
+    return cs.fit_ceilings(study.rows, members=CASES[case].members, **study.basics)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -108,12 +99,12 @@ def potential_of(case: str, logs: str, arm: str) -> ObservationPotential:
     """Return the potential of an arm."""
     if arm in ("ceiling", "best guess"):
         kind = "ceiling" if arm == "ceiling" else "mean"
-        return fitted_to(case, logs)[0].potential(kind=kind, step_indexed=False)
+        return fitted_to(case, logs).potential(kind=kind, step_indexed=False)
     study = study_of(case, logs)
     distinct = np.unique(study.rows.observations, axis=0)
     some = distinct[np.random.default_rng(0).choice(len(distinct), min(KEPT_AT, len(distinct)), replace=False)]
     naive = arm == "naive fitted Q"
-    values = rivals.swept(study, rivals.NAIVE, some) if naive else rivals.behaviour_values(study, some)
+    values = rivals.swept(study, some, naive=True) if naive else rivals.behaviour_values(study, some)
     about: dict[str, Any] = {"shape": distinct.shape[1:], "dtype": "float32", "discount": DISCOUNT}
     return Kept(**about, origin="another method", surface=Surface.fit(some, values[:, None], 5, 0))
 
@@ -162,10 +153,8 @@ def train(case: str, logs: str, arm: str, seed: int, steps: int = STEPS, every: 
         warnings.simplefilter("ignore")
         env = DummyVecEnv([environment] * COPIES)
         agent = DQN("MlpPolicy", env, gamma=DISCOUNT, seed=seed, device="cpu", **SETTINGS, **more)
-        began = time.process_time()
         agent.learn(steps, callback=Evaluation())
-    seconds = round(time.process_time() - began, 1)
-    return {"returns": Evaluation.returns, "seconds": seconds, "date": date.today().isoformat()}
+    return {"returns": Evaluation.returns, "date": date.today().isoformat()}
 
 
 def episodes(world: ContinuousWorld, act: Callable[[Any], Any]) -> FloatArray:
@@ -205,42 +194,26 @@ MEASURES: Mapping[str, slice] = {
 
 
 def tables(done: dict[str, Found]) -> list[str]:
-    """Return the scores of early, all and late evaluations, by world and over all worlds; and the CPU seconds."""
+    """Return the scores of early, all and late evaluations, by world and over all worlds."""
     cases = [part.split("; ")[0] for part in done if part.endswith(SCALE)]
-    runs: dict[tuple[str, str, str], list[Found]] = {}
+    runs: dict[tuple[str, ...], list[Found]] = {}
     for part, one in done.items():
-        case, logs, arm = f"{part}; ".split("; ")[:3]
-        runs.setdefault((case, logs, arm), []).append(one)
+        runs.setdefault(tuple(part.split("; ")[:3]), []).append(one)
+    counts = [len(runs.get((case, *arm), [])) for case in cases for arm in ARMS]
+    seeds = " to ".join(dict.fromkeys((str(min(counts)), str(max(counts)))))
     lines: list[str] = []
     for title, measure in MEASURES.items():
-        rows = []
-        for logs, arm in ARMS:
-            scores = [_scores(done, case, runs.get((case, logs, arm), []), measure) for case in cases]
-            fewest = min(map(len, scores))
-            every = np.stack([one[:fewest] for one in scores], axis=1)
-            rows.append([arm, logs, *(_text(one[:, None]) for one in scores), _text(every)])
-        some = sorted({len(runs.get((case, *arm), [])) for case in cases for arm in ARMS})
-        seeds = " to ".join(dict.fromkeys((str(some[0]), str(some[-1]))))
         lines += [
             f"{title}, as a score: 0 is acting at random, 1 the optimum; {seeds} seeds; interquartile mean (95%)."
         ]
-        lines += [
-            "",
-            "| | logs | " + " | ".join([*cases, "all worlds"]) + " |",
-            "|---|---|" + "---|" * (len(cases) + 1),
-        ]
-        lines += ["| " + " | ".join(row) + " |" for row in rows] + [""]
+        lines += ["", f"| | logs | {' | '.join([*cases, 'all worlds'])} |", "|---|---|" + "---|" * (len(cases) + 1)]
+        for logs, arm in ARMS:
+            scores = [_scores(done, case, runs.get((case, logs, arm), []), measure) for case in cases]
+            every = np.stack([one[: min(map(len, scores))] for one in scores], axis=1)
+            lines.append(f"| {' | '.join([arm, logs, *(_text(one[:, None]) for one in scores), _text(every)])} |")
+        lines.append("")
     dates = sorted(one["date"] for one in done.values() if "date" in one)
-    lines += [f"Run on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}.", ""]
-    lines += ["CPU seconds of a fit, and of a run (the mean over seeds and logs).", ""]
-    lines += ["| | " + " | ".join(cases) + " |", "|---|" + "---:|" * len(cases)]
-    for arm in dict.fromkeys((FIT, *(arm for _, arm in ARMS))):
-        own = [
-            [one["seconds"] for key, found in runs.items() if key[::2] == (case, arm) for one in found]
-            for case in cases
-        ]
-        lines.append(f"| {arm} | " + " | ".join(f"{np.mean(one):.0f}" if one else "" for one in own) + " |")
-    return [*lines, ""]
+    return [*lines, f"Run on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}.", ""]
 
 
 def _scores(done: dict[str, Found], case: str, runs: list[Found], measure: slice) -> FloatArray:

@@ -121,11 +121,11 @@ def train_bcq(
     """
     logs, space = merge_spaces(logs)
     rows, of_row = _rows(logs, space)
-    settings = Settings(steps, discount, threshold, learning_rate, target_every, logit_penalty)
+    settings = Settings(discount, threshold, learning_rate, target_every, logit_penalty)
     random = np.random.default_rng(seed)
     network = Network(len(space.states), len(space.actions), width, random)
     drawn = of_row[random.integers(len(of_row), size=(steps, batch), dtype=np.int32)]
-    network.train(rows, drawn, 0, settings)
+    network.train(rows, drawn, settings)
     q_values, imitation = network.tables()
     visited = np.bincount(rows.state, minlength=len(space.states)) > 0
     return BCQ(

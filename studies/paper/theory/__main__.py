@@ -1,7 +1,7 @@
 """The paper's definitions, lemmas and theorems for one world, as printed and corrected, beside what runs do.
 
     python -m studies.paper.theory lavacross-easy
-    python -m studies.paper.theory lavacross-easy --potential phi.parquet --png bounds.png
+    python -m studies.paper.theory lavacross-easy --potential phi.parquet
 
 The proofs, and what each column means, are in studies/paper/theory.md.
 """
@@ -18,12 +18,10 @@ import rich.table
 
 from causal_shaping.cli._terminal import progress_bar, wide_console
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.plot import save_picture
 from causal_shaping.shaping.potentials import load_ceilings_or_potential
 from causal_shaping.worlds import load_world
 from studies.pages import Table
 from studies.paper.theory.examination import Examination, examine, usual_potentials
-from studies.paper.theory.picture import draw_bounds
 from studies.paper.theory_tables import bounds_table, contraction_table, events_table
 
 
@@ -34,7 +32,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--potential", type=Path, help="a file of ceilings or of a potential, beside the usual four")
     parser.add_argument("--episodes", type=int, default=1_000, help="of the runs and of the bounds (%(default)s)")
     parser.add_argument("--seeds", type=int, default=20, help="runs of each learner (%(default)s)")
-    parser.add_argument("--png", type=Path, help="draw the bounds of regret into this file")
     given = parser.parse_args(arguments)
     try:
         world = load_world(given.world)
@@ -46,8 +43,6 @@ def main(arguments: Sequence[str]) -> int:
     except CausalShapingError as error:
         parser.exit(2, f"error: {error}\n")
     show(found)
-    if given.png is not None:
-        save_picture(draw_bounds(world, potentials), given.png)
     return 0
 
 
@@ -56,9 +51,11 @@ def show(found: Examination) -> None:
     console = wide_console(220)
     console.print(found.setting)
     for one in found.potentials:
-        console.print(f"{one.name}: {one.optimism.verdict}")
-    q_ucb = f"Q-UCB: a bound of {found.q_ucb.total:.2g}, useful from {found.q_ucb_useful_from:.2g} episodes"
-    console.print(f"{q_ucb}. A star marks a bound that is vacuous: no episode can lose so much.")
+        console.print(f"{one['potential']}: {one['optimism'].verdict}")
+    console.print(
+        "Q-UCB: a bound of {q_ucb_bound:.2g}, useful from {q_ucb_useful_from:.2g} episodes. A star marks a bound that "
+        "is vacuous: no episode can lose so much.".format(**found.potentials[0])
+    )
     for table in (bounds_table([found]), events_table([found]), contraction_table([found])):
         console.print(printed(table, found.world))
 

@@ -21,8 +21,6 @@ from causal_shaping.bounds.published import Estimates
 from causal_shaping.bounds.support import terminal_states
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.space import Label
-from causal_shaping.errors import ArgumentError
 from causal_shaping.models.cmdp import PROBABILITY_TOLERANCE
 
 LONGEST = 1e15
@@ -45,10 +43,8 @@ class CausalBellman:
     """
 
     def __init__(self, counts: Counts, reward_max: float) -> None:
-        if len(counts.sources) != 1 or counts.step_indexed:
-            raise ArgumentError("The operator is that of one source with steps pooled: pass the counts of one source.")
-        self.states: tuple[Label, ...] = counts.space.states
-        self.actions: tuple[Label, ...] = counts.space.actions
+        assert (len(counts.sources), counts.step_indexed) == (1, False)
+        self.states, self.actions = counts.space.states, counts.space.actions
         self.reward_max = float(reward_max)
         self._estimates = Estimates(counts, 0)
         self.terminal: BoolArray = terminal_states(counts)

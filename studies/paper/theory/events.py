@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from causal_shaping._checks import check_integer
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import FloatArray, LongArray, frozen
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import ArgumentError
 from causal_shaping.learners._kernels import Learned, Step, update
 from causal_shaping.learners._setting import prepare
 from causal_shaping.learners.rules import PRESETS, Rule, resolve
 from causal_shaping.worlds.simulate import pick, tables_of
-from studies.paper.theory.shaped import CLIPS, ROUNDING, Shaped
+from studies.paper.theory.shaped import ROUNDING, Shaped
 
 PRINTED = PRESETS["q-ucb-shaping"]
 """The learner as the paper prints it."""
 
 INEQUALITIES = ("optimism", "upper", "chosen", "recursion", "settling")
-MOST_EPISODES = 10_000_000
-"""Longer runs are refused, since the regret of every episode is kept."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,16 +80,6 @@ def proven_rule(shaped: Shaped, episodes: int, *, p: float = 0.1, c: float = 1.0
     return Rule(c=c, p=p, clip="zero", bonus=c * wide * math.sqrt(shaped.horizon * shaped.iota(episodes, p)))
 
 
-class _Exact(NamedTuple):
-    """V*, Q* - phi, the gaps, and the means of y + V*(s') and y + phi(s'), by step."""
-
-    values: FloatArray
-    shaped_q_values: FloatArray
-    gaps: FloatArray
-    mean_value: FloatArray
-    mean_potential: FloatArray
-
-
 def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule = PRINTED) -> Watched:
     """Run a learner with a table per step, and check every inequality at each step.
 
@@ -102,7 +87,8 @@ def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule =
         shaped: the model under a potential.
         episodes: K; iota has T = K H.
         seed: the run draws random numbers as `train` does.
-        learner: by default the printed one, "q-ucb-shaping"; or a rule such as `proven_rule`.
+        learner: by default the printed one, "q-ucb-shaping"; or a rule such as `proven_rule`, of a shaped table that
+            starts at 0, with V clipped at 0 or at the potential: the analysis is of these.
 
     Examples:
         >>> from causal_shaping import load_world
@@ -112,35 +98,18 @@ def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule =
         {'optimism': True, 'upper': True, 'chosen': True, 'recursion': True, 'settling': True}
     """
     rule = resolve(learner)
-    if not rule.shaped or rule.initial != "zero" or rule.clip not in CLIPS:
-        raise ArgumentError(
-            "The analysis is of a shaped table that starts at 0, with V clipped at 0 or at the potential. Use "
-            "'q-ucb-shaping' or proven_rule()."
-        )
-    episodes, model = check_integer("episodes", episodes, least=1, most=MOST_EPISODES), shaped.model
-    if model.steps is not None:
-        raise ArgumentError("Learners need a model whose tables are the same at every step.")
-    steps, iota = episodes * shaped.horizon, shaped.iota(episodes, rule.p)
-    phi, values = shaped.potential, shaped.values
-    potential = Potential(phi[:-1], model.space)
-    setting = prepare(rule, model.space, shaped.horizon, steps, potential, step_indexed=True)
+    model, phi, values, H = shaped.model, shaped.potential, shaped.values, shaped.horizon
+    setting = prepare(rule, model.space, H, episodes * H, Potential(phi[:-1], model.space), step_indexed=True)
     q_values = setting.initial.copy()
     visits = np.zeros(q_values.shape, dtype=np.int64)
     learned = Learned(q_values, setting.initial_values.copy(), visits, q_values.argmax(axis=-1))
-    exact = _Exact(
-        values,
-        shaped.best.q_values - phi[:-1, :, None],
-        shaped.gaps,
-        shaped.expected(values),
-        shaped.expected(phi),
-    )
-    tables = tables_of(model)
-    rng = np.random.default_rng(check_integer("seed", seed))
-    least, regret = _watch(rng, episodes, shaped.horizon, tables, learned, exact, setting.constants)
-    initially = float((setting.initial - exact.shaped_q_values)[:, ~model.terminal].min())
-    per_scale = math.sqrt(shaped.horizon * iota)
+    q_best = shaped.best.q_values - phi[:-1, :, None]
+    exact = (values, q_best, shaped.gaps, shaped.expected(values), shaped.expected(phi))
+    rng = np.random.default_rng(seed)
+    least, regret = _watch(rng, episodes, H, tables_of(model), learned, exact, setting.constants)
+    per_scale = math.sqrt(H * shaped.iota(episodes, rule.p))
     return Watched(
-        optimism=min(float(least[0]), initially),
+        optimism=min(float(least[0]), float((setting.initial - q_best)[:, ~model.terminal].min())),
         upper=float(least[1]),
         chosen=float(least[2]),
         recursion=float(least[3]),
@@ -157,7 +126,8 @@ def watch(shaped: Shaped, episodes: int, *, seed: int = 0, learner: str | Rule =
 def _watch(rng, episodes, horizon, model, learned, exact, constants):  # type: ignore[no-untyped-def]
     """Run and check; return the least slack of each inequality, and the regret of each episode.
 
-    s, x, u, y: state, action, hidden noise, reward. Weighted sums of the analysis, sum_i alpha_t^i of: `ahead`,
+    s, x, u, y: state, action, hidden noise, reward. `exact`: V*, Q* - phi, the gaps, and the means of y + V*(s') and
+    y + phi(s'), by step. Weighted sums of the analysis, sum_i alpha_t^i of: `ahead`,
     V^{k_i} - V*; `chain`, (Q^{k_i} - Q*)(s', x'); `below` and `above`, how far y + V*(s') is below and y + phi(s')
     above its mean.
     """

@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,21 +18,17 @@ from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds import value_ceilings
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.potential import Potential
-from causal_shaping.errors import ArgumentError, AssumptionWarning
-from causal_shaping.learners.intervals import Interval, mean_interval
+from causal_shaping.errors import AssumptionWarning
+from causal_shaping.learners.intervals import mean_interval
 from causal_shaping.learners.rules import Rule, resolve
 from causal_shaping.worlds import World
 from studies.paper.theory.contraction import CausalBellman, Contraction, contraction
-from studies.paper.theory.events import INEQUALITIES, MOST_EPISODES, PRINTED, Watched, proven_rule, watch
-from studies.paper.theory.regret import (
-    RegretBound,
-    printed_regret_bound,
-    q_ucb,
-    regret_bound,
-    useful_from,
-    visit_bound,
-)
-from studies.paper.theory.shaped import Optimism, Shaped
+from studies.paper.theory.events import INEQUALITIES, PRINTED, Watched, proven_rule, watch
+from studies.paper.theory.regret import printed_regret_bound, q_ucb, regret_bound, useful_from, visit_bound
+from studies.paper.theory.shaped import Shaped
+
+MOST_EPISODES = 10_000_000
+"""Longer runs are refused, since the regret of every episode is kept."""
 
 SMALLER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
 """The values of c tried with the corrected learner; 1 is proven."""
@@ -44,151 +39,26 @@ PRINTED_SMALLER = (4.0, 0.1, 0.01, 0.003, 0.001, 0.0)
 POTENTIALS = ("zero", "paper", "joint", "V*")
 
 
-class Sweep(NamedTuple):
-    """Runs with one size of the bonus.
-
-    Attributes:
-        c: the factor of the bonus.
-        held: the share of runs in which each inequality held.
-        regret: the mean regret over runs, in units of the world's reward.
-    """
-
-    c: float
-    held: Mapping[str, float]
-    regret: float
-
-
-@dataclass(frozen=True, eq=False)
-class ExaminedPotential:
-    """The theory of one potential. Regret and bounds are in units of the world's reward.
-
-    Attributes:
-        name: the name of the potential.
-        optimism: whether it is conservatively optimistic.
-        pairs: the number of (s, x) with a positive gap, and so with a Delta.
-        in_sub_delta: how many of them are in Sub_Delta as printed, for rewards from 0 to 1.
-        suboptimal: the number of (h, s, x) with a positive gap.
-        settled: how many of them the potential settles; None if it is not a ceiling.
-        visits_over_bound: the largest number of visits to a settled (h, s, x) in any run, as a share of its bound; None
-            if nothing is settled.
-        printed_visits_over_bound: the same for pairs in Sub_Delta at one step and the printed bound.
-        printed_bound: the printed bound on the regret, interpreted charitably; None if the potential is not a ceiling.
-        printed_useful_from: the number of episodes from which on that is not vacuous; None without a bound.
-        printed_regret: the regret of the printed learner, for rewards from 0 to 1, over seeds.
-        bound: the corrected bound; None if the potential is not a ceiling.
-        useful_from: the number of episodes from which on that is not vacuous; None without a bound.
-        regret: the regret of the corrected learner, over seeds.
-        needed_c: the smallest c for which the concentration lemma, of y + V* and of y + phi, held in all of its runs.
-        held: the share of its runs in which each inequality held.
-    """
-
-    name: str
-    optimism: Optimism
-    pairs: int
-    in_sub_delta: int
-    suboptimal: int
-    settled: int | None
-    visits_over_bound: float | None
-    printed_visits_over_bound: float
-    printed_bound: RegretBound | None
-    printed_useful_from: float | None
-    printed_regret: Interval
-    bound: RegretBound | None
-    useful_from: float | None
-    regret: Interval
-    needed_c: float
-    held: Mapping[str, float]
-
-    @property
-    def tightness(self) -> float:
-        """The corrected bound over the measured regret; NaN without a bound, inf without regret."""
-        return _ratio(self.bound, self.regret[0])
-
-    @property
-    def printed_tightness(self) -> float:
-        """The same for the printed bound and learner."""
-        return _ratio(self.printed_bound, self.printed_regret[0])
-
-
-def _ratio(bound: RegretBound | None, regret: float) -> float:
-    if bound is None:
-        return math.nan
-    return bound.total / regret if regret > 0 else math.inf
-
-
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """The theory of one world.
+    """The theory of one world. Regret and bounds are in units of the world's reward.
 
     Attributes:
         world: the name of the world.
-        horizon: H.
-        episodes: K, the number of episodes of the runs and in the bounds.
-        seeds: the number of runs.
-        reward_range: the smallest and the largest reward.
-        value_range: the lowest and the highest V* over all steps; terminal states count as 0.
-        smallest_gap: Delta_min.
-        potentials: the results for each potential.
-        q_ucb: the gap-dependent bound of Q-UCB, by the same theorem.
-        q_ucb_useful_from: the number of episodes from which on that is not vacuous.
-        swept: the potential whose bonus was made smaller.
-        smaller: runs of the corrected learner with smaller bonuses.
-        printed_smaller: runs of the printed learner with smaller bonuses.
+        episodes: K, of the runs and in the bounds.
+        setting: the world and the runs, in one sentence.
+        potentials: the results for each potential, see `_examined`.
+        sweeps: a record for each learner, "corrected" and "printed", and each size c of its bonus: the share of runs in
+            which each inequality held, and the mean regret, under the joint ceiling.
         contractions: the contraction of the causal Bellman operator, by source.
     """
 
     world: str
-    horizon: int
     episodes: int
-    seeds: int
-    reward_range: tuple[float, float]
-    value_range: tuple[float, float]
-    smallest_gap: float
-    potentials: tuple[ExaminedPotential, ...]
-    q_ucb: RegretBound
-    q_ucb_useful_from: float
-    swept: str
-    smaller: tuple[Sweep, ...]
-    printed_smaller: tuple[Sweep, ...]
+    setting: str
+    potentials: Sequence[Mapping[str, Any]]
+    sweeps: Sequence[Mapping[str, Any]]
     contractions: Mapping[str, Contraction]
-
-    @property
-    def setting(self) -> str:
-        """The world and the runs, in one sentence."""
-        (low, high), (lowest, highest) = self.reward_range, self.value_range
-        return (
-            f"{self.world}: {self.horizon} steps, rewards from {low:g} to {high:g}, V* from {lowest:.3g} to "
-            f"{highest:.3g}, smallest gap {self.smallest_gap:.3g}; {self.episodes:,} episodes, {self.seeds} runs each."
-        )
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the numbers of each potential as plain values, one row each."""
-        return [
-            {
-                "world": self.world,
-                "potential": one.name,
-                "conservatively_optimistic": bool(one.optimism),
-                "pairs": one.pairs,
-                "in_sub_delta": one.in_sub_delta,
-                "printed_visits_over_bound": one.printed_visits_over_bound,
-                "printed_bound": None if one.printed_bound is None else one.printed_bound.total,
-                "printed_useful_from": one.printed_useful_from,
-                "printed_regret": one.printed_regret[0],
-                "suboptimal": one.suboptimal,
-                "settled": one.settled,
-                "visits_over_bound": one.visits_over_bound,
-                "bound": None if one.bound is None else one.bound.total,
-                "useful_from": one.useful_from,
-                "regret": one.regret[0],
-                "regret_low": one.regret[1],
-                "regret_high": one.regret[2],
-                "q_ucb_bound": self.q_ucb.total,
-                "q_ucb_useful_from": self.q_ucb_useful_from,
-                "needed_c": one.needed_c,
-                **{f"held_{name}": share for name, share in one.held.items()},
-            }
-            for one in self.potentials
-        ]
 
 
 def usual_potentials(world: World) -> dict[str, Potential | None]:
@@ -218,7 +88,7 @@ def examine(
 
     Args:
         world: the world; its model must be the same at every step.
-        potentials: potentials by name; `usual_potentials` by default.
+        potentials: potentials by name, "joint" among them; `usual_potentials` by default.
         episodes: K, the number of episodes of each run and in the bounds.
         seeds: the number of runs of each learner.
         progress: told how many groups of runs are done.
@@ -227,104 +97,103 @@ def examine(
     seeds = check_integer("seeds", seeds, least=1, most=MOST_SEEDS)
     model, horizon = world.model, world.horizon
     given = usual_potentials(world) if potentials is None else potentials
-    if not given:
-        raise ArgumentError("There is no potential to examine.")
     problems = {name: Shaped(model, potential, horizon) for name, potential in given.items()}
-    ceilings = [name for name, shaped in problems.items() if shaped.optimism().holds.all()]
-    swept = "joint" if "joint" in ceilings else (ceilings or list(problems))[-1]
-    first = next(iter(problems.values()))
-    scaled, scale = first.nonnegative()
-    vanilla, values = q_ucb(scaled), first.values
-    examined: list[ExaminedPotential] = []
-    smaller: list[Sweep] = []
-    printed_smaller: list[Sweep] = []
-    total = len(problems) + len(SMALLER) + len(PRINTED_SMALLER)
-
-    def next_is(what: str) -> None:
-        progress(len(examined) + len(smaller) + len(printed_smaller), total, what)
-
+    joint, total = problems["joint"], len(problems) + len(SMALLER) + len(PRINTED_SMALLER)
+    moved, scale = joint.nonnegative()
+    vanilla = q_ucb(moved)
+    of_q_ucb = {
+        "q_ucb_bound": regret_bound(vanilla, episodes, scale=horizon).unscaled(scale).total,
+        "q_ucb_useful_from": useful_from(lambda k: regret_bound(vanilla, k, scale=horizon)),
+    }
+    examined: list[dict[str, Any]] = []
+    sweeps: list[dict[str, Any]] = []
     for name, shaped in problems.items():
-        next_is(f"potential {name}")
-        examined.append(_examined(name, shaped, episodes, seeds))
-    chosen, moved = problems[swept], problems[swept].nonnegative()[0]
-    for c in SMALLER:
-        next_is(f"corrected, c = {c:g}")
-        smaller.append(_sweep(chosen, proven_rule(chosen, episodes, c=c), 1.0, episodes, seeds))
-    for c in PRINTED_SMALLER:
-        next_is(f"printed, c = {c:g}")
-        printed_smaller.append(_sweep(moved, resolve(PRINTED, c=c), scale, episodes, seeds))
-    next_is("contraction")
+        progress(len(examined), total, f"potential {name}")
+        examined.append({"world": world.name, "potential": name} | _examined(shaped, episodes, seeds) | of_q_ucb)
+    corrected = [("corrected", joint, proven_rule(joint, episodes, c=c), 1.0) for c in SMALLER]
+    printed = [("printed", moved, resolve(PRINTED, c=c), scale) for c in PRINTED_SMALLER]
+    for learner, shaped, rule, unit in (*corrected, *printed):
+        progress(len(examined) + len(sweeps), total, f"{learner}, c = {rule.c:g}")
+        runs = _runs(shaped, rule, episodes, seeds)
+        about = {"world": world.name, "learner": learner, "potential": "joint", "c": rule.c}
+        sweeps.append(about | _held(runs) | {"regret": float(_regrets(runs).mean()) / unit})
+    (low, high), values = model.reward_range, joint.values
     return Examination(
-        world=world.name,
-        horizon=horizon,
-        episodes=episodes,
-        seeds=seeds,
-        reward_range=model.reward_range,
-        value_range=(float(values.min()), float(values.max())),
-        smallest_gap=first.smallest_gap,
-        potentials=tuple(examined),
-        q_ucb=regret_bound(vanilla, episodes, scale=horizon).unscaled(scale),
-        q_ucb_useful_from=useful_from(lambda k: regret_bound(vanilla, k, scale=horizon)),
-        swept=swept,
-        smaller=tuple(smaller),
-        printed_smaller=tuple(printed_smaller),
-        contractions={
-            name: contraction(CausalBellman(model.observe(beta, name), model.reward_range[1]))
+        world.name,
+        episodes,
+        f"{world.name}: {horizon} steps, rewards from {low:g} to {high:g}, V* from {values.min():.3g} to "
+        f"{values.max():.3g}, smallest gap {joint.smallest_gap:.3g}; {episodes:,} episodes, {seeds} runs each.",
+        examined,
+        sweeps,
+        {
+            name: contraction(CausalBellman(model.observe(beta, name), high))
             for name, beta in world.demonstrators.items()
         },
     )
 
 
-def _examined(name: str, shaped: Shaped, episodes: int, seeds: int) -> ExaminedPotential:
-    moved, scale = shaped.nonnegative()
+def _examined(shaped: Shaped, episodes: int, seeds: int) -> dict[str, Any]:
+    """Return the theory of one potential; what concerns a ceiling is None for other potentials.
+
+    - `optimism`: whether it is conservatively optimistic.
+    - `pairs`: the number of (s, x) with a positive gap; `in_sub_delta`: how many of them are in Sub_Delta as printed,
+      for rewards from 0 to 1; `suboptimal`: the number of (h, s, x) with a positive gap; `settled`: how many of them
+      the potential settles.
+    - `visits_over_bound`: the largest number of visits to a settled (h, s, x) in any run, as a share of its bound;
+      `printed_visits_over_bound`: the same for pairs in Sub_Delta at one step and the printed bound.
+    - `bound`, `printed_bound`: on the regret; `useful_from`: the number of episodes from which on it is not vacuous.
+    - `regret`, `printed_regret`: the means over runs of the corrected and of the printed learner.
+    - `needed_c`: the smallest c for which the concentration lemma, of y + V* and of y + phi, held in all runs.
+    - `held_...`: the share of the runs in which each inequality held.
+    """
+    (moved, scale), optimism, span, H = shaped.nonnegative(), shaped.optimism(), shaped.needed_span, shaped.horizon
     runs = _runs(shaped, proven_rule(shaped, episodes), episodes, seeds)
     printed = _runs(moved, PRINTED, episodes, seeds)
-    inside, printed_scale = moved.pseudo_suboptimal(), PRINTED.c * float(moved.potential.max())
-    printed_limit = visit_bound(
-        printed_scale, shaped.horizon, moved.iota(episodes, PRINTED.p), moved.pair_gaps, printed=True
-    )
-    ceiling = bool(shaped.optimism().holds.all())
-    margins, span = shaped.margins(), shaped.needed_span
+    inside, margins = moved.pseudo_suboptimal(), shaped.margins()
     settled = (margins > 0) & (shaped.gaps > 0)
-    share = None
-    if ceiling and settled.any():
-        limit = visit_bound(span, shaped.horizon, shaped.iota(episodes, PRINTED.p), margins)
-        share = max(float((run.visits / limit)[settled].max()) for run in runs)
+    scale_of_bonus = PRINTED.c * float(moved.potential.max())
+    most = visit_bound(scale_of_bonus, H, moved.iota(episodes, PRINTED.p), moved.pair_gaps, printed=True)[inside]
+    of_ceiling: dict[str, Any] = dict.fromkeys(("settled", "visits_over_bound", "bound", "useful_from"))
+    printed_bound, printed_useful_from = None, None
+    if optimism.holds.all():
+        limit = visit_bound(span, H, shaped.iota(episodes, PRINTED.p), margins)
+        shares = [float((run.visits / limit)[settled].max()) for run in runs] if settled.any() else []
+        of_ceiling = {
+            "settled": int(settled.sum()),
+            "visits_over_bound": max(shares, default=None),
+            "bound": regret_bound(shaped, episodes).total,
+            "useful_from": useful_from(lambda k: regret_bound(shaped, k)),
+        }
+        printed_bound = printed_regret_bound(moved, episodes).unscaled(scale).total
+        printed_useful_from = useful_from(lambda k: printed_regret_bound(moved, k))
+    regret, low, high = mean_interval(_regrets(runs))
     deviation = max(max(run.value_deviation, run.value_excess, run.potential_excess) for run in runs)
-    return ExaminedPotential(
-        name=name,
-        optimism=shaped.optimism(),
-        pairs=int(np.isfinite(shaped.pair_gaps).sum()),
-        in_sub_delta=int(inside.sum()),
-        suboptimal=int((shaped.gaps > 0).sum()),
-        settled=int(settled.sum()) if ceiling else None,
-        visits_over_bound=share,
-        printed_visits_over_bound=max(
-            float((run.visits[:, inside] / printed_limit[inside]).max(initial=0.0)) for run in printed
-        ),
-        printed_bound=printed_regret_bound(moved, episodes).unscaled(scale) if ceiling else None,
-        printed_useful_from=useful_from(lambda k: printed_regret_bound(moved, k)) if ceiling else None,
-        printed_regret=mean_interval(_final_regrets(printed) / scale),
-        bound=regret_bound(shaped, episodes) if ceiling else None,
-        useful_from=useful_from(lambda k: regret_bound(shaped, k)) if ceiling else None,
-        regret=mean_interval(_final_regrets(runs)),
-        needed_c=deviation / span if span > 0 else 0.0,
-        held=_held(runs),
-    )
+    return {
+        "optimism": optimism,
+        "conservatively_optimistic": bool(optimism),
+        "pairs": int(np.isfinite(shaped.pair_gaps).sum()),
+        "in_sub_delta": int(inside.sum()),
+        "printed_visits_over_bound": max(float((run.visits[:, inside] / most).max(initial=0.0)) for run in printed),
+        "printed_bound": printed_bound,
+        "printed_useful_from": printed_useful_from,
+        "printed_regret": float(_regrets(printed).mean() / scale),
+        "suboptimal": int((shaped.gaps > 0).sum()),
+        **of_ceiling,
+        "regret": regret,
+        "regret_low": low,
+        "regret_high": high,
+        "needed_c": deviation / span if span > 0 else 0.0,
+        **{f"held_{name}": share for name, share in _held(runs).items()},
+    }
 
 
 def _runs(shaped: Shaped, rule: Rule, episodes: int, seeds: int) -> list[Watched]:
     return [watch(shaped, episodes, seed=seed, learner=rule) for seed in range(seeds)]
 
 
-def _sweep(shaped: Shaped, rule: Rule, scale: float, episodes: int, seeds: int) -> Sweep:
-    runs = _runs(shaped, rule, episodes, seeds)
-    return Sweep(rule.c, _held(runs), float(_final_regrets(runs).mean()) / scale)
-
-
 def _held(runs: Sequence[Watched]) -> dict[str, float]:
     return {name: float(np.mean([run.held[name] for run in runs])) for name in INEQUALITIES}
 
 
-def _final_regrets(runs: Sequence[Watched]) -> FloatArray:
+def _regrets(runs: Sequence[Watched]) -> FloatArray:
     return np.array([run.regret[-1] for run in runs])

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_horizon, check_integer, check_probability
 from causal_shaping.data.arrays import FloatArray
-from causal_shaping.errors import ArgumentError
 
 
 def learning_rates(horizon: int, visits: int) -> FloatArray:
@@ -32,7 +30,6 @@ def learning_rates(horizon: int, visits: int) -> FloatArray:
         >>> learning_rates(2, 2).tolist()
         [0.0, 0.25, 0.75]
     """
-    horizon, visits = check_horizon(horizon), check_integer("visits", visits)
     t = np.arange(1, visits + 1)
     rate = (horizon + 1) / (horizon + t)
     kept = np.append(np.cumprod((1 - rate)[::-1])[::-1], 1.0)  # prod_{j = i + 1 .. t} (1 - alpha_j)
@@ -63,8 +60,6 @@ def clip_lemma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, x: npt.Arra
         [0.3, -0.7]
     """
     a, b, c, x = (np.asarray(number, dtype=np.float64) for number in (a, b, c, x))
-    if ((a < 0) | (b < 0) | (c <= 0) | (a + b < c) | (x <= 0) | (x > 1)).any():
-        raise ArgumentError("The clip lemma is for a, b >= 0 and c > 0 with a + b >= c, and 0 < x <= 1.")
     return clip(a, (a if printed else x) * c / 2) + (1 + x) * b - (a + b)
 
 
@@ -79,8 +74,6 @@ def clipped_sum(scale: npt.ArrayLike, threshold: npt.ArrayLike, most: npt.ArrayL
         (18.0, 14.11...)
     """
     scale, threshold, most = (np.asarray(number, dtype=np.float64) for number in (scale, threshold, most))
-    if (threshold < 0).any():
-        raise ArgumentError("The threshold is negative, and would clip nothing: pass 0 for that.")
     with np.errstate(divide="ignore", invalid="ignore"):
         last = np.minimum(np.sqrt(most), np.where(scale > 0, scale / threshold, 0.0))
         return np.where(last > 0, 2.0 * scale * last, 0.0)
@@ -93,7 +86,6 @@ def log_term(states: int, actions: int, steps: float, p: float) -> float:
         >>> round(log_term(30, 5, 20_000, 0.1), 3)
         17.217
     """
-    check_probability("p", p, "0.1")
     return math.log(max(states * actions * steps / p, 1.0))
 
 

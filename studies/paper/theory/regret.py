@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping.data.arrays import FloatArray
-from causal_shaping.errors import ArgumentError
 from studies.paper.theory.lemmas import clipped_sum
 from studies.paper.theory.shaped import ROUNDING, Shaped
 
@@ -99,10 +98,8 @@ def printed_regret_bound(shaped: Shaped, episodes: float, *, c: float = 4.0) -> 
     """
     steps = episodes * shaped.horizon
     chance = 1.0 / (2.0 * max(steps, 1.0))
-    if min(shaped.model.reward_range[0], shaped.potential.min()) < -ROUNDING:
-        raise ArgumentError(
-            "The printed theorem is for rewards and potentials that are never negative: use shaped.nonnegative()[0]."
-        )
+    lowest = min(shaped.model.reward_range[0], shaped.potential.min())
+    assert lowest >= -ROUNDING, "the printed theorem is for rewards and potentials that are never negative"
     highest, H = float(shaped.potential.max()), shaped.horizon
     unit = (c * math.e * highest) ** 2 * shaped.iota(episodes, chance) * H**3
     with np.errstate(divide="ignore"):
@@ -144,20 +141,14 @@ def regret_bound(
         scale: the scale of the bonus, at least `Shaped.needed_span`, which is its default.
         clip: the clip of V, "zero", or "potential" as printed, which needs a potential that is never negative.
         visits: int64 [steps, states, actions], the visits of a run: the bound is then on its regret, if the event held.
-
-    Raises:
-        ArgumentError: the potential is below V* somewhere, or the bonus is smaller than proven.
     """
     H, model, phi = shaped.horizon, shaped.model, shaped.potential
     margins = shaped.margins(clip)
     needed = shaped.needed_span if clip == "zero" else max(shaped.span(shaped.values), shaped.span(2 * phi))
     wide = needed if scale is None else float(scale)
-    if not shaped.optimism().holds.all():
-        raise ArgumentError(f"The theorem needs a ceiling, but the potential is {shaped.optimism().verdict}.")
-    if visits is None and wide < needed - ROUNDING:
-        raise ArgumentError(f"The bonus scales with {wide:g}, but optimism is proven from {needed:g} on.")
-    if clip == "potential" and phi.min() < -ROUNDING:
-        raise ArgumentError("The printed clip needs a potential that is never negative: pass clip='zero'.")
+    assert shaped.optimism().holds.all(), "the theorem needs a ceiling"
+    assert visits is not None or wide >= needed - ROUNDING, "optimism is not proven for so small a bonus"
+    assert clip == "zero" or phi.min() >= -ROUNDING, "the printed clip needs a potential that is never negative"
     chance = 1.0 / (3.0 * max(episodes, 1.0) * H) if p is None else p
     iota = shaped.iota(episodes, chance)
     alive = np.broadcast_to(~model.terminal[None, :, None], shaped.gaps.shape)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_horizon
+from causal_shaping._checks import check_horizon
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import BoolArray, FloatArray, frozen
 from causal_shaping.data.potential import Potential
@@ -28,9 +28,6 @@ from studies.paper.theory.lemmas import log_term
 
 ROUNDING = 1e-9
 """Differences up to this are treated as rounding errors: smaller gaps are 0."""
-
-CLIPS = ("zero", "potential")
-"""The clips that the analysis covers, as in `Rule`; the second one is the printed one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +128,6 @@ class Shaped:
 
     def iota(self, episodes: float, p: float) -> float:
         """Return iota = log(S A T / p), where S counts the states that are not terminal and T = K H."""
-        if not 1 <= episodes < np.inf:
-            raise ArgumentError(f"episodes is {episodes}; it must be a finite number from 1 up.")
         states = int((~self.model.terminal).sum())
         return log_term(states, len(self.model.actions), episodes * self.horizon, p)
 
@@ -175,15 +170,10 @@ class Shaped:
         worst = -negated.optimum(self.horizon).values[0]
         return float((self.best.values[0] - worst)[model.start > 0].max())
 
-    def optimism(self, reward_max: float | None = None) -> Optimism:
-        """Return whether the potential is conservatively optimistic: V* <= phi <= H b.
-
-        Args:
-            reward_max: b, by default the largest reward of the model.
-        """
-        b = self.model.reward_range[1] if reward_max is None else float(reward_max)
+    def optimism(self) -> Optimism:
+        """Return whether the potential is conservatively optimistic: V* <= phi <= H b, b the largest reward."""
         phi, alive = self.potential[:-1], ~self.model.terminal
-        limit = max(self.horizon * b, 0.0)
+        limit = max(self.horizon * self.model.reward_range[1], 0.0)
         distance = np.where(alive, phi - self.best.values, np.nan)
         holds = ~alive | (phi >= self.best.values - ROUNDING)
         return Optimism(distance, holds, limit, ~alive | (phi <= limit + ROUNDING), self.model.states)
@@ -210,7 +200,6 @@ class Shaped:
         Args:
             clip: "zero" or "potential", as in `Rule`.
         """
-        check_choice("clip", clip, CLIPS)
         factor = 1.0 if clip == "zero" else 2.0
         margins = self.best.values[..., None] - self.expected(factor * self.potential)
         return np.where((margins > ROUNDING) & ~self.model.terminal[:, None], margins, 0.0)
@@ -227,9 +216,7 @@ class Shaped:
         step = np.arange(H)[:, None, None, None]
         shaped = reward + after[step, next_state] - before[:, :, None, None]
         shaped = np.where(model.terminal[:, None, None], 0.0, shaped)
-        return TabularCMDP(
-            next_state, shaped, noise, model.terminal, model.start, model.states, model.actions, model.space.columns
-        )
+        return TabularCMDP(next_state, shaped, noise, model.terminal, model.start)
 
     def nonnegative(self) -> tuple[Shaped, float]:
         """Return the same problem with rewards from 0 to 1 that are a function of (s, x), and its scale.
@@ -239,25 +226,12 @@ class Shaped:
         given (s, x). V* and phi move by the constant times the steps left; gaps are only scaled.
         """
         model = self.model
-        if model.steps is not None:
-            raise ArgumentError(
-                "Rewards can be moved to 0 to 1 only in a model whose tables are the same at every step."
-            )
         low, high = min(model.reward_range[0], 0.0), max(model.reward_range[1], 0.0)
         scale = 1.0 / (high - low) if high > low else 1.0
         mean = np.where(model.terminal[:, None], 0.0, model.rewards())
         reward = np.broadcast_to(((mean - low) * scale)[..., None], model.next_state.shape)
         none_terminal = np.zeros(len(model.terminal), dtype=bool)
-        moved = TabularCMDP(
-            model.next_state,
-            reward,
-            model.noise,
-            none_terminal,
-            model.start,
-            model.states,
-            model.actions,
-            model.space.columns,
-        )
+        moved = TabularCMDP(model.next_state, reward, model.noise, none_terminal, model.start)
         left = np.arange(self.horizon, 0, -1.0)[:, None]
         potential = (self.potential[:-1] - low * left) * scale
         return Shaped(moved, np.where(np.abs(potential) < ROUNDING, 0.0, potential), self.horizon), scale

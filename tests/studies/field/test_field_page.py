@@ -2,21 +2,22 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from studies.field import tables
 from studies.field.__main__ import write_field_page
-from studies.field.claims import bound_claims, rarest_outcome
+from studies.field.claims import bound_claims
 from studies.field.clinic import optimum
 from studies.field.methods import METHODS, Materials
 from studies.field.plan import Case
 from studies.field.tables import compared
 
+pytestmark = pytest.mark.filterwarnings("ignore::causal_shaping.AssumptionWarning")
+
 
 def test_the_page_has_a_table_for_each_family_and_what_was_asked(small):
     text, said = (small.folder / "index.html").read_text(), json.loads((small.folder / "summary.json").read_text())
-    for name in ("family-random", "family-problems", "confounding", "losses", "claims", "clinic"):
+    for name in ("family-random", "family-problems", "confounding", "claims", "clinic"):
         assert f'id="table-{name}"' in text
         assert (small.folder / "tables" / f"{name}.csv").exists()
         assert said["tables"][name]["rows"]
@@ -53,27 +54,11 @@ def test_a_decision_names_the_method_with_the_least_regret(small):
 def test_bounds_of_a_known_world_hold_and_false_ones_are_noticed(monkeypatch):
     materials = Materials(Case("random", "dense", 9_003, "mixed", "strong", 3_000))
     rows = bound_claims(materials)
-    assert len(rows) == 7
-    assert all(row["violations"] == 0 for row in rows if row["confidence"] and row["assumed"])
+    assert len(rows) == 5
+    assert all(row["violations"] == 0 for row in rows if row["confidence"])
     monkeypatch.setattr(type(materials), "reward_max", -5.0)
     with pytest.raises(ValueError, match="reward_max"):
         bound_claims(materials)
-
-
-def test_the_rarest_outcome_is_that_of_the_table():
-    materials = Materials(Case("random", "stages", 9_004, "good", "none", 2_000))
-    world, counts, found = materials.world, materials.counts, 1.0
-    for s in np.unique(counts.state):
-        shares, total = {}, 0.0
-        for i, name in enumerate(counts.sources):
-            n = counts.n[(counts.source == i) & (counts.state == s)].sum()
-            total += n
-            for x in np.flatnonzero(world.space.is_admissible[s]):
-                for u, chance in enumerate(world.model.noise[s]):
-                    key = (world.model.next_state[s, x, u], world.model.reward[s, x, u])
-                    shares[key] = shares.get(key, 0.0) + n * chance * world.demonstrators[name][s, u, x]
-        found = min(found, min(shares.values()) / total)
-    assert rarest_outcome(materials) == pytest.approx(found)
 
 
 def test_the_most_that_a_stay_can_earn():

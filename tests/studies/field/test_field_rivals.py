@@ -133,9 +133,7 @@ def test_replay_learns_the_value_of_what_was_logged(world, logs, counts):
     pool, exists = rivals.pooled(world, counts), world.space.is_admissible.copy()
     best = rivals.fitted_q(world, pool)
     q_values, visits = np.zeros((world.horizon + 1, *exists.shape)), np.zeros(exists.shape)
-    columns = [np.concatenate([getattr(log, name) for log in logs]) for name in ("state", "action", "reward")]
-    after, final = (np.concatenate([getattr(log, name) for log in logs]) for name in ("next_state", "terminated"))
-    agent = rivals.Replay(0.005, 1_500, *columns, after, final)
+    agent = rivals.Replay(0.005, 1_500, sum(map(len, logs)), *rivals.replayed(logs, 400))
     streams, gaps = (np.random.default_rng(1), np.random.default_rng(2)), world.model.gaps(world.horizon)
     rivals.run_replay(streams, tables_of(world.model), gaps, agent, q_values, visits, np.zeros(400))
     often = pool.visits > 500

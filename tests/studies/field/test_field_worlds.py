@@ -119,9 +119,7 @@ def test_clinicians_have_the_gamma_that_they_are_said_to_have(small_ward, kind):
     assert gamma_of(model, beta) == pytest.approx(3.0)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("icu_sepsis") is None, reason=f"ICU-Sepsis is not installed: {INSTALL['icu-sepsis']}"
-)
+@pytest.mark.skipif(importlib.util.find_spec("icu_sepsis") is None, reason=f"ICU-Sepsis is not installed: {INSTALL}")
 def test_patients_of_icu_sepsis_survive_as_often_as_its_authors_say():
     """Average returns in the package's description: 0.78 at random, 0.78 of experts, 0.88 at best."""
     _, _, experts, exists = sepsis_module._published()
@@ -148,7 +146,7 @@ def test_patients_of_icu_sepsis_survive_as_often_as_its_authors_say():
 def test_a_package_that_is_not_installed_says_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     with pytest.raises(MissingPackageError, match="pip install --no-deps icu-sepsis"):
-        package_folder("icu-sepsis")
+        package_folder()
 
 
 def test_a_script_of_the_same_name_does_not_hide_a_package(monkeypatch, tmp_path):
@@ -159,7 +157,7 @@ def test_a_script_of_the_same_name_does_not_hide_a_package(monkeypatch, tmp_path
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: icu-sepsis\nVersion: 2.0.1\n")
     (tmp_path / "icu_sepsis.py").write_text("")
     monkeypatch.setattr("sys.path", [str(tmp_path), str(tmp_path / "packages")])
-    assert package_folder("icu-sepsis") == package
+    assert package_folder() == package
 
 
 def test_a_case_makes_the_same_world_again_with_its_trial():

@@ -1,12 +1,12 @@
 """Which potential to shape with: none, the ceiling, or a best guess; measured with three agents in the paper's worlds.
 
-    python -m studies.speed.potentials    # an hour; interrupted runs resume
+    python -m studies.docs.potentials    # an hour; interrupted runs resume
 
 - *Q-learning* on a table, greedy, without bonus or clip: regret at the paper's budget.
 - *DQN* and *PPO* of Stable-Baselines3 (one thread, small budgets): the exact, unshaped return of what they learned.
 
-Each seed has logs of its own. Figures go to `figures/potentials.json`, from which `studies/docs/tables.py`
-makes the table of `docs/learners.md`.
+Each seed has logs of its own. Figures go to `figures/potentials.json`, from which `table` makes that of
+`docs/learners.md`.
 """
 
 import argparse
@@ -18,8 +18,8 @@ import gymnasium as gym
 import numpy as np
 
 import causal_shaping as cs
+from causal_shaping.learners.intervals import mean_interval
 from studies import parts
-from studies.paper.metrics import returns_of
 from studies.paper.plan import BUDGETS, LOG_STEPS, WORLDS
 
 FIGURES = Path(__file__).parent / "figures" / "potentials.json"
@@ -79,7 +79,7 @@ def deep(agent, name, kind, seed):
     for _ in range(4):
         learner.learn(STEPS[agent] // 4, reset_num_timesteps=False)
         policy, _ = learner.predict(np.arange(len(world.states)), deterministic=True)
-        earned.append(float(returns_of(world.model, np.asarray(policy)[None], world.horizon)[0]))
+        earned.append(float(world.model.evaluate(np.asarray(policy), world.horizon).values[0] @ world.model.start))
     best = float(world.model.optimum(world.horizon).values[0] @ world.model.start)
     return {"returns": earned, "best": best, "correlation": correlation(world, phi, DISCOUNT)}
 
@@ -102,6 +102,28 @@ def run_part(part):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # potentials that are no bounds; what is measured says it better
         return q_learning(name, kind, int(seed)) if agent == "q-learning" else deep(agent, name, kind, int(seed))
+
+
+def table():
+    """Return the table of the documentation: regret, or by how much returns fall short, and the correlation with V*."""
+    found = {}
+    for part, figure in parts.figures(FIGURES, VERSION).items():
+        agent, world, kind, _ = part.split("; ")
+        found.setdefault(f"{agent}, {world}", {}).setdefault(kind, []).append(figure)
+    lines = ["|  | " + " | ".join(KINDS) + " |", "| --- |" + " ---: |" * len(KINDS)]
+    for title, row in found.items():
+        lines.append(f"| {title} | " + " | ".join(cell(row[kind]) for kind in KINDS) + " |")
+    return [*lines, ""]
+
+
+def cell(figures):
+    if "regret" in figures[0]:
+        text = "{:.0f} ({:.0f} to {:.0f})".format(*mean_interval(np.array([one["regret"] for one in figures])))
+    else:
+        short = [np.mean(one["best"] - np.array(one["returns"])) for one in figures]
+        text = "{:.2f} ({:.2f} to {:.2f})".format(*mean_interval(np.array(short)))
+    known = [one["correlation"] for one in figures if one["correlation"] is not None]
+    return f"{text}; r {np.mean(known):.2f}" if known else text
 
 
 if __name__ == "__main__":

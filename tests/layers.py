@@ -8,10 +8,11 @@
 
 import ast
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
-SOURCE = Path(__file__).parents[2] / "src" / "causal_shaping"
+SOURCE = Path(__file__).parents[1] / "src" / "causal_shaping"
 PACKAGE = "causal_shaping"
 
 STAGES = (
@@ -139,25 +140,8 @@ def cycles():
         if (one.module, one.function, one.stages[1]) not in DELEGATING:
             # A package's own `__init__` gathers its modules; a module that imports from a package means those.
             follows.setdefault(one.module, set()).add(one.target)
-    found, done = [], set()
-
-    def visit(module, path):
-        if module in path:
-            found.append((*path[path.index(module) :], module))
-        elif module not in done:
-            for target in sorted(follows.get(module, ())):
-                visit(target, (*path, module))
-            done.add(module)
-
-    for module in sorted(follows):
-        visit(module, ())
-    return found
-
-
-def stage_counts():
-    """Return how many imports go from one stage to another: {(from, to): number}."""
-    counted = {}
-    for one in imports():
-        if one.target and one.stages[0] != one.stages[1]:
-            counted[one.stages] = counted.get(one.stages, 0) + 1
-    return counted
+    try:
+        TopologicalSorter(follows).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
