@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from causal_shaping._checks import check_integer, check_probability
+from causal_shaping._checks import check_integer, check_names, check_probability
 from causal_shaping._extras import needs_extra
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
@@ -35,7 +35,8 @@ from causal_shaping.diagnose._predict import Predictor
 from causal_shaping.diagnose.contradictions import LEVEL, OTHER_WORLD
 from causal_shaping.diagnose.persistence import MEANING, NO_PROOF
 from causal_shaping.logs.counting import Item
-from causal_shaping.logs.transitions import read_transitions
+from causal_shaping.logs.opening import open_logs
+from causal_shaping.logs.transitions import read_transitions, transitions_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -285,9 +286,8 @@ def inspect_continuous(
     """
     check_probability("level", level, example="0.05")
     check_integer("seed", seed)
-    rows = logs if isinstance(logs, Transitions) else None
-    if rows is None:
-        rows = read_transitions(logs, **columns, progress=part_of(progress, 0.0, 0.2))
+    check_names(columns, "inspect_continuous", inspect_continuous, read_transitions, open_logs)
+    rows = transitions_of(logs, columns, part_of(progress, 0.0, 0.2))
     with needs_extra("Tests of logs whose states cannot be listed", "fitted"):
         from threadpoolctl import threadpool_limits
     with threadpool_limits(1):  # matrices are small: threads would wait for each other

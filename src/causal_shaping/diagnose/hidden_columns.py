@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 import numpy as np
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_integer, check_names
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import LongArray
 from causal_shaping.data.counts import MAX_REWARDS
@@ -23,6 +23,7 @@ from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.io.labels import numbered
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, opened_logs
+from causal_shaping.logs.opening import open_logs
 from causal_shaping.logs.table import LogTable, fetch
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ def confounding_of(
         >>> print(confounding_of(ward, "severe", source="ward")[0])
         ward: leaving out severe amounts to a confounding of ...
     """
+    check_names(columns, "confounding_of", confounding_of, open_logs)
     names = (hidden,) if isinstance(hidden, str) else tuple(hidden)
     if not names:
         raise ArgumentError("hidden names no column; give those that could have been left out, such as 'age'.")

@@ -158,7 +158,7 @@ def train_seeds(
         changes: constants of the rule to change; see `Rule`.
     """
     wanted, steps = check_seeds(seeds), check_integer("steps", steps, least=1)
-    name, rule = choose(learner, potential, changes)
+    name, rule = choose(learner, potential, changes, train_seeds)
     settings = {
         "version": VERSION,
         "world": name_of(world),

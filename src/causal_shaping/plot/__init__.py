@@ -10,9 +10,11 @@ from __future__ import annotations
 import importlib
 import io
 import os
+from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any
 
+from causal_shaping._checks import check_names
 from causal_shaping._extras import needs_extra
 from causal_shaping.errors import ArgumentError
 from causal_shaping.io.files import check_target, replacing
@@ -58,7 +60,10 @@ def draw(result: Any, ax: Any = None, **options: Any) -> Any:
         if kind.__name__ in FIGURES:
             _require("Figures", "matplotlib")
             module, function = FIGURES[kind.__name__]
-            return getattr(importlib.import_module(f"causal_shaping.plot.{module}"), function)(result, ax, **options)
+            drawing = getattr(importlib.import_module(f"causal_shaping.plot.{module}"), function)
+            if all(item.kind != Parameter.VAR_KEYWORD for item in signature(drawing).parameters.values()):
+                check_names(options, "plot", drawing)
+            return drawing(result, ax, **options)
     raise ArgumentError(f"There is no figure of a {type(result).__name__}.")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from causal_shaping._checks import check_names
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import admitted
 from causal_shaping.shaping.formula import is_final, shaped_reward
@@ -90,6 +91,7 @@ def check_potential(
     Raises:
         ArgumentError: if shaping does not telescope, with the episode that shows it.
     """
+    check_names(options, "check_potential", check_potential, ShapeReward)
     wrapped = ShapeReward(env, potential, **options)
     shaper, played = wrapped._shaper, env if shaped else wrapped
     rng = np.random.default_rng(seed)
