@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -26,7 +26,7 @@ from causal_shaping._checks import check_integer, check_names, check_probability
 from causal_shaping._extras import needs_extra
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
-from causal_shaping.data.result import PlainResult, text_table
+from causal_shaping.data.result import DataFrame, PlainResult, data_frame, text_table
 from causal_shaping.data.space import Label
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.diagnose._clusters import LEAST_EPISODES, ROUNDING, clusters_of, few_coordinates, holm
@@ -37,9 +37,6 @@ from causal_shaping.diagnose.persistence import MEANING, NO_PROOF
 from causal_shaping.logs.counting import Item
 from causal_shaping.logs.opening import open_logs
 from causal_shaping.logs.transitions import read_transitions, transitions_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_ROWS = 10_000
 """So many rows of a source are tested: whole episodes, chosen at random."""
@@ -213,11 +210,9 @@ class ContinuousInspection(PlainResult):
     def _visited(self, source: str) -> int:
         return sum(cluster.rows[source] > 0 for cluster in self.clusters)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per source and cluster of states: its centre, rows, and rows of each action."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        return data_frame(
             [
                 {"cluster": number, "source": name}
                 | dict(zip(self.columns, cluster.centre, strict=False))

@@ -114,10 +114,6 @@ class Shaper(ABC):
         """Return whether the potential knows a place, or has the value of unseen states for it."""
 
     @abstractmethod
-    def phi(self, place: Any, h: int) -> float:
-        """Return the potential of one place; 0 beyond the horizon."""
-
-    @abstractmethod
     def meet(self, observation: Any, h: int) -> tuple[Any, float]:
         """Return the place of an observation whose potential is needed, and the potential, which must be known."""
 

@@ -99,8 +99,7 @@ def check_potential(
     largest = kept = 0.0
     for episode in range(episodes):
         observation, info = played.reset(seed=seed if episode == 0 else None)
-        place = shaper.place(observation)
-        first = shaper.phi(place, 0)
+        place, first = shaper.meet(observation, 0)
         met, unseen = met + 1, unseen + (not shaper.knows(place))
         difference, size, factor, h = 0.0, abs(first), 1.0, 0
         terminated = truncated = False
@@ -113,7 +112,7 @@ def check_potential(
             place = shaper.place(observation)
             met, unseen = met + 1, unseen + (not shaper.knows(place) and not terminated)
             size += abs(float(reward))
-        last = 0.0 if is_final(terminated, truncated, shaper.bootstrap) else shaper.phi(place, h)
+        last = 0.0 if is_final(terminated, truncated, shaper.bootstrap) else shaper.meet(observation, h)[1]
         if truncated and not terminated:
             kept = max(kept, abs(last))
         expected = shaped_reward(0.0, factor, first, last)  # an episode as one long step

@@ -151,20 +151,9 @@ def list_worlds(*, continuous: bool = False) -> tuple[str, ...]:
 
 
 @overload
-def load_world(name: ContinuousName, *, horizon: int | None = ..., **options: Any) -> ContinuousWorld: ...  # type: ignore[overload-overlap]
-
-
+def load_world(name: ContinuousName, **options: Any) -> ContinuousWorld: ...
 @overload
-def load_world(
-    name: str | Path,
-    *,
-    coins: str = ...,
-    horizon: int | None = ...,
-    wind: Wind | None = ...,
-    demonstrators: Mapping[str, Demonstrator] | None = ...,
-) -> World: ...
-
-
+def load_world(name: str | Path, **options: Any) -> World: ...
 def load_world(
     name: str | Path,
     *,
