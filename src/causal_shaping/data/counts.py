@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import LARGEST_REWARD, check_line
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, begins, checksum_of, frozen, groups
 from causal_shaping.data.result import DataFrame, Result, data_frame
 from causal_shaping.data.rows import Table
 from causal_shaping.data.space import UNKNOWN, Bins, MakeColumn, Space, plain_column
@@ -240,13 +240,8 @@ class Counts(Table, Result):
                 f"Source {source!r} took {self.space.actions[self.action[entry]]!r} in {state!r}, where it is not "
                 "admissible. Correct the admissible actions, or the logs."
             )
-        repeats = np.ones(len(self), dtype=bool)
-        repeats[:1] = False
-        for name in self.KEY:
-            values = getattr(self, name)
-            if values is not None:
-                held = low if name == "reward_min" else values
-                repeats[1:] &= held[1:] == held[:-1]
+        held = {name: getattr(self, name) for name in self.KEY} | {"reward_min": low}
+        repeats = ~begins(*(values for values in held.values() if values is not None))
         self._refuse(repeats, "the same outcome stands in two entries; add them up", self.n)
 
     def _where(self, entry: int) -> str:

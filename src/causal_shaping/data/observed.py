@@ -176,16 +176,12 @@ class ObservationPotential(Result, ABC):
                 f"{found} Pass observe=, a function that gives real numbers in the scale of the logs, such as "
                 "observe=lambda seen: seen.astype('float32')."
             )
-        if len(shape) == 3 and len(self.shape) == 3 and shape == (self.shape[2], *self.shape[:2]):
-            return (
-                f"{found} The channels come first there, and last in the logs: pass observe=lambda seen: "
-                "seen.transpose(1, 2, 0)."
-            )
-        if len(shape) == 3 and len(self.shape) == 3 and shape == (*self.shape[1:], self.shape[0]):
-            return (
-                f"{found} The channels come last there, and first in the logs: pass observe=lambda seen: "
-                "seen.transpose(2, 0, 1)."
-            )
+        for order, there, ours in (((1, 2, 0), "first", "last"), ((2, 0, 1), "last", "first")):
+            if len(shape) == len(self.shape) == 3 and tuple(shape[i] for i in order) == self.shape:
+                return (
+                    f"{found} The channels come {there} there, and {ours} in the logs: pass observe=lambda seen: "
+                    f"seen.transpose{order}."
+                )
         if shape[1:] == self.shape:
             return (
                 f"{found} That is a stack of {shape[0]}: shape the reward before frames are stacked, "

@@ -37,11 +37,11 @@ FIGURES = MappingProxyType(
         "Coverage": ("inspection", "draw_coverage"),
         "Contradictions": ("inspection", "draw_contradictions"),
         "PersistenceTest": ("inspection", "draw_persistence"),
-        "HiddenColumns": ("hidden_columns", "draw_hidden_columns"),
+        "HiddenColumns": ("inspection", "draw_hidden_columns"),
         "Inspection": ("inspection", "draw_inspection"),
         "Run": ("regret", "draw_run"),
         "Seeds": ("regret", "draw_seeds"),
-        "Worth": ("worth", "draw_worth"),
+        "Worth": ("regret", "draw_worth"),
         "World": ("worlds", "draw_map"),
     }
 )
