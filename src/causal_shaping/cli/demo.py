@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from causal_shaping._checks import LARGEST, check_integer, escaped
-from causal_shaping.cli._options import option
+from causal_shaping.cli._options import AsJson, option
 from causal_shaping.cli._terminal import print_table, progress_bar, say, tell
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def demo(
         "demo"
     ),
     seed: Annotated[int, option("Equal seeds give equal logs and agents.", "N")] = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Show the main job in a minute: logs that mislead, what they prove, and what that saves an agent.
 
@@ -43,10 +46,12 @@ def demo(
     check_integer("--seed", seed, most=LARGEST_SEED)
     try:
         with demo_folder(output) as folder:
-            _show(folder, seed)
+            facts = _show(folder, seed, (lambda *lines: None) if as_json else _report)
     except KeyboardInterrupt:
         tell(f"Interrupted. Run the same command again: it starts afresh in {output}.")
         raise
+    if as_json:
+        print(json.dumps(facts, indent=2))
 
 
 def _report(*lines: str) -> None:
@@ -54,8 +59,8 @@ def _report(*lines: str) -> None:
     say("\n".join(map(escaped, lines)))
 
 
-def _show(folder: DemoFolder, seed: int) -> None:
-    """Run the demo and print what it finds."""
+def _show(folder: DemoFolder, seed: int, report: Callable[..., None]) -> dict[str, Any]:
+    """Run the demo, report what it finds, and return that as plain values."""
     from causal_shaping.beliefs import posterior
     from causal_shaping.bounds import value_ceilings
     from causal_shaping.demo import agents, rover, words
@@ -66,7 +71,7 @@ def _show(folder: DemoFolder, seed: int) -> None:
         world = rover.rover_world()
         paths = {name: folder.file(f"{name}.csv") for name in rover.OPERATORS}
         rover.write_logs(world, paths, seed)
-    _report(
+    report(
         "Three operators steered a rover past lava, and chose their moves by a wind that they felt.",
         "Their logs hold positions, moves and scores, but not the wind, and an agent cannot feel it.",
         *(f"  {path}: {name} {rover.OPERATORS[name].habit}" for name, path in paths.items()),
@@ -76,17 +81,18 @@ def _show(folder: DemoFolder, seed: int) -> None:
     with progress_bar() as progress:
         found = inspect(rover.open_files(paths), progress=progress)
         found.counts.save(folder.file("counts.parquet"))
-    _report(*words.coverage_words(found), "", "2. What can an agent gain at most, whatever the operators felt?")
+    report(*words.coverage_words(found), "", "2. What can an agent gain at most, whatever the operators felt?")
     with progress_bar() as progress:
         bound = found.counts, rover.HORIZON, rover.REWARD_MAX
         ceilings = value_ceilings(*bound, progress=progress)
         verdict = words.ceiling_words(ceilings, value_ceilings(*bound, confidence=CONFIDENCE, progress=progress))
     budget = f"{agents.STEPS:,} steps, {agents.SEEDS} seeds"
-    _report(*verdict, "", f"3. What do the logs save an agent? Regret: optimal return minus the agent's ({budget}).")
+    report(*verdict, "", f"3. What do the logs save an agent? Regret: optimal return minus the agent's ({budget}).")
     with progress_bar() as progress:
         trained = agents.train_agents(world, posterior(*bound), seed, progress)
-    heads = "agent", "regret (95% interval)", f"falls into the lava in {agents.STEPS:,} steps"
-    print_table(heads, words.agent_rows(trained), box=None, pad_edge=False)
+    if report is _report:
+        heads = "agent", "regret (95% interval)", f"falls into the lava in {agents.STEPS:,} steps"
+        print_table(heads, words.agent_rows(trained), box=None, pad_edge=False)
     shares, in_logs = rover.shares_in_logs(found.counts)
     for_agent = rover.share_for_agent(world)
     conclusion = words.conclusion(trained, in_logs, for_agent)
@@ -101,7 +107,20 @@ def _show(folder: DemoFolder, seed: int) -> None:
             progress(0, 1, f"Writing {page}")
             write_page(page, world, ceilings, trained, **facts, **texts, commands=_commands(folder.path, seed))
     where = f"Pictures: {page}." if page else "For pictures: pip install matplotlib jinja2."
-    _report(*conclusion, f"{where} On your own logs (COLUMNS: see inspect --help; R: largest reward of a step):", *NEXT)
+    report(*conclusion, f"{where} On your own logs (COLUMNS: see inspect --help; R: largest reward of a step):", *NEXT)
+    return {
+        "seed": seed,
+        "files": list(map(str, paths.values())),
+        "contradictions": len(found.contradictions),
+        "right_beside_lava": facts,
+        "ceilings": " ".join(verdict),
+        "agents": {name: _named(one.intervals()) for name, one in trained.items()},
+        "page": page and str(page),
+    }
+
+
+def _named(intervals: dict[str, Any]) -> dict[str, Any]:
+    return {what: dict(zip(("mean", "low", "high"), one, strict=True)) for what, one in intervals.items()}
 
 
 def _commands(folder: Path, seed: int) -> dict[str, str]:
