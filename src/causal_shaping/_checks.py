@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import math
 import operator
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,11 @@ MOST_BINS = 500
 
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux says how much memory a container may use."""
+
+REMOVED_ARGUMENTS = {
+    "reveal_noise": "Agents never see the noise; env.unwrapped.see(demonstrator) lets a demonstrator act on it."
+}
+"""A keyword argument of version 0.2 that is gone to one sentence: what takes its place."""
 
 
 def check_integer(name: str, value: Any, least: int = 0, most: int = LARGEST) -> int:
@@ -135,3 +142,14 @@ def check_choice(name: str, value: Any, choices: Sequence[str], more: str = "") 
     """Refuse a name that is not one of a few."""
     if value not in choices:
         raise ArgumentError(f"{name} is {value!r}; use {' or '.join(map(repr, choices))}{more}.")
+
+
+def check_names(given: Iterable[str], what: str, *functions: Callable[..., Any]) -> None:
+    """Refuse a keyword argument that none of some functions has, and name the nearest one of theirs."""
+    parameters = [item for one in functions for item in signature(one).parameters.values()]
+    known = [item.name for item in parameters if item.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)]
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}=?" if near else f"It takes {', '.join(dict.fromkeys(known))}."
+            raise ArgumentError(f"{what} takes no {name}=. {REMOVED_ARGUMENTS.get(name, hint)}")

@@ -150,7 +150,7 @@ def test_the_learner_posterior_starts_from_counts_and_stands_beside_learning_wit
 
 def test_an_environment_learns_by_sampling_once_the_largest_reward_is_given(done, refused, tmp_path):
     options = ("train", "FrozenLake-v1", "--learner", "posterior", "--steps", 60, "--seeds", 1, "-o", tmp_path / "runs")
-    assert "set reward_max" in refused(*options)
+    assert "pass reward_max=" in refused(*options)
     done(*options, "--reward-max", 1)
 
 

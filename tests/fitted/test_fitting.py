@@ -486,6 +486,19 @@ def test_options_of_networks_say_what_takes_their_place(rows, logs, option):
         cs.fit_floors([seen(frame) for frame in logs], reward_min=-0.5, horizon=1, **XY, **option)
 
 
+@pytest.mark.parametrize(("option", "near"), [("tree", "trees"), ("obsrve", "observe"), ("stat", "state")])
+def test_a_misspelt_option_names_the_nearest_one(rows, logs, option, near):
+    with pytest.raises(ArgumentError, match=rf"fit_ceilings takes no {option}=\. Did you mean {near}=\?"):
+        fit(rows, **{option: 4})
+    with pytest.raises(ArgumentError, match=rf"fit_floors takes no {option}=\. Did you mean {near}=\?"):
+        cs.fit_floors([seen(frame) for frame in logs], reward_min=-0.5, horizon=1, **XY, **{option: 4})
+
+
+def test_an_encoder_that_is_no_function_is_refused(rows):
+    with pytest.raises(ArgumentError, match="observe is 'image'; pass a function"):
+        fit(rows, observe="image")
+
+
 def test_columns_of_rows_that_were_read_before_are_refused(rows):
     with pytest.raises(ArgumentError, match="state= is for logs that are to be read; these were read before"):
         fit(rows, **XY)

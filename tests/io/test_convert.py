@@ -36,7 +36,7 @@ def test_the_metadata_says_where_the_logs_come_from(tmp_path):
     assert (about["kind"], about["version"], about["source"]) == ("logs", 2, "competent")
     assert about["metadata"]["world"] == "walking-robot"
     assert (about["metadata"]["demonstrator"], about["metadata"]["seed"]) == ("competent", "7")
-    assert cs.Space.from_json(json.dumps(about["space"])) == logs.space
+    assert cs.Space.from_plain(about["space"]) == logs.space
 
 
 def small(states, next_state):

@@ -361,7 +361,13 @@ def test_a_clip_below_what_is_earned_is_told():
         (lambda: cs.train(EASY, np.zeros(49)), "is no potential"),
         (lambda: cs.train(EASY, CEILINGS, horizon=5), "The ceilings are of 20 steps, but episodes last 5"),
         (lambda: cs.train(cs.ShapeReward(gym.make(ENVIRONMENTS["lavacross-easy"]), PHI), PHI), "without ShapeReward"),
-        (lambda: cs.train(EASY, speed=3), "There is no argument speed, and no constant of a rule.*A rule has c, p"),
+        (lambda: cs.train(EASY, speed=3), r"train takes no speed=\. Did you mean seed=\?"),
+        (lambda: cs.train(EASY, bonsu=0.0), r"train takes no bonsu=\. Did you mean bonus=\?"),
+        (lambda: cs.train(EASY, learner="posterior", step=9), r"train takes no step=\. Did you mean steps=\?"),
+        (
+            lambda: cs.train_seeds(EASY, seeds=[0], folder="x", sed=1),
+            r"train_seeds takes no sed=\. Did you mean seeds=\?",
+        ),
         (lambda: cs.train(EASY, bonus=True), "bonus is True; it must be a number"),
         (lambda: cs.train("lavacross-easy"), "is neither a world nor an environment"),
         (lambda: cs.train(gym.make(ENVIRONMENTS["lavacross-easy"], observation="image")), "are not its states"),
@@ -465,7 +471,7 @@ def belief():
     [
         (False, {"reward_max": 0.0}, "knows the largest reward: leave reward_max out"),
         (False, {"horizon": 19}, "is of 20 steps, but episodes last 19"),
-        (True, {}, "tells steps apart: set step_indexed"),
+        (True, {}, "tells steps apart: pass step_indexed=True"),
         (False, {"bonus": 0.0}, "'posterior' has no constants: leave out bonus"),
         (False, {"learner": "q-ucb-shaping"}, "takes a potential: pass posterior.potential"),
         (None, {"learner": "posterior"}, "starts from a posterior, not from a potential"),
@@ -479,9 +485,9 @@ def test_what_a_learner_cannot_use_is_refused(belief, given, options, message):
 
 
 def test_environments_must_tell_their_length_and_the_posterior_the_largest_reward():
-    with pytest.raises(cs.ArgumentError, match=r"has no time limit: set horizon"):
+    with pytest.raises(cs.ArgumentError, match=r"has no time limit: pass horizon="):
         cs.train(Walk(), steps=10)
-    with pytest.raises(cs.ArgumentError, match=r"Without logs, set reward_max"):
+    with pytest.raises(cs.ArgumentError, match=r"Without logs, pass reward_max="):
         cs.train(Walk(), learner="posterior", horizon=5, steps=10)
     other = cs.Potential.zero(cs.Space([7, 8], [0, 1, 2]))
     with pytest.raises(cs.ArgumentError, match="shows 0, which is not one of the learner's states"):

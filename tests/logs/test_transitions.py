@@ -506,5 +506,5 @@ def test_shape_and_mask_are_of_states_that_are_numbers(options):
 
 def test_a_misspelt_column_is_refused_even_where_all_logs_are_open():
     opened = cs.open_logs(table(episodes(3)), numbers=True)
-    with pytest.raises(TypeError, match="'sorce'"):
+    with pytest.raises(ArgumentError, match=r"read_transitions takes no sorce=\. Did you mean source=\?"):
         read_transitions(opened, sorce="a")

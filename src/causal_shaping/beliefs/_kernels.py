@@ -249,7 +249,7 @@ def observe(shape, guess, memory, cell, after, reward, times):  # type: ignore[n
         memory.own[entry] += 1.0
         memory.against[2] += 1.0
         if logged and memory.against[0] > LOG_ALARM:
-            _drop_logs(guess, memory)
+            _drop_logs(memory)
 
 
 @njit(**INLINED)
@@ -265,7 +265,7 @@ def _log_sum(guess, memory):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _drop_logs(guess, memory):  # type: ignore[no-untyped-def]
+def _drop_logs(memory):  # type: ignore[no-untyped-def]
     """Go on with what the agent saw itself: something that was taken for granted of the logs is wrong."""
     memory.against[1] = memory.against[2]
     memory.evidence[1:] = -np.inf

@@ -28,14 +28,12 @@ from causal_shaping.bounds.settings import SUPPORTS, Confounding, Settings, Supp
 from causal_shaping.data.arrays import FloatArray, checksum_of, frozen
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import Result, frame_by_state
+from causal_shaping.data.result import DataFrame, Result, frame_by_state
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError
 from causal_shaping.models.cmdp import TabularCMDP, Values
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from causal_shaping.io.container import Contents
     from causal_shaping.learners.worth import Worth
 
@@ -282,7 +280,7 @@ class Posterior(Result):
         """Return what is believed, whom it trusts and what it assumes, in words."""
         return words.summary(self)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per step and state: mean and quantiles of V*, the action that is most likely best, and how."""
         probability = np.nan_to_num(self.probability_optimal, nan=-1.0)
         names = np.array([str(action) for action in self.space.actions], dtype=object)

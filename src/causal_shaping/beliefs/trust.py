@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from causal_shaping.beliefs._kernels import Memory, belief, chance_of_trust
 from causal_shaping.beliefs.model import Model
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, frozen
-from causal_shaping.data.result import PlainResult
+from causal_shaping.data.result import DataFrame, PlainResult
 from causal_shaping.data.space import Space
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DOUBTED = 0.5
 """A source is doubted in a state if the chance that it is right there is below this."""
@@ -92,7 +89,7 @@ class Trust(PlainResult):
         more = f" and {len(doubted) - NAMED_STATES:,} more" if len(doubted) > NAMED_STATES else ""
         return f" It misleads most in {named}{more}."
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per source (and step) and state: `trust`, the probability that it is right there."""
         import pandas as pd
 

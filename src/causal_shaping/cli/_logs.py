@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, overload
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -191,30 +191,27 @@ def _log_arguments(
     return LogArguments(logs, read_bins(bins), columns, skip_bad_episodes, admissible, complete)
 
 
-@overload
-def takes_logs(command: Callable[..., None]) -> Callable[..., None]: ...
-@overload
-def takes_logs(*, without: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]: ...
-def takes_logs(command: Callable[..., None] | None = None, *, without: Sequence[str] = ()) -> Any:
+def takes_logs(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the arguments of `_log_arguments`; it gets them as its first one, a `LogArguments`.
 
     Args:
-        command: what to decorate.
-        without: options that make no sense for this command.
+        without: arguments that make no sense for this command.
     """
-    if command is None:
-        return functools.partial(takes_logs, without=without)
     shared = [item for item in signature(_log_arguments, eval_str=True).parameters.values() if item.name not in without]
-    own = list(signature(command, eval_str=True).parameters.values())[1:]
 
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        command(_log_arguments(**{item.name: given.pop(item.name) for item in shared}), **given)
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(signature(command, eval_str=True).parameters.values())[1:]
 
-    every = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in (shared[0], *own, *shared[1:])]
-    run.__signature__ = Signature(every)  # type: ignore[attr-defined]
-    run.__annotations__ = {item.name: item.annotation for item in every}
-    return run
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            command(_log_arguments(**{item.name: given.pop(item.name) for item in shared}), **given)
+
+        every = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in (shared[0], *own, *shared[1:])]
+        run.__signature__ = Signature(every)  # type: ignore[attr-defined]
+        run.__annotations__ = {item.name: item.annotation for item in every}
+        return run
+
+    return decorated
 
 
 def read_flags(name: str, text: str) -> str | list[str] | dict[str, list[str]]:

@@ -13,8 +13,6 @@ from causal_shaping._checks import check_integer
 from causal_shaping.errors import ArgumentError
 
 TABLES = (".csv", ".parquet")
-FIGURES = (".png", ".svg", ".pdf")
-PAGES = (".html", ".htm")
 
 OUTPUT, BOUNDS, COLUMNS = "Output", "Bounds", "Columns of your files"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from causal_shaping.logs.summary import Summary
 
 
-@takes_logs
+@takes_logs()
 def ceilings(
     logs: LogArguments,
     horizon: shared.Steps,

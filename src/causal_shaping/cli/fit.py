@@ -20,7 +20,7 @@ OF_LISTS = ("admissible", "complete", "bins", "missing")
 """Options of other commands that only make sense for states that can be listed."""
 
 
-@takes_logs(without=OF_LISTS)
+@takes_logs(*OF_LISTS)
 def fit(
     logs: LogArguments,
     output: Annotated[

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from causal_shaping.diagnose import Inspection
 
 
-@takes_logs
+@takes_logs()
 def inspect(
     logs: LogArguments,
     level: Annotated[

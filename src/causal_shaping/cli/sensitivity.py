@@ -13,7 +13,7 @@ from causal_shaping.cli._terminal import progress_bar, say, say_result
 from causal_shaping.errors import ArgumentError
 
 
-@takes_logs
+@takes_logs()
 def sensitivity(
     logs: LogArguments,
     horizon: shared.Steps,

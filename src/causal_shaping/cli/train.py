@@ -145,7 +145,7 @@ def train(
     if as_json:
         print(json.dumps(_facts(found), indent=2))
         return
-    _print_seeds(found, loaded, steps, seeds)
+    _print_seeds(found, steps, seeds)
     say(f"Runs are kept in {output}, a row per seed in {output / SEEDS_TABLE}.")
     say_written({"Figure": png})
 
@@ -225,7 +225,7 @@ def _draw(found: dict[str, Any], png: Path) -> None:
     save_picture(figure, png)
 
 
-def _print_seeds(found: dict[str, Any], world: Any, steps: int, seeds: int) -> None:
+def _print_seeds(found: dict[str, Any], steps: int, seeds: int) -> None:
     """Print what seeds came to: means and 95% intervals over them."""
     from causal_shaping.learners.seeds import MEASURES
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from causal_shaping.logs.table import LogTable
 
 
-@takes_logs
+@takes_logs()
 def worth(
     logs: LogArguments,
     horizon: shared.Steps,

@@ -9,20 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import LARGEST_REWARD, check_line
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen, groups
-from causal_shaping.data.result import Result
+from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, begins, checksum_of, frozen, groups
+from causal_shaping.data.result import DataFrame, Result, data_frame
 from causal_shaping.data.rows import Table
 from causal_shaping.data.space import UNKNOWN, Bins, MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MAX_REWARDS = 64
 """If the rewards of a log take more values than this, they are cut into bins when they are counted."""
@@ -243,13 +240,8 @@ class Counts(Table, Result):
                 f"Source {source!r} took {self.space.actions[self.action[entry]]!r} in {state!r}, where it is not "
                 "admissible. Correct the admissible actions, or the logs."
             )
-        repeats = np.ones(len(self), dtype=bool)
-        repeats[:1] = False
-        for name in self.KEY:
-            values = getattr(self, name)
-            if values is not None:
-                held = low if name == "reward_min" else values
-                repeats[1:] &= held[1:] == held[:-1]
+        held = {name: getattr(self, name) for name in self.KEY} | {"reward_min": low}
+        repeats = ~begins(*(values for values in held.values() if values is not None))
         self._refuse(repeats, "the same outcome stands in two entries; add them up", self.n)
 
     def _where(self, entry: int) -> str:
@@ -320,11 +312,9 @@ class Counts(Table, Result):
         columns["terminated"] = self.terminated
         return columns | {self.space.free_name(name): getattr(self, name) for name in ("n", *REWARDS)}
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per entry, with labels in the columns; a next state that is not known is None."""
-        import pandas as pd
-
-        return pd.DataFrame(self.labelled())
+        return data_frame(self.labelled())
 
     def __repr__(self) -> str:
         kind = "population masses" if self.population else f"{self.n.sum():,.0f} steps"

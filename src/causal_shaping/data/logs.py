@@ -7,18 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from causal_shaping._checks import check_line
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
+from causal_shaping.data.result import DataFrame, data_frame
 from causal_shaping.data.rows import Rows, Table, jump_rules, label_rules, order_rules, row_rules
 from causal_shaping.data.space import MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,11 +133,9 @@ class Logs(Table):
         columns |= labels | {"reward": self.reward} | followers
         return columns | {"terminated": self.terminated, "truncated": self.truncated}
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per step, with labels in the columns; a next state that is not known is None."""
-        import pandas as pd
-
-        return pd.DataFrame(self.labelled())
+        return data_frame(self.labelled())
 
     def __str__(self) -> str:
         return self.summary()

@@ -17,13 +17,12 @@ import numpy.typing as npt
 from causal_shaping._checks import check_choice, check_discount, check_finite, check_horizon, check_integer
 from causal_shaping.data.arrays import FloatArray, frozen
 from causal_shaping.data.potential import KINDS
-from causal_shaping.data.result import Result
+from causal_shaping.data.result import DataFrame, Result, data_frame
 from causal_shaping.data.space import Label, plain
 from causal_shaping.errors import ArgumentError, DataError, ShapingWarning
 
 if TYPE_CHECKING:
     import gymnasium as gym
-    import pandas as pd
 
 DTYPES = ("float32", "uint8")
 """What an observation is made of: real numbers, or the bytes of an image."""
@@ -177,16 +176,12 @@ class ObservationPotential(Result, ABC):
                 f"{found} Pass observe=, a function that gives real numbers in the scale of the logs, such as "
                 "observe=lambda seen: seen.astype('float32')."
             )
-        if len(shape) == 3 and len(self.shape) == 3 and shape == (self.shape[2], *self.shape[:2]):
-            return (
-                f"{found} The channels come first there, and last in the logs: pass observe=lambda seen: "
-                "seen.transpose(1, 2, 0)."
-            )
-        if len(shape) == 3 and len(self.shape) == 3 and shape == (*self.shape[1:], self.shape[0]):
-            return (
-                f"{found} The channels come last there, and first in the logs: pass observe=lambda seen: "
-                "seen.transpose(2, 0, 1)."
-            )
+        for order, there, ours in (((1, 2, 0), "first", "last"), ((2, 0, 1), "last", "first")):
+            if len(shape) == len(self.shape) == 3 and tuple(shape[i] for i in order) == self.shape:
+                return (
+                    f"{found} The channels come {there} there, and {ours} in the logs: pass observe=lambda seen: "
+                    f"seen.transpose{order}."
+                )
         if shape[1:] == self.shape:
             return (
                 f"{found} That is a stack of {shape[0]}: shape the reward before frames are stacked, "
@@ -230,11 +225,9 @@ class ObservationPotential(Result, ABC):
         lines = ["It assumes:", *(f"- {one}" for one in self.assumptions)] * bool(self.assumptions)
         return "\n".join([repr(self), *lines])
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per coordinate: its name or position, and what range it has in the logs."""
-        import pandas as pd
-
         places = self.columns or [", ".join(map(str, place)) for place in np.ndindex(self.shape)]
         unknown = np.full(self.shape, np.nan)
         low, high = (unknown if bound is None else bound for bound in (self.low, self.high))
-        return pd.DataFrame({"coordinate": places, "low": low.ravel(), "high": high.ravel()})
+        return data_frame({"coordinate": places, "low": low.ravel(), "high": high.ravel()})

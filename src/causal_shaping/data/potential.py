@@ -15,20 +15,17 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
-from causal_shaping.data.result import Result, frame_by_state
+from causal_shaping.data.result import DataFrame, Result, frame_by_state
 from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import ArgumentError, DataError, ShapingWarning, UnknownNameError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KINDS = ("ceiling", "guess", "other")
 """What a potential claims: an upper bound of the optimal values, a best guess of them, or nothing."""
@@ -38,15 +35,6 @@ CLAIMS = ("kind", "reward_min", "reward_max", "successors", "episode_steps")
 
 UNSEEN = UNKNOWN
 """The position of a state that the potential does not know: the last column of its table."""
-
-
-class HasSpace(Protocol):
-    """A world, an environment, counts: anything with states and actions."""
-
-    @property
-    def space(self) -> Space:
-        """The states and actions."""
-        ...
 
 
 def _space_of(where: Any) -> Space:
@@ -132,7 +120,7 @@ class Potential(Result):
             raise ArgumentError("successors must have a row for each state and action of the space.")
 
     @classmethod
-    def zero(cls, where: Space | HasSpace, *, discount: float = 1.0) -> Self:
+    def zero(cls, where: Any, *, discount: float = 1.0) -> Self:
         """Return the potential of 0, which changes no reward, for a space or anything that has one."""
         space = _space_of(where)
         return cls(np.zeros(len(space.states)), space, discount=discount, unseen=0.0, origin="zero")
@@ -240,7 +228,7 @@ class Potential(Result):
         """Return the potential that `to_json` wrote."""
         try:
             held = json.loads(text)
-            return cls.restore(np.array(held["values"], np.float64), Space.from_json(json.dumps(held["space"])), held)
+            return cls.restore(np.array(held["values"], np.float64), Space.from_plain(held["space"]), held)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"This is not the JSON of a potential: {error!r}.") from error
 
@@ -271,6 +259,6 @@ class Potential(Result):
         lines = [repr(self), f"States that it does not know {known}."]
         return "\n".join(lines + ["It assumes:", *(f"- {one}" for one in self.assumptions)] * bool(self.assumptions))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per (step and) state: its label, and `potential`."""
         return frame_by_state(self.space, {"potential": self.values})

@@ -6,7 +6,7 @@ import html
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+DataFrame: TypeAlias = "pd.DataFrame"  # imported only where a frame is made
 
 SHOWN_ROWS = 20
 """Rows of a result's table that a notebook shows."""
@@ -30,7 +31,7 @@ class Result:
         """Return what it says, in words: several lines."""
         raise NotImplementedError
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return its table, with labels in the columns."""
         raise NotImplementedError
 
@@ -55,11 +56,16 @@ class Result:
         return f"<p>{html.escape(repr(self))}</p>{frame.head(SHOWN_ROWS).to_html(index=False)}{rest}"
 
 
-def frame_by_state(space: Space, columns: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
-    """Return arrays [states] or [steps, states] as a table, see `Space.columns_by_state`."""
+def data_frame(rows: Any, columns: Sequence[str] | None = None) -> DataFrame:
+    """Return columns by name, or rows, as a pandas frame."""
     import pandas as pd
 
-    return pd.DataFrame(space.columns_by_state(columns))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def frame_by_state(space: Space, columns: Mapping[str, npt.NDArray[Any]]) -> DataFrame:
+    """Return arrays [states] or [steps, states] as a table, see `Space.columns_by_state`."""
+    return data_frame(space.columns_by_state(columns))
 
 
 class PlainResult(Result):

@@ -150,7 +150,7 @@ class Space:
         >>> space = Space(states=[(1, 1), (2, 1)], actions=["left", "right"], columns=("x", "y"))
         >>> space.state_position((2, 1))
         1
-        >>> Space.from_json(space.to_json()) == space
+        >>> Space.from_plain(space.as_plain()) == space
         True
     """
 
@@ -474,14 +474,6 @@ class Space:
         if self.reward_bins:
             content["reward_bins"] = self.reward_bins.edges
         return content
-
-    @classmethod
-    def from_json(cls, text: str) -> Space:
-        """Return the space that `to_json` wrote."""
-        try:
-            return cls.from_plain(json.loads(text))
-        except ValueError as error:
-            raise DataError(f"This is not the JSON of a space: {error!r}.") from error
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> Space:

@@ -17,16 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from causal_shaping._checks import check_integer, check_probability
+from causal_shaping._checks import check_integer, check_names, check_probability
 from causal_shaping._extras import needs_extra
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
-from causal_shaping.data.result import PlainResult, text_table
+from causal_shaping.data.result import DataFrame, PlainResult, data_frame, text_table
 from causal_shaping.data.space import Label
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.diagnose._clusters import LEAST_EPISODES, ROUNDING, clusters_of, few_coordinates, holm
@@ -35,10 +35,8 @@ from causal_shaping.diagnose._predict import Predictor
 from causal_shaping.diagnose.contradictions import LEVEL, OTHER_WORLD
 from causal_shaping.diagnose.persistence import MEANING, NO_PROOF
 from causal_shaping.logs.counting import Item
-from causal_shaping.logs.transitions import read_transitions
-
-if TYPE_CHECKING:
-    import pandas as pd
+from causal_shaping.logs.opening import open_logs
+from causal_shaping.logs.transitions import read_transitions, transitions_of
 
 MOST_ROWS = 10_000
 """So many rows of a source are tested: whole episodes, chosen at random."""
@@ -212,11 +210,9 @@ class ContinuousInspection(PlainResult):
     def _visited(self, source: str) -> int:
         return sum(cluster.rows[source] > 0 for cluster in self.clusters)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per source and cluster of states: its centre, rows, and rows of each action."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        return data_frame(
             [
                 {"cluster": number, "source": name}
                 | dict(zip(self.columns, cluster.centre, strict=False))
@@ -285,9 +281,8 @@ def inspect_continuous(
     """
     check_probability("level", level, example="0.05")
     check_integer("seed", seed)
-    rows = logs if isinstance(logs, Transitions) else None
-    if rows is None:
-        rows = read_transitions(logs, **columns, progress=part_of(progress, 0.0, 0.2))
+    check_names(columns, "inspect_continuous", inspect_continuous, read_transitions, open_logs)
+    rows = transitions_of(logs, columns, part_of(progress, 0.0, 0.2))
     with needs_extra("Tests of logs whose states cannot be listed", "fitted"):
         from threadpoolctl import threadpool_limits
     with threadpool_limits(1):  # matrices are small: threads would wait for each other

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from causal_shaping._checks import check_probability
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.bounds.agreement import cell_parts, excess_masses
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.result import ResultSequence
+from causal_shaping.data.result import DataFrame, ResultSequence, data_frame
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.data.words import state_text
 from causal_shaping.diagnose._compare import (
@@ -27,9 +27,6 @@ from causal_shaping.diagnose._compare import (
     tables_of,
 )
 from causal_shaping.diagnose.coverage import share_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEVEL = 0.05
 """The chance that `contradictions` names anything at all where all sources are unconfounded."""
@@ -205,15 +202,13 @@ class Contradictions(ResultSequence[Contradiction]):
         """Return what was found, a sentence a line."""
         return "\n".join(self.findings())
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per contradiction; hidden numbers are missing."""
-        import pandas as pd
-
         rows = self.as_plain()
         for row in rows:
             row["first_visits"], row["second_visits"] = row.pop("visits")
         names = [field.name for field in fields(Contradiction) if field.name != "visits"]
-        return pd.DataFrame(rows, columns=[*names, "first_visits", "second_visits", "text"])
+        return data_frame(rows, columns=[*names, "first_visits", "second_visits", "text"])
 
     def as_plain(self) -> list[dict[str, Any]]:
         """Return everything as plain values, for JSON."""

@@ -12,20 +12,17 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from causal_shaping._checks import check_integer, check_probability
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, groups
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.result import ResultSequence, state_parts, text_table
+from causal_shaping.data.result import DataFrame, ResultSequence, data_frame, state_parts, text_table
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.diagnose._compare import outcome_codes
 from causal_shaping.errors import ArgumentError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEW_VISITS = 10
 """Fewer visits to a state than this are called few."""
@@ -102,10 +99,8 @@ class Coverage(ResultSequence[SourceCoverage]):
         """Return a table with a row per source."""
         return text_table(self.HEADS, self.rows(), "Coverage")
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per source and state in which it acted; hidden numbers are missing."""
-        import pandas as pd
-
         space = self.counts.space
         rows: list[dict[str, Any]] = []
         for i, s in np.argwhere(self.actions_tried).tolist():
@@ -120,9 +115,7 @@ class Coverage(ResultSequence[SourceCoverage]):
                     space.free_name("action_share"): self.action_shares[i, s],
                 }
             )
-        return pd.DataFrame(rows).astype(
-            {space.free_name("visits"): "Int64", space.free_name("action_share"): "float64"}
-        )
+        return data_frame(rows).astype({space.free_name("visits"): "Int64", space.free_name("action_share"): "float64"})
 
     def as_plain(self) -> list[dict[str, Any]]:
         """Return everything as plain values, for JSON."""

@@ -8,25 +8,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ibis
 import numpy as np
 
-from causal_shaping._checks import check_integer
+from causal_shaping._checks import check_integer, check_names
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import LongArray
 from causal_shaping.data.counts import MAX_REWARDS
-from causal_shaping.data.result import ResultSequence, text_table
+from causal_shaping.data.result import DataFrame, ResultSequence, data_frame, text_table
 from causal_shaping.diagnose._standardised import Table, Ties, p_value, tabulate
 from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.io.labels import numbered
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, opened_logs
+from causal_shaping.logs.opening import open_logs
 from causal_shaping.logs.table import LogTable, fetch
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 QUANTILES = 5
 """Quantiles that a column of many numbers is cut into: five see about nine tenths of a bias (Cochran 1968)."""
@@ -141,11 +139,9 @@ class HiddenColumns(ResultSequence[HiddenColumn]):
         """Return a table with a row per column and source, and the findings."""
         return "\n".join([text_table(self.HEADS, self.rows(), "If a column had been hidden"), "", *self.findings()])
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per column and source."""
-        import pandas as pd
-
-        return pd.DataFrame(self.as_plain(), columns=[*(field.name for field in fields(HiddenColumn)), "text"])
+        return data_frame(self.as_plain(), columns=[*(field.name for field in fields(HiddenColumn)), "text"])
 
     def as_plain(self) -> list[dict[str, Any]]:
         """Return everything as plain values, for JSON."""
@@ -210,6 +206,7 @@ def confounding_of(
         >>> print(confounding_of(ward, "severe", source="ward")[0])
         ward: leaving out severe amounts to a confounding of ...
     """
+    check_names(columns, "confounding_of", confounding_of, open_logs)
     names = (hidden,) if isinstance(hidden, str) else tuple(hidden)
     if not names:
         raise ArgumentError("hidden names no column; give those that could have been left out, such as 'age'.")

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from causal_shaping._progress import Progress, no_progress
 from causal_shaping.bounds.support import sources_without_ends
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.result import Result, frame_by_state, json_text, text_table
+from causal_shaping.data.result import DataFrame, Result, frame_by_state, json_text, text_table
 from causal_shaping.data.space import Admissible
 from causal_shaping.data.words import state_text
 from causal_shaping.diagnose.contradictions import LEVEL, Contradictions, contradictions
@@ -29,9 +29,6 @@ from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, count, opened_logs
 from causal_shaping.logs.summary import Summary, summarise
 from causal_shaping.logs.table import Dropped
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MANY_UNKNOWN = 0.01
 """If more than this share of a source's episodes have an unknown end, that comes first."""
@@ -177,7 +174,7 @@ class Inspection(Result):
         findings = "\n".join(f"- {sentence}" for sentence in self.findings())
         return f"{text_table(self.HEADS, self.rows(), 'Episodes')}\n\n{self.coverage.summary()}\n\n{findings}"
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return the coverage, a row per source and state, with the state's unseen outcome mass and its limit."""
         space = self.counts.space
         masses = frame_by_state(space, {"unseen_mass": self.unseen, "unseen_limit": self.unseen_limit})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ibis
 import numpy as np
@@ -20,15 +20,12 @@ from scipy.special import chdtrc
 from causal_shaping._checks import check_integer, check_probability
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import FloatArray, LongArray
-from causal_shaping.data.result import PlainResult
+from causal_shaping.data.result import DataFrame, PlainResult, data_frame
 from causal_shaping.diagnose._persistence import Rows, StepTest, step_tests
 from causal_shaping.diagnose.small_cells import count_text
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, keep_origin, opened_logs
 from causal_shaping.logs.table import LogTable, drawn, fetch
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEVEL = 0.05
 """The chance of a rejection where nothing lasts."""
@@ -134,11 +131,9 @@ class PersistenceTest(PlainResult):
         head = f"Persistence test of {used}: {steps}, {self.permutations} permutations each, level {self.level:g}"
         return "\n".join([head, *self.findings()])
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per step that was tested; where small cells are hidden, without the rows compared."""
-        import pandas as pd
-
-        return pd.DataFrame(self.as_plain()["steps"], columns=["step", "p_value", "compared"])
+        return data_frame(self.as_plain()["steps"], columns=["step", "p_value", "compared"])
 
     def as_plain(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""

@@ -43,6 +43,8 @@ def features_of(observe: Observe, observations: npt.NDArray[Any]) -> npt.NDArray
 def with_features(rows: Transitions, observe: Observe | None) -> Transitions:
     """Return the rows of logs with the features of their observations; without an encoder as they are."""
     if observe is not None:
+        if not callable(observe):
+            raise ArgumentError(f"observe is {observe!r}; pass a function, from observations to rows of features.")
         features = features_of(observe, rows.observations)
         return replace(rows, observations=features, shape=features.shape[1:], columns=("feature",))
     if len(rows.shape) != 1:

@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from causal_shaping.bounds.verdict import DOUBTFUL, HELPS
 from causal_shaping.data.arrays import FloatArray
-from causal_shaping.data.result import Result, text_table
+from causal_shaping.data.result import DataFrame, Result, data_frame, text_table
 from causal_shaping.data.transitions import Transitions
 from causal_shaping.fitted._forest import Reach
 from causal_shaping.fitted._held_out import (
@@ -33,9 +33,6 @@ from causal_shaping.fitted._held_out import (
     level_of_w,
 )
 from causal_shaping.fitted.settings import Settings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEVEL = 0.05
 """The chance of any false alarm, of each of the two tests."""
@@ -246,17 +243,15 @@ class Diagnostics(Result):
         table = [text_table(self.HEADS, lines, "Held-out episodes")] if lines else []
         return "\n".join([*(f"- {one}" for one in self.findings()), *table])
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per cluster of states."""
-        import pandas as pd
-
         plain = [
             self._coordinates(one)
             | {name: value for name, value in asdict(one).items() if name != "centre"}
             | {"w_too_low": one.w_too_low, "too_noisy": one.too_noisy}
             for one in self.clusters
         ]
-        frame = pd.DataFrame(plain)
+        frame = data_frame(plain)
         frame.insert(0, "cluster", range(len(frame)))
         return frame
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from causal_shaping._checks import check_names
 from causal_shaping._progress import Progress, no_progress, part_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, LongArray
 from causal_shaping.data.transitions import Transitions
@@ -29,7 +30,8 @@ from causal_shaping.fitted.diagnostics import diagnostics_of, share_left
 from causal_shaping.fitted.results import FittedCeilings, FittedFloors
 from causal_shaping.fitted.settings import OF_NETWORKS, Settings
 from causal_shaping.logs.counting import Item
-from causal_shaping.logs.transitions import read_transitions
+from causal_shaping.logs.opening import open_logs
+from causal_shaping.logs.transitions import read_transitions, transitions_of
 
 SURFACE_LEAF = 5
 """Distinct observations in a leaf of the surface that keeps the values; 1 where observations repeat."""
@@ -152,11 +154,17 @@ def _fit(
     options: dict[str, Any],
 ) -> Fitted:
     """Fit all members, each backwards over the steps; `options` are the other arguments of `fit_ceilings`."""
+    if gone := [name for name in OF_NETWORKS if name in options]:
+        raise ArgumentError(
+            f"{gone[0]}= was for networks, which version 0.2.0 was the last to fit. A forest is fitted without it; "
+            "for images pass observe=, a function from images to features."
+        )
+    check_names(options, f"fit_{kind.WHAT}", fit_ceilings, read_transitions, open_logs)
     progress, observe = options.pop("progress", no_progress), options.pop("observe", None)
     folder, save, leaf = (options.pop(name, None) for name in ("folder", "save", "leaf"))
     names = Settings.__dataclass_fields__.keys() - {"reward_bound", "side"}
     chosen = {name: options.pop(name) for name in names & options.keys()}
-    logged = _read(logs, options, part_of(progress, 0.0, 0.05))
+    logged = transitions_of(logs, options, part_of(progress, 0.0, 0.05))
     rows = with_features(logged, observe)
     settings = Settings(**bound, **chosen, leaf=LEAF if leaf is None else leaf).checked(rows.sources)
     check_rewards(rows, settings)
@@ -200,21 +208,6 @@ def _fit(
         progress(1.0, 1.0, "Done")
         kept.remove()
         return result
-
-
-def _read(logs: Item | Iterable[Item] | Transitions, columns: Mapping[str, Any], progress: Progress) -> Transitions:
-    """Return the rows of logs; refuse arguments that are none, or have no effect."""
-    gone = [name for name in OF_NETWORKS if name in columns]
-    if gone:
-        raise ArgumentError(
-            f"{gone[0]}= was for networks, which version 0.2.0 was the last to fit. A forest is fitted without it; "
-            "for images pass observe=, a function from images to features."
-        )
-    if not isinstance(logs, Transitions):
-        return read_transitions(logs, **columns, progress=progress)
-    if columns:
-        raise ArgumentError(f"{next(iter(columns))}= is for logs that are to be read; these were read before.")
-    return logs
 
 
 def forest_of(rows: Transitions, weight: FloatArray, settings: Settings, member: int) -> Partition:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from causal_shaping._checks import check_choice, check_integer
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of
 from causal_shaping.data.observed import DTYPES, ObservationPotential
-from causal_shaping.data.result import Result, json_text
+from causal_shaping.data.result import DataFrame, Result, json_text
 from causal_shaping.data.space import Label, plain
 from causal_shaping.errors import ArgumentError, DataError, FileError, MissingExtraError
 from causal_shaping.fitted._features import Observe, features_of
@@ -27,9 +27,6 @@ from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import OF_NETWORKS, Settings
 from causal_shaping.io.files import replacing_together, write_arrays, write_json
 from causal_shaping.io.inputs import input_folder, read_arrays, read_json
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DESCRIPTION, ARRAYS = "fitted.json", "fitted.npz"
 PLAIN = ("sources", "actions", "columns", "shape", "dtype", "places", "rows", "excess")
@@ -217,7 +214,7 @@ class FittedCeilings(Result):
         assumed = [f"- {one}" for one in self.assumptions]
         return "\n".join([repr(self), self.diagnostics.summary(), "It assumes:", *assumed])
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per coordinate: its name, and its range in the logs."""
         return self.potential().to_pandas()
 

@@ -75,7 +75,7 @@ def model_for(problem: Problem, belief: Posterior | None, reward_max: float | No
     if belief is None:
         if reward_max is None:
             if problem.world is None:
-                raise ArgumentError("Without logs, set reward_max, the most that a step can pay.")
+                raise ArgumentError("Without logs, pass reward_max= or --reward-max, the most that a step can pay.")
             reward_max = problem.world.model.reward_range[1]
         check_finite("reward_max", reward_max)
         return Model(problem.space, None, Settings(horizon=problem.horizon, reward_bound=float(reward_max)))
@@ -86,7 +86,10 @@ def model_for(problem: Problem, belief: Posterior | None, reward_max: float | No
             f"The posterior is of {belief.settings.horizon} steps, but episodes last {problem.horizon}."
         )
     if belief.counts.step_indexed and not step_indexed:
-        raise ArgumentError("The posterior tells steps apart: set step_indexed, or pool the steps of the counts.")
+        raise ArgumentError(
+            "The posterior tells steps apart: pass step_indexed=True or --step-indexed, or pool the steps of the "
+            "counts."
+        )
     return Model(problem.space, belief.counts.to_space(problem.space), belief.settings)
 
 

@@ -74,7 +74,7 @@ class Problem:
         own_limit = world.horizon if isinstance(world, World) else time_limit_of(world)
         limit = own_limit if horizon is None else horizon
         if limit is None:
-            raise ArgumentError(f"{self.name} has no time limit: set horizon, the steps of an episode.")
+            raise ArgumentError(f"{self.name} has no time limit: pass horizon= or --horizon, the steps of an episode.")
         self.horizon = check_horizon(limit)
 
     def _labelled(self, potential: Posterior | Potential | Ceilings | None) -> Space:

@@ -35,7 +35,10 @@ def prepare(
     table = np.zeros((layers + 1, len(space.states)))
     if phi is not None:
         if phi.step_indexed and not step_indexed:
-            raise ArgumentError("The potential has steps and the learner has not: set step_indexed, or pool its steps.")
+            raise ArgumentError(
+                "The potential has steps and the learner has not: pass step_indexed=True or --step-indexed, or pool "
+                "its steps."
+            )
         if phi.horizon is not None and phi.horizon != horizon:
             raise ArgumentError(f"The potential has {phi.horizon} steps, but episodes last {horizon}.")
         table[:] = phi.at(phi.match(space, stacklevel=3), np.arange(layers + 1)[:, None])

@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from causal_shaping._checks import check_choice, check_probability
+from causal_shaping._checks import check_choice, check_names, check_probability
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.potential import Potential
@@ -110,21 +111,22 @@ def resolve(learner: str | Rule, **changes: Any) -> Rule:
         if learner not in PRESETS:
             raise ArgumentError(f"There is no learner {learner!r}. Learners are {', '.join(LEARNERS)}.")
         learner = PRESETS[learner]
-    if unknown := set(changes) - {field.name for field in fields(Rule)}:
-        if "label" in unknown:
-            raise ArgumentError(
-                "A learner takes no label=: the observations of its environment must be states. Make them so, with "
-                "gymnasium.wrappers.TransformObservation, or train an agent of your own in ShapeReward, which takes it."
-            )
-        raise ArgumentError(
-            f"There is no argument {', '.join(sorted(unknown))}, and no constant of a rule has that name. A rule has "
-            f"{', '.join(f.name for f in fields(Rule))}."
-        )
     return replace(learner, **changes) if changes else learner
 
 
-def choose(learner: str | Rule | None, potential: Any, changes: dict[str, Any]) -> tuple[str, Rule | None]:
-    """Return the name and the rule of a learner, no rule for one without constants; None: the recommended one."""
+def choose(
+    learner: str | Rule | None, potential: Any, changes: dict[str, Any], function: Callable[..., Any]
+) -> tuple[str, Rule | None]:
+    """Return the name and the rule of a learner, no rule for one without constants; None: the recommended one.
+
+    `changes` are what the function got beside its own arguments.
+    """
+    if "label" in changes:
+        raise ArgumentError(
+            "A learner takes no label=: the observations of its environment must be states. Make them so, with "
+            "gymnasium.wrappers.TransformObservation, or train an agent of your own in ShapeReward, which takes it."
+        )
+    check_names(changes, function.__name__, function, Rule)
     if not isinstance(potential, (Posterior, Ceilings, Potential, type(None))):
         raise ArgumentError(f"{potential!r} is no potential. Use posterior(counts, ...), or Potential(values, space).")
     chosen = recommended_learner(potential) if learner is None else learner

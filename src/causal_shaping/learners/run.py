@@ -6,20 +6,17 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from causal_shaping.beliefs.trust import Trust
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of, frozen
 from causal_shaping.data.logs import Logs
-from causal_shaping.data.result import Result
+from causal_shaping.data.result import DataFrame, Result, data_frame
 from causal_shaping.data.space import Space
 from causal_shaping.io.container import Contents, load, save
 from causal_shaping.learners.rules import PRESETS, Rule
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KIND = "training run"
 _PLAIN = ("name", "learner", "seed", "horizon", "discount")
@@ -139,13 +136,11 @@ class Run(Result):
         ]
         return "\n".join(filter(None, lines))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per episode: `episode`, `steps` and `regret` up to its end, and its `return`."""
-        import pandas as pd
-
         episodes = np.arange(len(self.returns))
         columns = {"episode": episodes, "steps": self.episode_end, "regret": self.regret, "return": self.returns}
-        return pd.DataFrame(columns)
+        return data_frame(columns)
 
     @property
     def _metadata(self) -> dict[str, Any]:

@@ -10,22 +10,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numba
 import numpy as np
 
 from causal_shaping._checks import check_integer, check_seeds
-from causal_shaping._progress import Progress, no_progress
+from causal_shaping._progress import Progress, in_threads, no_progress
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import Result
+from causal_shaping.data.result import DataFrame, Result, data_frame
 from causal_shaping.errors import FileError
 from causal_shaping.io.by_state import save_by_state
 from causal_shaping.io.container import Contents, load, save
@@ -37,9 +36,6 @@ from causal_shaping.learners.run import Run
 from causal_shaping.learners.training import train
 from causal_shaping.models.cmdp import TabularCMDP
 from causal_shaping.worlds import World
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 VERSION = 3
 """Of what is kept of a seed: raised by any change after which old and new seeds cannot stand in one folder."""
@@ -121,11 +117,9 @@ class Seeds(Result):
             lines.append(f"{words}: " + ("not known" if found is None else "{:.4g} ({:.4g} to {:.4g})".format(*found)))
         return "\n".join(lines)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per seed: the fields of `SeedResult` but the curve."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(result) for result in self.results]).drop(columns="curve")
+        return data_frame([asdict(result) for result in self.results]).drop(columns="curve")
 
 
 def train_seeds(
@@ -158,7 +152,7 @@ def train_seeds(
         changes: constants of the rule to change; see `Rule`.
     """
     wanted, steps = check_seeds(seeds), check_integer("steps", steps, least=1)
-    name, rule = choose(learner, potential, changes)
+    name, rule = choose(learner, potential, changes, train_seeds)
     settings = {
         "version": VERSION,
         "world": name_of(world),
@@ -185,16 +179,8 @@ def train_seeds(
         progress(len(wanted) - len(missing), len(wanted), what)
         # An environment is one object that steps: only tables can be learned side by side.
         workers = numba.get_num_threads() if isinstance(world, World) else 1
-        with ThreadPoolExecutor(workers) as pool:
-            jobs = [pool.submit(one, seed) for seed in missing]
-            try:
-                for done, job in enumerate(as_completed(jobs), len(wanted) - len(missing) + 1):
-                    job.result()
-                    progress(done, len(wanted), what)
-            except BaseException:
-                for job in jobs:
-                    job.cancel()
-                raise
+        for done, _ in enumerate(in_threads(one, missing, workers), len(wanted) - len(missing) + 1):
+            progress(done, len(wanted), what)
         return Seeds(settings, tuple(_read(_file(path, seed)) for seed in wanted))
 
 

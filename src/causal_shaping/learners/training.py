@@ -100,7 +100,7 @@ def train(
         >>> cs.train(world, steps=2_000, seed=1)
         Run(q-ucb-shaping in lavacross-easy, seed 1: 2,000 steps in ... episodes, regret ...)
     """
-    name, rule = choose(learner, potential, changes)
+    name, rule = choose(learner, potential, changes, train)
     steps, seed = check_integer("steps", steps, least=1), check_integer("seed", seed)
     kept = np.unique(np.array([check_integer("checkpoints", at, least=1) for at in checkpoints], dtype=np.int64))
     most_episodes = steps if episodes is None else check_integer("episodes", episodes, least=1)

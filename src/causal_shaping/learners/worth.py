@@ -11,23 +11,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
 
 from causal_shaping._checks import MOST_SEEDS, check_integer, check_memory, check_seeds
-from causal_shaping._progress import Progress, no_progress
+from causal_shaping._progress import Progress, in_threads, no_progress
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.beliefs.model import Model
 from causal_shaping.beliefs.wide import GRAINS, Outcomes, WidePrior, solve, start_of
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of
-from causal_shaping.data.result import Result, json_text, text_table
+from causal_shaping.data.result import DataFrame, PlainResult, data_frame, text_table
 from causal_shaping.data.words import state_text
 from causal_shaping.errors import ArgumentError, FileError
 from causal_shaping.io.container import Contents, load, save
@@ -38,9 +37,6 @@ from causal_shaping.learners._posterior import enough_steps, sampler_of
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.learners.training import BYTES_A_STEP
 from causal_shaping.worlds.simulate import cumulative
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KIND = "worth"
 WORLDS = 40
@@ -127,7 +123,7 @@ def head_start(without: FloatArray, with_logs: FloatArray) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Worth(Result):
+class Worth(PlainResult):
     """What logs are expected to save, by simulation in worlds that agree with them.
 
     Episodes saved are a head start: after so many episodes of practice, a learner without logs pays no more regret for
@@ -237,12 +233,10 @@ class Worth(Result):
                 rows.append([kind, str(len(some)), f"{_round(mean):,}", f"{saved_share(*sums):.0%}"])
         return rows
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return a row per drawn world: the fields of `WorthWorld` but the curves, with `kind` and `share`."""
-        import pandas as pd
-
         rows = [asdict(world) | {"kind": world.kind, "share": world.share} for world in self.worlds]
-        return pd.DataFrame(rows).drop(columns=["curve_without", "curve_with"])
+        return data_frame(rows).drop(columns=["curve_without", "curve_with"])
 
     def as_plain(self) -> dict[str, Any]:
         """Return everything but the curves as plain values, for JSON."""
@@ -260,10 +254,6 @@ class Worth(Result):
             "settings": dict(self.settings),
             "worlds": [{k: v for k, v in asdict(world).items() if k not in curves} for world in self.worlds],
         }
-
-    def to_json(self) -> str:
-        """Return everything but the curves as JSON."""
-        return json_text(self.as_plain())
 
     def curves(self) -> tuple[LongArray, FloatArray, FloatArray]:
         """Return steps, and the regret in each world there: int64 [points], float64 [worlds, points], without, with."""
@@ -404,16 +394,9 @@ def simulate_worth(
                 write_json(_file(path, seed), asdict(found))
             return found
 
-        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-            jobs = [pool.submit(one, seed) for seed in missing]
-            try:
-                for job in as_completed(jobs):
-                    done[job.result().seed] = job.result()
-                    progress(len(done), len(chosen), what)
-            except BaseException:
-                for job in jobs:
-                    job.cancel()
-                raise
+        for found in in_threads(one, missing, numba.get_num_threads()):
+            done[found.seed] = found
+            progress(len(done), len(chosen), what)
         return Worth(settings, tuple(done[seed] for seed in chosen), _refuted(model))
 
 

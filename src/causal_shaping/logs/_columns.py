@@ -47,7 +47,8 @@ class RawColumns:
         near = difflib.get_close_matches(str(name), shown, n=1)
         raise ArgumentError(
             f"{self.origin} has no column {name!r}.{f' Did you mean {near[0]!r}?' if near else ''} Its columns are "
-            f"{shortened(map(repr, shown), SHOWN_COLUMNS)}. Name the right one in {argument}."
+            f"{shortened(map(repr, shown), SHOWN_COLUMNS)}. Name the right one in {argument}= or "
+            f"--{argument.replace('_', '-')}."
         )
 
     def typed(self, column: ibis.Column, wanted: str, *kinds: str) -> ibis.Column:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -208,7 +207,7 @@ def _known(files: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
     ours = [metadata for metadata in files if metadata is not None]
     if len(ours) < len(files):
         return {}
-    spaces = [Space.from_json(json.dumps(metadata["space"])) for metadata in ours]
+    spaces = [Space.from_plain(metadata["space"]) for metadata in ours]
     result: dict[str, Any] = {"space": reduce(Space.merge, spaces)}
     sources = {str(metadata["source"]) for metadata in ours}
     if len(sources) == 1:

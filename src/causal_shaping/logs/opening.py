@@ -12,7 +12,7 @@ from typing import Any
 
 import ibis
 
-from causal_shaping._checks import check_integer, check_line
+from causal_shaping._checks import check_integer, check_line, check_names
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import NEXT, Bins, Label, Space, plain
 from causal_shaping.errors import ArgumentError, DataError
@@ -41,6 +41,7 @@ def read_logs(where: Where, *, source: str | None = None, skip_bad_episodes: boo
     Examples:
         >>> logs = read_logs("ward.csv", source="ward-3", state=["age", "stage"], action="drug")  # doctest: +SKIP
     """
+    check_names(columns, "read_logs", read_logs, open_logs)
     return check_logs(open_logs(where, source=source, **columns), skip_bad_episodes=skip_bad_episodes).read()
 
 

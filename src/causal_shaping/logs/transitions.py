@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from inspect import signature
 from typing import Any, TypeAlias
 
 import ibis
@@ -18,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from causal_shaping._checks import check_names
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import BoolArray
 from causal_shaping.data.space import UNKNOWN, Label, plain
@@ -83,7 +83,7 @@ def read_transitions(
         >>> read_transitions(pa.table(rows), source="ward")
         Transitions(2 steps in 1 episodes of ward; states of shape (2,) by (state); 2 actions)
     """
-    signature(open_logs).bind(logs, numbers=True, **columns)  # a misspelt name must not pass where all logs are open
+    check_names(columns, "read_transitions", read_transitions, open_logs)  # also where all logs are open
     declared = None if actions is None else [plain(label) for label in actions]
     named = mask if isinstance(mask, str) else None
     tables = opened_logs(logs, numbers=True, actions=declared, mask=named, **columns)
@@ -118,6 +118,17 @@ def read_transitions(
                 progress(reader.rows, total, f"Reading {table.origin}")
     names = tables[0].columns
     return Transitions(reader.sources, reader.actions, names, reader.shape, **arrays.whole(), files=arrays.scratch)
+
+
+def transitions_of(
+    logs: Item | Iterable[Item] | Transitions, columns: Mapping[str, Any], progress: Progress
+) -> Transitions:
+    """Return transitions as they are, and those of logs, which are read; `columns` are for `read_transitions`."""
+    if not isinstance(logs, Transitions):
+        return read_transitions(logs, **columns, progress=progress)
+    if columns:
+        raise ArgumentError(f"{next(iter(columns))}= is for logs that are to be read; these were read before.")
+    return logs
 
 
 def _with_numbers(table: LogTable) -> LogTable:

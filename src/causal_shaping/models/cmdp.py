@@ -309,27 +309,13 @@ class TabularCMDP:
         values = self._endless_values(pi, discount)
         return self._values(values, self._backup(values, 0, discount))
 
-    def occupancy(self, policy: npt.ArrayLike, horizon: int | None = None, discount: float = 1.0) -> FloatArray:
-        """Return how often an episode takes each action in each state, from the start, under a policy.
+    def occupancy(self, policy: npt.ArrayLike, horizon: int) -> FloatArray:
+        """Return how likely each state and action is at each step under a policy: float64 [steps, states, actions].
 
-        With a horizon, the probability of (s, x) at each step times discount^h: float64 [steps, states, actions].
-        Without, its sum over all steps: float64 [states, actions]. No action is taken in a terminal state.
+        No action is taken in a terminal state.
         """
-        check_discount(discount)
         pi = self.check_policy(policy, horizon)
-        if horizon is not None:
-            visits = np.stack(list(self._visits(self._decisions(pi), horizon)))
-            return visits[:, :, None] * pi * discount ** np.arange(horizon)[:, None, None]
-        self._need_stationary("occupancy")
-        chain, _ = self._chain(pi)
-        closed = self._closed(chain, discount)
-        trapped = closed & _spread(self.start > 0, *chain.nonzero())
-        if trapped.any():
-            raise ModelError(
-                f"Under this policy an episode never ends once it is in state {self.states[np.argmax(trapped)]!r}, so "
-                "visits have no sum. Set a horizon, or a discount below 1."
-            )
-        return self._solve(chain.T.tocsr(), self.start, closed, discount)[:, None] * pi
+        return np.stack(list(self._visits(self._decisions(pi), horizon)))[:, :, None] * pi
 
     def gaps(self, horizon: int | None = None, discount: float = 1.0) -> FloatArray:
         """Return Delta_h(s, x) = V*_h(s) - Q*_h(s, x) of the optimum: float64 [(steps,) states, actions]."""
@@ -536,13 +522,3 @@ def _refuse(name: str, table: npt.NDArray[Any], bad: BoolArray, why: str) -> Non
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(np.broadcast_to(bad, table.shape))[0])
         raise ModelError(f"{name}{list(where)} is {table[where]!s}: {why}.")
-
-
-def _spread(found: BoolArray, tail: npt.NDArray[Any], head: npt.NDArray[Any]) -> BoolArray:
-    """Return the states `found` and all that the edges from tail to head lead to."""
-    while True:
-        more = found.copy()
-        more[head[found[tail]]] = True
-        if (more == found).all():
-            return more
-        found = more

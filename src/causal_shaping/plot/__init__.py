@@ -10,9 +10,11 @@ from __future__ import annotations
 import importlib
 import io
 import os
+from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any
 
+from causal_shaping._checks import check_names
 from causal_shaping._extras import needs_extra
 from causal_shaping.errors import ArgumentError
 from causal_shaping.io.files import check_target, replacing
@@ -35,11 +37,11 @@ FIGURES = MappingProxyType(
         "Coverage": ("inspection", "draw_coverage"),
         "Contradictions": ("inspection", "draw_contradictions"),
         "PersistenceTest": ("inspection", "draw_persistence"),
-        "HiddenColumns": ("hidden_columns", "draw_hidden_columns"),
+        "HiddenColumns": ("inspection", "draw_hidden_columns"),
         "Inspection": ("inspection", "draw_inspection"),
         "Run": ("regret", "draw_run"),
         "Seeds": ("regret", "draw_seeds"),
-        "Worth": ("worth", "draw_worth"),
+        "Worth": ("regret", "draw_worth"),
         "World": ("worlds", "draw_map"),
     }
 )
@@ -58,7 +60,10 @@ def draw(result: Any, ax: Any = None, **options: Any) -> Any:
         if kind.__name__ in FIGURES:
             _require("Figures", "matplotlib")
             module, function = FIGURES[kind.__name__]
-            return getattr(importlib.import_module(f"causal_shaping.plot.{module}"), function)(result, ax, **options)
+            drawing = getattr(importlib.import_module(f"causal_shaping.plot.{module}"), function)
+            if all(item.kind != Parameter.VAR_KEYWORD for item in signature(drawing).parameters.values()):
+                check_names(options, "plot", drawing)
+            return drawing(result, ax, **options)
     raise ArgumentError(f"There is no figure of a {type(result).__name__}.")
 
 

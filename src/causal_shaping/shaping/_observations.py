@@ -63,14 +63,6 @@ class ObservationShaper(Shaper):
                 found[i] = self.place(one)
         return found
 
-    def knows(self, place: Any) -> bool:
-        """Return True: a potential of observations has a value for each."""
-        return True
-
-    def phi(self, place: npt.NDArray[Any], h: int) -> float:
-        """Return the potential of one observation; 0 beyond the horizon."""
-        return self.potential.value(place, h)
-
     def meet(self, observation: Any, h: int) -> tuple[npt.NDArray[Any], float]:
         """Return what the potential takes for an observation, and its potential."""
         place = observation if self._observe is None else self.place(observation)

@@ -109,13 +109,9 @@ class Shaper(ABC):
     def all_met(self, observations: Any, space: gym.Space[Any], final: BoolArray) -> npt.NDArray[Any]:
         """Return the places of several observations; anything for `final` ones, whose potential is not needed."""
 
-    @abstractmethod
     def knows(self, place: Any) -> bool:
         """Return whether the potential knows a place, or has the value of unseen states for it."""
-
-    @abstractmethod
-    def phi(self, place: Any, h: int) -> float:
-        """Return the potential of one place; 0 beyond the horizon."""
+        return True
 
     @abstractmethod
     def meet(self, observation: Any, h: int) -> tuple[Any, float]:

@@ -161,14 +161,6 @@ class StateShaper(Shaper):
         """Return whether the potential knows a state."""
         return place != UNSEEN
 
-    def phi(self, place: int, h: int) -> float:
-        """Return the potential of one state; 0 beyond the horizon."""
-        rows = self._rows
-        value = rows[h if h < len(rows) else -1][place]
-        if value != value:
-            self.refuse_unknown(place)
-        return value
-
     def phis(self, places: npt.NDArray[Any], h: LongArray) -> FloatArray:
         """Return the potential of several states."""
         found = np.empty(len(places))

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from causal_shaping._checks import check_names
 from causal_shaping.errors import ArgumentError
 from causal_shaping.shaping._actions import admitted
 from causal_shaping.shaping.formula import is_final, shaped_reward
@@ -90,6 +91,7 @@ def check_potential(
     Raises:
         ArgumentError: if shaping does not telescope, with the episode that shows it.
     """
+    check_names(options, "check_potential", check_potential, ShapeReward)
     wrapped = ShapeReward(env, potential, **options)
     shaper, played = wrapped._shaper, env if shaped else wrapped
     rng = np.random.default_rng(seed)
@@ -97,8 +99,7 @@ def check_potential(
     largest = kept = 0.0
     for episode in range(episodes):
         observation, info = played.reset(seed=seed if episode == 0 else None)
-        place = shaper.place(observation)
-        first = shaper.phi(place, 0)
+        place, first = shaper.meet(observation, 0)
         met, unseen = met + 1, unseen + (not shaper.knows(place))
         difference, size, factor, h = 0.0, abs(first), 1.0, 0
         terminated = truncated = False
@@ -111,7 +112,7 @@ def check_potential(
             place = shaper.place(observation)
             met, unseen = met + 1, unseen + (not shaper.knows(place) and not terminated)
             size += abs(float(reward))
-        last = 0.0 if is_final(terminated, truncated, shaper.bootstrap) else shaper.phi(place, h)
+        last = 0.0 if is_final(terminated, truncated, shaper.bootstrap) else shaper.meet(observation, h)[1]
         if truncated and not terminated:
             kept = max(kept, abs(last))
         expected = shaped_reward(0.0, factor, first, last)  # an episode as one long step

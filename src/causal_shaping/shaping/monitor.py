@@ -43,21 +43,18 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._compile import resolved
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import Result
+from causal_shaping.data.result import DataFrame, Result, data_frame
 from causal_shaping.data.successors import ANYTHING, AllowedSuccessors
 from causal_shaping.errors import AssumptionWarning
 from causal_shaping.shaping import _monitor as kernel
 from causal_shaping.shaping._monitor import ALARM, Packed, monitor_step
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TESTED = {"steps": "shaped rewards of steps", "episodes": "returns of episodes", "exclusions": "exclusions alone"}
 """What evidence is made of: bets on steps or on episodes, or nothing but what ceilings exclude outright."""
@@ -102,11 +99,9 @@ class CeilingEvidence(Result):
             f"{seen}. Evidence against them from {TESTED[self.tested]}: {self.evidence:.3g}; the alarm is at {ALARM:g}."
         )
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row with what was found."""
-        import pandas as pd
-
-        return pd.DataFrame([vars(self)])
+        return data_frame([vars(self)])
 
 
 class Monitor:
@@ -133,20 +128,6 @@ class Monitor:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: held for name, held in vars(self).items() if name != "test"}  # compiled code stays here
-
-    def step(
-        self,
-        h: int,
-        state: int,
-        action: int,
-        reward: float,
-        after: int,
-        terminated: bool,
-        truncated: bool,
-        environment: int = 0,
-    ) -> float:
-        """Test a step and return the evidence so far; positions in the potential's space, -1 for unknown ones."""
-        return self.test(environment, h, state, action, reward, after, terminated, truncated)
 
     @property
     def code(self) -> int:

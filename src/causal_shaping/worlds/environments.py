@@ -30,6 +30,10 @@ with needs_extra("The worlds as Gymnasium environments", "worlds"):
     from minigrid.minigrid_env import MiniGridEnv
 
 OBSERVATIONS = ("state", "image")
+WRAPPERS = (
+    ". For vectors wrap the environment: gymnasium.wrappers.FlattenObservation turns the number of the state into a "
+    "one-hot vector, TransformObservation into any other"
+)
 
 
 class Coin(Ball):
@@ -65,7 +69,7 @@ class WorldEnv(MiniGridEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        check_choice("observation", observation, OBSERVATIONS)
+        check_choice("observation", observation, OBSERVATIONS, WRAPPERS)
         if isinstance(world, World) and options:
             raise ArgumentError(f"{', '.join(options)} can be set when a world is loaded, not beside a World.")
         self.world = world if isinstance(world, World) else load_world(world, **options)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import signature
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from causal_shaping._checks import check_finite, check_horizon
+from causal_shaping._checks import check_finite, check_horizon, check_names
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.errors import ArgumentError, UnknownNameError
 from causal_shaping.worlds import grid as grids
@@ -150,10 +149,7 @@ def load_continuous_world(name: str, **options: Any) -> WindyField:
     if name != WindyField.name:
         raise UnknownNameError(f"{name!r} is no world with real coordinates. There is {WindyField.name}.")
     given = {key: value for key, value in options.items() if value is not None}
-    known = signature(WindyField).parameters
-    wrong = [key for key in given if key not in known]
-    if wrong:
-        raise ArgumentError(f"{name} cannot be loaded with {', '.join(wrong)}. It takes {', '.join(known)}.")
+    check_names(given, f"load_world({name!r})", WindyField)
     return WindyField(**given)
 
 

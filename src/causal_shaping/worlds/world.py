@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_horizon, check_integer, check_memory
+from causal_shaping._checks import check_choice, check_horizon, check_integer, check_memory, check_names
 from causal_shaping.data.arrays import FloatArray, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Label, Space
@@ -151,20 +151,9 @@ def list_worlds(*, continuous: bool = False) -> tuple[str, ...]:
 
 
 @overload
-def load_world(name: ContinuousName, *, horizon: int | None = ..., **options: Any) -> ContinuousWorld: ...  # type: ignore[overload-overlap]
-
-
+def load_world(name: ContinuousName, **options: Any) -> ContinuousWorld: ...
 @overload
-def load_world(
-    name: str | Path,
-    *,
-    coins: str = ...,
-    horizon: int | None = ...,
-    wind: Wind | None = ...,
-    demonstrators: Mapping[str, Demonstrator] | None = ...,
-) -> World: ...
-
-
+def load_world(name: str | Path, **options: Any) -> World: ...
 def load_world(
     name: str | Path,
     *,
@@ -200,10 +189,7 @@ def load_world(
         check_choice("coins", coins, ("standing",), " in a world with real coordinates")
         given = {"horizon": horizon, "wind": wind, "demonstrators": demonstrators} | options
         return load_continuous_world(str(name), **given)
-    if options:
-        raise ArgumentError(
-            f"{name} cannot be loaded with {', '.join(options)}: only a world with real coordinates can."
-        )
+    check_names(options, f"load_world({str(name)!r})", load_world)
     if name == "walking-robot":
         if coins != "standing" or wind is not None or demonstrators is not None:
             raise ArgumentError("walking-robot has no coins, no wind and no grid rules: only horizon can be set.")
