@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, gammaln
+from scipy.special import betaincinv
 
 from causal_shaping._compile import njit
 from causal_shaping.data.arrays import FloatArray
@@ -102,9 +102,7 @@ class AnyTrials:
         some = given >= SMALLEST_COUNT
         scale = np.minimum(1.0, MAX_TRIALS / np.maximum(tried[some], 1.0))
         k, n = scale * given[some], scale * tried[some]
-        # Solve log M_n = -log alpha, that is k log p + (n - k) log(1 - p) = target.
-        log_mixture = gammaln(k + 0.5) + gammaln(n - k + 0.5) - gammaln(n + 1.0) - math.log(math.pi)
-        limits[some] = _solve_log_likelihood(k, n, log_mixture + math.log(self.alpha))
+        limits[some] = _time_uniform_limits(k, n, math.log(self.alpha))
         return limits[()]
 
     def upper(self, count: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
@@ -116,21 +114,26 @@ Limits: TypeAlias = PlugIn | FixedTrials | AnyTrials
 
 
 @njit(nogil=True)
-def _solve_log_likelihood(k: Any, n: Any, target: Any) -> Any:
-    """Return the p below k / n with k log p + (n - k) log(1 - p) = target, by Newton in t = log p.
+def _time_uniform_limits(k: Any, n: Any, log_alpha: float) -> Any:
+    """Return the p below k / n at which log M_n = -log alpha, by Newton's method in t = log p.
 
-    The left side is concave in t and rises up to p = k / n. Newton's steps from the left of the
-    solution rise towards it and never pass it, so stopping early errs to the safe side.
+    That is k log p + (n - k) log(1 - p) = target. The left side is concave in t and rises up to
+    p = k / n. Newton's steps from the left of the solution rise towards it and never pass it, so
+    stopping early errs to the safe side.
     """
     solution = np.empty(len(k))
     for i in range(len(k)):
-        t = target[i] / k[i]  # the first term alone: the second one is negative
+        log_beta = (
+            math.lgamma(k[i] + 0.5) + math.lgamma(n[i] - k[i] + 0.5) - math.lgamma(n[i] + 1.0)
+        )
+        target = log_beta - math.log(math.pi) + log_alpha
+        t = target / k[i]  # the first term alone: the second one is negative
         for _ in range(NEWTON_STEPS):
             p = math.exp(t)
             if p >= 1.0 or n[i] * p >= k[i]:
                 break
             slope = k[i] - (n[i] - k[i]) * p / (1.0 - p)
-            step = (target[i] - k[i] * t - (n[i] - k[i]) * math.log1p(-p)) / slope
+            step = (target - k[i] * t - (n[i] - k[i]) * math.log1p(-p)) / slope
             if step <= NEWTON_TOLERANCE:
                 break
             t += step

@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -101,8 +102,15 @@ class _Source:
             return manski
         factor = self.propensity + (1 - self.propensity) / self.gamma
         # With confidence, the one limit of p(x, o | s) can beat a product of two limits.
-        product = limits.lower(happened, self.taken) * factor[self.shown.cell_of]
-        return np.maximum(manski, product)
+        share = self.share
+        if happened is not self.shown.n:
+            share = limits.lower(happened, self.taken)
+        return np.maximum(manski, share * factor[self.shown.cell_of])
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """A lower limit of p(o | s, x): float64 [rows]."""
+        return self.limits.lower(self.shown.n, self.taken)
 
     def deficit(self, proven: FloatArray, widths: FloatArray) -> FloatArray:
         """Return L * |safe reward - mean reward|, or a limit of it: float64 [rows]."""
@@ -122,8 +130,7 @@ class _Source:
         of_one = limits.upper(np.zeros(len(shown.taken)), shown.taken) * factor
         of_others = np.zeros(len(shown.taken))  # as observed, what was never seen never happens
         if not isinstance(limits, PlugIn):
-            lower = limits.lower(shown.n, self.taken)
-            seen = np.bincount(shown.cell_of, lower, len(shown.taken))
+            seen = np.bincount(shown.cell_of, self.share, len(shown.taken))
             of_others = np.maximum(1.0 - seen, 0.0) * factor
         # Outcomes that the source does not know may have been any, so then it limits none.
         return (
