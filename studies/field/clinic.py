@@ -42,11 +42,11 @@ def claims() -> list[dict[str, Any]]:
         p_value = persistence_test(logs).p_value
         flagged = p_value is not None and bool(p_value < LEVEL)
         where = f"the cause {'lasts' if lasts else 'is fresh'}, hint {hint:g}, {stays:,} stays"
-        episodes = bound_episodes(logs, DAYS, 1.0, confidence=CONFIDENCE)
+        episode_ceilings, _ = bound_episodes(logs, DAYS, 1.0, reward_min=0.0, confidence=CONFIDENCE)
         for name, high in (
             ("ceiling at the true Gamma", _ceiling(counts, _gamma(hint))),
             ("ceiling, any confounding", _ceiling(counts, math.inf)),
-            ("episode ceiling", float(episodes.values[0])),
+            ("episode ceiling", float(episode_ceilings[0])),
             ("logs believed (a guess)", _believed(counts)),
         ):
             rows.append({"claim": f"{name}: {where}", "high": high, "truth": truth, "flagged": flagged})
