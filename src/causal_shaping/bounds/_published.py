@@ -27,7 +27,7 @@ from causal_shaping.bounds.settings import Settings
 from causal_shaping.bounds.support import terminal_states
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.models.sweeps import VALUE_TOLERANCE
+from causal_shaping.models.constants import VALUE_TOLERANCE
 
 
 class Estimates:

@@ -10,7 +10,8 @@ import numpy as np
 from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ModelError
-from causal_shaping.models.sweeps import VALUE_TOLERANCE, Sweep, repeat
+from causal_shaping.models.backward import Sweep, repeat
+from causal_shaping.models.constants import VALUE_TOLERANCE
 
 SWEEPS = 10_000
 """So many sweeps must at least halve the change, or there is no infinite-horizon bound."""

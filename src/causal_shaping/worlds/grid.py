@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from causal_shaping.errors import ArgumentError, MapError
-from causal_shaping.models.cmdp import PROBABILITY_TOLERANCE, TabularCMDP
+from causal_shaping.models.cmdp import TabularCMDP
+from causal_shaping.models.constants import PROBABILITY_TOLERANCE
 from causal_shaping.worlds.tables import Step, tabulate
 
 WALL, FREE, LAVA, COIN, GOAL = "#.LcG"

@@ -23,7 +23,7 @@ from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.space import Label
 from causal_shaping.errors import ArgumentError
-from causal_shaping.models.cmdp import PROBABILITY_TOLERANCE
+from causal_shaping.models.constants import PROBABILITY_TOLERANCE
 
 LONGEST = 1e15
 """Longer expected times cannot be distinguished from infinite ones."""
