@@ -49,7 +49,7 @@ class CartPole(ContinuousWorld):
     actions = ("left", "right")
     noises = ("left", "none", "right")
     start_draws = 4
-    reward_min = reward_max = 1.0
+    reward_range = (1.0, 1.0)
     degree = 3  # a step is short: linear interpolation would blur values by more than the push does
 
     def __init__(self, *, push: float = PUSH, horizon: int | None = None) -> None:

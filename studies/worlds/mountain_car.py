@@ -41,7 +41,7 @@ class MountainCar(ContinuousWorld):
     actions = ("left", "coast", "right")
     noises = ("left", "none", "right")
     start_draws = 2
-    reward_min = reward_max = -1.0
+    reward_range = (-1.0, -1.0)
     low = np.array([LEFTMOST, -FASTEST], np.float32)
     high = np.array([RIGHTMOST, FASTEST], np.float32)
 
