@@ -261,3 +261,16 @@ def test_without_minigrid_worlds_work_and_their_environments_name_the_extra():
     assert done.returncode == 0, done.stderr
     line = "The worlds as Gymnasium environments need an extra: pip install 'causal-shaping[worlds]'."
     assert done.stdout.splitlines() == [line] * 3
+
+
+@pytest.mark.parametrize("name", ["lavacross-easy", "walking-robot"])
+def test_a_refused_question_takes_no_draw(name):
+    """An unknown demonstrator or action leaves the episode as it is: what follows is what would have followed."""
+    asked, silent = make(name).unwrapped, make(name).unwrapped
+    for env in (asked, silent):
+        env.reset(seed=3)
+    for refused in (lambda: asked.see("nobody"), lambda: asked.step(99)):
+        with pytest.raises(CausalShapingError):
+            refused()
+    for _ in range(4):
+        assert asked.step(0)[:4] == silent.step(0)[:4]

@@ -39,8 +39,8 @@ class HiddenNoiseEnv(gym.Env[Any, Any]):
         """Draw the number of the hidden noise's value in the present state."""
 
     @abstractmethod
-    def _choose(self, demonstrator: Any, noise: int) -> int:
-        """Draw the number of a demonstrator's action."""
+    def _choose(self, rule: Any, noise: int) -> int:
+        """Draw the number of an action, by a rule that the world's `demonstrator` returned."""
 
     @abstractmethod
     def _advance(self, action: int, noise: int) -> tuple[float, bool]:
@@ -66,8 +66,9 @@ class HiddenNoiseEnv(gym.Env[Any, Any]):
             demonstrator: its name, or what the world's `demonstrator` takes.
         """
         self._check_running()
+        rule = self.world.demonstrator(demonstrator)
         noise = self._draw_noise()
-        action = self._choose(demonstrator, noise)
+        action = self._choose(rule, noise)
         return action, *self._finished_step(self._checked(action), noise)
 
     def _finished_step(self, action: int, noise: int) -> Result:

@@ -14,7 +14,7 @@ import numpy as np
 from causal_shaping.errors import ArgumentError
 from causal_shaping.worlds.acting import HiddenNoiseEnv, refuse_options
 from causal_shaping.worlds.continuous import ContinuousWorld
-from causal_shaping.worlds.dynamics import States, pick_rows
+from causal_shaping.worlds.dynamics import SeeingRule, States, pick_rows
 from causal_shaping.worlds.field import load_continuous_world
 
 
@@ -51,16 +51,12 @@ class ContinuousEnv(HiddenNoiseEnv):
         return self.observe(), self._info()
 
     def _draw_noise(self) -> int:
-        """Draw the number of the hidden noise's value in the present state."""
         return int(pick_rows(self.world.noise(self._state), self.np_random.random(1))[0])
 
-    def _choose(self, demonstrator: Any, noise: int) -> int:
-        """Draw the number of a demonstrator's action."""
-        rule = self.world.demonstrator(demonstrator)
+    def _choose(self, rule: SeeingRule, noise: int) -> int:
         return int(pick_rows(rule(self._state)[:, noise], self.np_random.random(1))[0])
 
     def _advance(self, action: int, noise: int) -> tuple[float, bool]:
-        """Move to the next state; return the reward and whether the episode terminated."""
         draws = self.np_random.random((1, self.world.step_draws))
         moved = self.world.step(self._state, np.array([action]), np.array([noise]), draws)
         self._state = moved.states

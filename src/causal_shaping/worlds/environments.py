@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from causal_shaping._checks import check_choice
 from causal_shaping._extras import needs_extra
+from causal_shaping.data.arrays import FloatArray
 from causal_shaping.data.space import Label, Space
 from causal_shaping.errors import ArgumentError
 from causal_shaping.worlds import robot
@@ -136,13 +137,10 @@ class WorldEnv(HiddenNoiseEnv, MiniGridEnv):
         return self.observe(), self._info()
 
     def _draw_noise(self) -> int:
-        """Draw the number of the hidden noise's value in the present state."""
         return int(pick(self._noise[self.state], self.np_random.random()))
 
-    def _choose(self, demonstrator: str | npt.ArrayLike, noise: int) -> int:
-        """Draw the number of a demonstrator's action."""
-        table = self.world.demonstrator(demonstrator)
-        return int(pick(cumulative(table[self.state, noise]), self.np_random.random()))
+    def _choose(self, rule: FloatArray, noise: int) -> int:
+        return int(pick(cumulative(rule[self.state, noise]), self.np_random.random()))
 
     def _checked(self, action: Any) -> int:
         number = super()._checked(action)
@@ -155,7 +153,6 @@ class WorldEnv(HiddenNoiseEnv, MiniGridEnv):
         return number
 
     def _advance(self, action: int, noise: int) -> tuple[float, bool]:
-        """Move to the next state; return the reward and whether the episode terminated."""
         model, here = self.world.model, (self.state, action, noise)
         after = int(model.next_state[here])
         self.place(self.world.states[after])

@@ -37,6 +37,14 @@ class Demonstrator:
     rule: GridRule
     random: float = RANDOM
 
+    def table(self, states: Sequence[Any]) -> FloatArray:
+        """Return probabilities in states that begin with x and y: [states, winds, actions]."""
+
+        def decide(state: Any, wind: str) -> str | Sequence[str]:
+            return self.rule(state[0], state[1], wind)
+
+        return demonstrator(decide, states, ACTIONS, WINDS, self.random)
+
 
 UNIFORM = Demonstrator(lambda x, y, wind: ACTIONS, random=1.0)
 
@@ -95,20 +103,13 @@ class GridWorld:
 
 
 def tables_of(world: GridWorld, states: Sequence[Any]) -> dict[str, FloatArray]:
-    """Return what demonstrators do in states that begin with x and y: [states, winds, actions]."""
-    tables = {}
-    for name, who in world.demonstrators.items():
-        rule: Any = getattr(who, "rule", None)
-        if rule is None:
+    """Return the tables of a world's demonstrators, see `Demonstrator.table`."""
+    rules: Mapping[str, Any] = world.demonstrators
+    for name, who in rules.items():
+        if not isinstance(who, Demonstrator):
             hint = "wrap its rule: Demonstrator(rule, random=0.05)."
             raise ArgumentError(f"Demonstrator {name!r} is {who!r}; {hint}")
-        by_state = partial(_decide, rule)
-        tables[name] = demonstrator(by_state, states, ACTIONS, WINDS, who.random)
-    return tables
-
-
-def _decide(rule: GridRule, state: Any, wind: str) -> str | Sequence[str]:
-    return rule(state[0], state[1], wind)
+    return {name: who.table(states) for name, who in rules.items()}
 
 
 def _drawn_rule(by_wind: Mapping[str, Sequence[str]], x: int, y: int, wind: str) -> Any:
