@@ -3,6 +3,7 @@
 import copy
 import pickle
 from functools import partial
+from pathlib import Path
 
 import grid_rules as rules
 import numpy as np
@@ -256,6 +257,15 @@ def test_a_map_that_is_not_text_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CausalShapingError, match="cannot be read as a map"):
         cs.load_world(path)
+
+
+def test_a_path_is_a_file_even_if_it_is_called_like_a_world(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("windy-empty").write_text("####\n#.G#\n####")
+    assert len(cs.load_world(Path("windy-empty")).states) == 2
+    assert len(cs.load_world("windy-empty").states) == 36
+    with pytest.raises(CausalShapingError, match="no map file of that name"):
+        cs.load_world(Path("lavacross-easy"))
 
 
 def test_a_map_may_begin_with_a_byte_order_mark(tmp_path):

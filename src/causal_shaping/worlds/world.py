@@ -203,7 +203,8 @@ def load_world(
             raise ArgumentError(f"walking-robot has {missing}: only horizon can be set.")
         return _robot(horizon or constants.ROBOT_HORIZON)
 
-    spec = GRID_WORLDS.get(str(name)) or GridWorld(Path(name).stem, _read_map(name))
+    published: Mapping[Any, GridWorld] = GRID_WORLDS  # a `Path` is always a file
+    spec = published.get(name) or GridWorld(Path(name).stem, _read_map(name))
     spec = spec.varied(horizon, wind, demonstrators)
     grid = GridMap.parse(spec.map, str(name))
     model = grid_model(grid, wind_rule(spec.wind), coins)
