@@ -6,7 +6,7 @@ import pytest
 
 import causal_shaping as cs
 from causal_shaping._registration import ENVIRONMENTS
-from causal_shaping.worlds.environments import WindyGridEnv
+from causal_shaping.worlds.environments import WorldEnv
 
 EASY = cs.load_world("lavacross-easy")
 PHI = cs.Potential.zero(EASY)
@@ -24,7 +24,7 @@ def near(function, wrong, right):
         (lambda: cs.read_logs("no-file.csv", stat="x"), near("read_logs", "stat", "state")),
         (lambda: cs.confounding_of(LOGS, "x", quantile=3), near("confounding_of", "quantile", "quantiles")),
         (lambda: cs.inspect_continuous(LOGS, levl=0.1), near("inspect_continuous", "levl", "level")),
-        (lambda: cs.check_potential(WindyGridEnv(EASY), PHI, labl=int), near("check_potential", "labl", "label")),
+        (lambda: cs.check_potential(WorldEnv(EASY), PHI, labl=int), near("check_potential", "labl", "label")),
         (lambda: PHI.plot(stp=3), near("plot", "stp", "step")),
         (
             lambda: cs.load_world("lavacross-easy", horizn=3),

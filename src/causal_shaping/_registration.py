@@ -28,10 +28,9 @@ CONTINUOUS_ENVIRONMENTS = {"windy-field": f"{NAMESPACE}/WindyField-v{VERSION}"}
 def register_environments() -> None:
     """Make the worlds known to `gymnasium.make`."""
     for world, identity in ENVIRONMENTS.items():
-        robot = world == "walking-robot"
         gym.register(
             identity,
-            entry_point=f"causal_shaping.worlds.environments:{'WalkingRobotEnv' if robot else 'WindyGridEnv'}",
+            entry_point="causal_shaping.worlds.environments:WorldEnv",
             kwargs={"world": world},
         )
     for world, identity in CONTINUOUS_ENVIRONMENTS.items():

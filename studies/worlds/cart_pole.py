@@ -40,7 +40,7 @@ class CartPole(PushedWorld):
     columns = ("position", "velocity", "angle", "angular_velocity")
     actions = ("left", "right")
     start_draws = 4
-    reward_min = reward_max = 1.0
+    reward_range = (1.0, 1.0)
     push = 20.0
     """Twice the cart's own force. In 100 steps the best linear rule stands for 76 of them, for 88 if it sees the push;
     with 10 both stand for all, with 30 they fall after 35 and 44."""

@@ -33,7 +33,7 @@ class MountainCar(PushedWorld):
     actions = ("left", "coast", "right")
     start_draws = 2
     push = 0.002  # twice the engine's force: enough for a push to make the wrong action look right
-    reward_min = reward_max = -1.0
+    reward_range = (-1.0, -1.0)
     low = np.array([LEFTMOST, -FASTEST], np.float32)
     high = np.array([RIGHTMOST, FASTEST], np.float32)
 

@@ -9,7 +9,7 @@ from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, ModelError
-from causal_shaping.worlds.environments import WindyGridEnv
+from causal_shaping.worlds.environments import WorldEnv
 
 
 @st.composite
@@ -134,7 +134,7 @@ def test_an_environment_tells_its_admissible_actions_and_takes_no_others():
     moves = np.ones((len(model.states), len(model.actions)), dtype=bool)
     moves[:, 1] = [x != 1 for x, *_ in model.states]  # in the first column, the second action does not exist
     known = restricted_world(world, moves)
-    env = WindyGridEnv(known)
+    env = WorldEnv(known)
     _, info = env.reset(seed=0, options={"state": (1, 1)})
     assert info["action_mask"].tolist() == moves[world.state_at(1, 1)].astype(int).tolist()
     assert info["action_mask"].dtype == np.int8

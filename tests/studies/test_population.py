@@ -20,7 +20,7 @@ class Listed(ContinuousWorld):
         self.model, self.horizon = world.model, world.horizon
         self.actions, self.noises = world.actions, tuple(world.model.noise[0])
         self.low, self.high = np.zeros(1, np.float32), np.full(1, len(world.states) - 1, np.float32)
-        self.reward_min, self.reward_max = self.model.reward.min(), self.model.reward.max()
+        self.reward_range = (self.model.reward.min(), self.model.reward.max())
         self.demonstrators = {
             name: lambda states, beta=beta: beta[self._row(states)] for name, beta in world.demonstrators.items()
         }

@@ -7,6 +7,7 @@ import forked
 import gymnasium as gym
 import numpy as np
 import pytest
+from grid_walks import robot_step, windy_step
 from gymnasium.utils.env_checker import check_env
 from minigrid.minigrid_env import MiniGridEnv
 from models import KINDS
@@ -14,7 +15,7 @@ from models import KINDS
 import causal_shaping as cs
 from causal_shaping._registration import ENVIRONMENTS
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.worlds.environments import WindyGridEnv
+from causal_shaping.worlds.environments import WorldEnv
 from causal_shaping.worlds.simulate import cumulative, pick
 
 
@@ -47,15 +48,15 @@ def test_check_env_passes_without_a_warning(name, coins, arguments):
 def test_minigrids_walk_agrees_with_the_tables_everywhere(name, coins):
     env = make(name, coins).unwrapped
     world, model = env.world, env.world.model
+    walk = robot_step if name == "walking-robot" else windy_step
     env.reset(seed=0)
     for s in np.flatnonzero(~model.terminal):
         for x, action in enumerate(world.actions):
             for u, noise in enumerate(world.noises):
                 env.place(world.states[s])
                 assert env.state == s
-                reward, terminated = env.advance(action, noise)
+                found = walk(env, action, noise)
                 after = model.next_state[s, x, u]
-                found = (env.label(), reward, terminated)
                 expected = (world.states[after], model.reward[s, x, u], model.terminal[after])
                 assert found == expected, (world.states[s], action, noise)
 
@@ -191,7 +192,7 @@ def test_bad_arguments_are_answered_with_an_error():
         with pytest.raises(CausalShapingError, match=message):
             env.unwrapped.step(action)
     with pytest.raises(CausalShapingError, match="horizon can be set when a world is loaded"):
-        WindyGridEnv(cs.load_world("lavacross-easy"), horizon=3)
+        WorldEnv(cs.load_world("lavacross-easy"), horizon=3)
     with pytest.raises(CausalShapingError, match="no demonstrator 'nobody'"):
         env.unwrapped.see("nobody")
 
@@ -260,3 +261,16 @@ def test_without_minigrid_worlds_work_and_their_environments_name_the_extra():
     assert done.returncode == 0, done.stderr
     line = "The worlds as Gymnasium environments need an extra: pip install 'causal-shaping[worlds]'."
     assert done.stdout.splitlines() == [line] * 3
+
+
+@pytest.mark.parametrize("name", ["lavacross-easy", "walking-robot"])
+def test_a_refused_question_takes_no_draw(name):
+    """An unknown demonstrator or action leaves the episode as it is: what follows is what would have followed."""
+    asked, silent = make(name).unwrapped, make(name).unwrapped
+    for env in (asked, silent):
+        env.reset(seed=3)
+    for refused in (lambda: asked.see("nobody"), lambda: asked.step(99)):
+        with pytest.raises(CausalShapingError):
+            refused()
+    for _ in range(4):
+        assert asked.step(0)[:4] == silent.step(0)[:4]

@@ -5,6 +5,7 @@ import pickle
 from functools import partial
 from pathlib import Path
 
+import grid_rules as rules
 import numpy as np
 import pytest
 
@@ -129,61 +130,32 @@ def test_start_is_uniform_over_free_and_coin_cells():
 # Winds and demonstrators ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "cell", "wind"),
-    [
-        ("windy-empty", (3, 3), (0.1, 0.1, 0.1, 0.1, 0.6)),
-        ("lavacross-easy", (1, 7), (0, 0.8, 0, 0, 0.2)),
-        ("lavacross-hard", (4, 2), (0, 0.7, 0, 0, 0.3)),
-        ("lavacross-maze", (1, 3), (0, 0.2, 0, 0, 0.8)),
-        ("lavacross-maze", (3, 3), (0, 0.2, 0, 0, 0.8)),
-        ("lavacross-maze", (1, 4), (0, 0.5, 0, 0, 0.5)),
-        ("lavacross-maze", (7, 5), (0, 0, 0.8, 0, 0.2)),
-        ("lavacross-maze", (4, 5), (0, 0, 0.8, 0, 0.2)),
-        ("lavacross-maze", (5, 5), (0, 0.8, 0.1, 0, 0.1)),
-        ("lavacross-maze", (3, 7), (0.8, 0, 0, 0, 0.2)),
-        ("lavacross-maze", (3, 2), (0.8, 0, 0, 0, 0.2)),
-        ("lavacross-maze", (5, 1), (0.15, 0.15, 0.15, 0.15, 0.4)),
-        ("lavacross-maze-fewer-coins", (1, 7), (0, 0.5, 0, 0, 0.5)),
-        ("lavacross-maze-fewer-coins", (2, 7), (0.5, 0, 0, 0, 0.5)),
-        ("lavacross-maze-fewer-coins", (5, 1), (0.15, 0.15, 0.15, 0.15, 0.4)),
-    ],
-)
-def test_winds(name, cell, wind):
+@pytest.mark.parametrize("name", GRIDS)
+def test_winds_are_those_that_are_worded(name):
     world = cs.load_world(name)
-    assert world.model.noise[world.space.state_position(cell)].tolist() == list(wind)
+    for x, y in world.grid.starts:
+        assert world.model.noise[world.state_at(x, y)].tolist() == list(rules.WINDS[name](x, y)), (x, y)
 
 
-def drawn_rules():
-    """Yield world, demonstrator, winds and the drawing of each rule in demonstrators.txt."""
-    for block in (Path(__file__).parent / "demonstrators.txt").read_text().split("\n> ")[1:]:
-        header, *rows = block.strip().splitlines()
-        name, demonstrator, *winds = header.split()
-        yield name, demonstrator, winds, rows
-
-
-@pytest.mark.parametrize(("name", "demonstrator", "winds", "rows"), list(drawn_rules()))
-def test_demonstrators_follow_their_rules_in_every_cell(name, demonstrator, winds, rows):
+@pytest.mark.parametrize(("name", "demonstrator"), rules.RULES)
+def test_demonstrators_follow_their_worded_rules_in_every_cell(name, demonstrator):
     world = cs.load_world(name)
-    signs = {action[0]: {action} for action in ACTIONS} | {"+": {"right", "down"}, "*": set()}
     table = world.demonstrators[demonstrator]
     for x, y in world.grid.starts:
-        for wind in winds:
+        for wind in WINDS:
             chance = table[world.state_at(x, y), WINDS.index(wind)]
             assert chance.sum() == pytest.approx(1.0)
-            # what it does beyond acting at random
+            # what it does beyond acting at random, all of it equally likely
             beyond = {action for action, p in zip(ACTIONS, chance, strict=True) if p > chance.min() + 1e-12}
-            assert beyond == signs[rows[y][x]], (x, y, wind)
-            assert len({p for p in chance.round(12) if p > chance.min() + 1e-12}) <= 1  # equally likely
+            worded = rules.RULES[name, demonstrator](x, y, wind)
+            worded = {worded} if isinstance(worded, str) else set(worded)
+            assert beyond == (worded if worded != set(rules.ANYTHING) else set()), (x, y, wind)
+            assert len({p for p in chance.round(12) if p > chance.min() + 1e-12}) <= 1, (x, y, wind)
 
 
-def test_every_rule_is_drawn():
-    drawn = {}
-    for name, demonstrator, winds, _ in drawn_rules():
-        drawn.setdefault((name, demonstrator), []).extend(winds)
+def test_every_demonstrator_has_a_worded_rule():
     expected = [(name, d) for name in GRIDS for d in cs.load_world(name).demonstrators if d != "random"]
-    assert sorted(drawn) == sorted(expected)
-    assert all(sorted(winds) == sorted(WINDS) for winds in drawn.values())
+    assert sorted(rules.RULES) == sorted(expected)
 
 
 @pytest.mark.parametrize("name", GRIDS)
@@ -285,6 +257,15 @@ def test_a_map_that_is_not_text_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CausalShapingError, match="cannot be read as a map"):
         cs.load_world(path)
+
+
+def test_a_path_is_a_file_even_if_it_is_called_like_a_world(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("windy-empty").write_text("####\n#.G#\n####")
+    assert len(cs.load_world(Path("windy-empty")).states) == 2
+    assert len(cs.load_world("windy-empty").states) == 36
+    with pytest.raises(CausalShapingError, match="no map file of that name"):
+        cs.load_world(Path("lavacross-easy"))
 
 
 def test_a_map_may_begin_with_a_byte_order_mark(tmp_path):

@@ -210,10 +210,10 @@ def _play(problem: Problem, agent: Tabular | Watched | Sampler, course: Course, 
     q_values = kernels.parts_of(agent)[0]
     env: Any = problem.env
     if env is None:
-        from causal_shaping.worlds.environments import environment_of  # imports MiniGrid
+        from causal_shaping.worlds.environments import WorldEnv  # imports MiniGrid
 
         assert problem.world is not None
-        env = environment_of(replace(problem.world, horizon=problem.horizon))
+        env = WorldEnv(replace(problem.world, horizon=problem.horizon))
     regret, ends, returns = np.empty(course.steps), [], []
     policies = np.zeros((len(course.checkpoints), *q_values.shape[:2]), dtype=np.int32)
     observation, info = env.reset(seed=seed)

@@ -1,4 +1,4 @@
-"""The paper's worlds: maps and winds, the walking robot, demonstrators, simulation, environments (extra `worlds`).
+"""The paper's worlds: maps and winds, the walking robot, demonstrators, logs, environments.
 
 Worlds with real coordinates, `continuous`, are loaded when they are asked for.
 """

@@ -1,8 +1,8 @@
-"""What the steps of a world whose states cannot be listed are made of: arrays of many states at once.
+"""Types of the steps of a continuous world: arrays of many states at once.
 
-Randomness is one stream of uniforms: `start_draws` for the start of an episode, then for each step one for the hidden
-noise, one for the demonstrator's action and `step_draws` for what nobody sees. An agent that acts by itself takes
-no draw for the action.
+Randomness is one stream of uniforms: `start_draws` for the start of an episode, then for each step
+one for the hidden noise, one for the demonstrator's action and `step_draws` for chance that nobody
+sees. An agent that acts by itself takes no draw for the action.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ States: TypeAlias = npt.NDArray[np.float32]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 SeeingRule: TypeAlias = Callable[[States], FloatArray]
-"""A demonstrator: states to the probability of each action under each noise, [states, noises, actions]."""
+"""A demonstrator: from states to probabilities of actions, [states, noises, actions]."""
 
 
 class Moved(NamedTuple):
@@ -33,5 +33,5 @@ class Moved(NamedTuple):
 
 
 def pick_rows(probabilities: FloatArray, uniforms: FloatArray) -> Numbers:
-    """Return for each row the first position whose running sum exceeds a uniform number in [0, 1)."""
+    """Return for each row the first position whose running sum exceeds a uniform in [0, 1)."""
     return np.asarray(np.argmax(cumulative(probabilities) > uniforms[:, None], axis=1))

@@ -1,25 +1,33 @@
-"""The paper's grid worlds as data: maps, winds, demonstrators.
+"""The paper's grid worlds as drawings: maps, winds and demonstrators.
 
-A demonstrator's rule gives, for a cell and the wind that blows there, one action or several equally likely
-ones. Winds are distributions over `grid.WINDS`: east, south, west, north, none.
+Side by side stand the map, a letter for the wind of each cell where the wind differs, and the rules
+of demonstrators. A column `name:winds` holds the rule in these winds, `*` being all other ones, by
+the first letters of actions: u d l r s for up, down, left, right and still, + for right or down,
+each half the time, and * for any action.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from causal_shaping.data.arrays import FloatArray
 from causal_shaping.errors import ArgumentError
-from causal_shaping.worlds.grid import ACTIONS, CALM, WINDS, Cell, Wind
+from causal_shaping.worlds.constants import DEFAULT_HORIZON, RANDOM
+from causal_shaping.worlds.grid import ACTIONS, WINDS, Wind
 from causal_shaping.worlds.tables import demonstrator
 
-RANDOM = 0.05
-"""How often a demonstrator acts at random instead of by its rule."""
+LETTERS: Mapping[str, Any] = {action[0]: action for action in ACTIONS} | {
+    "+": ("right", "down"),
+    "*": ACTIONS,
+}
+"""The letters of a drawn rule."""
 
 GridRule = Callable[[int, int, str], str | Sequence[str]]
+"""From x, y and the wind to an action, or to several equally likely ones."""
 
 
 @dataclass(frozen=True)
@@ -29,236 +37,171 @@ class Demonstrator:
     rule: GridRule
     random: float = RANDOM
 
+    def table(self, states: Sequence[Any]) -> FloatArray:
+        """Return probabilities in states that begin with x and y: [states, winds, actions]."""
 
-def table_of(name: str, given: Demonstrator, states: Sequence[Any]) -> FloatArray:
-    """Return what a demonstrator does in states that begin with x and y: [states, winds, actions]."""
-    if not isinstance(given, Demonstrator):
-        raise ArgumentError(f"Demonstrator {name!r} is {given!r}; wrap its rule: Demonstrator(rule, random=0.05).")
-    return demonstrator(lambda state, wind: given.rule(state[0], state[1], wind), states, ACTIONS, WINDS, given.random)
+        def decide(state: Any, wind: str) -> str | Sequence[str]:
+            return self.rule(state[0], state[1], wind)
 
-
-@dataclass(frozen=True)
-class GridWorld:
-    """A grid world of the paper."""
-
-    title: str
-    horizon: int
-    map: str
-    wind: Wind
-    demonstrators: Mapping[str, Demonstrator]
+        return demonstrator(decide, states, ACTIONS, WINDS, self.random)
 
 
 UNIFORM = Demonstrator(lambda x, y, wind: ACTIONS, random=1.0)
 
 
-def _route(text: str) -> Mapping[Cell, str]:
-    """Read a route: `x,y:move` in a row, moves by their first letter."""
-    moves = {action[0]: action for action in ACTIONS if action != "still"}
-    steps = (part.split(":") for part in text.split())
-    return {(int(cell.split(",")[0]), int(cell.split(",")[1])): moves[move] for cell, move in steps}
+@dataclass(frozen=True)
+class GridWorld:
+    """A map with the wind in its cells, the length of an episode, and demonstrators.
+
+    A map of a user's own is calm and has the demonstrator "random", unless they say otherwise.
+    """
+
+    title: str
+    map: str
+    horizon: int = DEFAULT_HORIZON
+    wind: Wind = (0, 0, 0, 0, 1)
+    demonstrators: Mapping[str, Demonstrator] = field(default_factory=lambda: {"random": UNIFORM})
+
+    @classmethod
+    def drawn(cls, title: str, horizon: int, wind: Any, drawing: str, **random: float) -> GridWorld:
+        """Return a world that is drawn in columns.
+
+        Args:
+            title: the name in figures and reports.
+            horizon: the length of an episode.
+            wind: the distribution over `WINDS`, or one for each letter of the column `wind`.
+            drawing: a line of the columns' names, then one for each row of the map.
+            random: how often a demonstrator acts at random, if not the usual share.
+        """
+        header, *lines = drawing.strip().splitlines()
+        columns = dict(zip(header.split(), zip(*map(str.split, lines), strict=True), strict=True))
+        rows, letters = columns.pop("map"), columns.pop("wind", None)
+        if letters is not None:
+            winds, wind = wind, lambda x, y: winds[letters[y][x]]
+
+        rules: dict[str, dict[str, Sequence[str]]] = {}
+        for column, drawn in columns.items():
+            name, _, blowing = column.partition(":")
+            rules.setdefault(name, {}).update(dict.fromkeys(blowing.split(","), drawn))
+        demonstrators = {}
+        for name, rule in rules.items():
+            share = random.get(name, RANDOM)
+            demonstrators[name] = Demonstrator(partial(_drawn_rule, rule), share)
+        return cls(title, "\n".join(rows), horizon, wind, demonstrators)
+
+    def varied(
+        self,
+        horizon: int | None,
+        wind: Wind | None,
+        demonstrators: Mapping[str, Demonstrator] | None,
+    ) -> GridWorld:
+        """Return the world with what is not None in place of its own; demonstrators are added."""
+        options = {"horizon": horizon, "wind": wind}
+        changes: Any = {name: value for name, value in options.items() if value is not None}
+        rules = {**self.demonstrators, **(demonstrators or {})}
+        return replace(self, demonstrators=rules, **changes)
 
 
-def _empty_good(x: int, y: int, wind: str) -> str | Sequence[str]:
-    if wind in ("west", "north"):
-        return "still"
-    if x == 6:
-        return "down"
-    if y == 6:
-        return "right"
-    return ("right", "down")
+def tables_of(world: GridWorld, states: Sequence[Any]) -> dict[str, FloatArray]:
+    """Return the tables of a world's demonstrators, see `Demonstrator.table`."""
+    rules: Mapping[str, Any] = world.demonstrators
+    for name, who in rules.items():
+        if not isinstance(who, Demonstrator):
+            hint = "wrap its rule: Demonstrator(rule, random=0.05)."
+            raise ArgumentError(f"Demonstrator {name!r} is {who!r}; {hint}")
+    return {name: who.table(states) for name, who in rules.items()}
 
 
-def _easy_good(x: int, y: int, wind: str) -> str:
-    if y < 7:
-        return "down"
-    return "still" if x == 4 and wind != CALM else "right"
+def _drawn_rule(by_wind: Mapping[str, Sequence[str]], x: int, y: int, wind: str) -> Any:
+    rows = by_wind.get(wind) or by_wind["*"]
+    return LETTERS[rows[y][x]]
 
 
-def _easy_bad(x: int, y: int, wind: str) -> str:
-    if y == 1 and x <= 4:
-        return "right" if wind == CALM else "still"
-    if (x, y) == (3, 7):
-        return "right"
-    if x < 3:
-        return "up"
-    return "down" if y < 7 else "right"
+_EMPTY = """
+map       good:west,north  good:*  bad:west,north  bad:*     random:*
+########  ########       ########  ########      ########  ########
+#......#  #ssssss#       #+++++d#  #ssssss#      #+++++d#  #******#
+#......#  #ssssss#       #+++++d#  #ssssss#      #+++++d#  #******#
+#......#  #ssssss#       #+++++d#  #ssssss#      #+++++d#  #******#
+#......#  #ssssss#       #+++++d#  #ssssss#      #+++++d#  #******#
+#......#  #ssssss#       #+++++d#  #ssssss#      #+++++d#  #******#
+#.....G#  #ssssss#       #rrrrrd#  #ssssss#      #rrrrrd#  #******#
+########  ########       ########  ########      ########  ########
+"""
+_EASY = """
+map        good:none  good:*     bad:none   bad:*      random:*
+#########  #########  #########  #########  #########  #########
+#.......#  #ddddddd#  #ddddddd#  #rrrrddd#  #ssssddd#  #*******#
+#...L...#  #ddddddd#  #ddddddd#  #uuddddd#  #uuddddd#  #*******#
+#...L...#  #ddddddd#  #ddddddd#  #uuddddd#  #uuddddd#  #*******#
+#...L...#  #ddddddd#  #ddddddd#  #uuddddd#  #uuddddd#  #*******#
+#...L...#  #ddddddd#  #ddddddd#  #uuddddd#  #uuddddd#  #*******#
+#...L...#  #ddddddd#  #ddddddd#  #uuddddd#  #uuddddd#  #*******#
+#......G#  #rrrrrrr#  #rrrsrrr#  #uurrrrr#  #uurrrrr#  #*******#
+#########  #########  #########  #########  #########  #########
+"""
+_HARD = """
+map        good:none  good:*     bad:none   bad:*      random:*
+#########  #########  #########  #########  #########  #########
+#.LLLLL.#  #ddddddd#  #ddddddd#  #ddddddd#  #ddddddd#  #*******#
+#.ccccc.#  #drrrrrd#  #dsssssd#  #rrrrrrd#  #ssssssd#  #*******#
+#.LLLLL.#  #ddddddd#  #ddddddd#  #ddddddd#  #ddddddd#  #*******#
+#.LLLLL.#  #ddddddd#  #ddddddd#  #ddddddd#  #ddddddd#  #*******#
+#.LLLLL.#  #ddddddd#  #ddddddd#  #ddddddd#  #ddddddd#  #*******#
+#.LLLLL.#  #ddddddd#  #ddddddd#  #ddddddd#  #ddddddd#  #*******#
+#......G#  #rrrrrrr#  #rrrrrrr#  #rrrrrrr#  #rrrrrrr#  #*******#
+#########  #########  #########  #########  #########  #########
+"""
+_MAZE = """
+map        wind       better:none,south  better:*  safe:*     bad:none   bad:*
+#########  #########  #########        #########  #########  #########  #########
+#.L.....#  #abbbbbc#  #d*d***d#        #d*s***s#  #d******#  #d*rrd**#  #s*sss**#
+#..cL.L.#  #addbbbc#  #d*d***d#        #d*s***s#  #d******#  #rrd*d**#  #sss*s**#
+#.....L.#  #aaabbbc#  #rrd***d#        #rrs***s#  #d******#  #**dll**#  #**sss**#
+#.L.LLL.#  #efffffc#  #d*d***d#        #d*s***s#  #d******#  #**d****#  #**s****#
+#.Lc....#  #effcffc#  #d*d***d#        #d*s***s#  #d******#  #**rrrrd#  #**sssss#
+#.L.LLLc#  #efffffc#  #d*d***d#        #d*s***s#  #d******#  #******d#  #******s#
+#......G#  #edddddc#  #rrrrrrr#        #rrrrrrr#  #rrrrrrr#  #*******#  #*******#
+#########  #########  #########        #########  #########  #########  #########
+"""
+_FEWER_COINS = """
+map        wind       safe:*     detour:none  detour:*  far-coin:none  far-coin:*
+#########  #########  #########  #########  #########  #########  #########
+#...L..c#  #abbbbbb#  #d******#  #d******#  #dssssss#  #d***rrr#  #dssssss#
+#.LLL.LL#  #abbbbbb#  #d******#  #d******#  #dssssss#  #d***u**#  #dssssss#
+#......L#  #abbbbbb#  #d******#  #dld****#  #dssssss#  #*rrrul*#  #sssssss#
+#.L.LLLL#  #abbbbbb#  #d******#  #d*d****#  #dssssss#  #d*u****#  #dssssss#
+#.L.L...#  #abbbbbb#  #d******#  #d*d*rrd#  #dssssss#  #d*u*rrd#  #dssssss#
+#.L.L.Lc#  #abbbbbb#  #d******#  #d*d*u*d#  #dssssss#  #d*u*u*d#  #dssssss#
+#......G#  #acccccc#  #rrrrrrr#  #rrrrurr#  #rrrrsrr#  #rrrrrrr#  #rrrrrrr#
+#########  #########  #########  #########  #########  #########  #########
+"""
+_MAZE_WINDS = {
+    "a": (0, 0.2, 0, 0, 0.8),
+    "b": (0.15, 0.15, 0.15, 0.15, 0.4),
+    "c": (0, 0, 0.8, 0, 0.2),
+    "d": (0.8, 0, 0, 0, 0.2),
+    "e": (0, 0.5, 0, 0, 0.5),
+    "f": (0, 0.8, 0.1, 0, 0.1),
+}
+_FEWER_COINS_WINDS = {
+    "a": (0, 0.5, 0, 0, 0.5),
+    "b": (0.15, 0.15, 0.15, 0.15, 0.4),
+    "c": (0.5, 0, 0, 0, 0.5),
+}
+# "bad" of the empty world is half "good", with its own random actions, and half uniform.
+_HALF = 0.5 * RANDOM + 0.5
 
-
-def _along_the_coins(first: int) -> GridRule:
-    def rule(x: int, y: int, wind: str) -> str:
-        if y == 2 and first <= x <= 6:
-            return "right" if wind == CALM else "still"
-        return "right" if y == 7 else "down"
-
-    return rule
-
-
-ROUTE_M = _route(
-    "1,1:d 1,2:r 2,2:r 3,2:d 3,1:r 4,1:r 5,1:d 5,2:d 5,3:l 4,3:l 3,3:d 3,4:d 3,5:r 4,5:r 5,5:r 6,5:r 7,5:d 7,6:d"
-)
-
-
-def _maze_wind(x: int, y: int) -> Sequence[float]:
-    if (x == 1 and y <= 3) or (x, y) in ((2, 3), (3, 3)):
-        return (0, 0.2, 0, 0, 0.8)
-    if x == 1:
-        return (0, 0.5, 0, 0, 0.5)
-    if x == 7 or (x, y) == (4, 5):
-        return (0, 0, 0.8, 0, 0.2)
-    if 4 <= y <= 6:
-        return (0, 0.8, 0.1, 0, 0.1)
-    if y == 7 or (x, y) in ((2, 2), (3, 2)):
-        return (0.8, 0, 0, 0, 0.2)
-    return (0.15, 0.15, 0.15, 0.15, 0.4)
-
-
-def _maze_better(x: int, y: int, wind: str) -> str | Sequence[str]:
-    if (x, y) in ((1, 3), (2, 3)):
-        return "right"
-    if x in (3, 7) and y < 7:
-        return "down" if wind in (CALM, "south") else "still"
-    return _safe(x, y, wind)
-
-
-def _safe(x: int, y: int, wind: str) -> str | Sequence[str]:
-    if x == 1 and y <= 6:
-        return "down"
-    return "right" if y == 7 else ACTIONS
-
-
-def _maze_bad(x: int, y: int, wind: str) -> str | Sequence[str]:
-    if (x, y) in ROUTE_M:
-        return ROUTE_M[x, y] if wind == CALM else "still"
-    return ACTIONS
-
-
-ROUTE_D = _route("5,7:u 5,6:u 5,5:r 6,5:r 7,5:d 7,6:d 2,3:l 3,3:d 3,4:d 3,5:d 3,6:d")
-ROUTE_F = _route(
-    "5,6:u 5,5:r 6,5:r 7,5:d 7,6:d 2,3:r 3,3:r 4,3:r 5,3:u 5,2:u 5,1:r 6,1:r 7,1:r 6,3:l 3,4:u 3,5:u 3,6:u"
-)
-
-
-def _fewer_coins_wind(x: int, y: int) -> Sequence[float]:
-    if x == 1:
-        return (0, 0.5, 0, 0, 0.5)
-    if y == 7:
-        return (0.5, 0, 0, 0, 0.5)
-    return (0.15, 0.15, 0.15, 0.15, 0.4)
-
-
-def _detour(x: int, y: int, wind: str) -> str | Sequence[str]:
-    if x == 1 and y <= 6:
-        return "down"
-    if y == 7 and x != 5:
-        return "right"
-    return "still" if wind != CALM else ROUTE_D.get((x, y), ACTIONS)
-
-
-def _far_coin(x: int, y: int, wind: str) -> str | Sequence[str]:
-    if x == 1 and y <= 6 and y != 3:
-        return "down"
-    if y == 7:
-        return "right"
-    return "still" if wind != CALM else ROUTE_F.get((x, y), ACTIONS)
-
-
+_FEWER_TITLE = "LavaCross (maze, fewer coins)"
+_EMPTY_WIND = (0.1, 0.1, 0.1, 0.1, 0.6)
+_drawn = GridWorld.drawn
 GRID_WORLDS: Mapping[str, GridWorld] = MappingProxyType(
     {
-        "windy-empty": GridWorld(
-            title="Windy Empty World",
-            horizon=15,
-            map="""\
-########
-#......#
-#......#
-#......#
-#......#
-#......#
-#.....G#
-########""",
-            wind=(0.1, 0.1, 0.1, 0.1, 0.6),
-            demonstrators={
-                "good": Demonstrator(_empty_good),
-                # half good, with its own random actions, half uniform
-                "bad": Demonstrator(_empty_good, random=0.5 * RANDOM + 0.5),
-                "random": UNIFORM,
-            },
-        ),
-        "lavacross-easy": GridWorld(
-            title="LavaCross (easy)",
-            horizon=20,
-            map="""\
-#########
-#.......#
-#...L...#
-#...L...#
-#...L...#
-#...L...#
-#...L...#
-#......G#
-#########""",
-            wind=(0, 0.8, 0, 0, 0.2),
-            demonstrators={"good": Demonstrator(_easy_good), "bad": Demonstrator(_easy_bad), "random": UNIFORM},
-        ),
-        "lavacross-hard": GridWorld(
-            title="LavaCross (hard)",
-            horizon=20,
-            map="""\
-#########
-#.LLLLL.#
-#.ccccc.#
-#.LLLLL.#
-#.LLLLL.#
-#.LLLLL.#
-#.LLLLL.#
-#......G#
-#########""",
-            wind=(0, 0.7, 0, 0, 0.3),
-            demonstrators={
-                "good": Demonstrator(_along_the_coins(2)),
-                "bad": Demonstrator(_along_the_coins(1)),
-                "random": UNIFORM,
-            },
-        ),
-        "lavacross-maze": GridWorld(
-            title="LavaCross (maze)",
-            horizon=20,
-            map="""\
-#########
-#.L.....#
-#..cL.L.#
-#.....L.#
-#.L.LLL.#
-#.Lc....#
-#.L.LLLc#
-#......G#
-#########""",
-            wind=_maze_wind,
-            demonstrators={
-                "better": Demonstrator(_maze_better),
-                "safe": Demonstrator(_safe),
-                "bad": Demonstrator(_maze_bad),
-            },
-        ),
-        "lavacross-maze-fewer-coins": GridWorld(
-            title="LavaCross (maze, fewer coins)",
-            horizon=20,
-            map="""\
-#########
-#...L..c#
-#.LLL.LL#
-#......L#
-#.L.LLLL#
-#.L.L...#
-#.L.L.Lc#
-#......G#
-#########""",
-            wind=_fewer_coins_wind,
-            demonstrators={
-                "safe": Demonstrator(_safe),
-                "detour": Demonstrator(_detour),
-                "far-coin": Demonstrator(_far_coin),
-            },
-        ),
+        "windy-empty": _drawn("Windy Empty World", 15, _EMPTY_WIND, _EMPTY, bad=_HALF, random=1.0),
+        "lavacross-easy": _drawn("LavaCross (easy)", 20, (0, 0.8, 0, 0, 0.2), _EASY, random=1.0),
+        "lavacross-hard": _drawn("LavaCross (hard)", 20, (0, 0.7, 0, 0, 0.3), _HARD, random=1.0),
+        "lavacross-maze": _drawn("LavaCross (maze)", 20, _MAZE_WINDS, _MAZE),
+        "lavacross-maze-fewer-coins": _drawn(_FEWER_TITLE, 20, _FEWER_COINS_WINDS, _FEWER_COINS),
     }
 )
+"""The paper's grid worlds by name."""

@@ -21,7 +21,7 @@ from causal_shaping.bounds.published import Estimates
 from causal_shaping.bounds.support import terminal_states
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray
 from causal_shaping.data.counts import Counts
-from causal_shaping.models.cmdp import PROBABILITY_TOLERANCE
+from causal_shaping.models.constants import PROBABILITY_TOLERANCE
 
 LONGEST = 1e15
 """Longer expected times cannot be distinguished from infinite ones."""
