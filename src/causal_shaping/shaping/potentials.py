@@ -15,7 +15,7 @@ from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.io.container import kind_of
 
-GivenPotential: TypeAlias = Potential | ObservationPotential | str | os.PathLike[str] | Mapping[str, Any]
+PotentialLike: TypeAlias = Potential | ObservationPotential | str | os.PathLike[str] | Mapping[str, Any]
 """A potential, its file or folder, or the JSON object that a spec holds."""
 
 
@@ -60,7 +60,7 @@ def load_ceilings_or_potential(path: str | os.PathLike[str]) -> Ceilings | Poten
     return Ceilings.load(path) if kind_of(path) == Ceilings.KIND else Potential.load(path)
 
 
-def as_potential(given: GivenPotential) -> Potential | ObservationPotential:
+def as_potential(given: PotentialLike) -> Potential | ObservationPotential:
     """Return a potential as it is, from its file, or from the JSON object that the spec of an environment holds."""
     if isinstance(given, (str, os.PathLike)):
         return load_potential(given)
@@ -75,7 +75,7 @@ def as_potential(given: GivenPotential) -> Potential | ObservationPotential:
     return given
 
 
-def for_spec(given: GivenPotential) -> str | Mapping[str, Any]:
+def for_spec(given: PotentialLike) -> str | Mapping[str, Any]:
     """Return what the spec of an environment keeps of a potential, for `as_potential`: JSON, if that is possible."""
     if isinstance(given, (str, os.PathLike)):
         return os.fspath(given)
