@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector.utils import iterate
 
-from causal_shaping.data.arrays import BoolArray, LongArray
+from causal_shaping.data.arrays import BoolArray
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.space import UNKNOWN, Label, Space, plain
@@ -26,7 +24,7 @@ DISCRETE = (gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinar
 """Gymnasium's spaces whose actions can be counted."""
 
 MASK, ADMISSIBLE = "action_mask", "admissible_actions"
-"""Where an environment's `info` names the actions that a state admits: flags, or a list of numbers."""
+"""Where `info` names the actions that a state admits: flags of all, or a list of their numbers."""
 
 
 class EnvironmentActions:
@@ -37,7 +35,7 @@ class EnvironmentActions:
             the last part fastest. Empty if the actions are not discrete.
         labels: the label that each action has in the logs; None if that cannot be told.
         named: whether each action's label is known for certain.
-        restricted: whether the potential claims that some actions are not admissible in some states.
+        restricted: whether the potential claims that some states exclude actions.
     """
 
     def __init__(
@@ -45,7 +43,7 @@ class EnvironmentActions:
         potential: Potential | ObservationPotential,
         actions: gym.Space[Any],
         own: Space | None,
-        names: Sequence[Any] | None = None,
+        names: Sequence[Any] | None,
     ) -> None:
         """Match the actions of a potential and of an environment.
 
@@ -55,45 +53,47 @@ class EnvironmentActions:
             own: the environment's space, if it has one.
             names: the label of each of the environment's actions, as the user gives them.
         """
-        self.actions, self.numbers, self.named = actions, range(0), False
-        self.labels: Sequence[Label] | None = None
-        self.space: Space | None = None  # of a potential of states: it may exclude actions
-        self._known: Sequence[Label] | None
-        if isinstance(potential, ObservationPotential):
-            self._known, claims, verb = potential.actions, bool(potential.actions), "fit_ceilings"
+        self.actions, self.space, verb = actions, None, "fit_ceilings"
+        if isinstance(potential, Potential):
+            self.space, verb = potential.space, "count"  # a potential of states may exclude actions
+            known, claims = potential.space.actions, bool(potential.assumptions)
         else:
-            self.space, claims, verb = potential.space, bool(potential.assumptions), "count"
-            self._known = potential.space.actions
+            known, claims = potential.actions or (), potential.actions is not None
+        self.known: Sequence[Label] = known
+        self.labels: Sequence[Label] | None = None
+        self.named = self.restricted = False
+        self._compared = {UNKNOWN}
         if claims or names is not None:
             require_discrete(actions)
-        if isinstance(actions, DISCRETE):
-            self._count(actions)
-            self._known = self._known or self.numbers
-            numbered = all(isinstance(label, int) for label in self._known)
-            if numbered and self.space is None:
-                own = None  # a fit's actions are numbers: its logs had no names to compare
-            self.labels = match_actions(self._known, own, self.numbers, claims=claims, names=names, verb=verb)
-            certain = numbered or own is not None or names is not None
-            self.named = certain and self.labels is not None
-        excludes = self.space is not None and bool(self.space.admissible)
-        self.restricted = claims and excludes and self.labels is not None
-        self._compared = {UNKNOWN}
-        if self.restricted and own is not None and self.space is not None:
-            compare_admissible(self.space, own)
+        if not isinstance(actions, DISCRETE):
+            return
+        self.numbers = self._count(actions)
+        self.known, self.labels = known or self.numbers, self.numbers
+        numbered = all(isinstance(label, int) for label in known)
+        if numbered and self.space is None:
+            own = None  # a fit knows actions by number, also those that the environment names
+        if known or names is not None:
+            options: Any = {"claims": claims, "names": names, "verb": verb}
+            self.labels = match_actions(self.known, own, self.numbers, **options)
+        certain = numbered or own is not None or names is not None
+        self.named = self.labels is not None and certain
+        self.restricted = bool(claims and self.space and self.space.admissible and self.labels)
+        if self.restricted and own is not None:
+            compare_admissible(potential.space, own)
 
-    def _count(self, actions: Any) -> None:
-        """Number the environment's actions."""
+    def _count(self, actions: Any) -> range:
+        """Return the numbers of an environment's actions, and keep how to count them."""
         self._sizes: Any = (2,) * int(np.prod(actions.shape))  # those of a MultiBinary
-        self._start: Any = getattr(actions, "start", 0)
+        self._start: Any = np.ravel(getattr(actions, "start", 0))
         if isinstance(actions, gym.spaces.Discrete):
             self._sizes = (int(actions.n),)
         elif isinstance(actions, gym.spaces.MultiDiscrete):
-            self._sizes, self._start = np.ravel(actions.nvec).tolist(), np.ravel(actions.start)
+            self._sizes = np.ravel(actions.nvec).tolist()
         first = 0
         if len(self._sizes) == 1:
-            first = int(np.ravel(self._start)[0])
+            first = int(self._start[0])
         # Parts multiply: there can be more actions than the longest range has numbers.
-        self.numbers = range(first, first + min(math.prod(self._sizes), sys.maxsize))
+        return range(first, first + min(math.prod(self._sizes), sys.maxsize))
 
     def label(self, action: Any) -> Label:
         """Return the label of an action; `need_names` must have passed."""
@@ -104,49 +104,36 @@ class EnvironmentActions:
         return self.labels[int(np.ravel_multi_index(parts, self._sizes))]
 
     def position(self, action: Any) -> int:
-        """Return the position of an action among the potential's; 0 if labels are not known."""
+        """Return the position of an action in the potential's space; 0 if it cannot be told."""
         if not self.named or self.space is None:
             return 0
-        if isinstance(self.actions, gym.spaces.Discrete):
-            return self._positions[int(action) - self.numbers.start]
-        return self.space.find_action(self.label(action))
-
-    @cached_property
-    def _positions(self) -> list[int]:
-        assert self.space is not None
-        return [self.space.find_action(self.label(number)) for number in self.numbers]
-
-    def positions(self, actions: Any, space: gym.Space[Any]) -> LongArray:
-        """Return the positions of a vector's actions, which are a sample of `space`."""
-        return np.array([self.position(one) for one in iterate(space, actions)], dtype=np.int64)
+        return self.space.action_positions.get(self.label(action), UNKNOWN)
 
     def need_names(self) -> None:
         """Refuse to guess which of the potential's actions is which of the environment's."""
         require_discrete(self.actions)
         if not self.named:
             raise ArgumentError(
-                f"The logs name their actions ({', '.join(map(str, self._known or ()))}), and the "
+                f"The logs name their actions ({', '.join(map(str, self.known))}), and the "
                 f"environment numbers its {len(self.numbers)}. Say which is which: give actions, "
                 "the names in the order of the numbers."
             )
 
     def refuse_inadmissible(self, state: int, action: Any) -> None:
         """Refuse an action that the potential's space excludes in a state, given by position."""
-        space = self.space
-        if not self.named or space is None or not 0 <= state < len(space.states):
+        x, space = self.position(action), self.space
+        if not self.named or x == UNKNOWN or space is None or not 0 <= state < len(space.states):
             return
-        label = self.label(action)
-        position = space.find_action(label)
-        if position != UNKNOWN and not space.is_admissible[state, position]:
+        if not space.is_admissible[state, x]:
             raise ArgumentError(
-                f"Action {label!r} is not admissible in state {space.states[state]!r} of the "
-                "potential's space. Choose among the admissible ones, potential.space.admissible, "
-                "or declare it when logs are counted."
+                f"Action {space.actions[x]!r} is not admissible in state {space.states[state]!r} "
+                "of the potential's space. Choose among the admissible ones, "
+                "potential.space.admissible, or declare it when logs are counted."
             )
 
     def compare(self, state: int, info: Mapping[str, Any]) -> None:
         """Compare the actions that `info` admits in a state with the space's, once a state."""
-        if state in self._compared or self.labels is None or self.space is None:
+        if state in self._compared or self.space is None or self.labels is None:
             return
         self._compared.add(state)
         mask = admitted(info, len(self.labels))
@@ -160,8 +147,7 @@ def require_discrete(actions: gym.Space[Any], kinds: tuple[type, ...] = DISCRETE
     if not isinstance(actions, kinds):
         raise ArgumentError(
             f"The actions are {actions}, but only discrete actions are supported. Cut continuous "
-            "ones into bins, each with a number: gymnasium.wrappers.TransformAction makes an "
-            "environment that takes those numbers."
+            "ones into bins with gymnasium.wrappers.TransformAction, so that each has a number."
         )
 
 
@@ -191,7 +177,7 @@ def match_actions(
     if names is not None:
         labels = [plain(name) for name in names]
         if len(labels) != len(numbers):
-            raise ArgumentError(f"actions names {len(labels)} actions, but the environment has {len(numbers)}.")
+            raise ArgumentError(f"actions= names {len(labels)} actions, but the environment has {len(numbers)}.")
     elif own is not None and len(own.actions) == len(numbers):
         labels = own.actions
     elif all(isinstance(label, int) for label in known):
@@ -206,7 +192,9 @@ def match_actions(
         counted = set(known)
         missing = next((label for label in labels if label not in counted), None)
         if missing is not None:
-            declared = str(list(labels)) if not isinstance(labels, range) else f"range({len(labels)})"
+            declared = f"range({len(labels)})"
+            if not isinstance(labels, range):
+                declared = str(list(labels))
             raise ArgumentError(
                 f"The environment has {len(labels)} actions, {missing!r} among them, but the "
                 f"potential's ceilings are over {len(known)}: {', '.join(map(str, known))}. An "

@@ -21,15 +21,17 @@ from causal_shaping.shaping.actions import EnvironmentActions
 from causal_shaping.shaping.environments import EnvironmentFacts
 from causal_shaping.shaping.formula import TIME_LIMITS, is_final, shaped_reward
 from causal_shaping.shaping.monitor import ALARM, CeilingEvidence, Monitor
-from causal_shaping.shaping.observations import Function, lookup_for
+from causal_shaping.shaping.observations import Function, ObservationLookup, StateLookup
 from causal_shaping.shaping.potentials import PotentialLike, as_potential, for_spec
-from causal_shaping.shaping.recording import Step, recording_of
+from causal_shaping.shaping.recording import ObservationRecording, StateRecording, Step
 from causal_shaping.shaping.warn import warn_user
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Info: TypeAlias = Mapping[str, Any]
+Facts: TypeAlias = dict[str, float]
+"""The `info` of an environment, and what a wrapper adds to it."""
 
 
 class ShapingWrapper(RecordConstructorArgs):
@@ -60,9 +62,12 @@ class ShapingWrapper(RecordConstructorArgs):
         names = None if actions is None else list(actions)
         options: dict[str, Any] = {"time_limit": time_limit, "discount": discount, "label": label}
         options |= {"observe": observe, "actions": names, "record": record, "monitor": monitor}
-        RecordConstructorArgs.__init__(self, potential=for_spec(potential), **options, _disable_deepcopy=True)
-        self.discount = phi.discount if discount is None else discount
-        check_discount(self.discount)
+        saved = {"potential": for_spec(potential), **options}
+        RecordConstructorArgs.__init__(self, **saved, _disable_deepcopy=True)
+        self.discount = phi.discount
+        if discount is not None:
+            check_discount(discount)
+            self.discount = discount
         if self.discount != phi.discount:
             warn_user(
                 f"Rewards are shaped with a discount of {self.discount:g}, but the potential was "
@@ -78,10 +83,13 @@ class ShapingWrapper(RecordConstructorArgs):
             )
         self._bootstrap = time_limit == "bootstrap"
         self._actions = EnvironmentActions(phi, facts.actions, facts.space, names)
-        self._lookup = lookup_for(phi, facts.observations, facts.space, label, observe)
+        kinds: Any = ObservationLookup, ObservationRecording
+        if isinstance(phi, Potential):
+            kinds = StateLookup, StateRecording
+        self._lookup = kinds[0](phi, facts, label, observe)
         self._recording = self._monitor = None
         if record:
-            self._recording = recording_of(self._lookup, self._actions, environments)
+            self._recording = kinds[1](self._lookup, self._actions, environments)
         if monitor and isinstance(phi, Potential) and phi.kind == "ceiling":
             self._monitor = Monitor(phi, self._actions.named, environments)
         self._guarded = self._actions.restricted or record
@@ -112,13 +120,13 @@ class ShapingWrapper(RecordConstructorArgs):
         `state`, if it has none), action, reward, the same columns of what followed as `next_...`,
         terminated, truncated.
 
-        An agent that sees no more than the state draws its actions without the hidden noise, however
-        it learns: its logs are unconfounded, `confounding={"agent": 1.0}`. Merged with the counts of
-        the demonstrators, they tighten the ceilings while it learns. What to mind:
+        An agent that sees no more than the state draws its actions without the hidden noise,
+        however it learns: its logs are unconfounded, `confounding={"agent": 1.0}`. Merged with the
+        counts of the demonstrators, they tighten the ceilings while it learns. What to mind:
 
         - Pass `confidence=`, and leave steps pooled. After a few visits an observed share is no
-          bound, and an agent that takes it for one would not look again. The limits of pooled counts
-          hold although what the agent saw decides what it tries.
+          bound, and an agent that takes it for one would not look again. The limits of pooled
+          counts hold although what the agent saw decides what it tries.
         - An agent that sees more than the state, such as the numbers behind bins or an image, may
           act on what the state leaves out. Then it is a source like any other, with a confounding
           above 1.
@@ -172,7 +180,7 @@ class ShapingWrapper(RecordConstructorArgs):
         if self._guarded and self._episodes[i] is not None:
             self._actions.refuse_inadmissible(self._episodes[i][1], action)
 
-    def _step(self, i: int, step: Step, info: Info, found: Any = None) -> dict[str, float]:
+    def _step(self, i: int, step: Step, info: Info, found: Any = None) -> Facts:
         """Return what `info` is to say about a step of environment i; `shaping` is to be added."""
         if self._episodes[i] is None:
             raise ArgumentError("The episode has not begun: call reset() before the first step.")
@@ -206,7 +214,7 @@ class ShapingWrapper(RecordConstructorArgs):
                 self._monitor.tell()
         return facts
 
-    def _step_all(self, steps: Sequence[Step], infos: Sequence[Info], fresh: BoolArray) -> list[dict[str, float]]:
+    def _step_all(self, steps: list[Step], infos: Sequence[Info], fresh: BoolArray) -> list[Facts]:
         """Return what `_step` does for each environment: one call of the potential.
 
         Where `fresh`, the environment was reset instead: its episode begins, and pays nothing.

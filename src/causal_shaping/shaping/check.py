@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from causal_shaping.shaping.potentials import PotentialLike
 from causal_shaping.shaping.wrappers import ShapeReward
 
 TOLERANCE = 1e-9
-"""How far a telescoped sum may be off, relative to the sizes in it: rounding in double precision."""
+"""How far a telescoped sum may be off, relative to its terms: rounding."""
 
 SINGLE_TOLERANCE = 1e-6
 """The same for the vectors of Stable-Baselines3, whose rewards are in single precision."""
@@ -47,7 +47,7 @@ class PotentialCheck:
     kept: float = field(default=0.0, repr=False)
 
     def summary(self) -> str:
-        """Return the result, and for which agents shaping leaves the optimal policies as they are."""
+        """Return the result, and for which agents shaping keeps the optimal policies."""
         return (
             f"Shaping telescopes, in {self.episodes:,} episodes of {self.steps:,} steps "
             f"({self.terminated:,} terminated, {self.truncated:,} truncated); the potential does "
@@ -58,11 +58,12 @@ class PotentialCheck:
     def promise(self) -> str:
         """For which agents shaping keeps the optimal policies, as far as these episodes show."""
         if not self.kept:
-            return "The optimal policies do not change for an agent that maximises the return of an episode."
+            agent = "an agent that maximises the return of an episode"
+            return f"The optimal policies do not change for {agent}."
         return (
-            f"A potential of up to {self.kept:.4g} stayed where episodes were truncated. The optimal "
-            "policies do not change for an agent that bootstraps there, which values what would "
-            "have followed. They can change for one that maximises the return of the episode: use "
+            f"A potential of up to {self.kept:.4g} stayed where episodes were truncated. The "
+            "optimal policies do not change for an agent that bootstraps there, which values what "
+            "would have followed. They can change for one that maximises the return of the episode: use "
             "a potential with steps, ceilings.potential(), or time_limit='terminal'."
         )
 
@@ -108,33 +109,35 @@ def check_potential(
     lookup, played = wrapped._lookup, wrapped
     if shaped:
         played = env
-    sample = _sampler(env.action_space, seed)
-    steps = ended = cut = 0
-    unseen: list[bool] = []
+    rng, actions = np.random.default_rng(seed), copy.deepcopy(env.action_space)
+    actions.seed(seed)
+    steps = ended = cut = unseen = states = 0
     largest = kept = 0.0
     for episode in range(episodes):
         observation, info = played.reset(seed=seed if episode == 0 else None)
         place = lookup.place(observation)
         first = lookup.phi(place, 0)
-        unseen.append(lookup.is_unseen(place))
+        states, unseen = states + 1, unseen + lookup.is_unseen(place)
         difference, size, factor, h = 0.0, abs(first), 1.0, 0
         terminated = truncated = False
         while not (terminated or truncated) and h < most_steps:
-            observation, reward, terminated, truncated, info = played.step(sample(info))
+            action = _sample(actions, rng, info)
+            observation, reward, terminated, truncated, info = played.step(action)
             if "unshaped_reward" not in info:
-                raise ArgumentError("With shaped=True, info must hold 'unshaped_reward', the reward before shaping.")
+                missing = "info must hold 'unshaped_reward', the reward before shaping"
+                raise ArgumentError(f"With shaped=True, {missing}.")
             difference += factor * (float(reward) - info["unshaped_reward"])
             factor, h, size = factor * wrapped.discount, h + 1, size + abs(float(reward))
-            place = lookup.place(observation)
-            unseen.append(not terminated and lookup.is_unseen(place))
+            states += 1
+            if not terminated:
+                place = lookup.place(observation)
+                unseen += lookup.is_unseen(place)
+        # The episode as one long step: what it must have added.
         last = 0.0
         if not is_final(terminated, truncated, wrapped._bootstrap):
             last = lookup.phi(place, h)
-        if truncated and not terminated:
-            kept = max(kept, abs(last))
-        expected = shaped_reward(0.0, factor, first, last)  # the episode as one long step
+        expected = shaped_reward(0.0, factor, first, last)
         error = abs(difference - expected)
-        largest = max(largest, error)
         if error > tolerance * max(1.0, size):
             raise ArgumentError(
                 f"Shaping does not telescope: in episode {episode}, of {h} steps, shaped and "
@@ -142,24 +145,17 @@ def check_potential(
                 "potential 0 after termination, and the reward shaped once, with the agent's "
                 "discount?"
             )
-        steps, ended = steps + h, ended + bool(terminated)
-        cut += bool(truncated and not terminated)
-    share = sum(unseen) / max(len(unseen), 1)
-    return PotentialCheck(episodes, steps, ended, cut, share, largest, kept)
+        largest, steps, ended = max(largest, error), steps + h, ended + bool(terminated)
+        if truncated and not terminated:
+            cut, kept = cut + 1, max(kept, abs(last))
+    return PotentialCheck(episodes, steps, ended, cut, unseen / max(states, 1), largest, kept)
 
 
-def _sampler(actions: gym.Space[Any], seed: int) -> Callable[[Mapping[str, Any]], Any]:
-    """Return a function from `info` to a random action, one that it admits if it says so."""
+def _sample(actions: gym.Space[Any], rng: np.random.Generator, info: Mapping[str, Any]) -> Any:
+    """Return a random action, one that `info` admits if it says which are."""
     if not isinstance(actions, gym.spaces.Discrete):
-        seeded = copy.deepcopy(actions)
-        seeded.seed(seed)
-        return lambda info: seeded.sample()
-    rng, numbers = np.random.default_rng(seed), np.arange(actions.n)
-
-    def sample(info: Mapping[str, Any]) -> int:
-        mask = admitted(info, len(numbers))
-        if mask is not None and mask.any():
-            return int(actions.start + rng.choice(np.flatnonzero(mask)))
-        return int(actions.start + rng.integers(actions.n))
-
-    return sample
+        return actions.sample()
+    mask = admitted(info, int(actions.n))
+    if mask is not None and mask.any():
+        return int(actions.start + rng.choice(np.flatnonzero(mask)))
+    return int(actions.start + rng.integers(actions.n))

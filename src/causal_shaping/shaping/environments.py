@@ -5,9 +5,8 @@ Shaping reads these facts once, when a wrapper is made, and compares them with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -19,26 +18,19 @@ VEC_ENV_MODULE = "stable_baselines3.common.vec_env"
 nobody needs Stable-Baselines3 to use this package."""
 
 
-@dataclass(frozen=True)
-class EnvironmentFacts:
-    """What shaping needs to know of an environment, or of each environment of a vector.
-
-    Attributes:
-        actions: its action space.
-        observations: its observation space.
-        space: its states and actions by label, as the worlds of this package have; None without.
-        time_limit: the number of steps after which it cuts an episode; None if unknown.
-    """
+class EnvironmentFacts(NamedTuple):
+    """What shaping needs to know of an environment, or of each environment of a vector."""
 
     actions: gym.Space[Any]
     observations: gym.Space[Any]
-    space: Space | None
-    time_limit: int | None
+    space: Space | None  # its states and actions by label, as the worlds of this package have
+    time_limit: int | None  # the number of steps after which it cuts an episode
 
 
-def facts_of_env(env: gym.Env[Any, Any]) -> EnvironmentFacts:
+def facts_of_env(env: Any) -> EnvironmentFacts:
     """Return the facts of one environment."""
-    return EnvironmentFacts(env.action_space, env.observation_space, space_of(env), time_limit_of(env))
+    spaces = env.action_space, env.observation_space
+    return EnvironmentFacts(*spaces, space_of(env), time_limit_of(env))
 
 
 def facts_of_vector(vector: Any) -> EnvironmentFacts:
@@ -56,10 +48,9 @@ def facts_of_vector(vector: Any) -> EnvironmentFacts:
 def facts_of_vec_env(vec_env: Any) -> EnvironmentFacts:
     """Return the facts of the environments in a Stable-Baselines3 vector, in any process."""
     names = ("space", "horizon", "_max_episode_steps")  # the last is that of a `TimeLimit` wrapper
-    space, *limits = (vec_env.get_attr(name, 0)[0] if vec_env.has_attr(name) else None for name in names)
-    if not isinstance(space, Space):
-        space = None
-    return EnvironmentFacts(vec_env.action_space, vec_env.observation_space, space, _smallest(limits))
+    held = {name: vec_env.get_attr(name, 0)[0] for name in names if vec_env.has_attr(name)}
+    space, spaces = held.pop("space", None), (vec_env.action_space, vec_env.observation_space)
+    return EnvironmentFacts(*spaces, _if_space(space), _smallest(held.values()))
 
 
 def is_vec_env(env: Any) -> bool:
@@ -69,10 +60,7 @@ def is_vec_env(env: Any) -> bool:
 
 def space_of(env: Any) -> Space | None:
     """Return the `Space` of an environment that has one, as the worlds of this package have."""
-    space = getattr(env.unwrapped, "space", None)
-    if isinstance(space, Space):
-        return space
-    return None
+    return _if_space(getattr(env.unwrapped, "space", None))
 
 
 def wrappers_of(env: Any) -> Iterator[gym.Wrapper[Any, Any, Any, Any]]:
@@ -89,5 +77,9 @@ def time_limit_of(env: Any) -> int | None:
     return _smallest([*limits, *(one._max_episode_steps for one in wrappers)])
 
 
-def _smallest(limits: list[Any]) -> int | None:
+def _if_space(space: Any) -> Space | None:
+    return space if isinstance(space, Space) else None
+
+
+def _smallest(limits: Iterable[Any]) -> int | None:
     return min((int(n) for n in limits if isinstance(n, (int, np.integer))), default=None)

@@ -49,7 +49,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -74,7 +74,7 @@ FRACTIONS = (15 / 16, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128)
 of ceilings soon, small ones find small errors at all."""
 
 ROUNDING = 1e-9
-"""In units of reward: what is taken off a shaped reward, so that rounding errors are no evidence."""
+"""In units of reward: what a shaped reward is lowered by, so that rounding is no evidence."""
 
 MARGIN = 1e-6
 """In units of reward: how far a reward may pass a bound, and the least amount that a bet risks."""
@@ -99,29 +99,24 @@ EXCLUDED = {
 }
 """Why the ceilings exclude a step."""
 
-TESTED = {
-    "steps": "shaped rewards of steps",
-    "episodes": "returns of episodes",
-    "exclusions": "exclusions alone",
-}
-"""What evidence is made of: bets on steps or on episodes, or only what ceilings exclude outright."""
+TESTED = {"steps": "shaped rewards of steps", "episodes": "returns of episodes"}
+"""What bets are made on; without any, ceilings are tested by what they exclude outright."""
+
+CLAIMS = ("discount", "reward_min", "reward_max", "unit", "lowest_return")
+"""Of the ceilings: discount, bounds of rewards (NaN if unknown), unit (the range of rewards and
+potentials), the least return of an episode."""
+
+COUNTERS = ("episode_steps", "complete", "code", "steps", "h", "state", "action", "successor")
+"""Of the ceilings: `episode_steps`, whether their list of states is complete. Of the tests: why
+they stopped, steps so far, and the step, state, action and successor at which they stopped."""
 
 RUN = np.dtype(
-    [(name, "f8") for name in ("discount", "reward_min", "reward_max", "unit", "lowest_return")]
-    + [
-        ("evidence", "f8"),
-        ("reward", "f8"),
-        ("whole", "f8", len(FRACTIONS)),
-        ("weights", "f8", 2),
-        ("products", "f8", 2),
-    ]
-    + [(name, "i8") for name in ("episode_steps", "complete", "code", "steps")]
-    + [(name, "i8") for name in ("h", "state", "action", "successor")]
+    [(name, "f8") for name in (*CLAIMS, "evidence", "reward")]
+    + [(name, "i8") for name in COUNTERS]
+    + [("whole", "f8", len(FRACTIONS)), ("weights", "f8", 2), ("products", "f8", 2)]
 )
-"""The numbers of a run. Of the ceilings: discount, bounds of rewards (infinite if unknown), unit (the
-range of rewards and potentials), `episode_steps`, whether the list of states is complete. Of the
-tests: the evidence, the wealth of bets on all steps alike, two weights of a cell and the products
-over cells for each, why the monitor stopped, steps so far, and the step at which it stopped."""
+"""The numbers of a run. Beside those above: the evidence, the reward at which the monitor stopped,
+the wealth of bets on all steps alike, two weights of a cell and for each the product over cells."""
 
 EPISODE = np.dtype([("earned", "f8"), ("factor", "f8"), ("steps", "i8"), ("first", "i8")])
 """Of an episode that is played: return so far, discount of its next reward, steps, first state."""
@@ -147,21 +142,18 @@ class CeilingEvidence(Result):
     alarm_step: int | None = None
 
     def __repr__(self) -> str:
-        alarm = "no alarm"
-        if self.alarm_step is not None:
-            alarm = f"alarm after {self.alarm_step:,}"
-        return f"CeilingEvidence({self.evidence:.3g} of {ALARM:g} after {self.steps:,} steps, {alarm})"
+        shown = f"{self.evidence:.3g} of {ALARM:g} after {self.steps:,} steps"
+        return f"CeilingEvidence({shown}, alarm_step={self.alarm_step})"
 
     def summary(self) -> str:
         """Return the report in words."""
         if self.alarm is not None:
             return self.alarm
         words = f"In {self.steps:,} steps nothing happened that the ceilings exclude."
-        if self.tested == "exclusions":
+        if self.tested not in TESTED:
             return f"{words} Nothing else was tested."
-        return (
-            f"{words} Evidence against them from {TESTED[self.tested]}: {self.evidence:.3g}; the alarm is at {ALARM:g}."
-        )
+        words += f" Evidence against them from {TESTED[self.tested]}: {self.evidence:.3g}"
+        return f"{words}; the alarm is at {ALARM:g}."
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row with all attributes."""
@@ -197,7 +189,7 @@ class Monitor:
     """
 
     def __init__(self, potential: Potential, by_action: bool = True, environments: int = 1) -> None:
-        """Take a ceiling, whether actions are known by their position, and how many environments."""
+        """Take a ceiling, whether actions are known by position, and how many environments."""
         self.potential, self.by_action, self._warned_of = potential, by_action, NOTHING
         self.tables = _tables(potential, by_action, environments)
         self.lowest_reward = float(self.tables.run["reward_min"][0])
@@ -223,7 +215,7 @@ class Monitor:
         return bool(self.tables.run["code"][0] > VOID)
 
     def tell(self, consequence: str = "") -> None:
-        """Warn of an alarm, and of a reward below reward_min, once each; add a sentence to alarms."""
+        """Warn of an alarm, with its consequence, and of a reward below reward_min, once each."""
         code = self.tables.run["code"][0]
         if code != self._warned_of:
             self._warned_of = code
@@ -231,32 +223,30 @@ class Monitor:
 
     def report(self) -> CeilingEvidence:
         """Return the evidence so far."""
-        tested = "steps"
-        if self.potential.reward_min is None or self.potential.episode_steps == 0:
+        tested = {None: "steps", 0: "exclusions"}.get(self.potential.episode_steps, "episodes")
+        if self.potential.reward_min is None:
             tested = "exclusions"
-        elif self.potential.episode_steps is not None:
-            tested = "episodes"
-        steps = int(self.tables.run["steps"][0])
-        if not self.alarmed:
-            return CeilingEvidence(self.evidence, steps, tested)
-        return CeilingEvidence(self.evidence, steps, tested, self._words(), steps)
+        report = CeilingEvidence(self.evidence, int(self.tables.run["steps"][0]), tested)
+        if self.alarmed:
+            report = replace(report, alarm=self._words(), alarm_step=report.steps)
+        return report
 
     def _words(self) -> str:
         """Return what the monitor stopped at: what was seen, what it contradicts, what to do."""
         run, potential = self.tables.run[0], self.potential
         if run["code"] == VOID:
             return (
-                f"A step paid {run['reward']:.6g}, less than reward_min, {potential.reward_min:.6g}"
-                ". The monitor makes no more bets against the ceilings. Compute them with a lower "
-                "reward_min."
+                f"A step paid {run['reward']:.6g}, less than reward_min, "
+                f"{potential.reward_min:.6g}. No more bets are made against the ceilings. Compute "
+                "them with a lower reward_min."
             )
         if run["code"] == BETS:
             wealth = self.tables.wealth.sum(axis=-1)
-            cell = divmod(int(wealth.argmax()), wealth.shape[1])
+            most = self._cell_name(*divmod(int(wealth.argmax()), wealth.shape[1]))
             seen = (
-                f"The agent earns more than the ceilings allow: the evidence against them is "
+                "The agent earns more than the ceilings allow: the evidence against them is "
                 f"{self.evidence:.3g} after {run['steps']:,} steps, and it reaches {ALARM:g} in at "
-                f"most 5% of runs if they hold. Most of it comes from {self._cell_name(*cell)}."
+                f"most 5% of runs if they hold. Most of it comes from {most}."
             )
         else:
             seen = (
@@ -269,10 +259,10 @@ class Monitor:
         if any("plug-in" in assumption for assumption in potential.assumptions):
             estimates = " or they are plug-in estimates,"
         return (
-            f"{seen} The ceilings are too low here. Either an assumption is wrong (the online world "
-            "is not the one that was logged, a hidden cause lasts over the episode, a source is "
-            f"more confounded than declared, the support lacks an outcome),{estimates} or this is "
-            "one of the rare runs in which they fail by chance. Shape with a potential of 0, or "
+            f"{seen} The ceilings are too low here. Either an assumption is wrong (the online "
+            "world is not the one that was logged, a hidden cause lasts over the episode, a source "
+            f"is more confounded than declared, the support lacks an outcome),{estimates} or this "
+            "is one of the rare runs in which they fail by chance. Shape with a potential of 0, or "
             "compute ceilings that assume less: a confidence of 0.95, support 'any', a higher "
             "confounding, the suspected source left out."
         )
@@ -292,7 +282,7 @@ class Monitor:
 
 def _tables(potential: Potential, by_action: bool, environments: int) -> Tables:
     """Return what a ceiling claims, and nothing seen so far."""
-    space, allowed = potential.space, potential.successors
+    space, allowed, tested = potential.space, potential.successors, potential.episode_steps
     states, actions = space.is_admissible.shape
     # An end is worth 0; states that the potential does not know are last, as position -1.
     phi = np.insert(np.array(potential.rows()), states, 0.0, axis=1)
@@ -327,11 +317,10 @@ def _tables(potential: Potential, by_action: bool, environments: int) -> Tables:
     run["evidence"], run["whole"], run["products"] = 1.0, 1.0, 1.0
     run["weights"] = 0.5 / cells, 0.5 / math.sqrt(cells)
     run["episode_steps"] = EVERY_STEP
-    if potential.episode_steps is not None:
-        run["episode_steps"] = potential.episode_steps
-    if potential.episode_steps:  # the least return: of one step, or of all if they can cost something
-        discounts = potential.discount ** np.arange(potential.episode_steps)
-        run["lowest_return"] = np.cumsum(bounds[0] * discounts).min()
+    if tested is not None:
+        run["episode_steps"] = tested
+    if tested:  # the least return: of one step, or of all of them if they can cost something
+        run["lowest_return"] = np.cumsum(bounds[0] * potential.discount ** np.arange(tested)).min()
     episodes = np.zeros(environments, dtype=EPISODE)
     wealth = np.ones((*row.shape, len(FRACTIONS)))
     first, after, highest = map(np.array, (allowed.first, allowed.after, allowed.highest))
@@ -357,9 +346,8 @@ def monitor_step(tables, i, h, s, x, reward, after, terminated, truncated):  # t
     if run.code > VOID:  # an alarm is final
         return run.evidence
     run.steps += 1
-    ended, to = terminated or tables.terminal[after], after
-    if ended:
-        to = len(tables.terminal) - 2
+    ended = terminated or tables.terminal[after]
+    to = len(tables.terminal) - 2 if ended else after
     row = INADMISSIBLE
     if x >= 0:
         row = tables.row[s, x]

@@ -15,11 +15,14 @@ import numpy.typing as npt
 
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import UNSEEN, Potential
-from causal_shaping.data.space import Label, Space, plain
+from causal_shaping.data.space import Label, plain
 from causal_shaping.errors import ArgumentError, DataError, ShapingWarning, UnknownNameError
+from causal_shaping.shaping.environments import EnvironmentFacts
 from causal_shaping.shaping.warn import warn_user
 
 Function: TypeAlias = Callable[[Any], Any]
+Found: TypeAlias = tuple[Any, float]
+"""A function of the user's own; and the place of an observation with its phi."""
 
 ARRAYS = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
 """Observations of which a potential's space can make a label: numbers, one for each column."""
@@ -28,14 +31,11 @@ ARRAYS = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spa
 class StateLookup:
     """Finds the state of an observation in a potential's table; its place there is a position."""
 
-    def __init__(
-        self,
-        potential: Potential,
-        observations: gym.Space[Any],
-        own: Space | None,
-        label: Function | None,
-    ) -> None:
-        """Take the environment's observation space, its own `Space` if it has one, and `label=`."""
+    def __init__(self, potential: Potential, facts: EnvironmentFacts, label: Function | None, observe: Any) -> None:
+        """Match a potential's states with an environment's; `label` and `observe` are options."""
+        if observe is not None:
+            raise ArgumentError("This is a potential of states, which takes no observe=: pass label=.")
+        observations, own = facts.observations, facts.space
         self.potential, self._given = potential, label
         self._rows, self._warned = potential.rows(), False
         self._last = len(self._rows) - 1
@@ -52,7 +52,7 @@ class StateLookup:
                     "'state', or pass label=, a function from an observation to a state's label."
                 )
             self._own_states = own.states
-            positions = potential.match(own, stacklevel=4)
+            positions = potential.match(own, stacklevel=3)
             self._places = dict(enumerate(positions.tolist(), self._first))
         elif label is None:
             self._refuse_without_label(observations)
@@ -102,14 +102,14 @@ class StateLookup:
             self._warned = True
             warn_user(
                 f"The potential does not know the state of observation {observation!r}. This state "
-                "and other unknown ones get its value for unseen states, without further warnings. "
-                "If there are many, look at the columns and bins of potential.space, or pass label=.",
+                "and other unknown ones get its value for unseen states, without more warnings. If "
+                "there are many, look at the columns and bins of potential.space, or pass label=.",
                 ShapingWarning,
             )
         return place, self.phi(place, h)
 
-    def look_up_all(self, observations: Sequence[Any], steps: Sequence[int]) -> list[tuple[int, float]]:
-        """Return what `look_up` does for each observation at its step."""
+    def look_up_all(self, observations: Sequence[Any], steps: Sequence[int]) -> list[Found]:
+        """Return what `look_up` does for each observation, at one step each."""
         return [self.look_up(one, h) for one, h in zip(observations, steps, strict=True)]
 
     def phi(self, place: int, h: int) -> float:
@@ -117,7 +117,8 @@ class StateLookup:
         value = self._rows[h if h < self._last else self._last][place]
         if value != value:
             raise UnknownNameError(
-                "The potential does not know a state that was met, and has no value for unseen states."
+                "The agent met a state that the potential does not know, and the potential has no "
+                "value for unseen states."
             )
         return value
 
@@ -125,16 +126,13 @@ class StateLookup:
 class ObservationLookup:
     """Makes the array that a potential of observations takes; its place is that array."""
 
-    def __init__(
-        self,
-        potential: ObservationPotential,
-        observations: gym.Space[Any],
-        observe: Function | None,
-    ) -> None:
-        """Take the environment's observation space, and `observe=`."""
+    def __init__(self, potential: ObservationPotential, facts: EnvironmentFacts, label: Any, observe: Any) -> None:
+        """Match a potential with an environment; `label` and `observe` are options."""
+        if label is not None:
+            raise ArgumentError("This is a potential of observations, not states: pass observe=.")
         self.potential, self._observe, self._checked = potential, observe, False
         if observe is None:
-            potential.check_observations(observations)
+            potential.check_observations(facts.observations)
 
     def place(self, observation: Any) -> npt.NDArray[Any]:
         """Return the array that the potential takes for an observation."""
@@ -158,13 +156,14 @@ class ObservationLookup:
         place = self.place(observation)
         return place, self.phi(place, h)
 
-    def look_up_all(self, observations: Sequence[Any], steps: Sequence[int]) -> list[tuple[npt.NDArray[Any], float]]:
-        """Return what `look_up` does for each observation at its step: one call of the potential."""
+    def look_up_all(self, observations: Sequence[Any], steps: Sequence[int]) -> list[Found]:
+        """Return what `look_up` does for each observation: one call of the potential."""
         if not observations:
             return []
         places = np.stack([self.place(one) for one in observations])
         values = self.potential.values(places, np.asarray(steps))
-        return [(place, self._known(place, value)) for place, value in zip(places, values.tolist(), strict=True)]
+        pairs = zip(places, values.tolist(), strict=True)
+        return [(place, self._known(place, value)) for place, value in pairs]
 
     def phi(self, place: npt.NDArray[Any], h: int) -> float:
         """Return phi of an array at step h; 0 beyond the horizon of a potential with steps."""
@@ -174,28 +173,7 @@ class ObservationLookup:
         """Return phi, and refuse it if it is NaN."""
         if value != value:
             raise DataError(
-                f"The potential of an observation is NaN: {np.asarray(place)!r}. If the observation "
-                "holds NaN, look at the environment, else at the potential."
+                f"The potential of an observation is NaN: {np.asarray(place)!r}. If it holds NaN, "
+                "look at the environment, else at the potential."
             )
         return value
-
-
-Lookup: TypeAlias = Any
-"""A `StateLookup` or an `ObservationLookup`."""
-
-
-def lookup_for(
-    potential: Potential | ObservationPotential,
-    observations: gym.Space[Any],
-    own: Space | None,
-    label: Function | None,
-    observe: Function | None,
-) -> Lookup:
-    """Return the lookup of a potential in an environment; refuse the option of the other kind."""
-    if isinstance(potential, ObservationPotential):
-        if label is not None:
-            raise ArgumentError("label= is for potentials of states. This is one of observations: pass observe=.")
-        return ObservationLookup(potential, observations, observe)
-    if observe is not None:
-        raise ArgumentError("observe= is for potentials of observations. This is one of states: pass label=.")
-    return StateLookup(potential, observations, own, label)

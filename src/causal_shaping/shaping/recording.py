@@ -17,7 +17,7 @@ from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN, Label
 from causal_shaping.errors import CausalShapingError, DataError
 from causal_shaping.shaping.actions import EnvironmentActions
-from causal_shaping.shaping.observations import Lookup, ObservationLookup, StateLookup
+from causal_shaping.shaping.observations import StateLookup
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,14 +115,15 @@ class StateRecording(Recording):
 class ObservationRecording(Recording):
     """Steps with states as arrays, as the potential takes them, and actions by label."""
 
-    def __init__(self, lookup: ObservationLookup, actions: EnvironmentActions, environments: int) -> None:
+    def __init__(self, lookup: Any, actions: EnvironmentActions, environments: int) -> None:
         super().__init__(lookup, actions, environments)
         self._columns |= {"state": [], "action": [], "next_state": []}
 
     def _state(self, observation: Any, place: Any, ended: bool = False) -> npt.NDArray[Any]:
         if place is None:
             place = self._lookup.place(observation)
-        return np.array(place, dtype=self._lookup.potential.dtype)  # environments reuse their arrays
+        # A copy: environments reuse their arrays.
+        return np.array(place, dtype=self._lookup.potential.dtype)
 
     def _action(self, action: Any) -> Label:
         return self._actions.label(action)
@@ -144,10 +145,3 @@ class ObservationRecording(Recording):
             if not names:
                 columns[name] = pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1])
         return pa.table(columns | {"action": columns["action"].tolist()})
-
-
-def recording_of(lookup: Lookup, actions: EnvironmentActions, environments: int) -> Recording:
-    """Return the recording of a wrapper's environments."""
-    if isinstance(lookup, StateLookup):
-        return StateRecording(lookup, actions, environments)
-    return ObservationRecording(lookup, actions, environments)

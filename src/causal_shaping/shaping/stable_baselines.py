@@ -56,7 +56,12 @@ class ShapedVecEnv(ShapingWrapper, VecEnvWrapper):
         facts = self._step_all(steps, infos, self._none)
         self._begin_all(np.flatnonzero(dones).tolist(), seen, self.venv.reset_infos)
         shaped = rewards + np.array([one["shaping"] for one in facts], dtype=rewards.dtype)
-        return observations, shaped, dones, [info | one for info, one in zip(infos, facts, strict=True)]
+        return (
+            observations,
+            shaped,
+            dones,
+            [info | one for info, one in zip(infos, facts, strict=True)],
+        )
 
 
 class FirstOfVecEnv(gym.Env[Any, Any]):

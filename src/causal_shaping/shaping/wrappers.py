@@ -105,15 +105,13 @@ class ShapeReward(ShapingWrapper, _TakesVecEnvs, gym.Wrapper[Any, Any, Any, Any]
             raise ArgumentError("This is a vector of environments: use VectorShapeReward.")
         for wrapper in environments.wrappers_of(env):
             if isinstance(wrapper, gym.wrappers.Autoreset):
-                raise ArgumentError(
-                    "Shape the reward inside gymnasium.wrappers.Autoreset: it hides where episodes end."
-                )
+                raise ArgumentError("Shape the reward inside Autoreset: it hides where episodes end.")
         return environments.facts_of_env(env)
 
     def _wrap(self, env: Any) -> None:
         gym.Wrapper.__init__(self, env)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._begin(0, observation, info)
@@ -156,7 +154,7 @@ class VectorShapeReward(ShapingWrapper, _TakesVecEnvs, VectorWrapper[Any, Any, A
             spec.additional_wrappers += (ShapeReward.wrapper_spec(**self._saved_kwargs),)
         return spec
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start the episodes, or with `options={"reset_mask": ...}` some of them."""
         which = np.ones(self.num_envs, dtype=bool)
         if options is not None and "reset_mask" in options:
