@@ -90,7 +90,7 @@ def test_the_check_plays_real_valued_actions_by_its_seed():
     assert found[0].truncated == 2
 
 
-@pytest.mark.parametrize("options", [{"assumptions": ("It is a ceiling.",)}, {}])
+@pytest.mark.parametrize("options", [{"assumptions": ("It is a ceiling.",)}, {"kind": "ceiling"}, {}])
 def test_real_valued_actions_are_refused_where_actions_matter(options):
     more = {} if options else {"record": True}
     with pytest.raises(ArgumentError, match="only discrete actions are supported"):

@@ -63,7 +63,8 @@ class EnvironmentActions:
         self.labels: Sequence[Label] | None = None
         self.named = self.restricted = False
         self._compared = {UNKNOWN}
-        if claims or names is not None:
+        bounds_actions = self.space is not None and potential.kind == "ceiling"
+        if claims or bounds_actions or names is not None:
             require_discrete(actions)
         if not isinstance(actions, DISCRETE):
             return
@@ -78,8 +79,8 @@ class EnvironmentActions:
         certain = numbered or own is not None or names is not None
         self.named = self.labels is not None and certain
         self.restricted = bool(claims and self.space and self.space.admissible and self.labels)
-        if self.restricted and own is not None:
-            compare_admissible(potential.space, own)
+        if self.restricted and self.space is not None and own is not None:
+            compare_admissible(self.space, own)
 
     def _count(self, actions: Any) -> range:
         """Return the numbers of an environment's actions, and keep how to count them."""

@@ -219,18 +219,17 @@ class ShapingWrapper(RecordConstructorArgs):
 
         Where `fresh`, the environment was reset instead: its episode begins, and pays nothing.
         """
-        which, hs = [], []
-        for i, (*_, terminated, truncated) in enumerate(steps):
-            if not is_final(terminated, truncated, self._bootstrap):
-                which.append(i)
-                hs.append(0 if fresh[i] else self._episodes[i][0] + 1)
-        found = self._lookup.look_up_all([steps[i][2] for i in which], hs)
-        phi_of = dict(zip(which, found, strict=True))
+        wanted = [not is_final(step[3], step[4], self._bootstrap) for step in steps]
+        new = fresh.tolist()
+        hs = [0 if new[i] else self._episodes[i][0] + 1 for i, want in enumerate(wanted) if want]
+        seen = [step[2] for step, want in zip(steps, wanted, strict=True) if want]
+        found = iter(self._lookup.look_up_all(seen, hs))
         facts = []
         for i, step in enumerate(steps):
-            if fresh[i]:
-                self._begin(i, step[2], infos[i], phi_of[i])
+            known = next(found) if wanted[i] else None
+            if new[i]:
+                self._begin(i, step[2], infos[i], known)
                 facts.append({"unshaped_reward": step[1], "shaping": 0.0})
             else:
-                facts.append(self._step(i, step, infos[i], phi_of.get(i)))
+                facts.append(self._step(i, step, infos[i], known))
         return facts

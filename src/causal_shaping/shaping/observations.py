@@ -160,7 +160,7 @@ class ObservationLookup:
         """Return what `look_up` does for each observation: one call of the potential."""
         if not observations:
             return []
-        places = np.stack([self.place(one) for one in observations])
+        places = np.array([self.place(one) for one in observations])
         values = self.potential.values(places, np.asarray(steps))
         pairs = zip(places, values.tolist(), strict=True)
         return [(place, self._known(place, value)) for place, value in pairs]

@@ -68,7 +68,7 @@ def load_ceilings_or_potential(path: PathLike) -> Ceilings | Potential:
     return Potential.load(path)
 
 
-def as_potential(potential: PotentialLike) -> Potential | ObservationPotential:
+def as_potential(potential: Any) -> Potential | ObservationPotential:
     """Return a potential as it is, from its file, or from what a spec holds; see `for_spec`."""
     if isinstance(potential, (str, os.PathLike)):
         return load_potential(potential)
