@@ -165,6 +165,20 @@ def test_actions_that_ceilings_exclude_are_refused_in_a_vector_of_stable_baselin
         vector.step(np.array([0, 2]))
 
 
+def test_a_vector_of_stable_baselines_compares_what_its_environments_admit():
+    space = cs.Space(range(500), range(6)).restricted(gym.make("Taxi-v4"))
+    wrong = cs.Space(range(500), range(6), admissible={state: range(1, 6) for state in range(500)})
+    for states, refused in ((space, False), (wrong, True)):
+        phi = cs.Potential(np.zeros(500), states, assumptions=("It is a ceiling.",))
+        vector = cs.ShapeReward(VecMonitor(DummyVecEnv([lambda: gym.make("Taxi-v4")] * 8)), phi)
+        vector.seed(0)
+        if refused:
+            with pytest.raises(ArgumentError, match=r"In state \d+ the environment admits 0"):
+                vector.reset()
+        else:
+            vector.reset()
+
+
 def test_a_vector_of_stable_baselines_warns_of_contradicted_ceilings():
     low = cs.Potential(np.full(16, -3.0), cs.Space(range(16), range(4)), kind="ceiling", reward_min=0.0, reward_max=1.0)
     vector = cs.ShapeReward(DummyVecEnv([lambda: gym.make("FrozenLake-v1")] * 2), low)
@@ -202,7 +216,7 @@ def test_the_check_finds_wrong_shaping_inside_a_vector_of_stable_baselines():
         cs.check_potential(make_vec_env(ID, n_envs=2, wrapper_class=Shifted), PHI, shaped=True)
 
 
-# Copies -------------------------------------------------------------------------------------------
+# Ends, and copies -------------------------------------------------------------------------------------------
 
 
 def test_a_copy_of_a_wrapper_goes_on_alone():
@@ -210,3 +224,15 @@ def test_a_copy_of_a_wrapper_goes_on_alone():
     env.reset(seed=0)
     other = copy.deepcopy(env)
     assert [env.step(action)[1] for action in (1, 1)] == [other.step(action)[1] for action in (1, 1)]
+
+
+@pytest.mark.parametrize("options", [{"record": True}, {}])
+def test_a_step_after_the_end_is_the_business_of_the_environment(options):
+    space = cs.Space(range(6), range(3), admissible={0: [0, 1]}, complete=False)
+    phi = cs.Potential(np.ones(6), space, kind="ceiling", reward_max=0.0, reward_min=-1.0)
+    env = cs.ShapeReward(Walk(), phi, **options)
+    env.reset(seed=0)
+    while not env.step(1)[2]:
+        pass
+    env.unwrapped.place = 3
+    assert np.isfinite(env.step(1)[1])

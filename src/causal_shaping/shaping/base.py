@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Info: TypeAlias = Mapping[str, Any]
+"""The `info` of an environment."""
+
 Facts: TypeAlias = dict[str, float]
-"""The `info` of an environment, and what a wrapper adds to it."""
+"""What a wrapper adds to `info`."""
 
 
 class ShapingWrapper(RecordConstructorArgs):
@@ -187,8 +189,9 @@ class ShapingWrapper(RecordConstructorArgs):
         h, state, before, unshaped_return, shaped_return = self._episodes[i]
         action, reward, observation, terminated, truncated = step
 
-        # Where nothing follows a step, which at a time limit is a rule to choose, phi is 0.
-        place: Any = None
+        # Phi is 0 where nothing follows a step: after termination, and by `time_limit="terminal"`
+        # also at a time limit. There nothing is looked up, as the observation may have no label.
+        place: Any = UNSEEN
         after = 0.0
         if not is_final(terminated, truncated, self._bootstrap):
             place, after = found or self._lookup.look_up(observation, h + 1)
@@ -203,10 +206,10 @@ class ShapingWrapper(RecordConstructorArgs):
         if self._recording is not None:
             self._recording.add(i, step, place)
 
-        # The monitor wants the state that followed also where its phi was not needed.
+        # The monitor wants the state at a time limit also where its phi counts as 0.
         if self._monitor is not None:
-            if place is None:
-                place = UNSEEN if terminated else self._lookup.place(observation)
+            if truncated and not terminated and not self._bootstrap:
+                place = self._lookup.place(observation)
             x = self._actions.position(action)
             evidence = self._monitor.step(i, h, state, x, reward, place, terminated, truncated)
             facts["ceiling_evidence"] = evidence

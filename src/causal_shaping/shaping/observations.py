@@ -21,8 +21,10 @@ from causal_shaping.shaping.environments import EnvironmentFacts
 from causal_shaping.shaping.warn import warn_user
 
 Function: TypeAlias = Callable[[Any], Any]
+"""A function of the user's own: `label` or `observe`."""
+
 Found: TypeAlias = tuple[Any, float]
-"""A function of the user's own; and the place of an observation with its phi."""
+"""The place of an observation in a potential, and its phi."""
 
 ARRAYS = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
 """Observations of which a potential's space can make a label: numbers, one for each column."""

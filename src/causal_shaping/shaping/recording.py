@@ -47,7 +47,7 @@ class Recording(ABC):
         self._episodes += 1
 
     def add(self, i: int, step: Step, place: Any) -> None:
-        """Keep a step of environment i; `place` is None if none was looked up for what followed."""
+        """Keep a step of environment i; `place` is `UNKNOWN` if what followed was not looked up."""
         action, reward, observation, terminated, truncated = step
         episode, h, state = self._now[i]
         after = self._state(observation, place, ended=terminated)
@@ -91,7 +91,7 @@ class StateRecording(Recording):
         self._space = replace(space, actions=tuple(known))
 
     def _state(self, observation: Any, place: Any, ended: bool = False) -> int:
-        if place is not None and place != UNKNOWN:
+        if place != UNKNOWN:
             return int(place)
         if not ended:
             return self._states.setdefault(self._lookup.label(observation), len(self._states))
@@ -120,7 +120,7 @@ class ObservationRecording(Recording):
         self._columns |= {"state": [], "action": [], "next_state": []}
 
     def _state(self, observation: Any, place: Any, ended: bool = False) -> npt.NDArray[Any]:
-        if place is None:
+        if isinstance(place, int):  # `UNKNOWN`: it was not looked up
             place = self._lookup.place(observation)
         # A copy: environments reuse their arrays.
         return np.array(place, dtype=self._lookup.potential.dtype)

@@ -32,7 +32,7 @@ class ShapedVecEnv(ShapingWrapper, VecEnvWrapper):
         """Start an episode in each environment."""
         observations = self.venv.reset()
         seen = list(iterate(self._batched[0], observations))
-        self._begin_all(range(self.num_envs), seen, self.venv.reset_infos)
+        self._begin_all(range(self.num_envs), seen, self.venv.unwrapped.reset_infos)
         return observations
 
     def step_async(self, actions: Any) -> None:
@@ -54,14 +54,10 @@ class ShapedVecEnv(ShapingWrapper, VecEnvWrapper):
             ends = bool(dones[i]) and not truncated, truncated
             steps.append((self._taken[i], float(rewards[i]), last, *ends))
         facts = self._step_all(steps, infos, self._none)
-        self._begin_all(np.flatnonzero(dones).tolist(), seen, self.venv.reset_infos)
+        self._begin_all(np.flatnonzero(dones).tolist(), seen, self.venv.unwrapped.reset_infos)
         shaped = rewards + np.array([one["shaping"] for one in facts], dtype=rewards.dtype)
-        return (
-            observations,
-            shaped,
-            dones,
-            [info | one for info, one in zip(infos, facts, strict=True)],
-        )
+        infos = [info | one for info, one in zip(infos, facts, strict=True)]
+        return observations, shaped, dones, infos
 
 
 class FirstOfVecEnv(gym.Env[Any, Any]):
@@ -84,7 +80,7 @@ class FirstOfVecEnv(gym.Env[Any, Any]):
         if seed is not None or self._next is None:
             self._next = self._first(self._vec_env.reset())
         observation, self._next = self._next, None
-        return observation, self._vec_env.reset_infos[0]
+        return observation, self._vec_env.unwrapped.reset_infos[0]
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Act in all environments; return what followed in the first."""
