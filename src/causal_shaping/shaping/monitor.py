@@ -59,7 +59,7 @@ from causal_shaping._compile import INLINED, njit, resolved
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.data.result import Result
-from causal_shaping.data.successors import ANYTHING, AllowedSuccessors
+from causal_shaping.data.successors import ANYTHING
 from causal_shaping.errors import AssumptionWarning
 from causal_shaping.shaping.warn import warn_user
 
@@ -287,26 +287,28 @@ def _tables(potential: Potential, by_action: bool, environments: int) -> Tables:
     # An end is worth 0; states that the potential does not know are last, as position -1.
     phi = np.insert(np.array(potential.rows()), states, 0.0, axis=1)
     terminal = np.append(space.is_terminal, [False, False])
-    if allowed is None:  # nothing is excluded
-        anything, none = np.full((states, actions), ANYTHING), np.zeros(0)
-        allowed = AllowedSuccessors(anything, [0], none.astype(np.int32), none)  # type: ignore[arg-type]
+    # Lists of allowed successors; without any, everything may follow.
+    listed, first = np.full((states, actions), ANYTHING), np.zeros(1, dtype=np.int64)
+    after, highest = np.zeros(0, dtype=np.int32), np.zeros(0)
+    if allowed is not None:
+        lists = allowed.row, allowed.first, allowed.after, allowed.highest
+        listed, first, after, highest = map(np.array, lists)  # copies that can be written to
 
     # Which row of allowed successors holds for each state and action.
-    row = np.where(space.is_admissible, allowed.row, INADMISSIBLE).astype(np.int64)
+    row = np.where(space.is_admissible, listed, INADMISSIBLE).astype(np.int64)
     row[space.is_terminal] = ANYTHING
     if not by_action:  # what is allowed after a state only if it is the same for all its actions
-        same = (allowed.row == allowed.row[:, :1]).all(axis=1)
-        row = np.where(same, allowed.row[:, 0], ANYTHING)[:, None].astype(np.int64)
+        same = (listed == listed[:, :1]).all(axis=1)
+        row = np.where(same, listed[:, 0], ANYTHING)[:, None].astype(np.int64)
     cells = int((row[~space.is_terminal] != INADMISSIBLE).sum()) + 1
     row = np.append(row, np.full((2, row.shape[1]), ANYTHING), axis=0)
 
     # The least phi that can follow: a bet must not lose more than there is.
-    lowest = np.zeros((len(phi), len(allowed.first)))
+    lowest = np.zeros((len(phi), len(first)))
     lowest[:, -1] = np.fmin.reduce(phi, axis=1)
-    rows = np.flatnonzero(np.diff(allowed.first))
+    rows = np.flatnonzero(np.diff(first))
     if len(rows):
-        following = phi[:, allowed.after]
-        lowest[:, rows] = np.minimum.reduceat(following, allowed.first[rows], axis=1)
+        lowest[:, rows] = np.minimum.reduceat(phi[:, after], first[rows], axis=1)
 
     # None becomes NaN, which no reward is above or below.
     bounds = np.array([potential.reward_min, potential.reward_max, 0.0], dtype=np.float64)
@@ -323,7 +325,6 @@ def _tables(potential: Potential, by_action: bool, environments: int) -> Tables:
         run["lowest_return"] = np.cumsum(bounds[0] * potential.discount ** np.arange(tested)).min()
     episodes = np.zeros(environments, dtype=EPISODE)
     wealth = np.ones((*row.shape, len(FRACTIONS)))
-    first, after, highest = map(np.array, (allowed.first, allowed.after, allowed.highest))
     return Tables(run, episodes, phi, lowest, wealth, row, first, after, highest, terminal)
 
 
