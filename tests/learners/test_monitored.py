@@ -83,5 +83,5 @@ def test_the_learner_tests_what_the_wrapper_tests():
         assert not monitor.alarmed
         step = (logs.step[row], logs.state[row], logs.action[row])
         followed = (float(logs.reward[row]), int(logs.next_state[row]))
-        monitor.step(*map(int, step), *followed, bool(logs.terminated[row]), bool(logs.truncated[row]))
+        monitor.step(0, *map(int, step), *followed, bool(logs.terminated[row]), bool(logs.truncated[row]))
     assert monitor.alarmed

@@ -8,7 +8,7 @@ from walk import Walk
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError
-from causal_shaping.shaping._actions import compare_admissible
+from causal_shaping.shaping.actions import compare_admissible
 
 EASY = cs.load_world("lavacross-easy")
 

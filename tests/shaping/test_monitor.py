@@ -16,9 +16,7 @@ from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ShapingWarning
-from causal_shaping.shaping import _monitor as kernel
-from causal_shaping.shaping._monitor import ALARM, FRACTIONS
-from causal_shaping.shaping.monitor import TESTED, CeilingEvidence, Monitor
+from causal_shaping.shaping.monitor import ALARM, FRACTIONS, TESTED, CeilingEvidence, Monitor
 
 EASY = cs.load_world("lavacross-easy")
 ID = "causal_shaping/LavaCrossEasy-v0"
@@ -41,18 +39,6 @@ def potential_of(ceilings, shift=0.0, **options):
         return ceilings.potential(**options).shifted(shift)
 
 
-def evidence_after(monitor, *row, environment=0):
-    """Return the evidence after a step: h, state, action, reward, next state, terminated, truncated."""
-    return monitor.test(environment, *row)
-
-
-def copy_of(monitor):
-    other = Monitor(monitor.potential, by_action=monitor.by_action)
-    for mine, theirs in zip(other.packed, monitor.packed, strict=True):
-        mine[:] = theirs
-    return other
-
-
 def largest_mean(model, monitor, steps, horizon, state=None, h=0):
     """The mean of the evidence after so many steps under the agent that maximises it, which may know the world."""
     if steps == 0:
@@ -66,8 +52,8 @@ def largest_mean(model, monitor, steps, horizon, state=None, h=0):
         mean = 0.0
         for u in np.flatnonzero(model.noise[state]):
             after = int(model.next_state[state, x, u])
-            ended, truncated, other = bool(model.terminal[after]), h + 1 == horizon, copy_of(monitor)
-            evidence_after(other, h, state, x, float(model.reward[state, x, u]), after, ended, truncated)
+            ended, truncated, other = bool(model.terminal[after]), h + 1 == horizon, copy.deepcopy(monitor)
+            other.step(0, h, state, x, float(model.reward[state, x, u]), after, ended, truncated)
             over = ended or truncated
             following = (None, 0) if over else (after, h + 1)
             mean += model.noise[state, u] * largest_mean(model, other, steps - 1, horizon, *following)
@@ -123,7 +109,7 @@ def played(model, monitor, steps, horizon, seed=0):
         x, u = int(rng.integers(len(model.actions))), rng.choice(model.noise.shape[1], p=model.noise[s])
         after = int(model.next_state[s, x, u])
         ended, truncated = bool(model.terminal[after]), h + 1 == horizon
-        evidence.append(evidence_after(monitor, h, s, x, float(model.reward[s, x, u]), after, ended, truncated))
+        evidence.append(monitor.step(0, h, s, x, float(model.reward[s, x, u]), after, ended, truncated))
         s, h = (None, 0) if ended or truncated else (after, h + 1)
     return evidence
 
@@ -145,7 +131,7 @@ def test_evidence_is_what_the_text_says():
         gain = shaped / -worst
         everything.append(gain)
         by_cell.setdefault((s, x), []).append(gain)
-        found = evidence_after(monitor, h, s, x, reward, after, ended, False)
+        found = monitor.step(0, h, s, x, reward, after, ended, False)
 
         def wealth(gains):
             return np.mean([np.prod([1 + f * gain for gain in gains]) for f in FRACTIONS])
@@ -177,15 +163,15 @@ def test_evidence_after_an_episode_is_what_was_bet_on_its_return(
     for h, reward in enumerate(rewards):
         last = h + 1 == len(rewards)
         flags = (last and end == "terminated", last and end == "truncated")
-        evidence_after(monitor, h, 0, 0, reward, 0, *flags, environment=environment)
+        monitor.step(environment, h, 0, 0, reward, 0, *flags)
     if end == "given up" and len(rewards) < most:  # the last step that counts is an end
-        evidence_after(monitor, 0, 0, 0, max(reward_min, 0.0), 0, False, False, environment=environment)
+        monitor.step(environment, 0, 0, 0, max(reward_min, 0.0), 0, False, False)
     # Where every step pays, ending is the least: after one step, or before any that was not seen.
     paid = rewards + ([] if end == "terminated" else [min(reward_min, 0.0)] * (most - len(rewards)))
     lowest = [reward_min] * (1 if reward_min > 0 else most)
     earned, least = (sum(discount**h * r for h, r in enumerate(each)) for each in (paid, lowest))
     mean = np.mean([1 + fraction * (earned - ceiling) / (ceiling - least) for fraction in FRACTIONS])
-    weights = monitor.packed.reals[kernel.WEIGHT : kernel.WEIGHT + 2]
+    weights = np.array([0.5 / 3, 0.5 / np.sqrt(3)])  # two cells, and one more
     assert monitor.evidence == pytest.approx((mean + np.mean(1 - weights + weights * mean)) / 2, rel=1e-6)
 
 
@@ -196,32 +182,32 @@ def test_what_a_ceiling_excludes_is_an_alarm_at_once():
     phi = cs.Potential([1.0, 1.0, 1.0], space, kind="ceiling", reward_max=1.0, successors=allowed)
     fine = [(0, 0, 0.5, 1, False), (0, 0, 0.2, 2, True), (1, 1, 1.0, 2, False), (1, 0, 1.0, 0, False)]
     excluded = {
-        (0, 0, 0.0, 2, False): "state 'c' followed action 'x' in state 'a'",
-        (1, 1, 0.0, 2, True): "an end followed action 'y' in state 'b'",
-        (0, 0, 0.6, 1, False): "paid 0.6 and led to state 'b'",
-        (1, 0, 1.1, 2, False): "more than the ceilings' reward_max, 1",
-        (1, 0, 0.0, -1, False): "a state that the ceilings say does not exist",
-        (-1, 0, 0.0, 1, False): "a state that the ceilings say does not exist",
-        (1, -1, 0.0, 1, False): "an action that the ceilings do not count",
-        (0, 1, 0.0, 1, False): "an action that the ceilings do not count",
+        (0, 0, 0.0, 2, False): "action 'x' in state 'a' paid 0 and led to state 'c', but this cannot follow",
+        (1, 1, 0.0, 2, True): "action 'y' in state 'b' paid 0 and led to an end, but this cannot follow",
+        (0, 0, 0.6, 1, False): "paid 0.6 and led to state 'b', but this is more than was ever paid",
+        (1, 0, 1.1, 2, False): "paid 1.1 and led to state 'c', but this is more than their reward_max",
+        (1, 0, 0.0, -1, False): "led to a state that they do not know, but they say that no other states exist",
+        (-1, 0, 0.0, 1, False): "in a state that they do not know paid 0 and led to state 'b', but they say",
+        (1, -1, 0.0, 1, False): "but they do not count this action",
+        (0, 1, 0.0, 1, False): "action 'y' in state 'a' paid 0 and led to state 'b', but they do not count",
     }
     for step, words in excluded.items():
         monitor = Monitor(phi)
         for s, x, reward, after, ended in fine:
-            assert evidence_after(monitor, 0, s, x, reward, after, ended, False) == 1.0
+            assert monitor.step(0, 0, s, x, reward, after, ended, False) == 1.0
         s, x, reward, after, ended = step
-        assert evidence_after(monitor, 0, s, x, reward, after, ended, False) == np.inf
+        assert monitor.step(0, 0, s, x, reward, after, ended, False) == np.inf
         report = monitor.report()
         assert words in report.alarm
         assert (report.alarm_step, report.steps, report.tested) == (5, 5, "exclusions")
         with pytest.warns(AssumptionWarning, match="too low here"):
-            monitor.tell(1)
+            monitor.tell()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            monitor.tell(1)  # once
+            monitor.tell()  # once
     unknown = Monitor(replace(phi, space=replace_complete(space)))
-    assert evidence_after(unknown, 0, 1, 0, 0.0, -1, False, False) == 1.0
-    assert evidence_after(unknown, 0, 0, 0, 0.0, -1, False, False) == np.inf  # outside of the support
+    assert unknown.step(0, 0, 1, 0, 0.0, -1, False, False) == 1.0
+    assert unknown.step(0, 0, 0, 0, 0.0, -1, False, False) == np.inf  # outside of the support
 
 
 def replace_complete(space):
@@ -231,13 +217,13 @@ def replace_complete(space):
 def test_a_reward_below_reward_min_ends_the_bets_and_is_told():
     space = cs.Space(["a", "b"], ["x"])
     monitor = Monitor(cs.Potential([1.0, 1.0], space, kind="ceiling", reward_min=0.0, reward_max=1.0))
-    before = evidence_after(monitor, 0, 0, 0, 1.0, 1, False, False)
-    assert evidence_after(monitor, 0, 0, 0, -0.5, 1, False, False) == before
-    assert evidence_after(monitor, 0, 0, 0, 1.0, 1, False, False) == before
+    before = monitor.step(0, 0, 0, 0, 1.0, 1, False, False)
+    assert monitor.step(0, 0, 0, 0, -0.5, 1, False, False) == before
+    assert monitor.step(0, 0, 0, 0, 1.0, 1, False, False) == before
     assert not monitor.alarmed
     with pytest.warns(AssumptionWarning, match=r"paid -0\.5, less than reward_min, 0"):
-        monitor.tell(1)
-    assert evidence_after(monitor, 0, 0, 0, 2.0, 1, False, False) == np.inf
+        monitor.tell()
+    assert monitor.step(0, 0, 0, 0, 2.0, 1, False, False) == np.inf
 
 
 def test_ceilings_that_are_tight_and_certain_give_no_alarm_by_rounding():
@@ -247,7 +233,7 @@ def test_ceilings_that_are_tight_and_certain_give_no_alarm_by_rounding():
     monitor = Monitor(phi)
     for _ in range(200):
         for h in range(30):
-            assert evidence_after(monitor, h, 0, 0, 0.1, 0, False, h == 29) <= 1.0
+            assert monitor.step(0, h, 0, 0, 0.1, 0, False, h == 29) <= 1.0
 
 
 # Which potentials claim what --------------------------------------------------------------------------------
@@ -403,7 +389,7 @@ def test_a_vector_has_one_process_over_all_environments(mode, rule):
             if not skipped[i]:
                 after, reward, terminated, truncated, _ = single.step(int(actions[i]))
                 step = (h[i], states[i], int(actions[i]), float(reward), int(after), bool(terminated), bool(truncated))
-                evidence_after(monitor, *step, environment=i)
+                monitor.step(i, *step)
                 states[i], h[i] = int(after), h[i] + 1
         _, _, ended, cut, info = env.step(actions)
         over = (ended | cut) & ~skipped
@@ -425,9 +411,9 @@ def test_without_names_of_actions_the_support_of_a_state_is_tested():
     allowed = cs.data.successors.AllowedSuccessors([[0, 0], [-1, 0], [0, 0]], [0, 1], [1], [1.0])
     phi = cs.Potential([1.0, 1.0, 1.0], space, kind="ceiling", reward_min=0.0, reward_max=1.0, successors=allowed)
     monitor = Monitor(phi, by_action=False)
-    assert evidence_after(monitor, 0, 1, 0, 0.0, 2, False, False) < 1.0  # something else may follow some action
-    assert evidence_after(monitor, 0, 0, 0, 0.0, 2, False, False) == np.inf
-    assert "state 2 followed state 0" in monitor.report().alarm
+    assert monitor.step(0, 0, 1, 0, 0.0, 2, False, False) < 1.0  # something else may follow some action
+    assert monitor.step(0, 0, 0, 0, 0.0, 2, False, False) == np.inf
+    assert "state 0 paid 0 and led to state 2" in monitor.report().alarm
 
 
 def test_a_summary_says_what_was_tested():
@@ -448,14 +434,14 @@ def test_a_terminal_state_ends_an_episode_whatever_its_number():
         values = [1.0 if state == "a" else 0.0 for state in states]
         bounds = {"reward_min": -1.0, "reward_max": 2.0, "episode_steps": 3}
         monitor = Monitor(cs.Potential(values, space, kind="ceiling", **bounds))
-        assert evidence_after(monitor, 0, a, 0, 1.0, end, False, True) == pytest.approx(1.0)
+        assert monitor.step(0, 0, a, 0, 1.0, end, False, True) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda monitor: pickle.loads(pickle.dumps(monitor))])
 def test_a_copy_of_a_monitor_goes_on_alone(copied):
     space = cs.Space(["a", "b"], ["x"])
     monitor = Monitor(cs.Potential([1.0, 1.0], space, kind="ceiling", reward_min=0.0, reward_max=1.0))
-    evidence_after(monitor, 0, 0, 0, 0.5, 1, False, False)
+    monitor.step(0, 0, 0, 0, 0.5, 1, False, False)
     other = copied(monitor)
-    assert evidence_after(other, 1, 1, 0, 0.5, 0, False, False) == other.evidence
+    assert other.step(0, 1, 1, 0, 0.5, 0, False, False) == other.evidence
     assert (monitor.report().steps, other.report().steps) == (1, 2)

@@ -175,7 +175,7 @@ def _posterior(loaded: Any, path: Path, horizon: int | None, reward_max: float |
     from causal_shaping.beliefs import posterior
     from causal_shaping.data.counts import Counts
     from causal_shaping.learners._problem import world_of
-    from causal_shaping.shaping._shaper import time_limit_of
+    from causal_shaping.shaping.environments import time_limit_of
 
     world = world_of(loaded)
     if reward_max is None:

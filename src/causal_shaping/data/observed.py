@@ -210,7 +210,7 @@ class ObservationPotential(Result, ABC):
                 f"{self.high[where]:.4g} in the logs (so it is with {int(odd.sum())} of {odd.size} coordinates). If "
                 "the units differ, pass observe=, a function that converts them.",
                 ShapingWarning,
-                stacklevel=7,
+                stacklevel=5,
             )
 
     def __repr__(self) -> str:

@@ -13,8 +13,8 @@ from numba.extending import overload
 from causal_shaping._compile import INLINED, njit, resolved
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray
 from causal_shaping.learners._posterior import Sampler, learn_sampled, plan_if_needed, recommend_sampled
-from causal_shaping.shaping._monitor import CODE, NOTHING, VOID, monitor_step
 from causal_shaping.shaping.formula import is_final, shaped_reward
+from causal_shaping.shaping.monitor import VOID, Tables, monitor_step
 from causal_shaping.worlds.simulate import guide_of, pick_guided, pick_in_row
 
 
@@ -53,8 +53,7 @@ class Learned(NamedTuple):
 class Watch(NamedTuple):
     """The monitor of ceilings, and how it numbers states and actions."""
 
-    reals: FloatArray
-    integers: LongArray
+    tables: Tables
     states: LongArray
     actions: LongArray
 
@@ -168,12 +167,12 @@ def update(q_values, values, visits, best, potential, clip, discount, bonus, hor
 @njit(**INLINED)
 def watch_step(agent, step):  # type: ignore[no-untyped-def]
     """Test a step; when the ceilings are refuted, begin again with a potential of 0 and no clip."""
-    reals, integers, states, actions = agent.watch
-    if integers[CODE] != NOTHING and integers[CODE] != VOID:
+    tables, states, actions = agent.watch
+    if tables.run[0].code > VOID:
         return
     s, x, after = states[step.state], actions[step.action], states[step.after]
-    monitor_step(reals, integers, 0, step.number, s, x, step.reward, after, step.terminated, step.truncated)
-    if integers[CODE] != NOTHING and integers[CODE] != VOID:
+    monitor_step(tables, 0, step.number, s, x, step.reward, after, step.terminated, step.truncated)
+    if tables.run[0].code > VOID:
         q_values, values, visits, best = agent.learned
         potential, clip, initial = (
             agent.setting.constants.potential,

@@ -15,15 +15,14 @@ from causal_shaping.data.arrays import BoolArray, FloatArray
 from causal_shaping.data.potential import UNSEEN, Potential
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, DataError, ModelError
-from causal_shaping.shaping._actions import (
+from causal_shaping.shaping.actions import (
     admitted,
     compare_admissible,
     match_actions,
     refuse_excluded,
     require_discrete,
-    space_of,
 )
-from causal_shaping.shaping._shaper import time_limit_of, wrappers_of
+from causal_shaping.shaping.environments import space_of, time_limit_of, wrappers_of
 from causal_shaping.shaping.wrappers import ShapeReward
 from causal_shaping.worlds import World
 

@@ -81,4 +81,4 @@ def watched(potential: Potential | Ceilings | None, space: Space, rule: Rule) ->
     actions = np.array([phi.space.find_action(label) for label in space.actions], dtype=np.int64)
     by_action = bool((actions != UNKNOWN).all())
     monitor = Monitor(phi, by_action=by_action)
-    return monitor, Watch(*monitor.packed, phi.space.find_all(space), actions if by_action else np.zeros_like(actions))
+    return monitor, Watch(monitor.tables, phi.space.find_all(space), actions if by_action else np.zeros_like(actions))

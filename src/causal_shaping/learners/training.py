@@ -140,7 +140,7 @@ def train(
     alarm = None
     if monitor is not None:
         alarm = monitor.report().alarm_step
-        monitor.tell(stacklevel=2, ended="The learner dropped them and began again with a potential of 0.")
+        monitor.tell("The learner dropped them and began again with a potential of 0.")
     if isinstance(agent, Sampler):
         alarm = alarm_of(agent)
     else:

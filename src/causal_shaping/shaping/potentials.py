@@ -1,4 +1,7 @@
-"""Opening whatever potential was saved."""
+"""Potentials in files, in folders and in the specs of environments.
+
+`load_potential` opens whatever was saved; a wrapper's spec keeps a potential as JSON or as a path.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,20 @@ from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
 from causal_shaping.io.container import kind_of
 
-GivenPotential: TypeAlias = Potential | ObservationPotential | str | os.PathLike[str] | Mapping[str, Any]
+PathLike: TypeAlias = str | os.PathLike[str]
+
+PotentialLike: TypeAlias = Potential | ObservationPotential | PathLike | Mapping[str, Any]
 """A potential, its file or folder, or the JSON object that a spec holds."""
 
 
 def load_potential(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     kind: str = "ceiling",
     step_indexed: bool = True,
     observe: Callable[[Any], Any] | None = None,
 ) -> Potential | ObservationPotential:
-    """Return the potential in a file, saved as such or of saved ceilings; or that of a fit, in a folder.
+    """Return the potential in a file, saved as such or of saved ceilings; or of a fit, in a folder.
 
     Args:
         path: a file, or the folder that `FittedCeilings.save` wrote.
@@ -48,59 +53,66 @@ def load_potential(
 
         return FittedCeilings.load(path, observe=observe).potential(kind, step_indexed=step_indexed)
     if kind != "ceiling" or not step_indexed or observe is not None:
-        raise ArgumentError(
-            f"{os.fspath(path)} is a file: kind, step_indexed and observe are for fits, which are folders."
-        )
-    held = load_ceilings_or_potential(path)
-    return held.potential() if isinstance(held, Ceilings) else held
+        options = "kind, step_indexed and observe are for fits, which are folders"
+        raise ArgumentError(f"{os.fspath(path)} is a file: {options}.")
+    loaded = load_ceilings_or_potential(path)
+    if isinstance(loaded, Ceilings):
+        return loaded.potential()
+    return loaded
 
 
-def load_ceilings_or_potential(path: str | os.PathLike[str]) -> Ceilings | Potential:
-    """Return what a file holds: ceilings as they are, since learners use their values per action, or a potential."""
-    return Ceilings.load(path) if kind_of(path) == Ceilings.KIND else Potential.load(path)
+def load_ceilings_or_potential(path: PathLike) -> Ceilings | Potential:
+    """Return the ceilings or the potential in a file; learners use values per action."""
+    if kind_of(path) == Ceilings.KIND:
+        return Ceilings.load(path)
+    return Potential.load(path)
 
 
-def as_potential(given: GivenPotential) -> Potential | ObservationPotential:
-    """Return a potential as it is, from its file, or from the JSON object that the spec of an environment holds."""
-    if isinstance(given, (str, os.PathLike)):
-        return load_potential(given)
-    if isinstance(given, _Unsaved):
-        return given.potential
-    if isinstance(given, Mapping):
-        return load_potential(**given) if "path" in given else Potential.from_json(json.dumps(given))
-    if not isinstance(given, (Potential, ObservationPotential)):
-        raise ArgumentError(
-            f"{given!r} is no potential. Use Potential(values, space), ceilings.potential(), or that of a fit."
-        )
-    return given
+def as_potential(potential: Any) -> Potential | ObservationPotential:
+    """Return a potential as it is, from its file, or from what a spec holds; see `for_spec`."""
+    if isinstance(potential, (str, os.PathLike)):
+        return load_potential(potential)
+    if isinstance(potential, _Unsaved):
+        return potential.potential
+    if isinstance(potential, Mapping) and "path" in potential:
+        return load_potential(**potential)
+    if isinstance(potential, Mapping):
+        return Potential.from_json(json.dumps(potential))
+    if not isinstance(potential, (Potential, ObservationPotential)):
+        ways = "Potential(values, space), ceilings.potential(), or that of a fit"
+        raise ArgumentError(f"{potential!r} is no potential. Use {ways}.")
+    return potential
 
 
-def for_spec(given: GivenPotential) -> str | Mapping[str, Any]:
-    """Return what the spec of an environment keeps of a potential, for `as_potential`: JSON, if that is possible."""
-    if isinstance(given, (str, os.PathLike)):
-        return os.fspath(given)
-    if isinstance(given, Potential):
-        return json.loads(given.to_json())  # type: ignore[no-any-return]
-    if isinstance(given, ObservationPotential):
-        kind = "mean" if given.kind == "guess" else "ceiling"
-        held = {"path": given.path, "kind": kind, "step_indexed": given.horizon is not None}
-        return _Unsaved(given) if given.path is None else held
-    return given
+def for_spec(potential: PotentialLike) -> str | Mapping[str, Any]:
+    """Return what the spec of an environment keeps of a potential: JSON if possible."""
+    if isinstance(potential, (str, os.PathLike)):
+        return os.fspath(potential)
+    if isinstance(potential, Potential):
+        return json.loads(potential.to_json())  # type: ignore[no-any-return]
+    if isinstance(potential, Mapping):
+        return potential
+    if potential.path is None:
+        return _Unsaved(potential)
+    kind = "mean" if potential.kind == "guess" else "ceiling"
+    by_step = potential.horizon is not None
+    return {"path": potential.path, "kind": kind, "step_indexed": by_step}
 
 
 class _Unsaved(dict[str, Any]):
-    """A potential that is in no folder, in the place of its JSON: a spec can hold it, but not be written."""
+    """A fit's potential without a folder: a spec can hold it in memory, but not be written."""
 
     def __init__(self, potential: ObservationPotential) -> None:
         super().__init__(potential=repr(potential))
         self.potential = potential
 
     def items(self) -> NoReturn:
-        """Refuse: whoever asks for the items writes them."""
+        """Raise an error: whoever asks for the items is about to write them."""
         raise ArgumentError(
-            "The spec of this environment cannot be written: its potential is in no folder. Save the fit first, "
-            "fitted.save('folder'), and shape with the folder, or with fitted.potential() after that. For a fit with "
-            "observe=, which is code, no spec can be written."
+            "The spec of this environment cannot be written: its potential is in no folder. Save "
+            "the fit first, fitted.save('folder'), and shape with the folder, or with "
+            "fitted.potential() after that. For a fit with observe=, which is code, no spec can be "
+            "written."
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Unsaved:
