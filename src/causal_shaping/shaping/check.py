@@ -64,8 +64,8 @@ class PotentialCheck:
         return (
             f"A potential of up to {self.kept:.4g} stayed where episodes were truncated. The "
             "optimal policies do not change for an agent that bootstraps there, which values what "
-            "would have followed. They can change for one that maximises the return of the episode: "
-            "use a potential with steps, ceilings.potential(), or time_limit='terminal'."
+            "would have followed. They can change for one that maximises the return of the "
+            "episode: use a potential with steps, ceilings.potential(), or time_limit='terminal'."
         )
 
 
