@@ -136,10 +136,10 @@ def test_memory_limit_is_blamed_for_itself_alone(tmp_path, monkeypatch):
     with pytest.raises(ArgumentError, match="memory_limit is 'much'"):
         cs.open_logs(path, memory_limit="much")
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError("no threads left")
 
-    monkeypatch.setattr("causal_shaping.logs._engine.ibis.duckdb.connect", fail)
+    monkeypatch.setattr("causal_shaping.logs.engine.duckdb.connect", fail)
     with pytest.raises(FileError, match="no threads left") as told:
         cs.open_logs(path, memory_limit="1GB")
     assert "1GB" not in str(told.value)

@@ -23,7 +23,8 @@ from causal_shaping.errors import ArgumentError, DataError
 from causal_shaping.io.labels import numbered
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, opened_logs
-from causal_shaping.logs.table import LogTable, fetch
+from causal_shaping.logs.queries import fetch
+from causal_shaping.logs.table import LogTable
 
 if TYPE_CHECKING:
     import pandas as pd
