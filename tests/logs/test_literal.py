@@ -222,6 +222,42 @@ def test_a_flag_that_was_cut_short_is_told(tmp_path):
     assert cs.read_logs(path).terminated.tolist() == [False, True]
 
 
+def labels_of(path, *values):
+    rows = [f"{i},0,{value},go,1" for i, value in enumerate(values)]
+    return cs.read_logs(write_csv(path, "episode,step,state,action,reward", *rows)).space.states
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        (["7", "-3"], (-3, 7)),
+        (["7", "x"], ("7", "x")),
+        (["7", "99999999999999999999x"], ("7", "99999999999999999999x")),
+        (["7", "1.5x"], ("1.5x", "7")),
+        (["true", "false"], (0, 1)),
+        (["yes", "true"], ("true", "yes")),
+        (["2026-01-02", "2026-01-01"], ("2026-01-01", "2026-01-02")),
+        (['"a,b"', '"say ""a"""', "c"], ("a,b", "c", 'say "a"')),
+        (['5" pipe', "it's"], ('5" pipe', "it's")),
+    ],
+)
+def test_the_type_of_a_column_is_the_narrowest_that_all_its_values_are_written_as(tmp_path, values, labels):
+    assert labels_of(tmp_path / "a.csv", *values) == labels
+    # The same if rows before, more than the first glance sees, show nothing of it.
+    late = labels_of(tmp_path / "b.csv", *[values[0]] * 30_000, *values)
+    assert late == labels
+
+
+def test_real_numbers_are_real_however_they_are_written(tmp_path):
+    rows = [f"{i},0,a,go,{reward}" for i, reward in enumerate(["1", "-0.5", "+2", "1e3", " 7"])]
+    logs = cs.read_logs(write_csv(tmp_path / "a.csv", "episode,step,state,action,reward", *rows))
+    assert logs.reward.tolist() == [1.0, -0.5, 2.0, 1000.0, 7.0]
+    rows.append("9,0,a,go,inf")
+    path = write_csv(tmp_path / "a.csv", "episode,step,state,action,reward", *rows)
+    with pytest.raises(DataError, match=r"row 6 after the header, column 'reward'.*finite; found inf"):
+        cs.read_logs(path)
+
+
 def test_two_columns_of_one_name_are_refused(tmp_path):
     names = ["episode", "step", "state", "action", "reward", "reward"]
     table = pa.table([[0], [0], ["a"], ["go"], [0.5], [0.7]], names=names)

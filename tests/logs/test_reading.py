@@ -652,7 +652,8 @@ def test_what_does_not_fit_together_is_refused(rows, options, message):
 
 def test_logs_without_rows_are_refused_by_all_who_read_them():
     empty = cs.open_logs(table().slice(0, 0), source="ward")
-    for read in (cs.count, lambda logs: cs.count(logs, check=False), lambda logs: logs.read()):
+    readers = (cs.count, lambda logs: cs.count(logs, check=False), lambda logs: logs.read())
+    for read in (*readers, cs.inspect, cs.persistence_test):
         with pytest.raises(DataError, match="no rows"):
             read(empty)
     with pytest.raises(DataError, match="no rows"):

@@ -24,6 +24,7 @@ from causal_shaping.data.rows import (
     row_rules,
 )
 from causal_shaping.errors import DataError, DroppedEpisodesWarning
+from causal_shaping.logs.constants import MOST_DOUBTFUL
 from causal_shaping.logs.numbers import fault, is_finite, list_shape
 from causal_shaping.logs.queries import fetch
 from causal_shaping.logs.table import Dropped, LogTable
@@ -52,6 +53,8 @@ def check_logs(logs: LogTable, *, skip_bad_episodes: bool = False) -> LogTable:
     """
     if logs.sound:
         return logs
+    if fetch(logs.rows.select("step").limit(1), logs.origin).num_rows == 0:
+        raise DataError(f"{logs.origin} has no rows.")
     doubtful = _doubtful_rows(logs)
     if doubtful is None:
         return replace(logs, sound=True)
@@ -111,38 +114,44 @@ def _doubtful_rows(logs: LogTable) -> ibis.Table | None:
     An episode that ends without a flag is doubtful, unless next states are those of the following
     rows anyway.
     """
-    rows, key = logs.rows, logs.episode_key
+    rows, followers = logs.rows, _followers(logs)
     if rows.get_backend().name != "duckdb":  # hashes of other engines are shorter, or not there
         return rows
+    # What each row adds to its episode; a bad row counts as two first rows, so that one sum looks
+    # for both. To group by the hash of an episode is faster than by its columns.
     bad = ibis.or_(*(rule.broken for rule in _rules_alone(_EngineRows(rows), logs)))
-    followers = _followers(logs)
-    here = _hash(rows.step, [rows[_state_of(name)] for name in followers])
-    there = _hash(
-        rows.step + 1, [rows[name].cast(rows[_state_of(name)].type()) for name in followers]
+    states = [rows[_state_of(name)] for name in followers]
+    nexts = [rows[name].cast(rows[_state_of(name)].type()) for name in followers]
+    episode = _hash(*(rows[name] for name in logs.episode_key))
+    marked = rows.select(
+        step=rows.step,
+        episode=episode,
+        first=ibis.ifelse(bad, 2, (rows.step == 0).cast("int64")).fill_null(2),
+        here=_hash(rows.step, *states),
+        there=_hash(rows.step + 1, *nexts),
+        goes_on=~(rows.terminated | rows.truncated),
     )
-    ended = rows.terminated | rows.truncated
-    # A bad row counts as two first rows, so that one sum looks for both.
-    first = ibis.ifelse(bad, 2, (rows.step == 0).cast("int64")).fill_null(2)
-    marked = rows.select(*key, "step", first=first, here=here, there=there, ended=ended)
-    sums: dict[str, Any] = {
+    sums = {
         "firsts": marked["first"].sum(),
         "here": marked.here.sum(where=marked.step > 0).fill_null(0),
-        "there": marked.there.sum(where=~marked.ended).fill_null(0),
+        "there": marked.there.sum(where=marked.goes_on).fill_null(0),
     }
     if followers:
-        episodes = marked.group_by(key).aggregate(**sums)
+        episodes = marked.group_by("episode").aggregate(**sums)
         fits = episodes.here == episodes.there
     else:
-        episodes = marked.group_by(key).aggregate(**sums, last=marked.step.max())
-        end = _hash(episodes.last + 1, [])
+        episodes = marked.group_by("episode").aggregate(**sums, last=marked.step.max())
+        end = _hash(episodes.last + 1)
         fits = episodes.there.isin([episodes.here, episodes.here + end])
-    sound = (episodes.firsts == 1) & fits
-    doubtful = fetch(episodes.filter(~sound.fill_null(False)).select(key), logs.origin)
+    sound = ((episodes.firsts == 1) & fits).fill_null(False)
+    doubtful = fetch(episodes.filter(~sound).select("episode"), logs.origin)
     if doubtful.num_rows == 0:
         return None
+    if doubtful.num_rows > MOST_DOUBTFUL:
+        return rows
     # The episodes come back as a table: DuckDB would keep a copy of all rows to read them twice.
     found = ibis.memtable(doubtful)
-    return rows.semi_join(found, [rows[name].identical_to(found[name]) for name in key])
+    return rows.semi_join(found, episode == found.episode)
 
 
 @ibis.udf.scalar.builtin(name="hash")
@@ -150,9 +159,9 @@ def _duckdb_hash(value) -> dt.uint64:  # type: ignore[no-untyped-def]
     """Return a hash of any value; DuckDB adds them up with 128 bits, so that nothing overflows."""
 
 
-def _hash(step: ibis.Column, state: Sequence[ibis.Column]) -> ibis.Column:
-    """Return a hash of a step and the parts of a state."""
-    return _duckdb_hash(ibis.struct({f"c{i}": part for i, part in enumerate([step, *state])}))
+def _hash(*columns: ibis.Column) -> ibis.Column:
+    """Return a hash of several columns."""
+    return _duckdb_hash(ibis.struct({f"c{i}": column for i, column in enumerate(columns)}))
 
 
 def _followers(logs: LogTable) -> list[str]:

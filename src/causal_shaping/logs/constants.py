@@ -25,6 +25,10 @@ QUERIES_TOGETHER = 16
 """The most logs that one statement reads. Ibis nests a union once for each of its parts, and deep
 nesting takes long to translate."""
 
+MOST_DOUBTFUL = 10_000
+"""If the row check doubts more episodes than this, it puts all rows in order: to pick those of so
+many episodes takes longer."""
+
 CSV_LINE_BYTES = 2_000_000
 """A longer line of a CSV is taken for a broken file, such as one without line ends."""
 

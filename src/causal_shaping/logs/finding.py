@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from causal_shaping.data.space import Space, shortened
 from causal_shaping.errors import ArgumentError, DataError, FileError
 from causal_shaping.io.container import read_metadata
-from causal_shaping.io.files import CSV, PARQUET, TABLES
+from causal_shaping.io.files import CSV, PARQUET, TABLES, Scratch
 from causal_shaping.io.inputs import InputFile
 from causal_shaping.logs.engine import FILE, Engine, check_distinct
-from causal_shaping.logs.minari import minari_rows
+from causal_shaping.logs.minari import write_minari
 from causal_shaping.logs.queries import is_ours, reading
 from causal_shaping.logs.raw import RawLogs
 
@@ -102,14 +102,14 @@ def _table_in_memory(where: Any, engine: Engine) -> RawLogs:
 
 
 def _minari(where: str, whole: bool) -> RawLogs:
-    dataset = where.removeprefix(MINARI)
-    rows = minari_rows(dataset, whole)
-    file = InputFile.at(rows.path)
-    engine = Engine([file])
-    table = engine.parquet([file])
+    dataset, scratch = where.removeprefix(MINARI), Scratch()
+    path = scratch.path / "rows.parquet"
+    state, shapes = write_minari(dataset, path, whole)
+    file = InputFile.at(path)
+    table = Engine([file]).parquet([file])
     # The file is removed with the engine that reads it.
-    table.get_backend().causal_shaping_scratch = rows.scratch
-    return RawLogs(table, where, dataset, rows.state, shapes=rows.shapes)
+    table.get_backend().causal_shaping_scratch = scratch
+    return RawLogs(table, where, dataset, state, shapes=shapes)
 
 
 def _found_files(where: Any, engine: Engine, partitions: Sequence[str]) -> RawLogs:

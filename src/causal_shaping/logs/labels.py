@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import ibis
@@ -15,21 +14,6 @@ from causal_shaping.logs.queries import fetch
 from causal_shaping.logs.raw import NamedColumn, RawLogs
 
 
-@dataclass(frozen=True)
-class Labels:
-    """States and next states as labels.
-
-    Attributes:
-        columns: by their names in `LogTable.rows`: s0, s1, ..., n0, n1, ..., and what is to be
-            checked of a row: in `taken_s0` whether a value is the number that stands for missing
-            ones, in `lost_n0` whether the value of a next state makes no label.
-        missing: the label of missing values by the number of the part of a state, if there is one.
-    """
-
-    columns: dict[str, ibis.Column]
-    missing: dict[int, int | str]
-
-
 def label_states(
     raw: RawLogs,
     states: Mapping[str, NamedColumn],
@@ -37,8 +21,22 @@ def label_states(
     cuts: Mapping[str, Bins],
     declared: Mapping[str, Any],
     missing: str | None,
-) -> Labels:
-    """Return states as labels; `cuts` are the bins of columns, `declared` is that of `LogTable`."""
+) -> tuple[dict[str, ibis.Column], dict[int, int | str]]:
+    """Return states and next states as labels, and the labels of missing values.
+
+    Columns are named as in `LogTable.rows`, with two more that the row check reads: `taken_s0` says
+    whether a value is the number that stands for missing ones, and `lost_n0` whether the value of a
+    next state makes no label. The labels of missing values, if `missing` gives them one, are by the
+    number of the part of a state.
+
+    Args:
+        raw: the log.
+        states: the columns of a state, as s0, s1, ...
+        next_states: those of a next state, as n0, n1, ..., if there are any.
+        cuts: the bins of columns.
+        declared: that of `LogTable`.
+        missing: see `open_logs`.
+    """
     kinds = _kinds(states, next_states, declared.get("states"))
     known = declared.get("missing", {})
     columns: dict[str, ibis.Column] = {}
@@ -59,7 +57,7 @@ def label_states(
             if columns[f"s{i}"].type().is_string():
                 absent[i] = str(missing)
             columns[f"s{i}"] = columns[f"s{i}"].fill_null(absent[i])
-    return Labels(columns, absent)
+    return columns, absent
 
 
 def label_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pyarrow.parquet as pq
 
 from causal_shaping._extras import needs_extra
 from causal_shaping.errors import CausalShapingError, DataError, FileError
-from causal_shaping.io.files import Scratch
 from causal_shaping.io.inputs import InputFile, parse_json
 from causal_shaping.logs.constants import HDF5_FREE_BYTES, HDF5_RATIO, MINARI_BYTES
 
@@ -26,26 +24,18 @@ labels."""
 MAIN_FILE, METADATA_FILE = "main_data.hdf5", "metadata.json"  # of a data set in Minari's format
 
 
-@dataclass(frozen=True)
-class MinariRows:
-    """A data set as a Parquet file."""
+def write_minari(
+    dataset: str, path: Path, whole: bool
+) -> tuple[tuple[str, ...], dict[str, tuple[int, ...]]]:
+    """Write a local data set as a Parquet file.
 
-    path: Path
-    state: tuple[str, ...]  # the columns of the state
-    shapes: dict[str, tuple[int, ...]]  # of columns of flat lists
-    scratch: Scratch  # keeps the file
-
-
-def minari_rows(dataset: str, whole: bool) -> MinariRows:
-    """Write a local data set to a temporary Parquet file.
-
-    With `whole`, observations that are arrays are flat lists in a column `state`; otherwise there
-    is a column for each of their numbers.
+    Returns the columns of the state, and the shapes of those that hold flat lists: with `whole`,
+    observations that are arrays are lists in a column `state`; otherwise there is a column for each
+    of their numbers.
     """
     found, files = _opened(dataset)
-    space, scratch = found.observation_space, Scratch()
+    space = found.observation_space
     whole = whole and isinstance(space, gym.spaces.Box) and space.shape != ()
-    path = scratch.path / "rows.parquet"
     state: tuple[str, ...] = ("state",)
     writer: pq.ParquetWriter | None = None
     waiting: list[pa.Table] = []
@@ -71,7 +61,7 @@ def minari_rows(dataset: str, whole: bool) -> MinariRows:
     shapes: dict[str, tuple[int, ...]] = {}
     if whole:
         shapes["state"] = tuple(space.shape)
-    return MinariRows(path, state, shapes, scratch)
+    return state, shapes
 
 
 def _write(

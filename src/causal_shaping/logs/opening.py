@@ -130,45 +130,54 @@ def open_logs(
             spills to a folder where Python makes temporary files, which TMPDIR chooses.
     """
     first_step = check_integer("first_step", first_step, -FIRST_STEP_LIMIT, FIRST_STEP_LIMIT)
-    if numbers and (states, bins, missing) != (None,) * 3:
-        raise ArgumentError(
-            "states, bins and missing make labels of states; with numbers=True leave them out."
-        )
-    if not numbers and (shape, mask) != (None, None):
-        raise ArgumentError("shape and mask are of states that are numbers: pass numbers=True.")
+    _check_kind(numbers, (states, bins, missing), (shape, mask))
+    # The rows of one source, or of all.
     raw = where
     if not isinstance(raw, RawLogs):
         engine = engine_for([where], memory_limit)
         raw = find(where, engine, is_whole(numbers, state), listed(partitions))
     raw, name = _of_source(raw, source)
+    # What a state is made of, and what is known of states and actions.
     now, following = _state_columns(raw, state, next_state, numbers)
     parts = tuple(part for part, _ in now.values())
     cuts = state_bins(raw, now, bins or {}, action)
     declared = _declared(raw, parts, states, actions, cuts)
+    # The columns of a row beside its state.
     columns, names = _own_columns(raw, episode, step, first_step, reward, action)
     columns["action"] = action_label(raw, action, declared.get("actions"))
-    columns |= {f"raw_{key}": column for key, (_, column) in {**now, **following}.items()}
-    names |= {f"n{i}": NEXT + part for i, part in enumerate(parts)}
-    names |= {key: part for key, (part, _) in {**now, **following}.items()}
     flags = {"terminated": terminated, "truncated": truncated}
-    columns |= _flags(raw, flags)
+    columns |= _flags(raw, flags) | _places(raw, name)
     names |= {flag: ", ".join(listed(given)) for flag, given in flags.items()}
     carried = {part: f"h{i}" for i, part in enumerate(listed(hidden)) if part not in parts}
-    _check_hidden(carried, {names["action"], names["reward"], episode, step}, flags)
-    columns |= {key: raw.column(part, "hidden") for part, key in carried.items()}
-    columns |= _places(raw, name)
+    columns |= _hidden(raw, carried, [*names.values(), *listed(terminated), *listed(truncated)])
+    # Its state and next state.
+    names |= {f"n{i}": NEXT + part for i, part in enumerate(parts)}
+    for key, (part, column) in {**now, **following}.items():
+        names[key], columns[f"raw_{key}"] = part, column
     if numbers:
-        made, size = number_states(raw, now, following, shape or raw.shapes.get(parts[0]))
+        if shape is None:
+            shape = raw.shapes.get(parts[0])
+        made, size = number_states(raw, now, following, shape)
         rows = mark_known(raw.rows.select(**columns, **made, **masks(raw, mask)), len(parts))
         names |= {"mask": str(mask), "next_mask": f"{NEXT}{mask}"}
     else:
-        labels, size = label_states(raw, now, following, cuts, declared, missing), ()
-        rows = fill_labels(raw.rows.select(**columns, **labels.columns), len(parts), labels.missing)
-        if missing is not None:
-            declared["missing"] = {parts[i]: label for i, label in labels.missing.items()}
-    how: dict[str, Any] = {"metadata": raw.metadata, "header": raw.header}
-    how |= {"hidden": carried, "shape": size}
-    return LogTable(rows, raw.origin, names, name, parts, declared, **how)
+        size = ()
+        made, absent = label_states(raw, now, following, cuts, declared, missing)
+        rows = fill_labels(raw.rows.select(**columns, **made), len(parts), absent)
+        if absent:
+            declared["missing"] = {parts[i]: label for i, label in absent.items()}
+    table = LogTable(rows, raw.origin, names, name, parts, declared, raw.metadata)
+    return replace(table, header=raw.header, hidden=carried, shape=size)
+
+
+def _check_kind(numbers: bool, of_labels: Sequence[Any], of_numbers: Sequence[Any]) -> None:
+    """Refuse arguments about labels if states are numbers, and the other way round."""
+    if numbers and any(given is not None for given in of_labels):
+        raise ArgumentError(
+            "states, bins and missing make labels of states; with numbers=True leave them out."
+        )
+    if not numbers and any(given is not None for given in of_numbers):
+        raise ArgumentError("shape and mask are of states that are numbers: pass numbers=True.")
 
 
 def table_of(logs: Logs, engine: Engine) -> LogTable:
@@ -312,13 +321,16 @@ def _flags(raw: RawLogs, flags: Mapping[str, Flag]) -> dict[str, ibis.Column]:
     return columns
 
 
-def _check_hidden(carried: Iterable[str], taken: set[str], flags: Mapping[str, Flag]) -> None:
-    taken = taken.union(*(listed(given) for given in flags.values()))
-    for name in sorted(taken.intersection(carried)):
+def _hidden(
+    raw: RawLogs, carried: Mapping[str, str], taken: Iterable[str]
+) -> dict[str, ibis.Column]:
+    """Return the columns that are carried along; `taken` are columns with another meaning."""
+    for name in sorted(carried.keys() & set(taken)):
         raise ArgumentError(
             f"hidden names {name!r}, which has another meaning in these logs. Only what was known "
             "before the action can have been hidden from the log."
         )
+    return {key: raw.column(name, "hidden") for name, key in carried.items()}
 
 
 def _places(raw: RawLogs, name: str | None) -> dict[str, ibis.Column]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import ibis
 
-from causal_shaping.errors import DataError
 from causal_shaping.logs.queries import fetch
 from causal_shaping.logs.table import LogTable
 
@@ -62,8 +61,6 @@ def summarise(table: LogTable) -> list[Summary]:
         highest_reward=episodes.high.max(),
     )
     found = fetch(sources, table.origin).to_pylist()
-    if not found:
-        raise DataError(f"{table.origin} has no rows.")
     for row in found:
         for name in ("mean_return", "lowest_return", "highest_return"):
             row[name] = float(f"{row[name]:.{DIGITS}g}")

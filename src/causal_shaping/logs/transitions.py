@@ -394,46 +394,38 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 class _Arrays:
-    """Arrays that grow at their end: in memory, and in files once they are too large for it."""
+    """Arrays that grow at their end, in files; in memory at last if they are small enough."""
 
     def __init__(self) -> None:
-        self.scratch: Scratch | None = None
-        self.blocks: dict[str, list[npt.NDArray[Any]]] = {}
+        self.scratch: Scratch | None = Scratch()
+        self.kinds: dict[str, npt.NDArray[Any]] = {}  # of each array no row, but type and shape
         self.bytes = 0
 
     def append(self, block: Block) -> None:
         """Add rows to each of the arrays."""
+        assert self.scratch is not None
         for name, rows in block.items():
             part = np.ascontiguousarray(rows, dtype=ROWS.get(name, rows.dtype))
-            self.blocks.setdefault(name, []).append(part)
-            self.bytes += part.nbytes
-        if self.bytes > IN_MEMORY:
-            self._write()
-
-    def _write(self) -> None:
-        """Move what is in memory to files, but for an empty part that keeps type and shape."""
-        self.scratch = self.scratch or Scratch()
-        try:
-            for name, parts in self.blocks.items():
+            self.kinds[name], self.bytes = part[:0].copy(), self.bytes + part.nbytes
+            try:
                 with (self.scratch.path / name).open("ab") as file:
-                    for rows in parts:
-                        file.write(rows.data)
-                parts[:] = [parts[-1][:0].copy()]
-        except OSError as error:
-            raise FileError(
-                f"The rows of the logs cannot be written to {self.scratch.path}: {error}. They "
-                f"need {self.bytes:,} bytes so far; TMPDIR chooses a folder with more space."
-            ) from error
+                    file.write(part.data)
+            except OSError as error:
+                raise FileError(
+                    f"The rows of the logs cannot be written to {self.scratch.path}: {error}. They "
+                    f"need {self.bytes:,} bytes so far; TMPDIR chooses a folder with more space."
+                ) from error
 
     def whole(self) -> Block:
         """Return the arrays, read-only; nothing can be added any more."""
+        assert self.scratch is not None
         result: Block = {}
-        for name, parts in self.blocks.items():
-            if self.scratch is None:
-                result[name] = np.concatenate(parts)
-                result[name].flags.writeable = False
-            else:
-                flat = np.memmap(self.scratch.path / name, parts[0].dtype, "r")
-                result[name] = flat.reshape(-1, *parts[0].shape[1:])
-            parts.clear()
+        for name, kind in self.kinds.items():
+            flat: npt.NDArray[Any] = np.memmap(self.scratch.path / name, kind.dtype, "r")
+            if self.bytes <= IN_MEMORY:
+                flat = np.array(flat)
+                flat.flags.writeable = False
+            result[name] = flat.reshape(-1, *kind.shape[1:])
+        if self.bytes <= IN_MEMORY:
+            self.scratch = None
         return result
