@@ -39,6 +39,7 @@ class Engine:
     """A DuckDB that can read some files and what it is given, and nothing else."""
 
     def __init__(self, files: Sequence[InputFile] = (), memory_limit: str | None = None) -> None:
+        self.memory_limit = memory_limit
         self._names = (f"logs{i}" for i in itertools.count())
         if not files:
             # Tables in memory share one DuckDB: to start one takes longer than most queries do.
@@ -46,18 +47,19 @@ class Engine:
         else:
             with reading(shortened(str(file.path) for file in files)):
                 self._duckdb = ibis.duckdb.from_connection(_started())
-            self._lock(files, memory_limit)
+            self._lock(files)
         self._duckdb.db_identity = object()  # Ibis would take all DuckDBs in memory for one
         watch(self._duckdb, files)
 
-    def _lock(self, files: Sequence[InputFile], memory_limit: str | None) -> None:
+    def _lock(self, files: Sequence[InputFile]) -> None:
         """Allow the files, and nothing else for good."""
-        if memory_limit is not None:
+        if self.memory_limit is not None:
             try:
-                self._run(f"SET memory_limit = {sql_text(memory_limit)}")
+                self._run(f"SET memory_limit = {sql_text(self.memory_limit)}")
             except Exception as error:
                 raise ArgumentError(
-                    f"memory_limit is {memory_limit!r}; write it as '2GB' or '500MB'. ({error})"
+                    f"memory_limit is {self.memory_limit!r}; write it as '2GB' or '500MB'. "
+                    f"({error})"
                 ) from error
         names = [os.path.abspath(file.path) for file in files]
         names += [literal_name(file) for file in files]

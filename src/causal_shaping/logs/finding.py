@@ -78,7 +78,7 @@ def find(
     if is_table(where):
         return _table_in_memory(where, engine)
     if of_minari:
-        return _minari(str(where), whole)
+        return _minari(str(where), whole, engine.memory_limit)
     return _found_files(where, engine, partitions)
 
 
@@ -101,12 +101,12 @@ def _table_in_memory(where: Any, engine: Engine) -> RawLogs:
     return RawLogs(engine.table(table), origin, shapes=shapes)
 
 
-def _minari(where: str, whole: bool) -> RawLogs:
+def _minari(where: str, whole: bool, memory_limit: str | None) -> RawLogs:
     dataset, scratch = where.removeprefix(MINARI), Scratch()
     path = scratch.path / "rows.parquet"
     state, shapes = write_minari(dataset, path, whole)
     file = InputFile.at(path)
-    table = Engine([file]).parquet([file])
+    table = Engine([file], memory_limit).parquet([file])
     # The file is removed with the engine that reads it.
     table.get_backend().causal_shaping_scratch = scratch
     return RawLogs(table, where, dataset, state, shapes=shapes)
