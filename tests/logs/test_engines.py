@@ -15,8 +15,8 @@ from causal_shaping.diagnose import inspection
 from causal_shaping.errors import DataError
 from causal_shaping.io.convert import logs_table
 from causal_shaping.logs import check_logs
+from causal_shaping.logs.queries import fetch
 from causal_shaping.logs.summary import summarise
-from causal_shaping.logs.table import fetch
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # those of Spark and pandas

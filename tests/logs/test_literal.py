@@ -136,10 +136,10 @@ def test_memory_limit_is_blamed_for_itself_alone(tmp_path, monkeypatch):
     with pytest.raises(ArgumentError, match="memory_limit is 'much'"):
         cs.open_logs(path, memory_limit="much")
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError("no threads left")
 
-    monkeypatch.setattr("causal_shaping.logs._engine.ibis.duckdb.connect", fail)
+    monkeypatch.setattr("causal_shaping.logs.engine.duckdb.connect", fail)
     with pytest.raises(FileError, match="no threads left") as told:
         cs.open_logs(path, memory_limit="1GB")
     assert "1GB" not in str(told.value)
@@ -220,6 +220,42 @@ def test_a_flag_that_was_cut_short_is_told(tmp_path):
     assert cs.read_logs(path).terminated.tolist() == [False, True]
     path = write_csv(tmp_path / "a.csv", header, "0,0,a,go,0.5,False", "0,1,a,go,0.5,true")
     assert cs.read_logs(path).terminated.tolist() == [False, True]
+
+
+def labels_of(path, *values):
+    rows = [f"{i},0,{value},go,1" for i, value in enumerate(values)]
+    return cs.read_logs(write_csv(path, "episode,step,state,action,reward", *rows)).space.states
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        (["7", "-3"], (-3, 7)),
+        (["7", "x"], ("7", "x")),
+        (["7", "99999999999999999999x"], ("7", "99999999999999999999x")),
+        (["7", "1.5x"], ("1.5x", "7")),
+        (["true", "false"], (0, 1)),
+        (["yes", "true"], ("true", "yes")),
+        (["2026-01-02", "2026-01-01"], ("2026-01-01", "2026-01-02")),
+        (['"a,b"', '"say ""a"""', "c"], ("a,b", "c", 'say "a"')),
+        (['5" pipe', "it's"], ('5" pipe', "it's")),
+    ],
+)
+def test_the_type_of_a_column_is_the_narrowest_that_all_its_values_are_written_as(tmp_path, values, labels):
+    assert labels_of(tmp_path / "a.csv", *values) == labels
+    # The same if rows before, more than the first glance sees, show nothing of it.
+    late = labels_of(tmp_path / "b.csv", *[values[0]] * 30_000, *values)
+    assert late == labels
+
+
+def test_real_numbers_are_real_however_they_are_written(tmp_path):
+    rows = [f"{i},0,a,go,{reward}" for i, reward in enumerate(["1", "-0.5", "+2", "1e3", " 7"])]
+    logs = cs.read_logs(write_csv(tmp_path / "a.csv", "episode,step,state,action,reward", *rows))
+    assert logs.reward.tolist() == [1.0, -0.5, 2.0, 1000.0, 7.0]
+    rows.append("9,0,a,go,inf")
+    path = write_csv(tmp_path / "a.csv", "episode,step,state,action,reward", *rows)
+    with pytest.raises(DataError, match=r"row 6 after the header, column 'reward'.*finite; found inf"):
+        cs.read_logs(path)
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):

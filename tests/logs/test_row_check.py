@@ -5,12 +5,13 @@ from itertools import groupby, pairwise
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, strategies as st
 from properties import fewer
 
 import causal_shaping as cs
 from causal_shaping.errors import DataError
-from causal_shaping.logs import check_logs
+from causal_shaping.logs import check, check_logs
 
 
 def episodes(rng, flagged):
@@ -56,13 +57,24 @@ def sound_by_hand(rows):
 
 
 @fewer(60)
-@given(seed=st.integers(0, 2**32), flagged=st.booleans(), change=st.sampled_from([None, "twice", "gone", *CHANGES]))
+@given(
+    seed=st.integers(0, 2**32),
+    flagged=st.booleans(),
+    change=st.sampled_from([None, "twice", "three times", "gone", "exchanged", *CHANGES]),
+)
 def test_rows_are_refused_exactly_if_a_check_by_hand_refuses_them(seed, flagged, change):
     rng = np.random.default_rng(seed)
     rows = episodes(rng, flagged)
     i = int(rng.integers(len(rows)))
     if change == "twice":
         rows += [row for row in rows if (row["source"], row["episode"]) == (rows[i]["source"], rows[i]["episode"])]
+    elif change == "three times":
+        rows += [rows[i]] * 2
+    elif change == "exchanged":  # two episodes go on with the state of the other one
+        others = [j for j, row in enumerate(rows) if row["step"] == rows[i]["step"]]
+        j = others[int(rng.integers(len(others)))]
+        one, other = rows[i]["next_state"], rows[j]["next_state"]
+        rows[i], rows[j] = rows[i] | {"next_state": other}, rows[j] | {"next_state": one}
     elif change == "gone" and len(rows) > 1:
         del rows[i]
     elif change in CHANGES:
@@ -75,3 +87,29 @@ def test_rows_are_refused_exactly_if_a_check_by_hand_refuses_them(seed, flagged,
     except DataError:
         sound = False
     assert sound == sound_by_hand(rows)
+
+
+def test_rows_are_checked_alike_however_many_episodes_are_doubtful(monkeypatch):
+    rows = {"episode": [0, 0, 1, 1], "step": [0, 1, 0, 1], "state": [1, 2, 1, 5], "action": [0] * 4}
+    logs = cs.open_logs(pa.table(rows | {"reward": [0.0] * 4, "next_state": [2, 3, 2, 3]}), source="s")
+    words = []
+    for most in (10, 0):
+        monkeypatch.setattr(check, "MOST_DOUBTFUL", most)
+        with pytest.raises(DataError, match=r"row 4, column 'state'") as refused:
+            check_logs(logs)
+        words.append(str(refused.value))
+    assert words[0] == words[1]
+
+
+def test_episodes_without_flags_and_with_them_are_checked_alike():
+    """An end without a flag is no reason to doubt a row; a jump beside it is found."""
+    rows = {"episode": [0, 0, 1, 1], "step": [0, 1, 0, 1], "state": [1, 2, 1, 2], "action": [0] * 4}
+    rows |= {"reward": [0.0] * 4, "next_state": [2, 3, 2, 3]}
+    rows |= {"terminated": [False, True, False, False], "truncated": [False] * 4}
+    assert check_logs(cs.open_logs(pa.table(rows), source="s")).sound
+    with pytest.raises(DataError, match=r"row 4, column 'state' \(episode 1, step 1\).*not the next state"):
+        check_logs(cs.open_logs(pa.table(rows | {"next_state": [2, 3, 7, 3]}), source="s"))
+    bare = {name: rows[name] for name in ("episode", "step", "state", "action", "reward")}
+    assert check_logs(cs.open_logs(pa.table(bare), source="s")).sound
+    with pytest.raises(DataError, match=r"row 2, column 'step'.*steps are missing"):
+        check_logs(cs.open_logs(pa.table(bare | {"step": [0, 2, 0, 1]}), source="s"))

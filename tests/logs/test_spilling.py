@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import causal_shaping as cs
-from causal_shaping.logs import _engine
+from causal_shaping.logs import engine
 
 LOGS = cs.load_world("lavacross-easy").collect("good", 300)
 
@@ -43,5 +43,5 @@ def test_logs_are_counted_where_no_temporary_folder_can_be_written_to(tmp_path, 
         raise FileNotFoundError(2, "No usable temporary directory found")
 
     LOGS.save(tmp_path / "a.parquet")
-    monkeypatch.setattr(_engine, "_scratch", fail)
+    monkeypatch.setattr(engine, "_scratch", fail)
     assert cs.count(tmp_path / "a.parquet").n.sum() == 300

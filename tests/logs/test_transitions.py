@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import tempfile
 import warnings
 from dataclasses import replace
 
@@ -317,7 +318,7 @@ def written(made, space, dataset="test/logs-v0"):
 @pytest.mark.parametrize(("shape", "kind"), [((3,), np.float32), ((2,), np.float64), ((4, 5, 3), np.uint8)])
 @pytest.mark.parametrize("at_once", [1, 2**25])
 def test_boxes_of_minari(shape, kind, at_once, home, monkeypatch):
-    monkeypatch.setattr("causal_shaping.io.minari.WRITTEN_BYTES", at_once)
+    monkeypatch.setattr("causal_shaping.logs.minari.MINARI_BYTES", at_once)
     made = episodes(12, shape, kind, sources=("",), actions=(0, 1, 2))
     for rows in made:  # Minari closes every episode
         rows[-1]["truncated"] = not rows[-1]["terminated"]
@@ -331,13 +332,14 @@ def test_boxes_of_minari(shape, kind, at_once, home, monkeypatch):
         check_equal(found, expected(made))
 
 
-def test_the_files_of_a_minari_data_set_are_removed_with_its_table(home):
-    logs = cs.open_logs(written(episodes(12, sources=("",), actions=(0, 1)), gym.spaces.Box(0, 99, (2,))), numbers=True)
-    folder = logs.files.path
-    assert folder.is_dir()
+def test_the_files_of_a_minari_data_set_are_removed_with_its_table(home, tmp_path, monkeypatch):
+    where = written(episodes(12, sources=("",), actions=(0, 1)), gym.spaces.Box(0, 99, (2,)))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    logs = cs.open_logs(where, numbers=True)
+    assert list(tmp_path.glob("causal_shaping_*/rows.parquet"))
     del logs
     gc.collect()
-    assert not folder.exists()
+    assert not list(tmp_path.glob("causal_shaping_*/rows.parquet"))
 
 
 # Admissible actions

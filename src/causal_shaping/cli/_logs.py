@@ -92,7 +92,7 @@ class LogArguments:
 def _open(text: str, **columns: Any) -> LogTable:
     """Open what an argument names; a name that exists as a file is that file, whatever signs it holds."""
     from causal_shaping.logs import open_logs
-    from causal_shaping.logs._finding import MINARI
+    from causal_shaping.logs.finding import MINARI
 
     if Path(text).exists():
         return open_logs(text, **columns)

@@ -24,7 +24,8 @@ from causal_shaping.io.labels import numbered
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, opened_logs
 from causal_shaping.logs.opening import open_logs
-from causal_shaping.logs.table import LogTable, fetch
+from causal_shaping.logs.queries import fetch
+from causal_shaping.logs.table import LogTable
 
 QUANTILES = 5
 """Quantiles that a column of many numbers is cut into: five see about nine tenths of a bias (Cochran 1968)."""

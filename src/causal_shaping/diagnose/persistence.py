@@ -25,7 +25,8 @@ from causal_shaping.diagnose._persistence import Rows, StepTest, step_tests
 from causal_shaping.diagnose.small_cells import count_text
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, keep_origin, opened_logs
-from causal_shaping.logs.table import LogTable, drawn, fetch
+from causal_shaping.logs.queries import fetch
+from causal_shaping.logs.table import LogTable, drawn
 
 LEVEL = 0.05
 """The chance of a rejection where nothing lasts."""

@@ -1,4 +1,9 @@
-"""Opening, checking and counting logs on an engine."""
+"""From files and tables to counts: opening, checking and counting logs where they are.
+
+- `finding`, `engine`, `csv_types`, `minari`: where the rows are, and how DuckDB reads them.
+- `raw`, `labels`, `numbers`, `next_states`, `opening`: a user's columns as one schema, `table`.
+- `check`, `counting`, `summary`, `transitions`: what is asked of the rows; `queries` asks it.
+"""
 
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import count

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from causal_shaping.logs.table import LogTable, fetch
+import ibis
+
+from causal_shaping.logs.queries import fetch
+from causal_shaping.logs.table import LogTable
+
+DIGITS = 12
+"""Returns are rounded to this many digits: further ones depend on the order of an engine's sums."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +20,7 @@ class Summary:
     source: str
     episodes: int
     steps: int  # rows in all
-    mean_length: float  # steps an episode
+    mean_length: float  # steps of an episode
     longest: int
     terminated: int  # episodes that the world ended
     truncated: int  # episodes that were cut
@@ -28,10 +33,12 @@ class Summary:
 
 
 def summarise(table: LogTable) -> list[Summary]:
-    """Return a summary for each source of a log; two passes over groups, run by the engine that holds the rows."""
+    """Return a summary for each source of a log, by the engine that holds the rows."""
     rows = table.rows
-    source = [] if table.source else ["source"]
-    episodes = rows.group_by([*source, "episode"]).aggregate(
+    if table.source is not None:
+        rows = rows.mutate(source=ibis.literal(table.source))
+    # One row for each episode, then one for each source.
+    episodes = rows.group_by(["source", "episode"]).aggregate(
         length=rows.count(),
         earned=rows.reward.sum(),
         terminated=rows.terminated.cast("int32").max(),
@@ -40,25 +47,22 @@ def summarise(table: LogTable) -> list[Summary]:
         high=rows.reward.max(),
     )
     cut = episodes.truncated * (1 - episodes.terminated)
-    ended = {
-        "episodes": episodes.count(),
-        "steps": episodes.length.sum(),
-        "longest": episodes.length.max(),
-        "terminated": episodes.terminated.sum(),
-        "truncated": cut.sum(),
-        "unknown": episodes.count() - episodes.terminated.sum() - cut.sum(),
-        "mean_return": episodes.earned.mean(),
-        "lowest_return": episodes.earned.min(),
-        "highest_return": episodes.earned.max(),
-        "lowest_reward": episodes.low.min(),
-        "highest_reward": episodes.high.max(),
-    }
-    found = fetch(episodes.group_by(source).aggregate(**ended) if source else episodes.aggregate(**ended), table.origin)
-    summaries = [Summary(**{"source": table.source} | row | _means(row)) for row in found.to_pylist()]
-    return sorted(summaries, key=lambda summary: summary.source)
-
-
-def _means(row: dict[str, Any]) -> dict[str, float]:
-    """Return the mean length, and returns without their last digits, which depend on the order of an engine's sums."""
-    returns = {name: float(f"{row[name]:.12g}") for name in ("mean_return", "lowest_return", "highest_return")}
-    return {"mean_length": row["steps"] / row["episodes"], **returns}
+    sources = episodes.group_by("source").aggregate(
+        episodes=episodes.count(),
+        steps=episodes.length.sum(),
+        longest=episodes.length.max(),
+        terminated=episodes.terminated.sum(),
+        truncated=cut.sum(),
+        unknown=episodes.count() - episodes.terminated.sum() - cut.sum(),
+        mean_return=episodes.earned.mean(),
+        lowest_return=episodes.earned.min(),
+        highest_return=episodes.earned.max(),
+        lowest_reward=episodes.low.min(),
+        highest_reward=episodes.high.max(),
+    )
+    found = fetch(sources, table.origin).to_pylist()
+    for row in found:
+        for name in ("mean_return", "lowest_return", "highest_return"):
+            row[name] = float(f"{row[name]:.{DIGITS}g}")
+        row["mean_length"] = row["steps"] / row["episodes"]
+    return sorted((Summary(**row) for row in found), key=lambda summary: summary.source)
