@@ -1,6 +1,6 @@
 """What confounded logs save, and where they do harm, outside of the paper's worlds: `make field`.
 
-    python -m studies.field                                       everything, some 40 CPU minutes
+    python -m studies.field                                       everything, some 25 CPU minutes
     python -m studies.field --quick --families random,clinic      a few worlds, a quarter of every budget
 
 Families: random worlds of five shapes; standard problems with a hidden gust or hint; ICU-Sepsis; a clinic whose hidden
