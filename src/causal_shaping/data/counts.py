@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -15,8 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import LARGEST_REWARD, check_line
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, begins, checksum_of, frozen, groups
-from causal_shaping.data.result import DataFrame, Result, data_frame
+from causal_shaping.data.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    begins,
+    checksum_of,
+    frozen,
+    groups,
+)
+from causal_shaping.data.result import Contents, Result, Saved
 from causal_shaping.data.rows import Table
 from causal_shaping.data.space import UNKNOWN, Bins, MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
@@ -31,7 +38,7 @@ REWARDS = ("reward_sum", "reward_min", "reward_max")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counts(Table, Result):
+class Counts(Table, Saved, Result):
     """What the logs of one or several sources show, counted per distinct outcome.
 
     One entry per (source, [step,] state, action, next state, terminated, reward); rewards of many values are cut into
@@ -73,6 +80,7 @@ class Counts(Table, Result):
         | {"terminated": np.bool_}
         | dict.fromkeys(("n", *REWARDS), np.float64)
     )
+    KIND = "counts"
     KEY = ("source", "step", "state", "action", "next_state", "terminated", "reward_min")
 
     @classmethod
@@ -251,18 +259,29 @@ class Counts(Table, Result):
             f"action {self.action[entry]}, next state {self.next_state[entry]})"
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to a Parquet file; `load` reads it back."""
-        from causal_shaping.io.convert import save_counts  # the stage to the right: a method people look for
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a file of counts holds beside the space and the entries."""
+        exact = dict.fromkeys(self.sources, self.discrete_rewards)
+        return {"sources": exact, "population": self.population}
 
-        save_counts(self, path)
+    @classmethod
+    def from_contents(cls, contents: Contents) -> Counts:
+        """Return the counts that a file holds, alone or as a part of it."""
+        from causal_shaping.data.columns import positions, row_positions  # late: they import Arrow
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Counts:
-        """Return the counts that `save` wrote."""
-        from causal_shaping.io.convert import load_counts
-
-        return load_counts(path)
+        table, space, sources = contents.table, contents.space, contents.metadata["sources"]
+        known = {name: i for i, name in enumerate(sources)}
+        columns = {name: table[space.free_name(name)] for name in ("terminated", "n", *REWARDS)}
+        columns |= {"step": table["step"]} if "step" in table.column_names else {}
+        return cls(
+            space,
+            tuple(sources),
+            positions(table, ["source"], known, "source"),
+            **{"step": None} | {name: column.to_numpy() for name, column in columns.items()},
+            **row_positions(table, space, space.columns, space.next_columns),
+            population=contents.metadata["population"],
+        )
 
     def __len__(self) -> int:
         return len(self.n)
@@ -296,7 +315,10 @@ class Counts(Table, Result):
             ends, unknown = (n[rows[own]].sum() / (n.sum() or 1.0) for rows in (self.terminated, ~self.outcome_known))
             steps = "population masses" if self.population else f"{n.sum():,.0f} steps"
             rewards = f"{len(np.unique(self.reward_min[own])):,} distinct" if self.discrete_rewards else "binned"
-            states, tried = len(np.unique(self.state[own])), len(groups([self.state[own], self.action[own]])[1])
+            states, tried = (
+                len(np.unique(self.state[own])),
+                len(groups([self.state[own], self.action[own]])[1]),
+            )
             lines.append(
                 f"{name}: {steps}, {states:,} of {len(self.space.states):,} states, {tried:,} state-action pairs, "
                 f"{rewards} rewards; {ends:.1%} of the steps terminated, {unknown:.1%} with unknown outcome"
@@ -311,10 +333,6 @@ class Counts(Table, Result):
         columns |= self.space.row_columns(self.state, self.action, self.next_state, make)
         columns["terminated"] = self.terminated
         return columns | {self.space.free_name(name): getattr(self, name) for name in ("n", *REWARDS)}
-
-    def to_pandas(self) -> DataFrame:
-        """Return a row per entry, with labels in the columns; a next state that is not known is None."""
-        return data_frame(self.labelled())
 
     def __repr__(self) -> str:
         kind = "population masses" if self.population else f"{self.n.sum():,.0f} steps"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,15 +11,22 @@ from typing import Any
 import numpy as np
 
 from causal_shaping._checks import check_line
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
-from causal_shaping.data.result import DataFrame, data_frame
+from causal_shaping.data.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LongArray,
+    checksum_of,
+    frozen,
+)
+from causal_shaping.data.result import Written
 from causal_shaping.data.rows import Rows, Table, jump_rules, label_rules, order_rules, row_rules
 from causal_shaping.data.space import MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Logs(Table):
+class Logs(Table, Written):
     """The trajectories of one source, row by row, ordered by episode and step.
 
     Arrays have one entry a row; states and actions are positions in `space`. The next state of a row is the state of
@@ -53,6 +59,8 @@ class Logs(Table):
     truncated: BoolArray
     metadata: Mapping[str, str] = field(default_factory=dict)
 
+    KIND = "logs"
+    EXACT_CSV = True  # a CSV file is read again
     COLUMNS = MappingProxyType(
         {
             "episode": np.int64,
@@ -82,7 +90,10 @@ class Logs(Table):
         self._check_labels()
         rows = Rows({name: getattr(self, name) for name in self.COLUMNS} | {"ended": self.terminated | self.truncated})
         jumps = jump_rules(rows, ["state"], ["next_state"])
-        for rule in [*row_rules(rows, ["episode"], label_rules(rows, ["state"])), *order_rules(rows, jumps)]:
+        for rule in [
+            *row_rules(rows, ["episode"], label_rules(rows, ["state"])),
+            *order_rules(rows, jumps),
+        ]:
             self._refuse(rule.broken, rule.text, rows[rule.column])
         falls = np.diff(self.episode, prepend=self.episode[0] - 1) < 0
         self._refuse(falls, "episode numbers must rise, each standing for one episode", self.episode)
@@ -103,11 +114,10 @@ class Logs(Table):
         """A SHA-256 of the rows and the space: equal exactly if the logs are equal."""
         return checksum_of(self.space.to_json(), [getattr(self, name) for name in self.COLUMNS])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the logs to a Parquet or CSV file; `read_logs` reads it back. See `causal_shaping.io.convert`."""
-        from causal_shaping.io.convert import save_logs  # the stage to the right: a method people look for
-
-        save_logs(self, path)
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a file of logs holds beside the space and the rows: where they come from."""
+        return {"source": self.source, "metadata": dict(self.metadata)}
 
     def summary(self) -> str:
         """Return what the logs hold, in a few lines."""
@@ -132,10 +142,6 @@ class Logs(Table):
         followers = {name: labels.pop(name) for name in self.space.next_columns}
         columns |= labels | {"reward": self.reward} | followers
         return columns | {"terminated": self.terminated, "truncated": self.truncated}
-
-    def to_pandas(self) -> DataFrame:
-        """Return a row per step, with labels in the columns; a next state that is not known is None."""
-        return data_frame(self.labelled())
 
     def __str__(self) -> str:
         return self.summary()

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import check_choice, check_discount, check_finite, check_horizon, check_integer
+from causal_shaping._checks import (
+    check_choice,
+    check_discount,
+    check_finite,
+    check_horizon,
+    check_integer,
+)
 from causal_shaping.data.arrays import FloatArray, frozen
 from causal_shaping.data.potential import KINDS
 from causal_shaping.data.result import DataFrame, Result, data_frame

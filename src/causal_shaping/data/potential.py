@@ -10,7 +10,6 @@ at the time limit assumes (see `ShapeReward`); how fast they are found does.
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -22,7 +21,7 @@ import numpy.typing as npt
 
 from causal_shaping._checks import check_choice, check_discount, check_finite, check_integer
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of, frozen
-from causal_shaping.data.result import DataFrame, Result, frame_by_state
+from causal_shaping.data.result import Result, SavedByState
 from causal_shaping.data.space import UNKNOWN, Space
 from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import ArgumentError, DataError, ShapingWarning, UnknownNameError
@@ -45,7 +44,7 @@ def _space_of(where: Any) -> Space:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Potential(Result):
+class Potential(SavedByState, Result):
     """A potential: `phi(state, h)` for a label, `phi.at(positions, h)` for many at once.
 
     Attributes:
@@ -70,6 +69,8 @@ class Potential(Result):
         >>> phi("b"), phi.at([0, 1, -1]).tolist()
         (1.0, [0.0, 1.0, 1.0])
     """
+
+    KIND = "potential"
 
     values: FloatArray
     space: Space
@@ -209,9 +210,14 @@ class Potential(Result):
         """A SHA-256 of the values, the space and the metadata."""
         return checksum_of(json.dumps([self.metadata, self.space.to_json()], sort_keys=True), [self.values])
 
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the values, as the column `potential` of a table."""
+        return {"potential": self.values}
+
     @classmethod
-    def restore(cls, values: FloatArray, space: Space, metadata: Mapping[str, Any]) -> Self:
-        """Return a potential from its values, space and `metadata`."""
+    def from_columns(cls, columns: Mapping[str, Any], space: Space, metadata: Mapping[str, Any]) -> Self:
+        """Return a potential from its `columns`, space and `metadata`."""
+        values = columns["potential"]
         unseen = np.array([np.nan if value is None else value for value in metadata["unseen"]], dtype=np.float64)
         held = {name: metadata[name] for name in ("discount", "origin", "assumptions")}
         claims = dict(metadata.get("claims", {}))
@@ -221,29 +227,23 @@ class Potential(Result):
 
     def to_json(self) -> str:
         """Return all of the potential as JSON, for the spec of an environment."""
-        return json.dumps({"values": self.values.tolist(), "space": json.loads(self.space.to_json()), **self.metadata})
+        return json.dumps(
+            {
+                "values": self.values.tolist(),
+                "space": json.loads(self.space.to_json()),
+                **self.metadata,
+            }
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the potential that `to_json` wrote."""
         try:
             held = json.loads(text)
-            return cls.restore(np.array(held["values"], np.float64), Space.from_plain(held["space"]), held)
+            values = np.array(held["values"], np.float64)
+            return cls.from_columns({"potential": values}, Space.from_plain(held["space"]), held)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"This is not the JSON of a potential: {error!r}.") from error
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the potential to a Parquet file: a row per (step and) state, all else in the metadata."""
-        from causal_shaping.io.convert import save_potential  # the stage to the right: a method people look for
-
-        save_potential(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the potential that `save` wrote, checked against its checksum; see also `load_potential`."""
-        from causal_shaping.io.convert import load_potential
-
-        return load_potential(cls, path)
 
     def __repr__(self) -> str:
         steps = f"{self.horizon} steps, " if self.step_indexed else ""
@@ -258,7 +258,3 @@ class Potential(Result):
         known = "make an error" if np.isnan(unseen).any() else f"get up to {unseen.max():.4g}"
         lines = [repr(self), f"States that it does not know {known}."]
         return "\n".join(lines + ["It assumes:", *(f"- {one}" for one in self.assumptions)] * bool(self.assumptions))
-
-    def to_pandas(self) -> DataFrame:
-        """Return a row per (step and) state: its label, and `potential`."""
-        return frame_by_state(self.space, {"potential": self.values})

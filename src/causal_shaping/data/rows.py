@@ -87,8 +87,16 @@ def order_rules(rows: Rows, jumps: Sequence[Rule]) -> list[Rule]:
     return [
         Rule("step", ~continues & (step != 0), "the episode does not begin with its first step", late),
         Rule("step", continues & (gap == 0), "the step stands twice in its episode"),
-        Rule("step", continues & (gap != 1), "steps are missing before this one, or the rows are not in order"),
-        Rule("step", continues & rows.before("ended"), "the episode continues after it was terminated or truncated"),
+        Rule(
+            "step",
+            continues & (gap != 1),
+            "steps are missing before this one, or the rows are not in order",
+        ),
+        Rule(
+            "step",
+            continues & rows.before("ended"),
+            "the episode continues after it was terminated or truncated",
+        ),
         *jumps,
     ]
 

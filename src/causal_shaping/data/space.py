@@ -246,7 +246,10 @@ class Space:
                 `admissible_actions` of each state, as ICU-Sepsis has, or a space, as worlds have.
         """
         held: Any = getattr(admissible, "unwrapped", admissible)  # an environment, inside its wrappers
-        masks = next((getattr(held, name) for name in ("action_masks", "admissible") if hasattr(held, name)), None)
+        masks = next(
+            (getattr(held, name) for name in ("action_masks", "admissible") if hasattr(held, name)),
+            None,
+        )
         if callable(masks):
             masks = masks()
         if hasattr(held, "action_mask"):
@@ -389,7 +392,11 @@ class Space:
         return {name: make(name, part, states) for name, part in zip(self.columns, parts, strict=True)}
 
     def row_columns(
-        self, states: IntArray, actions: IntArray, next_states: IntArray, make: MakeColumn = plain_column
+        self,
+        states: IntArray,
+        actions: IntArray,
+        next_states: IntArray,
+        make: MakeColumn = plain_column,
     ) -> dict[str, Any]:
         """Return the columns of states, actions and next states, by label, for tables."""
         columns = self.state_columns(states, make) | {"action": make("action", self.actions, actions)}

@@ -108,7 +108,10 @@ class Transitions:
         columns: dict[str, Any] = {name: np.asarray(getattr(self, name)[chosen]) for name in ROWS}
         columns |= {"state": np.searchsorted(numbers, state), "next_state": follows}
         columns["episode"] = np.unique(columns["episode"], return_inverse=True)[1]
-        seen, mask = np.asarray(self.observations[numbers]), None if self.mask is None else self.mask[numbers]
+        seen, mask = (
+            np.asarray(self.observations[numbers]),
+            None if self.mask is None else self.mask[numbers],
+        )
         taken = replace(self, observations=seen, mask=mask, files=None, **columns)
         return taken, np.searchsorted(numbers, also)
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from causal_shaping._extras import needs_extra
 from causal_shaping.errors import CausalShapingError, DataError, FileError
-from causal_shaping.io.inputs import InputFile, parse_json
+from causal_shaping.storage import InputFile, parse_json
 
 OWN_KEY = "causal_shaping"
 """Where version 0.2 marked the data sets that it wrote, in which states and actions are numbers of labels."""

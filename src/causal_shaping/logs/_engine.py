@@ -25,9 +25,8 @@ from ibis.backends.sql.datatypes import DuckDBType
 
 from causal_shaping.data.space import shortened
 from causal_shaping.errors import ArgumentError, DataError, FileError
-from causal_shaping.io.files import Scratch
-from causal_shaping.io.inputs import InputFile
 from causal_shaping.logs.table import watch
+from causal_shaping.storage import InputFile, Scratch
 
 MAX_LINE_BYTES = 2_000_000
 """A line of a CSV that is longer than this is taken for a broken file."""

@@ -17,12 +17,10 @@ import pyarrow.parquet as pq
 
 from causal_shaping.data.space import Space, shortened
 from causal_shaping.errors import ArgumentError, DataError, FileError
-from causal_shaping.io.container import read_metadata
-from causal_shaping.io.files import CSV, PARQUET, TABLES, Scratch
-from causal_shaping.io.inputs import InputFile
 from causal_shaping.io.minari import minari_table, write_minari
 from causal_shaping.logs._engine import INTEGER, Engine, check_distinct, table_in_memory
 from causal_shaping.logs.table import is_ours, reading
+from causal_shaping.storage import CSV, PARQUET, TABLES, InputFile, Scratch, read_metadata
 
 MINARI = "minari:"
 ROW, FILE = "causal_shaping_row", "causal_shaping_file"

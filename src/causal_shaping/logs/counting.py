@@ -11,11 +11,11 @@ import ibis
 import numpy as np
 import pyarrow as pa
 
+from causal_shaping.data.columns import positions, row_positions
 from causal_shaping.data.counts import MAX_REWARDS, REWARD_BINS, REWARDS, Counts, add_counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Admissible, Bins, plain
 from causal_shaping.errors import ArgumentError, DataError, UnknownLabelError
-from causal_shaping.io.labels import positions, row_positions
 from causal_shaping.logs._columns import bin_of
 from causal_shaping.logs._finding import Where, is_table
 from causal_shaping.logs.check import check_logs

@@ -13,10 +13,10 @@ from typing import Any
 import ibis
 
 from causal_shaping._checks import check_integer, check_line, check_names
+from causal_shaping.data.columns import logs_table
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import NEXT, Bins, Label, Space, plain
 from causal_shaping.errors import ArgumentError, DataError
-from causal_shaping.io.convert import logs_table
 from causal_shaping.logs._columns import MISSING_NUMBER, Flag, RawColumns, fits, list_shape, listed, nesting
 from causal_shaping.logs._engine import table_in_memory
 from causal_shaping.logs._finding import RawLogs, Where, find

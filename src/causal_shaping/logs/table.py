@@ -17,11 +17,11 @@ import ibis
 import numpy as np
 import pyarrow as pa
 
+from causal_shaping.data.columns import read_off, row_positions
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Bins, Space
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError
-from causal_shaping.io.inputs import InputFile
-from causal_shaping.io.labels import read_off, row_positions
+from causal_shaping.storage import InputFile
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,16 @@ import pyarrow.compute as pc
 from causal_shaping._checks import check_names
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import BoolArray
+from causal_shaping.data.columns import read_off
 from causal_shaping.data.space import UNKNOWN, Label, plain
 from causal_shaping.data.transitions import ROWS, Transitions
 from causal_shaping.errors import ArgumentError, DataError, FileError
-from causal_shaping.io.files import Scratch
-from causal_shaping.io.labels import read_off
 from causal_shaping.logs._columns import fault, list_shape, nesting
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, keep_origin, opened_logs
 from causal_shaping.logs.opening import open_logs
 from causal_shaping.logs.table import LogTable, batches, fetch
+from causal_shaping.storage import Scratch
 
 IN_MEMORY = 2**30
 """Arrays of more bytes than this, taken together, lie in files."""

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from causal_shaping.errors import FileError
-from causal_shaping.io.files import (
+from causal_shaping.storage import (
     LOCK,
     check_outputs,
     check_target,
@@ -127,7 +127,7 @@ def test_a_folder_of_runs_holds_one_kind_of_settings(tmp_path):
 def test_one_process_works_in_a_folder_at_a_time_and_one_that_is_killed_stops_nobody(tmp_path):
     settings = {"steps": 10}
     code = (
-        "import sys, time; from pathlib import Path; from causal_shaping.io.files import claim_run_folder\n"
+        "import sys, time; from pathlib import Path; from causal_shaping.storage import claim_run_folder\n"
         f"with claim_run_folder(Path({str(tmp_path)!r}), {settings}, '*.parquet'):\n"
         "    print('held', flush=True); time.sleep(60)"
     )
@@ -203,7 +203,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "sys.dont_write_bytecode = True  # else half a module stays behind\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
-        "from causal_shaping.errors import FileError; from causal_shaping.io.files import write_table\n"
+        "from causal_shaping.errors import FileError; from causal_shaping.storage import write_table\n"
         "for path in sys.argv[1:]:\n"
         "    try: write_table(path, {'n': list(range(100_000))})\n"
         "    except FileError as error: print(error)"
@@ -242,7 +242,7 @@ def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one_complete(tmp_pa
     path = tmp_path / "a.txt"
     path.write_text("0" * 9)
     code = (
-        "from causal_shaping.io.files import write_text; print('begun', flush=True)\n"
+        "from causal_shaping.storage import write_text; print('begun', flush=True)\n"
         f"for i in range(10**9): write_text({str(path)!r}, str(i % 10) * 9, ['.txt'])"
     )
     for _ in range(3):
