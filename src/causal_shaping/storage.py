@@ -105,7 +105,7 @@ FORMATS = {
     "training run": Format(4, 4, "cs.train(...).save(...)"),
     "worth": Format(2, 2, "posterior.worth(...).save(...)"),
 }
-"""By kind. A change that an older reader would misread raises `newest`; `oldest` is of release 0.2."""
+"""By kind. Changes that an older reader would misread raise `newest`; `oldest` is that of 0.2."""
 
 Made = TypeVar("Made")
 
@@ -114,7 +114,7 @@ def save_result(path: str | os.PathLike[str], result: Written) -> None:
     """Write a result to a Parquet file, or to a CSV table if its class allows that."""
     table = pa.table(result.labelled(label_column))
     exact = result.EXACT_CSV
-    if exact is not None and check_target(path, TABLES).name.lower().endswith(CSV):
+    if exact is not None and _ends_in(check_target(path, TABLES), CSV):
         write_table(path, table, exact=exact)
         return
     save(path, result.KIND, table, result.header, space=getattr(result, "space", None))
@@ -188,7 +188,11 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
         return None
 
 
-def _metadata(path: str | os.PathLike[str], content: bytes | mmap.mmap, kind: str) -> dict[str, Any] | None:
+def _metadata(
+    path: str | os.PathLike[str],
+    content: bytes | mmap.mmap,
+    kind: str,
+) -> dict[str, Any] | None:
     """Return the metadata of a sound file of ours of some kind; None for a file of others."""
     try:
         keys = _parquet(content).metadata.metadata or {}
@@ -244,7 +248,8 @@ def insert_checksum(content: bytes) -> bytes:
 def has_checksum(content: bytes | mmap.mmap, checksum: bytes) -> bool:
     """Return whether a checksum that stands in a file is the SHA-256 of all its other bytes."""
     at = content.rfind(checksum)
-    with memoryview(content) as all_bytes, all_bytes[:at] as before, all_bytes[at + len(checksum) :] as after:
+    end = at + len(checksum)
+    with memoryview(content) as whole, whole[:at] as before, whole[end:] as after:
         digest = hashlib.sha256(before)
         digest.update(after)
     return digest.hexdigest().encode() == checksum
@@ -393,7 +398,7 @@ def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
     missing = f"the folder {place.parent} does not exist. Make it first."
     odd = "a device, a pipe, or a circle of links. Give another name."
     problems = (
-        (not target.name.lower().endswith(tuple(suffixes)), f"must end in {' or '.join(suffixes)}."),
+        (not _ends_in(target, suffixes), f"must end in {' or '.join(suffixes)}."),
         (place.is_dir(), "is a folder. Give the name of a file in it."),
         (not place.parent.is_dir(), f"cannot be written: {missing}"),
         (os.path.lexists(place) and not place.is_file(), f"is no ordinary file, but {odd}"),
@@ -406,6 +411,10 @@ def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
         if exists:
             raise FileError(f"{target} {problem}")
     return target
+
+
+def _ends_in(path: Path, suffixes: Sequence[str]) -> bool:
+    return path.name.lower().endswith(tuple(suffixes))
 
 
 def check_folder(path: str | os.PathLike[str]) -> Path:
@@ -490,7 +499,7 @@ def replacing(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator
     """
     target = check_target(path, suffixes)
     place = _resolved(target)
-    ending = next(suffix for suffix in suffixes if target.name.lower().endswith(suffix))
+    ending = next(suffix for suffix in suffixes if _ends_in(target, [suffix]))
     temporary = place.with_name(f"{TEMPORARY}{uuid.uuid4().hex[:12]}{ending}")
     together = nullcontext() if _complete.get() is not None else replacing_together()
     with together, _naming(target):

@@ -45,7 +45,9 @@ def logs_table(logs: Logs) -> pa.Table:
     return pa.table(logs.labelled(label_column))
 
 
-def positions(table: pa.Table, names: Sequence[str], known: Mapping[Any, int], what: str) -> IntArray:
+def positions(
+    table: pa.Table, names: Sequence[str], known: Mapping[Any, int], what: str
+) -> IntArray:
     """Return the position of each row's label; `UNKNOWN` where a part of the label is null.
 
     Args:
@@ -68,7 +70,9 @@ def positions(table: pa.Table, names: Sequence[str], known: Mapping[Any, int], w
     return place[code]
 
 
-def row_positions(table: pa.Table, space: Space, states: Sequence[str], next_states: Sequence[str]) -> dict[str, Any]:
+def row_positions(
+    table: pa.Table, space: Space, states: Sequence[str], next_states: Sequence[str]
+) -> dict[str, Any]:
     """Return the columns state, action and next_state of logs or counts as positions in a space."""
     return {
         "state": positions(table, states, space.state_positions, "state"),
@@ -78,7 +82,7 @@ def row_positions(table: pa.Table, space: Space, states: Sequence[str], next_sta
 
 
 def numbered(table: pa.Table, names: Sequence[str]) -> tuple[LongArray, LongArray]:
-    """Return a number for each row, equal for equal entries of some columns, and each one's first row."""
+    """Return a number for each row, the same for equal entries, and each number's first row."""
     code, first = np.zeros(table.num_rows, dtype=np.int64), np.zeros(1, dtype=np.int64)
     for name in names:
         encoded = table[name].unify_dictionaries().combine_chunks()
@@ -118,7 +122,9 @@ def _parts(label: Any) -> tuple[Any, ...]:
     return (label,)
 
 
-def arrays_by_state(table: pa.Table, space: Space, steps: int | None) -> dict[str, npt.NDArray[Any]]:
+def arrays_by_state(
+    table: pa.Table, space: Space, steps: int | None
+) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays that `Space.columns_by_state` laid out, by name, in the order of the space.
 
     Args:

@@ -45,7 +45,7 @@ class Result:
         raise NotImplementedError
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the result and return the axes, an array of them if there are several (extra `plot`).
+        """Draw the result and return the axes, or an array of axes (extra `plot`).
 
         Args:
             ax: axes for the main panel, or an empty figure for all of them; by default a new figure
@@ -118,7 +118,7 @@ class Written:
     """Whether a CSV file holds text as it is, or escaped for spreadsheets; None: no CSV file."""
 
     def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
-        """Return the columns of the table, with states and actions by label as `make` makes them."""
+        """Return the columns of the table, states and actions by label, as `make` makes them."""
         raise NotImplementedError
 
     @property
@@ -172,7 +172,9 @@ class SavedByState(Saved):
         raise NotImplementedError
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, Any], space: Space, metadata: Mapping[str, Any]) -> Self:
+    def from_columns(
+        cls, columns: Mapping[str, Any], space: Space, metadata: Mapping[str, Any]
+    ) -> Self:
         """Return the result that has these `columns`, space and `metadata`."""
         raise NotImplementedError
 
