@@ -65,6 +65,16 @@ def test_another_version_is_refused_by_name(path, step, age):
         load(path, "sensitivity", rows)
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_refusal_of_an_older_file_names_what_makes_it_again(tmp_path, kind):
+    path = tmp_path / "a.parquet"
+    header = {METADATA_KEY: json.dumps({"kind": kind, "version": FORMATS[kind].oldest - 1})}
+    pq.write_table(pa.table({"x": [1]}).replace_schema_metadata(header), path)
+    with pytest.raises(FileError, match="Make it again with") as refusal:
+        load(path, kind, rows)
+    assert FORMATS[kind].command in str(refusal.value)
+
+
 @pytest.mark.parametrize("key", [METADATA_KEY, storage.CHECKSUM_KEY])
 def test_a_file_that_lost_its_metadata_or_its_checksum_is_refused(tmp_path, key):
     path = tmp_path / "logs.parquet"

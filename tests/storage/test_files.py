@@ -231,6 +231,11 @@ def test_text_that_a_spreadsheet_would_compute_is_escaped_unless_it_is_to_be_exa
     assert [heads[0], *(row[0] or None for row in rows)] == ["=h", *table["=h"]]
 
 
+def test_a_number_that_is_missing_is_an_empty_cell(tmp_path):
+    write_table(tmp_path / "a.csv", {"x": [1.5, float("nan"), None]})
+    assert (tmp_path / "a.csv").read_text() == '"x"\n1.5\n\n\n'
+
+
 @pytest.mark.parametrize("names", [(["a\0b.csv"], []), (["x.csv"], ["a\0b.csv"])])
 def test_a_name_that_no_file_can_have_is_refused(names):
     outputs, inputs = ([Path(name) for name in some] for some in names)

@@ -257,7 +257,10 @@ class Ceilings(Bounds):
         """Everything but the arrays, as plain values for JSON."""
         plain: dict[str, Any] = {}
         if self.outlook is not None:
-            plain["outlook"] = dataclasses.asdict(self.outlook)
+            # Version 0.2 lacked the fields with defaults; without them its checksums stay the same.
+            defaults = {one.name: one.default for one in dataclasses.fields(self.outlook)}
+            outlook = dataclasses.asdict(self.outlook).items()
+            plain["outlook"] = {name: own for name, own in outlook if own is not defaults[name]}
         if self.successors is not None:
             plain["successors"] = self.successors.as_plain()
         return super().metadata | plain

@@ -2,7 +2,7 @@
 
 Files and engines hold states and actions by label, arrays in memory hold them by position.
 
-- `label_column`, `state_columns`, `logs_table`: positions to columns of labels.
+- `label_column`, `logs_table`: positions to columns of labels.
 - `positions`, `row_positions`: columns of labels to positions; `arrays_by_state`: to whole arrays.
 - `numbered`, `read_off`: the distinct labels that columns hold.
 """
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from causal_shaping.data.arrays import IntArray, LongArray
-from causal_shaping.data.space import UNKNOWN, Label, Space
+from causal_shaping.data.space import UNKNOWN, Label, Space, label_parts
 from causal_shaping.errors import DataError, UnknownLabelError
 
 if TYPE_CHECKING:
@@ -33,11 +33,6 @@ def label_column(name: str, labels: Sequence[Label | int | str], where: IntArray
     if isinstance(labels[0], str):
         return pa.DictionaryArray.from_arrays(pa.array(where, mask=unknown), pa.array(labels))
     return pa.array(np.array(labels, dtype=np.int64)[where], mask=unknown)
-
-
-def state_columns(space: Space, state: IntArray) -> dict[str, pa.Array]:
-    """Return the columns of a state, by label."""
-    return space.state_columns(state, label_column)
 
 
 def logs_table(logs: Logs) -> pa.Table:
@@ -62,11 +57,11 @@ def positions(
     code, first = numbered(table, names)
     distinct = _labels(table.take(first), names)
     place = np.array([known.get(label, UNKNOWN) for label in distinct], dtype=np.int32)
-    strange = [i for i in np.flatnonzero(place == UNKNOWN) if None not in _parts(distinct[i])]
+    strange = [i for i in np.flatnonzero(place == UNKNOWN) if None not in label_parts(distinct[i])]
     if strange:
         label = distinct[min(strange, key=lambda i: first[i])]
         message = f"{what} {label!r} is not one of the declared ones"
-        raise UnknownLabelError(message, tuple(names), _parts(label))
+        raise UnknownLabelError(message, tuple(names), label_parts(label))
     return place[code]
 
 
@@ -110,16 +105,7 @@ def read_off(table: pa.Table, groups: Sequence[Sequence[str]]) -> list[Any]:
 def _labels(table: pa.Table, names: Sequence[str]) -> list[Any]:
     """Return the label of each row: the entry of the only column, or a tuple."""
     columns: list[list[Any]] = [table[name].to_pylist() for name in names]
-    if len(columns) == 1:
-        return columns[0]
-    return list(zip(*columns, strict=True))
-
-
-def _parts(label: Any) -> tuple[Any, ...]:
-    """Return what the columns of a label hold."""
-    if isinstance(label, tuple):
-        return label
-    return (label,)
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
 def arrays_by_state(
@@ -148,8 +134,7 @@ def arrays_by_state(
     arrays = {}
     for name in table.column_names:
         if name not in key:
-            own = name.lstrip("_")  # `Space.free_name` put underscores in front
-            if own not in space.columns:
-                own = name
+            bare = name.lstrip("_")  # `Space.free_name` put underscores in front
+            own = bare if bare in space.columns else name
             arrays[own] = table[name].to_numpy()[order].reshape(shape)
     return arrays

@@ -29,10 +29,10 @@ from causal_shaping.data.space import UNKNOWN, Bins, MakeColumn, Space, plain_co
 from causal_shaping.errors import DataError
 
 MAX_REWARDS = 64
-"""Distinct rewards up to which each is an outcome of its own; logs with more are cut into bins."""
+"""Distinct rewards up to which each is an outcome of its own; more are cut into bins."""
 
 REWARD_BINS = 32
-"""Into how many bins, of equal mass: half of what would be kept apart."""
+"""How many bins, of equal mass: half of what is kept apart. `logs.counting` finds their edges."""
 
 SLACK = 1e-9
 """Relative rounding error of a sum of rewards that is no error of whoever counted them."""
@@ -198,16 +198,27 @@ class Counts(Table, Saved, Result):
         """Whether each reward is kept as it is; otherwise rewards are in the bins of the space."""
         return self.space.reward_bins is None
 
+    def _columns(self) -> dict[str, Any]:
+        """Return the columns by name, without `step` where steps are pooled."""
+        columns = {name: getattr(self, name) for name in self.COLUMNS}
+        return {name: column for name, column in columns.items() if column is not None}
+
     def _moved(self, space: Space, sources: Sequence[str]) -> dict[str, Any]:
         """Return the columns with positions in another space and another list of sources."""
         states, actions = space.positions(self.space)
         places = np.array([sources.index(name) for name in self.sources], dtype=np.int64)
-        return {name: getattr(self, name) for name in self.COLUMNS} | {
-            "source": places[self.source],
-            "state": states[self.state],
-            "action": actions[self.action],
-            "next_state": np.append(states, UNKNOWN)[self.next_state],  # UNKNOWN is the last one
-        }
+        return (
+            {"step": None}
+            | self._columns()
+            | {
+                "source": places[self.source],
+                "state": states[self.state],
+                "action": actions[self.action],
+                "next_state": np.append(states, UNKNOWN)[
+                    self.next_state
+                ],  # UNKNOWN is the last one
+            }
+        )
 
     def __post_init__(self) -> None:
         names: Any = self.sources
@@ -218,16 +229,10 @@ class Counts(Table, Saved, Result):
             raise DataError(f"Counts need distinct, non-empty source names, but have {sources}.")
         for name in sources:
             check_line("The source", name)
-        columns = {
-            name: frozen(getattr(self, name), dtype, f"Counts, column {name}")
-            for name, dtype in self.COLUMNS.items()
-            if getattr(self, name) is not None
-        }
-        shapes = {name: column.shape for name, column in columns.items()}
-        if len(set(shapes.values())) > 1 or columns["n"].ndim != 1:
-            raise DataError(f"The columns of counts must be of one length, but have {shapes}.")
-        order = np.lexsort([columns[name] for name in reversed(self.KEY) if name in columns])
         vars(self).update(sources=sources)
+        self._freeze("Counts")
+        columns = self._columns()
+        order = np.lexsort([columns[name] for name in reversed(self.KEY) if name in columns])
         for name, column in columns.items():
             vars(self)[name] = frozen(column[order], column.dtype)
         self._check_positions("source", 0, len(self.sources))
@@ -263,8 +268,8 @@ class Counts(Table, Saved, Result):
             low, high = (self.space.reward_bins(values) for values in (low, high))
             why = "reward_min and reward_max lie in different bins"
         self._refuse(low != high, why, self.reward_max)
-        key = [getattr(self, name) for name in self.KEY[:-1]]
-        repeats = ~begins(*(column for column in key if column is not None), low)
+        key = self._columns() | {"reward_min": low}
+        repeats = ~begins(*(key[name] for name in self.KEY if name in key))
         self._refuse(repeats, "the same outcome stands in two entries; add them up", self.n)
 
     def _check_admissible(self) -> None:
@@ -293,8 +298,7 @@ class Counts(Table, Saved, Result):
         """A SHA-256 of the entries and the space: equal exactly if the counts are equal."""
         exact = [self.discrete_rewards] * len(self.sources)
         header = [self.space.to_json(), self.sources, exact, self.population]
-        columns = (getattr(self, name) for name in self.COLUMNS)
-        return checksum_of(json.dumps(header), [one for one in columns if one is not None])
+        return checksum_of(json.dumps(header), self._columns().values())
 
     @cached_property
     def outcome_known(self) -> BoolArray:
@@ -347,11 +351,9 @@ class Counts(Table, Saved, Result):
         for i, name in enumerate(self.sources):
             own = self.source == i
             n, ends, known = self.n[own], self.terminated[own], self.outcome_known[own]
-            steps, rewards = f"{n.sum():,.0f} steps", "binned"
-            if self.population:
-                steps = "population masses"
-            if self.discrete_rewards:
-                rewards = f"{len(np.unique(self.reward_min[own])):,} distinct"
+            steps = "population masses" if self.population else f"{n.sum():,.0f} steps"
+            distinct = f"{len(np.unique(self.reward_min[own])):,} distinct"
+            rewards = distinct if self.discrete_rewards else "binned"
             pairs = len(groups([self.state[own], self.action[own]])[1])
             total = n.sum() or 1.0
             lines.append(

@@ -17,7 +17,6 @@ from causal_shaping.data.arrays import (
     IntArray,
     LongArray,
     checksum_of,
-    frozen,
 )
 from causal_shaping.data.result import Written
 from causal_shaping.data.rows import (
@@ -86,19 +85,13 @@ class Logs(Table, Written):
             example = f"such as 'ward-3', but got {self.source!r}"
             raise DataError(f"Logs need the name of their source, {example}.")
         check_line("The source", self.source)
-        for name, dtype in self.COLUMNS.items():
-            what = f"Source {self.source!r}, column {name}"
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype, what))
         metadata = {str(key): str(value) for key, value in self.metadata.items()}
         object.__setattr__(self, "metadata", metadata)
-        columns = {name: getattr(self, name) for name in self.COLUMNS}
-        shapes = {name: column.shape for name, column in columns.items()}
-        if len(set(shapes.values())) > 1 or len(self.episode.shape) != 1:
-            what = f"Source {self.source!r}: columns must be of one length"
-            raise DataError(f"{what}, but have {shapes}.")
+        self._freeze(f"Source {self.source!r}")
         if len(self) == 0:
             raise DataError(f"Source {self.source!r} has no rows.")
         self._check_labels()
+        columns = {name: getattr(self, name) for name in self.COLUMNS}
         rows = Rows(columns | {"ended": self.terminated | self.truncated})
         rules = row_rules(rows, ["episode"], label_rules(rows, ["state"]))
         rules += order_rules(rows, jump_rules(rows, ["state"], ["next_state"]))

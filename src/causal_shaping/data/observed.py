@@ -15,15 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping._checks import (
-    check_choice,
-    check_discount,
-    check_finite,
-    check_horizon,
-    check_integer,
-)
+from causal_shaping._checks import check_choice, check_horizon, check_integer
 from causal_shaping.data.arrays import FloatArray, frozen
-from causal_shaping.data.potential import KINDS
+from causal_shaping.data.potential import check_claims, with_assumptions
 from causal_shaping.data.result import DataFrame, Result, data_frame
 from causal_shaping.data.space import Label, plain
 from causal_shaping.errors import ArgumentError, DataError, ShapingWarning
@@ -93,14 +87,10 @@ class ObservationPotential(Result, ABC):
         own = vars(self)
         own["shape"] = tuple(check_integer("shape", size, least=1) for size in self.shape)
         check_choice("dtype", self.dtype, DTYPES)
-        check_choice("kind", self.kind, KINDS)
-        check_discount(self.discount)
+        check_claims(self)
         own["discount"] = float(self.discount)
         if self.horizon is not None:
             check_horizon(self.horizon)
-        for name in ("reward_min", "reward_max"):
-            if own[name] is not None:
-                check_finite(name, own[name])
         for name in ("low", "high"):
             if own[name] is not None:
                 own[name] = frozen(own[name], np.float64, name)
@@ -231,9 +221,7 @@ class ObservationPotential(Result, ABC):
         if not odd.any():
             return
         where = np.unravel_index(int(np.argmax(odd)), self.shape)
-        name = str(list(map(int, where)))
-        if self.columns:
-            name = repr(self.columns[where[0]])
+        name = repr(self.columns[where[0]]) if self.columns else str(list(map(int, where)))
         warnings.warn(
             f"The environment's observations may be of another scale than the logs: coordinate "
             f"{name} goes from {least[where]:.4g} to {most[where]:.4g} in the environment, and "
@@ -253,10 +241,7 @@ class ObservationPotential(Result, ABC):
 
     def summary(self) -> str:
         """Return what it is and what it rests on, in a few lines."""
-        lines = [repr(self)]
-        if self.assumptions:
-            lines += ["It assumes:", *(f"- {one}" for one in self.assumptions)]
-        return "\n".join(lines)
+        return with_assumptions(self)
 
     def to_pandas(self) -> DataFrame:
         """Return a row per coordinate: its name or position, and what range it has in the logs."""

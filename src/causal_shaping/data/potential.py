@@ -98,11 +98,7 @@ class Potential(SavedByState, Result):
             raise ArgumentError(
                 f"The potential of {where} is {number}; it must be a finite number."
             )
-        check_discount(self.discount)
-        check_choice("kind", self.kind, KINDS)
-        for name in ("reward_min", "reward_max"):
-            if getattr(self, name) is not None:
-                check_finite(name, getattr(self, name))
+        check_claims(self)
         if self.successors is not None and self.successors.row.shape != space.is_admissible.shape:
             raise ArgumentError(
                 "successors must have a row for each state and action of the space."
@@ -146,9 +142,7 @@ class Potential(SavedByState, Result):
     @property
     def horizon(self) -> int | None:
         """The number of steps of a step-indexed potential, None for one without."""
-        if not self.step_indexed:
-            return None
-        return len(self.values)
+        return len(self.values) if self.step_indexed else None
 
     def shifted(self, shift: float) -> Self:
         """Return the potential plus a constant; terminal states stay at 0.
@@ -157,9 +151,7 @@ class Potential(SavedByState, Result):
         """
         check_finite("shift", shift)
         assert self.unseen is not None
-        kind = self.kind
-        if kind == "ceiling" and shift < 0:
-            kind = "other"
+        kind = "other" if self.kind == "ceiling" and shift < 0 else self.kind
         return replace(self, values=self.values + shift, unseen=self.unseen + shift, kind=kind)
 
     def position(self, observation: Any) -> int:
@@ -288,10 +280,22 @@ class Potential(SavedByState, Result):
         unseen, known = np.asarray(self.unseen), "make an error"
         if not np.isnan(unseen).any():
             known = f"get up to {unseen.max():.4g}"
-        lines = [repr(self), f"States that it does not know {known}."]
-        if self.assumptions:
-            lines += ["It assumes:", *(f"- {one}" for one in self.assumptions)]
-        return "\n".join(lines)
+        return with_assumptions(self, f"States that it does not know {known}.")
+
+
+def check_claims(potential: Any) -> None:
+    """Refuse a discount, kind or reward bound that no potential, of whatever states, can have."""
+    check_discount(potential.discount)
+    check_choice("kind", potential.kind, KINDS)
+    for name in ("reward_min", "reward_max"):
+        if getattr(potential, name) is not None:
+            check_finite(name, getattr(potential, name))
+
+
+def with_assumptions(potential: Any, *lines: str) -> str:
+    """Return what a potential is, further lines, and the assumptions that it rests on."""
+    assumed = ["It assumes:", *(f"- {one}" for one in potential.assumptions)]
+    return "\n".join([repr(potential), *lines, *assumed * bool(potential.assumptions)])
 
 
 def _space_of(where: Any) -> Space:

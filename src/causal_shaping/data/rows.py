@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from causal_shaping.data.arrays import BoolArray
+from causal_shaping.data.arrays import BoolArray, frozen
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import DataError
 
@@ -129,6 +129,21 @@ def jump_rules(
 
 class Table:
     """Columns of one length, and the words to refuse the first bad row with."""
+
+    COLUMNS: ClassVar[Mapping[str, Any]]
+    """The columns and their types."""
+
+    def _freeze(self, what: str) -> None:
+        """Make the columns read-only arrays of their types and of one length."""
+        columns = {
+            name: frozen(getattr(self, name), dtype, f"{what}, column {name}")
+            for name, dtype in self.COLUMNS.items()
+            if getattr(self, name) is not None
+        }
+        shapes = {name: column.shape for name, column in columns.items()}
+        if set(map(len, shapes.values())) != {1} or len(set(shapes.values())) > 1:
+            raise DataError(f"{what}: columns must be of one length, but have {shapes}.")
+        vars(self).update(columns)
 
     def _where(self, row: int) -> str:
         raise NotImplementedError

@@ -63,9 +63,8 @@ def plain(label: Any) -> Label:
 def plain_column(name: str, labels: Sequence[Any], where: IntArray) -> npt.NDArray[Any]:
     """Return the labels at some positions as integers, or as objects with None for `UNKNOWN`."""
     values = np.array([*labels, None], dtype=object)[where]  # UNKNOWN is the last position
-    if all(isinstance(value, int) for value in values):
-        return values.astype(np.int64)
-    return values
+    whole = all(isinstance(value, int) for value in values)
+    return values.astype(np.int64) if whole else values
 
 
 def shortened(labels: Iterable[Label], most: int = SHOWN_LABELS) -> str:
@@ -290,9 +289,7 @@ class Space:
         if terminal is not None:
             changes["terminal"] = frozenset(map(plain, terminal))
         space = replace(self, **changes)
-        if admissible is None:
-            return space
-        return space.restricted(admissible)
+        return space if admissible is None else space.restricted(admissible)
 
     @property
     def next_columns(self) -> tuple[str, ...]:
@@ -302,7 +299,7 @@ class Space:
     @cached_property
     def parts(self) -> list[tuple[int | str, ...]]:
         """The states' labels, each as the parts that its columns hold."""
-        return [_parts(label) for label in self.states]
+        return [label_parts(label) for label in self.states]
 
     @cached_property
     def state_positions(self) -> Mapping[Label, int]:
@@ -317,7 +314,7 @@ class Space:
     def find(self, state: Any) -> int:
         """Return the position of a state, `UNKNOWN` if the space does not hold it."""
         # Environments ask at every step, so plain labels are looked up as they are.
-        if _PLAIN.issuperset(map(type, _parts(state))):
+        if _PLAIN.issuperset(map(type, label_parts(state))):
             position = self.state_positions.get(state)
             if position is not None:
                 return position
@@ -362,9 +359,7 @@ class Space:
             )
         named = zip(self.columns, parts, strict=True)
         label = tuple(self._part(name, part) for name, part in named)
-        if len(label) == 1:
-            return plain(label[0])
-        return plain(label)
+        return plain(label[0] if len(label) == 1 else label)
 
     def _part(self, column: str, part: Any) -> Any:
         """Return a part of a label: a bin, or a whole number that came as a real one."""
@@ -507,7 +502,7 @@ def _labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
 
 def _state_columns(states: Sequence[Label], columns: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the columns of states; refuse names that do not fit or are taken."""
-    widths = {len(_parts(label)) for label in states}
+    widths = {len(label_parts(label)) for label in states}
     if len(widths) > 1:
         raise DataError(f"State labels have {sorted(widths)} parts; all must have the same number.")
     (width,) = widths
@@ -532,11 +527,9 @@ def _state_columns(states: Sequence[Label], columns: Sequence[str]) -> tuple[str
     return columns
 
 
-def _parts(label: Any) -> tuple[Any, ...]:
+def label_parts(label: Any) -> tuple[Any, ...]:
     """Return a label's parts: of a label that is no tuple, itself."""
-    if type(label) is tuple:
-        return label
-    return (label,)
+    return label if type(label) is tuple else (label,)
 
 
 def _admissible_by_state(space: Space, source: Any) -> Mapping[Any, Any] | None:
@@ -558,9 +551,7 @@ def _admissible_mask(space: Space, source: Any) -> Any:
     for name in ("action_masks", "admissible"):
         if hasattr(source, name):
             masks = getattr(source, name)
-            if callable(masks):
-                return masks()
-            return masks
+            return masks() if callable(masks) else masks
     if callable(source):
         return [[bool(source(state, x)) for x in space.actions] for state in space.states]
     return source

@@ -137,9 +137,7 @@ class Transitions:
 
     def _with_observations(self, kept: LongArray, columns: dict[str, Any]) -> Transitions:
         """Return other columns and some of the observations, in memory."""
-        mask = self.mask
-        if mask is not None:
-            mask = mask[kept]
+        mask = None if self.mask is None else self.mask[kept]
         seen: Any = np.asarray(self.observations[kept])
         return replace(self, observations=seen, mask=mask, files=None, **columns)
 
