@@ -34,7 +34,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
 
 import filelock
 import numpy as np
@@ -48,7 +48,6 @@ from numpy.lib.format import read_array
 from causal_shaping.data.arrays import checksum_of
 from causal_shaping.data.columns import label_column
 from causal_shaping.data.result import Contents, Written
-from causal_shaping.data.space import Space
 from causal_shaping.errors import DataError, FileError
 
 PARQUET = (".parquet",)
@@ -107,31 +106,26 @@ FORMATS = {
 }
 """By kind. Changes that an older reader would misread raise `newest`; `oldest` is that of 0.2."""
 
+FilePath: TypeAlias = str | os.PathLike[str]
 Made = TypeVar("Made")
 
 
-def save_result(path: str | os.PathLike[str], result: Written) -> None:
+def save_result(path: FilePath, result: Written) -> None:
     """Write a result to a Parquet file, or to a CSV table if its class allows that."""
     table = pa.table(result.labelled(label_column))
     exact = result.EXACT_CSV
     if exact is not None and _ends_in(check_target(path, TABLES), CSV):
         write_table(path, table, exact=exact)
         return
-    save(path, result.KIND, table, result.header, space=getattr(result, "space", None))
-
-
-def save(
-    path: str | os.PathLike[str],
-    kind: str,
-    table: pa.Table | Mapping[str, Any],
-    metadata: Mapping[str, Any],
-    *,
-    space: Space | None = None,
-) -> None:
-    """Write a table, or columns by name, with plain values as metadata to a Parquet file."""
-    header = {"kind": kind, "version": FORMATS[kind].newest, **metadata}
+    header, space = dict(result.header), getattr(result, "space", None)
     if space is not None:
         header["space"] = space.as_plain()
+    save(path, result.KIND, table, header)
+
+
+def save(path: FilePath, kind: str, table: Any, metadata: Mapping[str, Any]) -> None:
+    """Write a table, or columns by name, and plain values as metadata to a Parquet file."""
+    header = {"kind": kind, "version": FORMATS[kind].newest, **metadata}
     # The checksum comes last: labels that look like its place stand before it.
     keys = {METADATA_KEY: json.dumps(header), CHECKSUM_KEY: BLANK}
     with replacing(path, PARQUET) as temporary:
@@ -139,7 +133,7 @@ def save(
         temporary.write_bytes(insert_checksum(temporary.read_bytes()))
 
 
-def load(path: str | os.PathLike[str], kind: str, build: Callable[[Contents], Made]) -> Made:
+def load(path: FilePath, kind: str, build: Callable[[Contents], Made]) -> Made:
     """Return what `build` makes of the contents that `save` wrote.
 
     Raises:
@@ -179,7 +173,7 @@ def read_metadata(file: InputFile, kind: str) -> dict[str, Any] | None:
         return _metadata(file.path, content, kind)
 
 
-def kind_of(path: str | os.PathLike[str]) -> str | None:
+def kind_of(path: FilePath) -> str | None:
     """Return the kind of a file of this package, None for any other file."""
     try:
         keys = _parquet(InputFile.at(path).read()).metadata.metadata
@@ -188,11 +182,7 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
         return None
 
 
-def _metadata(
-    path: str | os.PathLike[str],
-    content: bytes | mmap.mmap,
-    kind: str,
-) -> dict[str, Any] | None:
+def _metadata(path: FilePath, content: bytes | mmap.mmap, kind: str) -> dict[str, Any] | None:
     """Return the metadata of a sound file of ours of some kind; None for a file of others."""
     try:
         keys = _parquet(content).metadata.metadata or {}
@@ -272,12 +262,12 @@ def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**plain, CHECKSUM: checksum_of(json.dumps(plain, sort_keys=True), [])}
 
 
-def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+def write_json(path: FilePath, content: Mapping[str, Any]) -> None:
     """Write plain values with their checksum, for `read_json`."""
     write_text(path, json.dumps(with_checksum(content), indent=2) + "\n", [".json"])
 
 
-def read_json(path: str | os.PathLike[str], hint: str = "") -> dict[str, Any]:
+def read_json(path: FilePath, hint: str = "") -> dict[str, Any]:
     """Return what `write_json` wrote; `hint` says what to do about a file that cannot be read."""
     try:
         text = InputFile.at(path).read().decode()
@@ -295,7 +285,7 @@ def read_json(path: str | os.PathLike[str], hint: str = "") -> dict[str, Any]:
     return content
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+def write_arrays(path: FilePath, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write arrays to an .npz file with a checksum at its end, for `read_arrays`."""
     with replacing(path, [".npz"]) as temporary:
         np.savez(temporary, allow_pickle=False, **arrays)
@@ -304,7 +294,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, npt.NDArray[
         temporary.write_bytes(insert_checksum(temporary.read_bytes()))
 
 
-def read_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
+def read_arrays(path: FilePath) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays that `write_arrays` wrote, by name; nothing is unpickled."""
     content = InputFile.at(path).read()
     # Archives of version 0.2 end without a comment; each of their arrays has a CRC-32.
@@ -334,7 +324,7 @@ class InputFile:
     identity: tuple[int, int, int, int]
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> InputFile:
+    def at(cls, path: FilePath) -> InputFile:
         """Return a regular file; refuse directories, pipes, devices and URLs."""
         return cls(Path(path), _identity(path))
 
@@ -363,7 +353,7 @@ class InputFile:
             raise FileError(f"{self.path} was changed while it was read. {hint}")
 
 
-def _identity(path: str | os.PathLike[str]) -> tuple[int, int, int, int]:
+def _identity(path: FilePath) -> tuple[int, int, int, int]:
     name = os.fspath(path)
     try:
         status = os.stat(path)
@@ -385,14 +375,14 @@ def _identity(path: str | os.PathLike[str]) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def input_folder(path: str | os.PathLike[str]) -> Path:
+def input_folder(path: FilePath) -> Path:
     """Return the path of a folder that is to be read."""
     if not os.path.isdir(path):
         raise FileError(f"{os.fspath(path)} is not a folder.")
     return Path(path)
 
 
-def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
+def check_target(path: FilePath, suffixes: Sequence[str]) -> Path:
     """Return the path of a file that can be written, or say why not, before long work."""
     target, place = Path(path), _resolved(Path(path))
     missing = f"the folder {place.parent} does not exist. Make it first."
@@ -417,7 +407,7 @@ def _ends_in(path: Path, suffixes: Sequence[str]) -> bool:
     return path.name.lower().endswith(tuple(suffixes))
 
 
-def check_folder(path: str | os.PathLike[str]) -> Path:
+def check_folder(path: FilePath) -> Path:
     """Return the path of a folder that can be made or written to, or say why not."""
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
@@ -490,7 +480,7 @@ def replacing_together() -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator[Path]:
+def replacing(path: FilePath, suffixes: Sequence[str]) -> Iterator[Path]:
     """Give a temporary path to write to; on success it takes the place of `path`.
 
     The contents are on the disk before the new name is, so that a crash leaves the old file or the
@@ -544,13 +534,13 @@ def _flush(path: Path, flags: int) -> None:
         os.close(handle)
 
 
-def write_text(path: str | os.PathLike[str], text: str, suffixes: Sequence[str]) -> None:
+def write_text(path: FilePath, text: str, suffixes: Sequence[str]) -> None:
     """Write text, such as HTML, to a file."""
     with replacing(path, suffixes) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_table(path: str | os.PathLike[str], table: Any, *, exact: bool = False) -> None:
+def write_table(path: FilePath, table: Any, *, exact: bool = False) -> None:
     """Write a table, a data frame, or columns by name, to .parquet or .csv (.csv.gz, .csv.zst).
 
     CSV is for people: text that a spreadsheet would take for a formula gets an apostrophe in front,

@@ -23,7 +23,8 @@ def rows(contents):
 
 @pytest.fixture
 def path(tmp_path):
-    save(tmp_path / "a.parquet", "sensitivity", {"x": [1.5, 2.5], "name": ["a", None]}, {"level": 3}, space=SPACE)
+    header = {"level": 3, "space": SPACE.as_plain()}
+    save(tmp_path / "a.parquet", "sensitivity", {"x": [1.5, 2.5], "name": ["a", None]}, header)
     return tmp_path / "a.parquet"
 
 

@@ -235,7 +235,8 @@ def _keep(run: Run, result: SeedResult, folder: Path) -> None:
     table = folder / f"seed-{run.seed}-table.parquet"
     rows = run.space.columns_by_state(columns, label_column)
     steps = len(run.values) if run.values.ndim == 2 else None
-    save(table, "learned table", rows, {"seed": run.seed, "steps": steps}, space=run.space)
+    header = {"seed": run.seed, "steps": steps, "space": run.space.as_plain()}
+    save(table, "learned table", rows, header)
     episodes = {"steps": run.episode_end, "regret": run.regret, "return": run.returns}
     save(_file(folder, run.seed), "run", episodes, {"result": asdict(result)})
 
