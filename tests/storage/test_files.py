@@ -23,6 +23,7 @@ from causal_shaping.storage import (
     check_target,
     claim_run_folder,
     replacing,
+    replacing_together,
     write_table,
     write_text,
 )
@@ -65,6 +66,24 @@ def test_a_crash_before_the_rename_leaves_the_old_file(tmp_path, monkeypatch):
         write_text(path, "new", [".html"])
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def write_both(one, two):
+    write_text(one, "new", [".html"])
+    write_text(two, "new", [".txt"])
+
+
+def test_files_that_are_written_together_take_their_places_together_or_not_at_all(tmp_path):
+    one, two = tmp_path / "a.html", tmp_path / "b.html"
+    with pytest.raises(FileError, match="must end in"), replacing_together():
+        write_both(one, two)
+    assert list(tmp_path.iterdir()) == []
+    with replacing_together():
+        write_text(one, "new", [".html"])
+        assert not one.exists()
+        with pytest.raises(ZeroDivisionError), replacing(two, [".html"]):
+            raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == [one]
 
 
 def test_a_replaced_file_keeps_its_permissions(tmp_path):

@@ -155,15 +155,10 @@ class Transitions:
         )
 
 
-ROWS = {
-    "state": np.int64,
-    "next_state": np.int64,
-    "action": np.int32,
-    "reward": np.float64,
-    "terminated": np.bool_,
-    "truncated": np.bool_,
-    "source": np.int16,
-    "episode": np.int64,
-    "step": np.int32,
-}
+ROWS = (
+    dict.fromkeys(("state", "next_state"), np.int64)
+    | {"action": np.int32, "reward": np.float64}
+    | dict.fromkeys(("terminated", "truncated"), np.bool_)
+    | {"source": np.int16, "episode": np.int64, "step": np.int32}
+)
 """The arrays of `Transitions` that have an entry for each row, and their types."""
