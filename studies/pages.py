@@ -19,10 +19,10 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 from causal_shaping._progress import Progress, no_progress
-from causal_shaping.io.files import write_table, write_text
 from causal_shaping.learners.intervals import Interval
 from causal_shaping.plot import FORMATS, write_figure
 from causal_shaping.plot._html import environment, svg_source
+from causal_shaping.storage import write_table, write_text
 from studies.parts import side_by_side
 
 NOTHING = "-"

@@ -2,8 +2,7 @@
 
 import pyarrow.parquet as pq
 
-from causal_shaping.io.container import CHECKSUM_KEY, METADATA_KEY
-from causal_shaping.io.inputs import BLANK, filled
+from causal_shaping.storage import BLANK, CHECKSUM_KEY, METADATA_KEY, insert_checksum
 
 
 def forge(table, path, metadata=None):
@@ -12,4 +11,4 @@ def forge(table, path, metadata=None):
     if metadata is not None:
         keys[METADATA_KEY] = metadata
     pq.write_table(table.replace_schema_metadata(keys | {CHECKSUM_KEY: BLANK}), path)
-    path.write_bytes(filled(path.read_bytes()))
+    path.write_bytes(insert_checksum(path.read_bytes()))

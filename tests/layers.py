@@ -25,7 +25,7 @@ STAGES = (
     "_registration",
     "_removed",
     "data",
-    "io",
+    "storage",
     "models",
     "worlds",
     "logs",
@@ -47,11 +47,8 @@ DELEGATING = {
     ("bounds.results", "Ceilings.save_html", "plot"),
     ("diagnose.inspection", "Inspection.save_html", "plot"),
     ("beliefs.inference", "Posterior.worth", "learners"),
-    ("data.logs", "Logs.save", "io"),
-    ("data.counts", "Counts.save", "io"),
-    ("data.counts", "Counts.load", "io"),
-    ("data.potential", "Potential.save", "io"),
-    ("data.potential", "Potential.load", "io"),
+    ("data.result", "Written.save", "storage"),
+    ("data.result", "Saved.load", "storage"),
 }
 """Module, method, and the stage on the right that it hands over to."""
 

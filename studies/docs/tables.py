@@ -16,8 +16,8 @@ from functools import cache, partial
 import numpy as np
 
 import causal_shaping as cs
-from causal_shaping.io.files import replacing
 from causal_shaping.learners.seeds import NEARLY, optimal_ratios
+from causal_shaping.storage import replacing
 from studies import ROOT, parts
 from studies.calibration import learner
 from studies.docs import potentials

@@ -21,7 +21,7 @@ from typing import Any
 from causal_shaping import __version__
 from causal_shaping.data.result import json_text
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.io.files import write_text
+from causal_shaping.storage import write_text
 from studies.field.plan import FAMILIES, Plan
 from studies.field.run import Results, run_field
 from studies.field.tables import all_tables, decisions, ran, targets

@@ -23,7 +23,7 @@ import numba
 import numpy as np
 
 from causal_shaping.errors import AssumptionWarning, ShapingWarning
-from causal_shaping.io.files import claim_run_folder
+from causal_shaping.storage import claim_run_folder
 from studies import parts
 from studies.field import clinic
 from studies.field.claims import bound_claims

@@ -26,10 +26,9 @@ from causal_shaping.bounds import Ceilings
 from causal_shaping.data.arrays import FloatArray, LongArray
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError, AssumptionWarning, ShapingWarning
-from causal_shaping.io.files import SETTINGS, claim_run_folder
-from causal_shaping.io.inputs import read_json
 from causal_shaping.learners import train
 from causal_shaping.learners.seeds import curve_points
+from causal_shaping.storage import SETTINGS, claim_run_folder, read_json
 from causal_shaping.worlds import load_world
 from causal_shaping.worlds.world import COINS
 from studies import parts

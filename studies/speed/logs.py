@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import causal_shaping as cs
-from causal_shaping.io.convert import logs_table
+from causal_shaping.data.columns import logs_table
 from causal_shaping.logs import check_logs
 from studies.speed._table import Row, alone, beside
 

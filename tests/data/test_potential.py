@@ -12,7 +12,7 @@ from forging import forge
 import causal_shaping as cs
 from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, FileError, UnknownNameError
-from causal_shaping.io import container
+from causal_shaping.storage import FORMATS
 
 SPACE = cs.Space(["a", "b", "end"], ["go"], terminal=["end"])
 EASY = cs.load_world("lavacross-easy")
@@ -188,7 +188,7 @@ def test_successors_come_back_from_files_of_both_formats(tmp_path, monkeypatch, 
     with monkeypatch.context() as patched:
         if older:
             patched.setattr(AllowedSuccessors, "as_plain", as_lists)
-            patched.setitem(container.VERSIONS, kind, version)
+            patched.setitem(FORMATS, kind, FORMATS[kind]._replace(newest=version))
         made.save(path)
     found = type(made).load(path)
     for name in ("row", "first", "after", "highest"):

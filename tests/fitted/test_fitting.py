@@ -14,9 +14,8 @@ import causal_shaping as cs
 from causal_shaping.errors import ArgumentError, CausalShapingError, FileError
 from causal_shaping.fitted.results import _checksum
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import write_arrays, write_json
-from causal_shaping.io.inputs import read_arrays, read_json, with_checksum
 from causal_shaping.logs.transitions import read_transitions
+from causal_shaping.storage import read_arrays, read_json, with_checksum, write_arrays, write_json
 from studies.worlds.optimum import solve
 
 pytest.importorskip("sklearn")

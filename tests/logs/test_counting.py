@@ -11,9 +11,9 @@ from properties import fewer
 from reference import by_label, counted
 
 import causal_shaping as cs
+from causal_shaping.data.columns import logs_table
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.io.convert import logs_table
 
 XY = {"state": ["x", "y"]}
 

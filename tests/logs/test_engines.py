@@ -11,9 +11,9 @@ import pytest
 from reference import by_label, counted
 
 import causal_shaping as cs
+from causal_shaping.data.columns import logs_table
 from causal_shaping.diagnose import inspection
 from causal_shaping.errors import DataError
-from causal_shaping.io.convert import logs_table
 from causal_shaping.logs import check_logs
 from causal_shaping.logs.queries import fetch
 from causal_shaping.logs.summary import summarise

@@ -12,8 +12,8 @@ from forging import forge
 from reference import by_label, counted
 
 import causal_shaping as cs
+from causal_shaping.data.columns import logs_table
 from causal_shaping.errors import ArgumentError, CausalShapingError, DataError, DroppedEpisodesWarning, FileError
-from causal_shaping.io.convert import logs_table
 
 # Two episodes: a, b, end; and a, a, cut by a time limit.
 ROWS = {

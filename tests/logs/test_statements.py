@@ -12,8 +12,8 @@ import pytest
 from reference import by_label, counted
 
 import causal_shaping as cs
+from causal_shaping.data.columns import logs_table
 from causal_shaping.errors import DataError, FileError
-from causal_shaping.io.convert import logs_table
 from causal_shaping.logs import counting
 
 

@@ -28,16 +28,14 @@ from causal_shaping.bounds.settings import SUPPORTS, Confounding, Settings, Supp
 from causal_shaping.data.arrays import FloatArray, checksum_of, frozen
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import DataFrame, Result, frame_by_state
-from causal_shaping.data.space import Space
+from causal_shaping.data.result import Contents, DataFrame, Result, Saved, frame_by_state
+from causal_shaping.data.space import MakeColumn, Space, plain_column
 from causal_shaping.errors import ArgumentError
 from causal_shaping.models.cmdp import TabularCMDP, Values
 
 if TYPE_CHECKING:
-    from causal_shaping.io.container import Contents
     from causal_shaping.learners.worth import Worth
 
-KIND = "posterior"
 
 DRAWS = 200
 """How many worlds are drawn for means and quantiles, unless told otherwise."""
@@ -47,7 +45,7 @@ MOST_BYTES = 2**31
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior(Result):
+class Posterior(Saved, Result):
     """What is believed of do(x), from logs: a distribution over worlds that agree with what the logs prove.
 
     Nothing here is guaranteed: see `assumptions`, and the page "What logs suggest". Means, quantiles and probabilities
@@ -58,6 +56,8 @@ class Posterior(Result):
         settings: how it is read, checked.
         draws: how many worlds means and quantiles are computed from.
     """
+
+    KIND = "posterior"
 
     counts: Counts
     settings: Settings
@@ -218,30 +218,23 @@ class Posterior(Result):
         """A SHA-256 of the counts, the settings and the number of draws."""
         return checksum_of(json.dumps([self.counts.checksum, self.metadata], sort_keys=True), [])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts and the settings to a Parquet file; `load` makes the posterior anew."""
-        from causal_shaping.io.container import save
-        from causal_shaping.io.convert import counts_columns, counts_metadata
+    def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
+        """Return the entries of the counts by column: from them and the settings `load` makes the posterior anew."""
+        return self.counts.labelled(make)
 
-        metadata = {**counts_metadata(self.counts), **self.metadata, "assumptions": self.assumptions}
-        save(path, KIND, counts_columns(self.counts), metadata, space=self.space)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the posterior that `save` wrote."""
-        from causal_shaping.io.container import load
-
-        return load(path, KIND, cls._from_contents)
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a file holds beside the counts."""
+        return {**self.counts.header, **self.metadata, "assumptions": self.assumptions}
 
     @classmethod
-    def _from_contents(cls, contents: Contents) -> Self:
-        from causal_shaping.io.convert import counts_from
-
+    def from_contents(cls, contents: Contents) -> Self:
+        """Return the posterior that a file holds."""
         held = contents.metadata
         names = ("horizon", "reward_bound", "support", "confidence", "discount", "rarest")
         gammas = {name: float(gamma) for name, gamma in held["confounding"].items()}
         settings = Settings(**{name: held[name] for name in names}, confounding=gammas)
-        return cls(counts_from(contents), settings, held["draws"])
+        return cls(Counts.from_contents(contents), settings, held["draws"])
 
     def worth(
         self,

@@ -20,16 +20,13 @@ from causal_shaping.bounds import words
 from causal_shaping.bounds.settings import CEILING, FLOOR, TIE, Settings, vacuous_values
 from causal_shaping.bounds.verdict import Outlook
 from causal_shaping.data.arrays import BoolArray, FloatArray, checksum_of, frozen
-from causal_shaping.data.result import Result, frame_by_state, json_text
+from causal_shaping.data.result import Result, SavedByState, json_text
 from causal_shaping.data.space import Space
 from causal_shaping.data.successors import AllowedSuccessors
 from causal_shaping.errors import AssumptionWarning
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from causal_shaping.data.potential import Potential
-    from causal_shaping.io.container import Contents
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -59,7 +56,7 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Bounds(Settings, Origin, Result):
+class Bounds(Settings, Origin, SavedByState, Result):
     """Bounds of one side, with their `Settings` and their `Origin`.
 
     Attributes:
@@ -183,10 +180,6 @@ class Bounds(Settings, Origin, Result):
             name: self.q_values[..., x] for x, name in enumerate(_q_names(self.space))
         }
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row per step and state: label, `value`, flags, a column for each action."""
-        return frame_by_state(self.space, self.columns())
-
     def to_json(self) -> str:
         """Return the settings, what they mean in words, and the first step's bounds as JSON."""
         names = ("state", "value", "q_values", "vacuous", "terminal")
@@ -204,25 +197,16 @@ class Bounds(Settings, Origin, Result):
         """Return what the bounds are, what they are worth and what they assume."""
         return words.summary(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a Parquet file: a row per step and state, all else in the metadata."""
-        from causal_shaping.io.by_state import save_by_state  # late, as bounds need no pyarrow
-
-        metadata = {**self.metadata, "assumptions": self.assumptions}
-        save_by_state(path, self.KIND, self.space, self.columns(), metadata)
+    @property
+    def header(self) -> dict[str, Any]:
+        """The metadata, the number of steps and the assumptions."""
+        return super().header | {"assumptions": self.assumptions}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the bounds that `save` wrote."""
-        from causal_shaping.io.container import load
-
-        return load(path, cls.KIND, cls._from_contents)
-
-    @classmethod
-    def _from_contents(cls, contents: Contents) -> Self:
-        from causal_shaping.io.by_state import columns_by_state
-
-        columns, space, metadata = columns_by_state(contents), contents.space, contents.metadata
+    def from_columns(
+        cls, columns: Mapping[str, Any], space: Space, metadata: Mapping[str, Any]
+    ) -> Self:
+        """Return bounds from their `columns`, space and `metadata`."""
         names = [field.name for field in dataclasses.fields(cls) if field.name not in cls.ARRAYS]
         fields = {name: metadata[name] for name in names}
         fields |= {name: tuple(metadata[name]) for name in ("sources", "caveats")}
@@ -273,7 +257,10 @@ class Ceilings(Bounds):
         """Everything but the arrays, as plain values for JSON."""
         plain: dict[str, Any] = {}
         if self.outlook is not None:
-            plain["outlook"] = dataclasses.asdict(self.outlook)
+            # Version 0.2 lacked the fields with defaults; without them its checksums stay the same.
+            defaults = {one.name: one.default for one in dataclasses.fields(self.outlook)}
+            outlook = dataclasses.asdict(self.outlook).items()
+            plain["outlook"] = {name: own for name, own in outlook if own is not defaults[name]}
         if self.successors is not None:
             plain["successors"] = self.successors.as_plain()
         return super().metadata | plain

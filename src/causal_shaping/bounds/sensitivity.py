@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +34,9 @@ from causal_shaping.bounds.settings import (
 from causal_shaping.bounds.solution import best_of
 from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, checksum_of, frozen
 from causal_shaping.data.counts import Counts
-from causal_shaping.data.result import Result, frame_by_state, json_text
-from causal_shaping.data.space import Space
+from causal_shaping.data.result import Contents, Result, Saved, json_text
+from causal_shaping.data.space import MakeColumn, Space, plain_column
 from causal_shaping.errors import ArgumentError, ContradictionError, DataError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from causal_shaping.io.container import Contents
 
 GAMMAS = (1.0, 1.5, 2.0, 5.0, math.inf)
 """The Gammas that are looked at unless others are asked for."""
@@ -52,7 +46,7 @@ PRECISION = 0.02
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sensitivity(Result):
+class Sensitivity(Saved, Result):
     """Bounds at the first step, for several Gamma.
 
     Attributes:
@@ -88,6 +82,7 @@ class Sensitivity(Result):
     caveats: tuple[str, ...] = ()
 
     KIND = "sensitivity"
+    EXACT_CSV = False  # a CSV file is for people
     ARRAYS = MappingProxyType(
         dict.fromkeys(("ceilings", "floors", "suboptimal", "breakdown"), np.float64)
         | dict.fromkeys(("singled_out", "bounded"), np.bool_)
@@ -148,10 +143,6 @@ class Sensitivity(Result):
         result[np.isnan(self.breakdown)] = None
         return result
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row per Gamma and state; `best_action` is missing where none is singled out."""
-        return frame_by_state(self.space, self.columns()).drop(columns="step")
-
     def to_json(self) -> str:
         """Return a row per Gamma, the findings, and the states in which some source acted."""
         names = ("state", "best_action", "breakdown", "ceilings", "floors")
@@ -172,20 +163,16 @@ class Sensitivity(Result):
             }
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a row per Gamma and state: to Parquet, which `load` reads, or to a CSV table."""
-        import pyarrow as pa
+    def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
+        """Return a row per Gamma and state, with the label of the state."""
+        table = self.space.columns_by_state(self.columns(), make)
+        del table["step"]  # the Gammas take the place of steps, and have a column of their own
+        return table
 
-        from causal_shaping.io import container, files, labels  # late, as bounds need no pyarrow
-
-        states = np.tile(np.arange(len(self.space.states), dtype=np.int32), len(self.confounding))
-        table: dict[str, Any] = dict(labels.state_columns(self.space, states))
-        for name, column in self.columns().items():
-            table[self.space.free_name(name)] = pa.array(column.ravel(), from_pandas=True)
-        if files.check_target(path, files.TABLES).name.lower().endswith(files.CSV):
-            files.write_table(path, table)
-            return
-        metadata = {
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a file holds beside the space and the table."""
+        return {
             "confounding": [str(gamma) for gamma in self.confounding],
             "suboptimal": [str(share) for share in self.suboptimal],
             "contradictions": self.contradictions,
@@ -193,22 +180,15 @@ class Sensitivity(Result):
             "plug_in": self.plug_in,
             "caveats": self.caveats,
         }
-        container.save(path, self.KIND, table, metadata, space=self.space)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return what `save` wrote to a Parquet file."""
-        from causal_shaping.io.container import load
-
-        return load(path, cls.KIND, cls._from_contents)
-
-    @classmethod
-    def _from_contents(cls, contents: Contents) -> Self:
-        from causal_shaping.io import labels
+    def from_contents(cls, contents: Contents) -> Self:
+        """Return what a Parquet file holds."""
+        from causal_shaping.data.columns import positions  # late, as it imports Arrow
 
         table, space, metadata = contents.table, contents.space, contents.metadata
         gammas = tuple(map(float, metadata["confounding"]))
-        state = labels.positions(table, space.columns, space.state_positions, "state")
+        state = positions(table, space.columns, space.state_positions, "state")
         gamma = np.searchsorted(gammas, table[space.free_name("confounding")].to_numpy())
         place = gamma * len(space.states) + state
         if not np.array_equal(np.sort(place), np.arange(len(gammas) * len(space.states))):

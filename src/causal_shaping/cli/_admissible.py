@@ -58,8 +58,8 @@ def read_admissible(path: Path, columns: Sequence[str], action: str) -> Admissib
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
-    from causal_shaping.io.inputs import InputFile
     from causal_shaping.logs.queries import reading
+    from causal_shaping.storage import InputFile
 
     # Arrow's own file: a thread of Arrow's that lets go of one of Python's while Python ends would abort.
     with reading(str(path)), InputFile.at(path).open(), pa.OSFile(str(path)) as file:

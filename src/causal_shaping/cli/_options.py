@@ -110,8 +110,8 @@ def check_files(
         folder: a folder that is written to.
         inputs: what is read, which may be no files.
     """
-    from causal_shaping.io.files import PARQUET, check_folder, check_outputs, check_target
     from causal_shaping.plot import check_page, check_picture
+    from causal_shaping.storage import PARQUET, check_folder, check_outputs, check_target
 
     if table is not None:
         check_target(table, endings)

@@ -65,9 +65,9 @@ def ceilings(
     from causal_shaping.bounds import sensitivity, value_ceilings, value_floors
     from causal_shaping.bounds.masks import refuse_crossing
     from causal_shaping.diagnose import confounding_of, inspect as inspect_logs
-    from causal_shaping.io.files import replacing_together, write_table
     from causal_shaping.logs.summary import summarise
     from causal_shaping.plot import save_picture
+    from causal_shaping.storage import replacing_together, write_table
 
     check_choice("--support", support, shared.SUPPORTS)
     check_files(output, png, html, counts=counts_file, inputs=logs.files)

@@ -29,7 +29,7 @@ def collect(
     """
     loaded = load_any(world, horizon, wind)
     from causal_shaping.data.logs import Logs
-    from causal_shaping.io.files import TABLES as LOG_FILES, write_table
+    from causal_shaping.storage import TABLES as LOG_FILES, write_table
 
     check_files(output, endings=LOG_FILES, inputs=[world])
     loaded.demonstrator(demonstrator)

@@ -109,7 +109,7 @@ def fit(
 def _check_folder(folder: Path) -> None:
     """Refuse a folder that holds anything but a fit, finished or not."""
     from causal_shaping.fitted.results import ARRAYS, DESCRIPTION
-    from causal_shaping.io.files import TEMPORARY
+    from causal_shaping.storage import TEMPORARY
 
     own = (DESCRIPTION, ARRAYS, UNFINISHED)
     for held in sorted(folder.iterdir()) if folder.exists() else ():

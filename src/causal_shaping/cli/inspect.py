@@ -50,8 +50,8 @@ def inspect(
     Example: causal-shaping inspect good.parquet bad.parquet trial=random.csv --html page.html
     """
     from causal_shaping.diagnose import inspect as inspect_logs
-    from causal_shaping.io.files import replacing_together, write_table
     from causal_shaping.plot import save_picture
+    from causal_shaping.storage import replacing_together, write_table
 
     check_files(output, png, html, inputs=logs.files)
     check_probability("--level", level, "0.05")
@@ -105,7 +105,7 @@ def _inspect_continuous(
 ) -> None:
     """Tell what logs are worth whose states cannot be listed."""
     from causal_shaping.diagnose import inspect_continuous
-    from causal_shaping.io.files import write_table
+    from causal_shaping.storage import write_table
 
     if refused:
         raise ArgumentError(f"{', '.join(refused)} cannot be combined with --continuous; leave it out.")

@@ -50,8 +50,8 @@ def sensitivity(
     from causal_shaping.bounds import sensitivity as sensitivity_of
     from causal_shaping.data.result import json_text
     from causal_shaping.diagnose import confounding_of
-    from causal_shaping.io.files import replacing_together
     from causal_shaping.plot import save_picture
+    from causal_shaping.storage import replacing_together
 
     check_choice("--support", support, SUPPORTS)
     check_files(output, png, inputs=logs.files)

@@ -96,10 +96,10 @@ def train(
     Example: causal-shaping train lavacross-easy --counts counts.parquet -o runs/
     """
     from causal_shaping.data.potential import Potential
-    from causal_shaping.io.files import replacing_together
     from causal_shaping.learners import train_seeds
     from causal_shaping.learners.rules import CAN_LOCK_IN, recommended_learner
     from causal_shaping.shaping.potentials import load_ceilings_or_potential
+    from causal_shaping.storage import replacing_together
 
     read = [world, counts, potential]
     check_files(png=png, more=[output / SEEDS_TABLE], folder=output, inputs=read)
@@ -201,7 +201,7 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
 def _write_seeds(found: dict[str, Any], path: Path) -> None:
     import pyarrow as pa
 
-    from causal_shaping.io.files import write_table
+    from causal_shaping.storage import write_table
 
     rows = [
         {"potential": name.partition(" (")[0], "learner": seeds.settings["learner"]}

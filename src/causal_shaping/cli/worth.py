@@ -51,8 +51,8 @@ def worth(
     Example: causal-shaping worth good.parquet random.parquet --horizon 20 --reward-max -0.1 --steps 20000 --trial 10
     """
     from causal_shaping.beliefs import posterior
-    from causal_shaping.io.files import replacing_together, write_table
     from causal_shaping.plot import save_picture
+    from causal_shaping.storage import replacing_together, write_table
 
     check_choice("--support", support, SUPPORTS)
     check_files(output, png, folder=folder, inputs=logs.files)

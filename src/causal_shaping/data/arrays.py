@@ -21,24 +21,28 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, what: str = "an array") -> npt.NDArray[Any]:
     """Return `values` as a contiguous array of `dtype` that nobody can write to.
 
-    An array that is read-only already is taken as it is; anything else is copied. Numbers must survive the change of
-    type: 1.5 is no integer, 2 no boolean.
+    An array that is read-only already is taken as it is; anything else is copied. Numbers must
+    survive the change of type: 1.5 is no integer, 2 no boolean.
 
     Raises:
         DataError: names `what` and the first entry that does not fit.
     """
     try:
-        given = np.asarray(values)
+        array = np.asarray(values)
     except ValueError as error:
         raise DataError(f"{what} is not a table: its rows have different lengths.") from error
-    if given.dtype.kind not in "biuf":
-        raise DataError(f"{what} must hold {np.dtype(dtype).name} numbers, but holds {_sample(given)}.")
-    if given.dtype == dtype and given.flags.c_contiguous and _is_read_only(given):
-        return given
+    needed = f"{what} must hold {np.dtype(dtype).name} numbers, but holds"
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{needed} {_first(array)}.")
+    if array.dtype == dtype and array.flags.c_contiguous and _is_read_only(array):
+        return array
     with np.errstate(invalid="ignore", over="ignore"):
-        result = np.array(given, dtype=dtype, order="C")
-    if result.dtype.kind != "f" and given.dtype != result.dtype and not np.array_equal(result, given):
-        raise DataError(f"{what} must hold {result.dtype.name} numbers, but holds {_sample(given[result != given])}.")
+        result = np.array(array, dtype=dtype, order="C")
+    # Rounding to a float of another size is no loss; to integers and booleans it is.
+    if result.dtype.kind != "f" and array.dtype != result.dtype:
+        changed = array[result != array]
+        if changed.size:
+            raise DataError(f"{needed} {_first(changed)}.")
     result.flags.writeable = False
     return result
 
@@ -52,20 +56,23 @@ def _is_read_only(array: Any) -> bool:
     return True
 
 
-def _sample(values: npt.NDArray[Any]) -> str:
-    return repr(values.item(0)) if values.size else "nothing"
+def _first(values: npt.NDArray[Any]) -> str:
+    if not values.size:
+        return "nothing"
+    return repr(values.item(0))
 
 
 def checksum_of(text: str, arrays: Iterable[npt.NDArray[Any]]) -> str:
     """Return a SHA-256 of a text and of arrays, the same on every machine."""
     digest = hashlib.sha256(text.encode())
     for array in arrays:
-        digest.update(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).data)
+        little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        digest.update(np.ascontiguousarray(little_endian).data)
     return digest.hexdigest()
 
 
 def groups(key: Sequence[npt.NDArray[Any]]) -> tuple[LongArray, LongArray]:
-    """Return the order that sorts rows by a key of several columns, and where in it each distinct key begins."""
+    """Return the order that sorts rows by several columns, and where in it each key begins."""
     packed = _packed(key)
     if packed is not None:  # several times faster: most tables are nearly in order
         order = np.argsort(packed, kind="stable")
@@ -75,7 +82,7 @@ def groups(key: Sequence[npt.NDArray[Any]]) -> tuple[LongArray, LongArray]:
 
 
 def _packed(key: Sequence[npt.NDArray[Any]]) -> LongArray | None:
-    """Return columns of whole numbers as one, in the same order; None if that takes more than 64 bits."""
+    """Return columns of whole numbers as one, in the same order; None beyond 64 bits."""
     if not len(key[0]) or not all(np.can_cast(column.dtype, np.int64) for column in key):
         return None
     least = [int(column.min()) for column in key]
@@ -99,5 +106,5 @@ def begins(*key: npt.NDArray[Any]) -> BoolArray:
 
 
 def ranges(first: npt.NDArray[Any], size: npt.NDArray[Any]) -> LongArray:
-    """Return first, first + 1, ... for each of several sizes, one range after another."""
+    """Return first, first + 1, ... up to each of several sizes, one range after another."""
     return np.asarray(np.arange(size.sum()) + np.repeat(first - np.cumsum(size) + size, size))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -15,28 +14,39 @@ import numpy as np
 import numpy.typing as npt
 
 from causal_shaping._checks import LARGEST_REWARD, check_line
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, begins, checksum_of, frozen, groups
-from causal_shaping.data.result import DataFrame, Result, data_frame
+from causal_shaping.data.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    begins,
+    checksum_of,
+    frozen,
+    groups,
+)
+from causal_shaping.data.result import Contents, Result, Saved
 from causal_shaping.data.rows import Table
 from causal_shaping.data.space import UNKNOWN, Bins, MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
 
 MAX_REWARDS = 64
-"""If the rewards of a log take more values than this, they are cut into bins when they are counted."""
+"""Distinct rewards up to which each is an outcome of its own; more are cut into bins."""
 
 REWARD_BINS = 32
-"""Into how many bins, of equal mass."""
+"""How many bins, of equal mass: half of what is kept apart. `logs.counting` finds their edges."""
+
+SLACK = 1e-9
+"""Relative rounding error of a sum of rewards that is no error of whoever counted them."""
 
 REWARDS = ("reward_sum", "reward_min", "reward_max")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counts(Table, Result):
+class Counts(Table, Saved, Result):
     """What the logs of one or several sources show, counted per distinct outcome.
 
-    One entry per (source, [step,] state, action, next state, terminated, reward); rewards of many values are cut into
-    the bins of the space, and an entry holds all of a bin. Entries are brought into the order of that key. `UNKNOWN` as
-    next state is that of `Logs`.
+    One entry per (source, [step,] state, action, next state, terminated, reward); rewards of many
+    values are cut into the bins of the space, and an entry holds all rewards of a bin. Entries are
+    sorted by that key. `UNKNOWN` as next state is that of `Logs`.
 
     Attributes:
         space: the states and actions.
@@ -68,6 +78,7 @@ class Counts(Table, Result):
     reward_max: FloatArray
     population: bool = False
 
+    KIND = "counts"
     COLUMNS = MappingProxyType(
         dict.fromkeys(("source", "step", "state", "action", "next_state"), np.int32)
         | {"terminated": np.bool_}
@@ -93,41 +104,44 @@ class Counts(Table, Result):
             population: whether `n` are masses of a known model.
         """
         table: dict[str, npt.NDArray[Any]] = {
-            name: np.asarray(columns[name], dtype) for name, dtype in cls.COLUMNS.items() if columns[name] is not None
+            name: np.asarray(columns[name], dtype)
+            for name, dtype in cls.COLUMNS.items()
+            if columns[name] is not None
         }
-        table["reward_min"] = table["reward_min"] + 0.0  # -0 and 0 are one reward
-        table["reward_max"] = table["reward_max"] + 0.0
-        bins = space.reward_bins
-        key = [table[name] for name in cls.KEY if name in table]
-        if bins is not None:
-            key[-1] = bins(table["reward_min"])
-        order, first = groups(key)
-
-        def grouped(how: np.ufunc, name: str) -> npt.NDArray[Any]:
-            return np.asarray(how.reduceat(table[name][order], first)) if len(first) else table[name]
-
-        result: dict[str, Any] = {name: column[order][first] for name, column in table.items()}
-        result["n"] = grouped(np.add, "n")
-        result["reward_min"] = grouped(np.minimum, "reward_min")
-        result["reward_max"] = grouped(np.maximum, "reward_max")
-        with np.errstate(over="ignore"):  # rewards that large are refused
-            sums = result["n"] * result["reward_min"] if bins is None else grouped(np.add, "reward_sum")
-        result["reward_sum"] = sums
-        result.setdefault("step", None)
-        return cls(space, tuple(sources), **result, population=population)
+        for name in ("reward_min", "reward_max"):
+            table[name] = table[name] + 0.0  # -0 and 0 are one reward
+        # Rows with one key, the last part of which is the reward or its bin, make one entry.
+        key = {name: table[name] for name in cls.KEY if name in table}
+        if space.reward_bins is not None:
+            key["reward_min"] = space.reward_bins(table["reward_min"])
+        order, first = groups(list(key.values()))
+        rows = {name: column[order] for name, column in table.items()}
+        entries: dict[str, Any] = {"step": None} | {name: rows[name][first] for name in rows}
+        if len(first):
+            entries["n"] = np.add.reduceat(rows["n"], first)
+            entries["reward_min"] = np.minimum.reduceat(rows["reward_min"], first)
+            entries["reward_max"] = np.maximum.reduceat(rows["reward_max"], first)
+            with np.errstate(over="ignore"):  # rewards that large are refused
+                if space.reward_bins is None:
+                    entries["reward_sum"] = entries["n"] * entries["reward_min"]
+                else:
+                    entries["reward_sum"] = np.add.reduceat(rows["reward_sum"], first)
+        return cls(space, tuple(sources), **entries, population=population)
 
     def __add__(self, other: Counts) -> Counts:
         """Return these counts and others as one; `sum` of a list of counts works, too.
 
-        Sources, states and actions are matched by their labels; what only one of the two knows is added behind.
-        So logs can be counted day by day: if no episode is split, the sum is what one count of all days gives, in any
-        order. Rewards that one of the two holds in bins and the other as they are go into these bins. Sums of
-        rewards in bins depend on the order in their last bits, everything else is exact.
+        Sources, states and actions are matched by their labels; what only one of the two knows is
+        added behind. So logs can be counted day by day: if no episode is split, the sum is what one
+        count of all days gives, in any order. Rewards that one of the two holds in bins and the
+        other as they are go into these bins. Sums of rewards in bins depend on the order in their
+        last bits, everything else is exact.
 
-        Nothing tells whether two counts hold the same episodes: logs that are added twice count twice.
+        Nothing tells whether two counts hold the same episodes: logs added twice count twice.
 
         Raises:
-            DataError: if the two were counted in different ways; it names the option to count both with.
+            DataError: if the two were counted in different ways; it names the option to count both
+                with.
 
         Examples:
             >>> import causal_shaping as cs
@@ -136,22 +150,29 @@ class Counts(Table, Result):
             >>> sum(cs.count(day) for day in days).n.sum()
             np.float64(3000.0)
         """
-        return add_counts([self, other]) if isinstance(other, Counts) else NotImplemented
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return add_counts([self, other])
 
     def __radd__(self, start: object) -> Counts:
         """Return these counts, if they are added to the 0 with which `sum` starts."""
-        return self if isinstance(start, int) and start == 0 else NotImplemented
+        if not isinstance(start, int) or start != 0:
+            return NotImplemented
+        return self
 
     def to_space(self, space: Space) -> Counts:
-        """Return the same counts with the states and actions of another space, which must hold their labels.
+        """Return the same counts in another space, which must hold their states and actions.
 
         Bins of rewards stay: rewards that are in bins cannot leave them.
         """
         bins = self.space.reward_bins or space.reward_bins
         if space.reward_bins not in (None, bins):
-            raise DataError("The rewards of these counts are in other bins than those of the space.")
+            raise DataError(
+                "The rewards of these counts are in other bins than those of the space."
+            )
         space = replace(space, reward_bins=bins)
-        return self.combined(space, self.sources, self._moved(space, self.sources), population=self.population)
+        columns = self._moved(space, self.sources)
+        return self.combined(space, self.sources, columns, population=self.population)
 
     def with_reward_bins(self, bins: Bins) -> Counts:
         """Return the same counts with rewards cut into bins.
@@ -166,55 +187,67 @@ class Counts(Table, Result):
         return self.to_space(replace(self.space, reward_bins=bins))
 
     def actions_taken(self) -> FloatArray:
-        """Return how often each source took each action in each state: float64 [sources, states, actions]."""
+        """Return how often each source took each action: float64 [sources, states, actions]."""
         shape = len(self.sources), len(self.space.states), len(self.space.actions)
         place = np.ravel_multi_index((self.source, self.state, self.action), shape)
-        return np.bincount(place, self.n, minlength=math.prod(shape)).astype(np.float64).reshape(shape)
+        taken = np.bincount(place, self.n, minlength=math.prod(shape))
+        return taken.astype(np.float64).reshape(shape)
 
     @property
     def discrete_rewards(self) -> bool:
         """Whether each reward is kept as it is; otherwise rewards are in the bins of the space."""
         return self.space.reward_bins is None
 
-    def _moved(self, space: Space, sources: Sequence[str]) -> dict[str, Any]:
-        """Return the columns with the positions that labels have in another space and list of sources."""
-        states, actions = space.positions(self.space)
+    def _columns(self) -> dict[str, Any]:
+        """Return the columns by name, without `step` where steps are pooled."""
         columns = {name: getattr(self, name) for name in self.COLUMNS}
-        place = {name: i for i, name in enumerate(sources)}
-        columns["source"] = np.array([place[name] for name in self.sources])[self.source]
-        columns["state"], columns["action"] = states[self.state], actions[self.action]
-        columns["next_state"] = np.append(states, UNKNOWN)[self.next_state]  # UNKNOWN is the last position
-        return columns
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def _moved(self, space: Space, sources: Sequence[str]) -> dict[str, Any]:
+        """Return the columns with positions in another space and another list of sources."""
+        states, actions = space.positions(self.space)
+        places = np.array([sources.index(name) for name in self.sources], dtype=np.int64)
+        return (
+            {"step": None}
+            | self._columns()
+            | {
+                "source": places[self.source],
+                "state": states[self.state],
+                "action": actions[self.action],
+                "next_state": np.append(states, UNKNOWN)[
+                    self.next_state
+                ],  # UNKNOWN is the last one
+            }
+        )
 
     def __post_init__(self) -> None:
-        given: Any = self.sources
-        if isinstance(given, str):
-            raise DataError(f"sources is the string {given!r}. Give a list of names.")
-        vars(self).update(sources=tuple(map(str, given)))
-        if not self.sources or not all(self.sources) or len(set(self.sources)) < len(self.sources):
-            raise DataError(f"Counts need distinct, non-empty source names, but have {self.sources}.")
-        for name in self.sources:
+        names: Any = self.sources
+        if isinstance(names, str):
+            raise DataError(f"sources is the string {names!r}. Give a list of names.")
+        sources = tuple(map(str, names))
+        if not sources or not all(sources) or len(set(sources)) < len(sources):
+            raise DataError(f"Counts need distinct, non-empty source names, but have {sources}.")
+        for name in sources:
             check_line("The source", name)
-        columns = {
-            name: frozen(getattr(self, name), dtype, f"Counts, column {name}")
-            for name, dtype in self.COLUMNS.items()
-            if getattr(self, name) is not None
-        }
-        shapes = {name: column.shape for name, column in columns.items()}
-        if len(set(shapes.values())) > 1 or columns["n"].ndim != 1:
-            raise DataError(f"The columns of counts must be of one length, but have {shapes}.")
+        vars(self).update(sources=sources)
+        self._freeze("Counts")
+        columns = self._columns()
         order = np.lexsort([columns[name] for name in reversed(self.KEY) if name in columns])
-        vars(self).update({name: frozen(column[order], column.dtype) for name, column in columns.items()})
-        self._check()
-
-    def _check(self) -> None:
+        for name, column in columns.items():
+            vars(self)[name] = frozen(column[order], column.dtype)
         self._check_positions("source", 0, len(self.sources))
         if self.step is not None:
             self._check_positions("step", 0, np.iinfo(np.int32).max)
         self._check_labels()
+        self._check_numbers()
+        self._check_admissible()
+
+    def _check_numbers(self) -> None:
+        """Refuse numbers and rewards that no count can have, and outcomes that stand twice."""
         self._refuse(~(np.isfinite(self.n) & (self.n > 0)), "n must be positive and finite", self.n)
         if not self.population:
-            self._refuse(self.n != np.floor(self.n), "n of a sample must be a whole number", self.n)
+            whole = self.n == np.floor(self.n)
+            self._refuse(~whole, "n of a sample must be a whole number", self.n)
         for name in REWARDS:
             values = getattr(self, name)
             self._refuse(~np.isfinite(values), f"{name} must be finite", values)
@@ -222,27 +255,33 @@ class Counts(Table, Result):
         why = f"a reward is beyond {LARGEST_REWARD:g}; give rewards in a larger unit"
         self._refuse(size > LARGEST_REWARD, why, size)
         # A sum of n rewards may round away from n times their mean.
-        slack = 1e-9 * self.n * size
+        slack = SLACK * self.n * size
         least, most = self.n * self.reward_min - slack, self.n * self.reward_max + slack
         outside = (self.reward_sum < least) | (self.reward_sum > most)
-        self._refuse(outside, "the mean reward lies outside reward_min .. reward_max", self.reward_sum)
-        bins = self.space.reward_bins
-        low, high = (
-            (self.reward_min, self.reward_max) if bins is None else map(bins, (self.reward_min, self.reward_max))
-        )
-        why = "reward_min is not reward_max" if bins is None else "reward_min and reward_max lie in different bins"
+        why = "the mean reward lies outside reward_min .. reward_max"
+        self._refuse(outside, why, self.reward_sum)
+        # Without bins each reward is a bin of its own.
+        low: npt.NDArray[Any] = self.reward_min
+        high: npt.NDArray[Any] = self.reward_max
+        why = "reward_min is not reward_max"
+        if self.space.reward_bins is not None:
+            low, high = (self.space.reward_bins(values) for values in (low, high))
+            why = "reward_min and reward_max lie in different bins"
         self._refuse(low != high, why, self.reward_max)
-        excluded = ~self.space.is_admissible[self.state, self.action] if self.space.admissible else np.zeros(1, bool)
-        if excluded.any():
-            entry = int(excluded.argmax())
+        key = self._columns() | {"reward_min": low}
+        repeats = ~begins(*(key[name] for name in self.KEY if name in key))
+        self._refuse(repeats, "the same outcome stands in two entries; add them up", self.n)
+
+    def _check_admissible(self) -> None:
+        """Refuse an action in a state in which the space does not have it."""
+        excluded = np.flatnonzero(~self.space.is_admissible[self.state, self.action])
+        if len(excluded):
+            entry = excluded[0]
             source, state = self.sources[self.source[entry]], self.space.states[self.state[entry]]
             raise DataError(
-                f"Source {source!r} took {self.space.actions[self.action[entry]]!r} in {state!r}, where it is not "
-                "admissible. Correct the admissible actions, or the logs."
+                f"Source {source!r} took {self.space.actions[self.action[entry]]!r} in {state!r}, "
+                "where it is not admissible. Correct the admissible actions, or the logs."
             )
-        held = {name: getattr(self, name) for name in self.KEY} | {"reward_min": low}
-        repeats = ~begins(*(values for values in held.values() if values is not None))
-        self._refuse(repeats, "the same outcome stands in two entries; add them up", self.n)
 
     def _where(self, entry: int) -> str:
         step = "" if self.step is None else f", step {self.step[entry]}"
@@ -250,19 +289,6 @@ class Counts(Table, Result):
             f"Counts, entry {entry} (source {self.source[entry]}{step}, state {self.state[entry]}, "
             f"action {self.action[entry]}, next state {self.next_state[entry]})"
         )
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to a Parquet file; `load` reads it back."""
-        from causal_shaping.io.convert import save_counts  # the stage to the right: a method people look for
-
-        save_counts(self, path)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Counts:
-        """Return the counts that `save` wrote."""
-        from causal_shaping.io.convert import load_counts
-
-        return load_counts(path)
 
     def __len__(self) -> int:
         return len(self.n)
@@ -272,8 +298,7 @@ class Counts(Table, Result):
         """A SHA-256 of the entries and the space: equal exactly if the counts are equal."""
         exact = [self.discrete_rewards] * len(self.sources)
         header = [self.space.to_json(), self.sources, exact, self.population]
-        columns = (getattr(self, name) for name in self.COLUMNS)
-        return checksum_of(json.dumps(header), [column for column in columns if column is not None])
+        return checksum_of(json.dumps(header), self._columns().values())
 
     @cached_property
     def outcome_known(self) -> BoolArray:
@@ -287,22 +312,6 @@ class Counts(Table, Result):
         """Whether each step of an episode is counted on its own."""
         return self.step is not None
 
-    def summary(self) -> str:
-        """Return what each source shows, a line each."""
-        lines = [repr(self)]
-        for i, name in enumerate(self.sources):
-            own = self.source == i
-            n = self.n[own]
-            ends, unknown = (n[rows[own]].sum() / (n.sum() or 1.0) for rows in (self.terminated, ~self.outcome_known))
-            steps = "population masses" if self.population else f"{n.sum():,.0f} steps"
-            rewards = f"{len(np.unique(self.reward_min[own])):,} distinct" if self.discrete_rewards else "binned"
-            states, tried = len(np.unique(self.state[own])), len(groups([self.state[own], self.action[own]])[1])
-            lines.append(
-                f"{name}: {steps}, {states:,} of {len(self.space.states):,} states, {tried:,} state-action pairs, "
-                f"{rewards} rewards; {ends:.1%} of the steps terminated, {unknown:.1%} with unknown outcome"
-            )
-        return "\n".join(lines)
-
     def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
         """Return the entries by column, with sources, states and actions by label."""
         columns = {"source": make("source", self.sources, self.source)}
@@ -310,16 +319,56 @@ class Counts(Table, Result):
             columns["step"] = self.step
         columns |= self.space.row_columns(self.state, self.action, self.next_state, make)
         columns["terminated"] = self.terminated
-        return columns | {self.space.free_name(name): getattr(self, name) for name in ("n", *REWARDS)}
+        return columns | {
+            self.space.free_name(name): getattr(self, name) for name in ("n", *REWARDS)
+        }
 
-    def to_pandas(self) -> DataFrame:
-        """Return a row per entry, with labels in the columns; a next state that is not known is None."""
-        return data_frame(self.labelled())
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a file of counts holds beside the space and the entries."""
+        exact = dict.fromkeys(self.sources, self.discrete_rewards)
+        return {"sources": exact, "population": self.population}
+
+    @classmethod
+    def from_contents(cls, contents: Contents) -> Counts:
+        """Return the counts that a file holds, alone or as a part of it."""
+        from causal_shaping.data.columns import positions, row_positions  # late: they import Arrow
+
+        table, space, sources = contents.table, contents.space, contents.metadata["sources"]
+        known = {name: i for i, name in enumerate(sources)}
+        columns: dict[str, Any] = {"step": None}
+        columns["source"] = positions(table, ["source"], known, "source")
+        if "step" in table.column_names:
+            columns["step"] = table["step"].to_numpy()
+        for name in ("terminated", "n", *REWARDS):
+            columns[name] = table[space.free_name(name)].to_numpy()
+        columns |= row_positions(table, space, space.columns, space.next_columns)
+        return cls(space, tuple(sources), **columns, population=contents.metadata["population"])
+
+    def summary(self) -> str:
+        """Return what each source shows, a line each."""
+        lines = [repr(self)]
+        for i, name in enumerate(self.sources):
+            own = self.source == i
+            n, ends, known = self.n[own], self.terminated[own], self.outcome_known[own]
+            steps = "population masses" if self.population else f"{n.sum():,.0f} steps"
+            distinct = f"{len(np.unique(self.reward_min[own])):,} distinct"
+            rewards = distinct if self.discrete_rewards else "binned"
+            pairs = len(groups([self.state[own], self.action[own]])[1])
+            total = n.sum() or 1.0
+            lines.append(
+                f"{name}: {steps}, {len(np.unique(self.state[own])):,} of "
+                f"{len(self.space.states):,} states, {pairs:,} state-action pairs, {rewards} "
+                f"rewards; {n[ends].sum() / total:.1%} of the steps terminated, "
+                f"{n[~known].sum() / total:.1%} with unknown outcome"
+            )
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         kind = "population masses" if self.population else f"{self.n.sum():,.0f} steps"
         steps = "by step" if self.step_indexed else "steps pooled"
-        return f"Counts({len(self):,} entries, {kind} of {', '.join(self.sources)}, {steps}, {self.space!r})"
+        names = ", ".join(self.sources)
+        return f"Counts({len(self):,} entries, {kind} of {names}, {steps}, {self.space!r})"
 
 
 def add_counts(parts: Sequence[Counts]) -> Counts:
@@ -329,17 +378,23 @@ def add_counts(parts: Sequence[Counts]) -> Counts:
         return first
     if len({part.step_indexed for part in parts}) > 1:
         raise DataError(
-            "Counts by step and counts with steps pooled cannot be added. Count both with the same step_indexed."
+            "Counts by step and counts with steps pooled cannot be added. Count both with the same "
+            "step_indexed."
         )
     if len({part.population for part in parts}) > 1:
-        raise DataError("Population masses and counts of a sample cannot be added: their n mean different things.")
+        raise DataError(
+            "Population masses and counts of a sample cannot be added: their n mean different "
+            "things."
+        )
     space = reduce(Space.merge, [part.space for part in parts])
     sources = tuple(dict.fromkeys(name for part in parts for name in part.sources))
     if first.population and len(sources) < sum(len(part.sources) for part in parts):
-        raise DataError("Two population counts have a source in common: their masses would count twice.")
+        raise DataError(
+            "Two population counts have a source in common: their masses would count twice."
+        )
     moved = [part._moved(space, sources) for part in parts]
-    columns = {
-        name: None if name == "step" and not first.step_indexed else np.concatenate([part[name] for part in moved])
-        for name in Counts.COLUMNS
-    }
+    columns: dict[str, Any] = {"step": None}
+    for name in Counts.COLUMNS:
+        if name != "step" or first.step_indexed:
+            columns[name] = np.concatenate([part[name] for part in moved])
     return Counts.combined(space, sources, columns, population=first.population)

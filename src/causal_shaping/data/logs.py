@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,20 +11,39 @@ from typing import Any
 import numpy as np
 
 from causal_shaping._checks import check_line
-from causal_shaping.data.arrays import BoolArray, FloatArray, IntArray, LongArray, checksum_of, frozen
-from causal_shaping.data.result import DataFrame, data_frame
-from causal_shaping.data.rows import Rows, Table, jump_rules, label_rules, order_rules, row_rules
+from causal_shaping.data.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LongArray,
+    checksum_of,
+)
+from causal_shaping.data.result import Written
+from causal_shaping.data.rows import (
+    Rows,
+    Table,
+    jump_rules,
+    label_rules,
+    order_rules,
+    row_rules,
+)
 from causal_shaping.data.space import MakeColumn, Space, plain_column
 from causal_shaping.errors import DataError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Logs(Table):
+class Logs(Table, Written):
     """The trajectories of one source, row by row, ordered by episode and step.
 
-    Arrays have one entry a row; states and actions are positions in `space`. The next state of a row is the state of
-    the episode's next row. `UNKNOWN` as next state says that the log does not hold it: with `terminated` the episode
-    ended, without it the outcome is unknown and nothing is proven by the row but that the action was taken.
+    Arrays have one entry a row; states and actions are positions in `space`. The next state of a
+    row is the state of the episode's next row. `UNKNOWN` as next state says that the log does not
+    hold it: with `terminated` the episode ended, without it the outcome is unknown and nothing is
+    proven by the row but that the action was taken.
+
+    `save` writes a row per step, states and actions by label: source, episode, step, the columns of
+    the state (`space.columns`), action, reward, those of the next state (with `next_` in front,
+    null where unknown), terminated, truncated. A Parquet file also holds the space and `metadata`;
+    CSV (.csv, .csv.gz, .csv.zst) holds the rows alone. `read_logs` reads both.
 
     Attributes:
         space: the states and actions.
@@ -53,42 +71,39 @@ class Logs(Table):
     truncated: BoolArray
     metadata: Mapping[str, str] = field(default_factory=dict)
 
+    KIND = "logs"
+    EXACT_CSV = True  # a CSV file is read again
     COLUMNS = MappingProxyType(
-        {
-            "episode": np.int64,
-            "step": np.int32,
-            "state": np.int32,
-            "action": np.int32,
-            "reward": np.float64,
-            "next_state": np.int32,
-            "terminated": np.bool_,
-            "truncated": np.bool_,
-        }
+        {"episode": np.int64}
+        | dict.fromkeys(("step", "state", "action"), np.int32)
+        | {"reward": np.float64, "next_state": np.int32}
+        | dict.fromkeys(("terminated", "truncated"), np.bool_)
     )
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source:
-            raise DataError(f"Logs need the name of their source, such as 'ward-3', but got {self.source!r}.")
+            example = f"such as 'ward-3', but got {self.source!r}"
+            raise DataError(f"Logs need the name of their source, {example}.")
         check_line("The source", self.source)
-        for name, dtype in self.COLUMNS.items():
-            what = f"Source {self.source!r}, column {name}"
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype, what))
-        object.__setattr__(self, "metadata", {str(key): str(value) for key, value in self.metadata.items()})
-        shapes = {name: getattr(self, name).shape for name in self.COLUMNS}
-        if len(set(shapes.values())) > 1 or len(self.episode.shape) != 1:
-            raise DataError(f"Source {self.source!r}: columns must be of one length, but have {shapes}.")
+        metadata = {str(key): str(value) for key, value in self.metadata.items()}
+        object.__setattr__(self, "metadata", metadata)
+        self._freeze(f"Source {self.source!r}")
         if len(self) == 0:
             raise DataError(f"Source {self.source!r} has no rows.")
         self._check_labels()
-        rows = Rows({name: getattr(self, name) for name in self.COLUMNS} | {"ended": self.terminated | self.truncated})
-        jumps = jump_rules(rows, ["state"], ["next_state"])
-        for rule in [*row_rules(rows, ["episode"], label_rules(rows, ["state"])), *order_rules(rows, jumps)]:
+        columns = {name: getattr(self, name) for name in self.COLUMNS}
+        rows = Rows(columns | {"ended": self.terminated | self.truncated})
+        rules = row_rules(rows, ["episode"], label_rules(rows, ["state"]))
+        rules += order_rules(rows, jump_rules(rows, ["state"], ["next_state"]))
+        for rule in rules:
             self._refuse(rule.broken, rule.text, rows[rule.column])
         falls = np.diff(self.episode, prepend=self.episode[0] - 1) < 0
-        self._refuse(falls, "episode numbers must rise, each standing for one episode", self.episode)
+        why = "episode numbers must rise, each standing for one episode"
+        self._refuse(falls, why, self.episode)
 
     def _where(self, row: int) -> str:
-        return f"Source {self.source!r}, row {row} (episode {self.episode[row]}, step {self.step[row]})"
+        place = f"episode {self.episode[row]}, step {self.step[row]}"
+        return f"Source {self.source!r}, row {row} ({place})"
 
     def __len__(self) -> int:
         return len(self.episode)
@@ -103,42 +118,48 @@ class Logs(Table):
         """A SHA-256 of the rows and the space: equal exactly if the logs are equal."""
         return checksum_of(self.space.to_json(), [getattr(self, name) for name in self.COLUMNS])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the logs to a Parquet or CSV file; `read_logs` reads it back. See `causal_shaping.io.convert`."""
-        from causal_shaping.io.convert import save_logs  # the stage to the right: a method people look for
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a file of logs holds beside the space and the rows: where they come from."""
+        return {"source": self.source, "metadata": dict(self.metadata)}
 
-        save_logs(self, path)
+    def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
+        """Return the rows by column, with states and actions by label."""
+        source = make("source", [self.source], np.zeros(len(self), dtype=np.int32))
+        labels = self.space.row_columns(self.state, self.action, self.next_state, make)
+        followers = {name: labels.pop(name) for name in self.space.next_columns}
+        return {
+            "source": source,
+            "episode": self.episode,
+            "step": self.step,
+            **labels,
+            "reward": self.reward,
+            **followers,
+            "terminated": self.terminated,
+            "truncated": self.truncated,
+        }
 
     def summary(self) -> str:
         """Return what the logs hold, in a few lines."""
         returns = np.add.reduceat(self.reward, np.flatnonzero(self.step == 0))
         terminated = np.count_nonzero(self.terminated)
         truncated = np.count_nonzero(self.truncated & ~self.terminated)
+        unmarked = self.episodes - terminated - truncated
         lines = [
             repr(self),
-            f"Episodes: {terminated:,} terminated, {truncated:,} truncated, {self.episodes - terminated - truncated:,} "
-            f"with neither flag set; {len(self) / self.episodes:.1f} steps on average, at most {self.step.max() + 1:,}",
-            f"Rewards from {self.reward.min():g} to {self.reward.max():g}; returns from {returns.min():g} to "
-            f"{returns.max():g}, {returns.mean():g} on average",
-            f"{len(np.unique(self.state)):,} states and {len(np.unique(self.action)):,} actions occur",
+            f"Episodes: {terminated:,} terminated, {truncated:,} truncated, {unmarked:,} with "
+            f"neither flag set; {len(self) / self.episodes:.1f} steps on average, at most "
+            f"{self.step.max() + 1:,}",
+            f"Rewards from {self.reward.min():g} to {self.reward.max():g}; returns from "
+            f"{returns.min():g} to {returns.max():g}, {returns.mean():g} on average",
+            f"{len(np.unique(self.state)):,} states and {len(np.unique(self.action)):,} actions "
+            "occur",
         ]
         return "\n".join(lines + [f"{key}: {value}" for key, value in self.metadata.items()])
-
-    def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
-        """Return the rows by column, with states and actions by label."""
-        columns = {"source": make("source", [self.source], np.zeros(len(self), dtype=np.int32))}
-        columns |= {"episode": self.episode, "step": self.step}
-        labels = self.space.row_columns(self.state, self.action, self.next_state, make)
-        followers = {name: labels.pop(name) for name in self.space.next_columns}
-        columns |= labels | {"reward": self.reward} | followers
-        return columns | {"terminated": self.terminated, "truncated": self.truncated}
-
-    def to_pandas(self) -> DataFrame:
-        """Return a row per step, with labels in the columns; a next state that is not known is None."""
-        return data_frame(self.labelled())
 
     def __str__(self) -> str:
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"Logs(source={self.source!r}, {len(self):,} steps in {self.episodes:,} episodes, {self.space!r})"
+        size = f"{len(self):,} steps in {self.episodes:,} episodes"
+        return f"Logs(source={self.source!r}, {size}, {self.space!r})"

@@ -1,4 +1,4 @@
-"""What may follow a state and action, as far as ceilings exclude anything: for the monitor of their assumptions."""
+"""What may follow a state and action, as far as ceilings exclude anything: for the monitor."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ class AllowedSuccessors:
     """The outcomes that are allowed after each state and action, at any step.
 
     Attributes:
-        row: int32 [states, actions], the row of the list below that holds for a state and action; `ANYTHING` if none.
+        row: int32 [states, actions], the row of the list below for a state and action; `ANYTHING`
+            if none.
         first: int64 [rows + 1], where the successors of each row begin.
-        after: int32 [successors], the states that may follow; the number of states stands for an end.
+        after: int32 [successors], the states that may follow; the number of states stands for an
+            end.
         highest: float64 [successors], the most that a step to each may pay.
     """
 
@@ -39,19 +41,24 @@ class AllowedSuccessors:
         for name, kind in KINDS.items():
             object.__setattr__(self, name, frozen(getattr(self, name), np.dtype(kind), name))
         rows = len(self.first) - 1
-        sound = self.row.ndim == 2 and rows >= 0 and len(self.after) == len(self.highest) == self.first[-1]
-        if not sound or (self.row >= rows).any() or (np.diff(self.first) < 0).any():
+        size = len(self.after)
+        is_list = self.row.ndim == 2 and rows >= 0 and size == len(self.highest) == self.first[-1]
+        if not is_list or (self.row >= rows).any() or (np.diff(self.first) < 0).any():
             raise DataError("The allowed successors are not a list for each state and action.")
 
     def as_plain(self) -> dict[str, Any]:
-        """Return everything as plain values for JSON: the bytes of each array in base64, and the number of actions."""
-        texts = {name: b64encode(getattr(self, name).astype(kind)).decode() for name, kind in KINDS.items()}
+        """Return the bytes of each array in base64, and the number of actions, for JSON."""
+        arrays = {name: getattr(self, name).astype(kind) for name, kind in KINDS.items()}
+        texts = {name: b64encode(array).decode() for name, array in arrays.items()}
         return {**texts, "actions": self.row.shape[1]}
 
     @classmethod
-    def from_plain(cls, held: Mapping[str, Any]) -> Self:
-        """Return what `as_plain` gave, now or when it gave lists."""
-        if "actions" not in held:
-            return cls(**{name: held[name] for name in KINDS})
-        arrays = {name: np.frombuffer(b64decode(held[name], validate=True), kind) for name, kind in KINDS.items()}
-        return cls(**arrays | {"row": arrays["row"].reshape(-1, held["actions"])})
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Return what `as_plain` gave; the first files of version 0.2 have lists instead."""
+        if "actions" not in plain:
+            return cls(**{name: plain[name] for name in KINDS})
+        arrays = {
+            name: np.frombuffer(b64decode(plain[name], validate=True), kind)
+            for name, kind in KINDS.items()
+        }
+        return cls(**arrays | {"row": arrays["row"].reshape(-1, plain["actions"])})

@@ -22,7 +22,9 @@ def part_text(space: Space, column: str, part: int | str) -> str:
     edges = [f"{edge:.6g}" for edge in space.bins[column].edges]
     if part == 0:
         return f"below {edges[0]}"
-    return f"{edges[-1]} and above" if part >= len(edges) else f"{edges[part - 1]} to below {edges[part]}"
+    if part >= len(edges):
+        return f"{edges[-1]} and above"
+    return f"{edges[part - 1]} to below {edges[part]}"
 
 
 def state_text(space: Space, state: int) -> str:
@@ -32,10 +34,14 @@ def state_text(space: Space, state: int) -> str:
         >>> from causal_shaping import Bins
         >>> state_text(Space([(3, 1)], ["go"]), 0)
         '(3, 1)'
-        >>> state_text(Space([(1, "mild")], ["go"], ["age", "stage"], bins={"age": Bins(edges=(65,))}), 0)
+        >>> columns, bins = ["age", "stage"], {"age": Bins(edges=(65,))}
+        >>> state_text(Space([(1, "mild")], ["go"], columns, bins=bins), 0)
         'age 65 and above, stage mild'
     """
-    parts = {name: part_text(space, name, part) for name, part in state_parts(space, state).items()}
+    label = state_parts(space, state)
+    parts = {name: part_text(space, name, part) for name, part in label.items()}
     if space.bins:
         return ", ".join(f"{name} {part}" for name, part in parts.items())
-    return next(iter(parts.values())) if len(parts) == 1 else f"({', '.join(parts.values())})"
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    return f"({', '.join(parts.values())})"

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from causal_shaping.errors import FileError
-from causal_shaping.io.files import LOCK, TEMPORARY, check_folder, locked, write_json
-from causal_shaping.io.inputs import read_json
+from causal_shaping.storage import LOCK, TEMPORARY, check_folder, locked, read_json, write_json
 
 LIST = "demo.json"
 OTHER = "Choose another folder: causal-shaping demo --output FOLDER."

@@ -16,12 +16,12 @@ from causal_shaping.data.arrays import FloatArray
 from causal_shaping.demo.agents import BELIEVES, NO_LOGS, OURS, SEEDS, STEPS, Trained
 from causal_shaping.demo.rover import BESIDE, HORIZON, OPERATORS, SAFE
 from causal_shaping.demo.words import agent_rows
-from causal_shaping.io.files import write_text
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.plot._html import environment, figure_source
 from causal_shaping.plot._panels import tidy
 from causal_shaping.plot.regret import draw_curve
 from causal_shaping.plot.worlds import draw_world
+from causal_shaping.storage import write_text
 from causal_shaping.worlds import World
 
 STYLES: Mapping[str, dict[str, Any]] = {

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from causal_shaping.data.columns import logs_table
 from causal_shaping.data.counts import Counts
 from causal_shaping.data.logs import Logs
-from causal_shaping.io.convert import logs_table
-from causal_shaping.io.files import write_table
 from causal_shaping.logs import LogTable, open_logs
+from causal_shaping.storage import write_table
 from causal_shaping.worlds import Demonstrator, World, load_world
 from causal_shaping.worlds.grid import CALM, GOAL
 

@@ -16,11 +16,11 @@ import numpy as np
 from causal_shaping._checks import check_integer, check_names
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import LongArray
+from causal_shaping.data.columns import numbered
 from causal_shaping.data.counts import MAX_REWARDS
 from causal_shaping.data.result import DataFrame, ResultSequence, data_frame, text_table
 from causal_shaping.diagnose._standardised import Table, Ties, p_value, tabulate
 from causal_shaping.errors import ArgumentError, DataError
-from causal_shaping.io.labels import numbered
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.counting import Item, opened_logs
 from causal_shaping.logs.opening import open_logs

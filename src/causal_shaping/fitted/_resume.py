@@ -17,8 +17,7 @@ from causal_shaping.data.transitions import Transitions
 from causal_shaping.errors import DataError, FileError
 from causal_shaping.fitted._stored import array_of, number_of
 from causal_shaping.fitted.settings import Settings
-from causal_shaping.io.files import LOCK, claim_run_folder, write_arrays
-from causal_shaping.io.inputs import read_arrays
+from causal_shaping.storage import LOCK, claim_run_folder, read_arrays, write_arrays
 
 PARTS = "member-*.npz"
 """The files of passes."""

@@ -25,8 +25,7 @@ from causal_shaping.fitted._kernels import look_up
 from causal_shaping.fitted._stored import array_of, name_of
 from causal_shaping.fitted.diagnostics import Diagnostics
 from causal_shaping.fitted.settings import OF_NETWORKS, Settings
-from causal_shaping.io.files import replacing_together, write_arrays, write_json
-from causal_shaping.io.inputs import input_folder, read_arrays, read_json
+from causal_shaping.storage import input_folder, read_arrays, read_json, replacing_together, write_arrays, write_json
 
 DESCRIPTION, ARRAYS = "fitted.json", "fitted.npz"
 PLAIN = ("sources", "actions", "columns", "shape", "dtype", "places", "rows", "excess")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -13,12 +12,10 @@ import numpy as np
 from causal_shaping.beliefs.trust import Trust
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of, frozen
 from causal_shaping.data.logs import Logs
-from causal_shaping.data.result import DataFrame, Result, data_frame
-from causal_shaping.data.space import Space
-from causal_shaping.io.container import Contents, load, save
+from causal_shaping.data.result import Contents, DataFrame, Result, Saved, data_frame
+from causal_shaping.data.space import MakeColumn, Space, plain_column
 from causal_shaping.learners.rules import PRESETS, Rule
 
-KIND = "training run"
 _PLAIN = ("name", "learner", "seed", "horizon", "discount")
 _ARRAYS: dict[str, Any] = {
     **dict.fromkeys(("step_regret", "returns", "q_values", "values"), np.float64),
@@ -28,7 +25,7 @@ _ARRAYS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run(Result):
+class Run(Saved, Result):
     """One run of a learner.
 
     Attributes:
@@ -60,6 +57,8 @@ class Run(Result):
         logs: what the agent did, as logs of source "agent"; None unless it was recorded. They are not saved with the
             run: `run.logs.save(path)`.
     """
+
+    KIND = "training run"
 
     name: str
     learner: str
@@ -157,23 +156,23 @@ class Run(Result):
         text = json.dumps([self._metadata, self.space.to_json()], sort_keys=True)
         return checksum_of(text, [getattr(self, name) for name in _ARRAYS])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run to a Parquet file of one row: a list for each array, everything else in the metadata."""
-        table = {name: [getattr(self, name).ravel()] for name in _ARRAYS}
-        save(path, KIND, table, self._metadata, space=self.space)
+    def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
+        """Return one row: a list for each array."""
+        return {name: [getattr(self, name).ravel()] for name in _ARRAYS}
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a file holds beside the space and the arrays."""
+        return self._metadata
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Run:
-        """Return the run that `save` wrote."""
-
-        def build(contents: Contents) -> Run:
-            held = contents.metadata
-            found = {name: contents.table[name][0].values.to_numpy() for name in _ARRAYS}
-            arrays: dict[str, Any] = {name: values.reshape(held["shapes"][name]) for name, values in found.items()}
-            plain = {name: held[name] for name in _PLAIN}
-            rule = None if held["rule"] is None else Rule(**held["rule"])
-            trust = Trust.restore(contents.space, held["trust"]) if "trust" in held else None
-            plain["alarm"] = held.get("alarm")
-            return cls(**plain, rule=rule, space=contents.space, trust=trust, **arrays)
-
-        return load(path, KIND, build)
+    def from_contents(cls, contents: Contents) -> Run:
+        """Return the run that a file holds."""
+        held = contents.metadata
+        found = {name: contents.table[name][0].values.to_numpy() for name in _ARRAYS}
+        arrays: dict[str, Any] = {name: values.reshape(held["shapes"][name]) for name, values in found.items()}
+        plain = {name: held[name] for name in _PLAIN}
+        rule = None if held["rule"] is None else Rule(**held["rule"])
+        trust = Trust.restore(contents.space, held["trust"]) if "trust" in held else None
+        plain["alarm"] = held.get("alarm")
+        return cls(**plain, rule=rule, space=contents.space, trust=trust, **arrays)

@@ -23,18 +23,17 @@ from causal_shaping._progress import Progress, in_threads, no_progress
 from causal_shaping.beliefs.inference import Posterior
 from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.arrays import FloatArray, IntArray, LongArray, checksum_of
+from causal_shaping.data.columns import label_column
 from causal_shaping.data.potential import Potential
-from causal_shaping.data.result import DataFrame, Result, data_frame
+from causal_shaping.data.result import Contents, DataFrame, Result, data_frame
 from causal_shaping.errors import FileError
-from causal_shaping.io.by_state import save_by_state
-from causal_shaping.io.container import Contents, load, save
-from causal_shaping.io.files import claim_run_folder
 from causal_shaping.learners._problem import name_of, world_of
 from causal_shaping.learners.intervals import Interval, mean_interval
 from causal_shaping.learners.rules import Rule, choose, warn_of_default_learner
 from causal_shaping.learners.run import Run
 from causal_shaping.learners.training import train
 from causal_shaping.models.cmdp import TabularCMDP
+from causal_shaping.storage import claim_run_folder, load, save
 from causal_shaping.worlds import World
 
 VERSION = 3
@@ -234,7 +233,10 @@ def _keep(run: Run, result: SeedResult, folder: Path) -> None:
     for name, values in (("q_value", run.q_values), ("visits", run.visits)):
         columns |= {f"{name} of {x} ({action})": values[..., x] for x, action in enumerate(run.space.actions)}
     table = folder / f"seed-{run.seed}-table.parquet"
-    save_by_state(table, "learned table", run.space, columns, {"seed": run.seed})
+    rows = run.space.columns_by_state(columns, label_column)
+    steps = len(run.values) if run.values.ndim == 2 else None
+    header = {"seed": run.seed, "steps": steps, "space": run.space.as_plain()}
+    save(table, "learned table", rows, header)
     episodes = {"steps": run.episode_end, "regret": run.regret, "return": run.returns}
     save(_file(folder, run.seed), "run", episodes, {"result": asdict(result)})
 

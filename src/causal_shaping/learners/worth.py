@@ -26,19 +26,17 @@ from causal_shaping.beliefs.model import Model
 from causal_shaping.beliefs.wide import GRAINS, Outcomes, WidePrior, solve, start_of
 from causal_shaping.bounds.settings import Settings
 from causal_shaping.data.arrays import FloatArray, LongArray, checksum_of
-from causal_shaping.data.result import DataFrame, PlainResult, data_frame, text_table
+from causal_shaping.data.result import Contents, DataFrame, PlainResult, Saved, data_frame, text_table
+from causal_shaping.data.space import MakeColumn, plain_column
 from causal_shaping.data.words import state_text
 from causal_shaping.errors import ArgumentError, FileError
-from causal_shaping.io.container import Contents, load, save
-from causal_shaping.io.files import claim_run_folder, write_json
-from causal_shaping.io.inputs import read_json
 from causal_shaping.learners._drawn import add_trial, run_in
 from causal_shaping.learners._posterior import enough_steps, sampler_of
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.learners.training import BYTES_A_STEP
+from causal_shaping.storage import claim_run_folder, read_json, write_json
 from causal_shaping.worlds.simulate import cumulative
 
-KIND = "worth"
 WORLDS = 40
 """How many worlds are drawn by default."""
 
@@ -123,7 +121,7 @@ def head_start(without: FloatArray, with_logs: FloatArray) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Worth(PlainResult):
+class Worth(Saved, PlainResult):
     """What logs are expected to save, by simulation in worlds that agree with them.
 
     Episodes saved are a head start: after so many episodes of practice, a learner without logs pays no more regret for
@@ -135,6 +133,8 @@ class Worth(PlainResult):
         worlds: one for each drawn world.
         refuted: by source, the states in which others prove the opposite of what it suggests, in words.
     """
+
+    KIND = "worth"
 
     settings: Mapping[str, Any]
     worlds: tuple[WorthWorld, ...]
@@ -265,22 +265,22 @@ class Worth(PlainResult):
         """A SHA-256 of what was simulated and what came out."""
         return checksum_of(json.dumps([dict(self.settings), [asdict(world) for world in self.worlds]]), [])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a Parquet file, a row per drawn world."""
+    def labelled(self, make: MakeColumn = plain_column) -> dict[str, Any]:
+        """Return a row per drawn world, curves among them."""
         rows = [asdict(world) for world in self.worlds]
-        table = {name: [row[name] for row in rows] for name in rows[0]}
-        save(path, KIND, table, {"settings": dict(self.settings), "refuted": self.refuted})
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a file holds beside the worlds."""
+        return {"settings": dict(self.settings), "refuted": self.refuted}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Worth:
-        """Return what `save` wrote."""
-
-        def build(contents: Contents) -> Worth:
-            held = contents.metadata
-            refuted = {source: tuple(states) for source, states in held["refuted"].items()}
-            return cls(held["settings"], tuple(map(_world, contents.table.to_pylist())), refuted)
-
-        return load(path, KIND, build)
+    def from_contents(cls, contents: Contents) -> Worth:
+        """Return what a file holds."""
+        held = contents.metadata
+        refuted = {source: tuple(states) for source, states in held["refuted"].items()}
+        return cls(held["settings"], tuple(map(_world, contents.table.to_pylist())), refuted)
 
 
 def _world(row: Mapping[str, Any]) -> WorthWorld:

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from causal_shaping.data.columns import positions, row_positions
 from causal_shaping.data.counts import MAX_REWARDS, REWARD_BINS, REWARDS, Counts
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import UNKNOWN, Admissible, Bins, Space, plain
 from causal_shaping.errors import ArgumentError, DataError, UnknownLabelError
-from causal_shaping.io.labels import positions, row_positions
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.constants import SAMPLE_ROWS, TILES
 from causal_shaping.logs.finding import Where, engine_for, find, is_table

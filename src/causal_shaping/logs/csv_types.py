@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from causal_shaping.io.inputs import InputFile
 from causal_shaping.logs.constants import BLOCK_BYTES, CSV_LINE_BYTES
+from causal_shaping.storage import InputFile
 
 Run = Callable[[str], list[tuple[Any, ...]]]
 """Runs a statement of SQL and returns its rows."""

@@ -23,10 +23,9 @@ from ibis.backends.sql.datatypes import DuckDBType
 
 from causal_shaping.data.space import shortened
 from causal_shaping.errors import ArgumentError, DataError, FileError
-from causal_shaping.io.files import Scratch
-from causal_shaping.io.inputs import InputFile
 from causal_shaping.logs.csv_types import csv_file, literal_name, sql_name, sql_text
 from causal_shaping.logs.queries import FROM_STATISTICS, reading, watch
+from causal_shaping.storage import InputFile, Scratch
 
 ROW, FILE = "causal_shaping_row", "causal_shaping_file"
 """Columns that are added to a table: the number of a row, from 0, and the file it is in."""

@@ -15,13 +15,11 @@ import pyarrow.parquet as pq
 
 from causal_shaping.data.space import Space, shortened
 from causal_shaping.errors import ArgumentError, DataError, FileError
-from causal_shaping.io.container import read_metadata
-from causal_shaping.io.files import CSV, PARQUET, TABLES, Scratch
-from causal_shaping.io.inputs import InputFile
 from causal_shaping.logs.engine import FILE, Engine, check_distinct
 from causal_shaping.logs.minari import write_minari
 from causal_shaping.logs.queries import is_ours, reading
 from causal_shaping.logs.raw import RawLogs
+from causal_shaping.storage import CSV, PARQUET, TABLES, InputFile, Scratch, read_metadata
 
 MINARI = "minari:"
 

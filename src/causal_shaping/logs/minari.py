@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from causal_shaping._extras import needs_extra
 from causal_shaping.errors import CausalShapingError, DataError, FileError
-from causal_shaping.io.inputs import InputFile, parse_json
 from causal_shaping.logs.constants import HDF5_FREE_BYTES, HDF5_RATIO, MINARI_BYTES
+from causal_shaping.storage import InputFile, parse_json
 
 OWN_KEY = "causal_shaping"
 """Where version 0.2 marked the data sets that it wrote, whose states and actions are numbers of

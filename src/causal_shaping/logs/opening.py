@@ -13,10 +13,10 @@ from typing import Any
 import ibis
 
 from causal_shaping._checks import check_integer, check_line, check_names
+from causal_shaping.data.columns import logs_table
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import NEXT, Bins, plain
 from causal_shaping.errors import ArgumentError, DataError
-from causal_shaping.io.convert import logs_table
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.constants import FIRST_STEP_LIMIT
 from causal_shaping.logs.engine import FILE, ROW, Engine

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from causal_shaping.data.space import shortened
 from causal_shaping.errors import CausalShapingError, FileError
-from causal_shaping.io.inputs import InputFile
 from causal_shaping.logs.constants import QUERIES_TOGETHER
+from causal_shaping.storage import InputFile
 
 INTERRUPTED = "Query interrupted"
 """The message of DuckDB's error if Ctrl-C stopped a query."""

@@ -16,10 +16,10 @@ import ibis
 import numpy as np
 import pyarrow as pa
 
+from causal_shaping.data.columns import read_off, row_positions
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Space
 from causal_shaping.errors import ArgumentError, DataError
-from causal_shaping.io.labels import read_off, row_positions
 from causal_shaping.logs.queries import fetch
 
 

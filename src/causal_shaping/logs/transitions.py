@@ -20,11 +20,10 @@ import pyarrow.compute as pc
 from causal_shaping._checks import check_names
 from causal_shaping._progress import Progress, no_progress
 from causal_shaping.data.arrays import BoolArray
+from causal_shaping.data.columns import read_off
 from causal_shaping.data.space import UNKNOWN, Label, plain
 from causal_shaping.data.transitions import ROWS, Transitions
 from causal_shaping.errors import ArgumentError, DataError, FileError
-from causal_shaping.io.files import Scratch
-from causal_shaping.io.labels import read_off
 from causal_shaping.logs.check import check_logs
 from causal_shaping.logs.constants import BATCH_BYTES, IN_MEMORY, ROW_BYTES
 from causal_shaping.logs.counting import Item, keep_origin, opened_logs
@@ -32,6 +31,7 @@ from causal_shaping.logs.numbers import fault, nesting
 from causal_shaping.logs.opening import open_logs
 from causal_shaping.logs.queries import batches, fetch
 from causal_shaping.logs.table import LogTable
+from causal_shaping.storage import Scratch
 
 Mask: TypeAlias = Callable[[npt.NDArray[Any]], npt.ArrayLike]
 """Which actions are admissible: from observations [n, *shape] to bool [n, actions]."""

@@ -17,7 +17,7 @@ from typing import Any
 from causal_shaping._checks import check_names
 from causal_shaping._extras import needs_extra
 from causal_shaping.errors import ArgumentError
-from causal_shaping.io.files import check_target, replacing
+from causal_shaping.storage import check_target, replacing
 
 FORMATS = (".png", ".svg", ".pdf")
 """The endings of a figure's file."""

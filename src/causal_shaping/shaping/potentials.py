@@ -16,7 +16,7 @@ from causal_shaping.bounds.results import Ceilings
 from causal_shaping.data.observed import ObservationPotential
 from causal_shaping.data.potential import Potential
 from causal_shaping.errors import ArgumentError
-from causal_shaping.io.container import kind_of
+from causal_shaping.storage import kind_of
 
 PathLike: TypeAlias = str | os.PathLike[str]
 

@@ -16,8 +16,8 @@ from causal_shaping.data.arrays import FloatArray, frozen
 from causal_shaping.data.logs import Logs
 from causal_shaping.data.space import Label, Space
 from causal_shaping.errors import ArgumentError, FileError, UnknownNameError
-from causal_shaping.io.inputs import InputFile
 from causal_shaping.models.cmdp import TabularCMDP
+from causal_shaping.storage import InputFile
 from causal_shaping.worlds import constants, grid as grids, robot
 from causal_shaping.worlds.grid import GridMap, Wind, grid_model, wind_rule
 from causal_shaping.worlds.published import GRID_WORLDS, Demonstrator, GridWorld, tables_of

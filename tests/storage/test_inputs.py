@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from causal_shaping.errors import FileError
-from causal_shaping.io.files import write_arrays, write_json
-from causal_shaping.io.inputs import InputFile, read_arrays, read_json, with_checksum
+from causal_shaping.storage import InputFile, read_arrays, read_json, with_checksum, write_arrays, write_json
 
 
 @pytest.mark.parametrize("how", ["appended", "replaced", "touched", "removed"])

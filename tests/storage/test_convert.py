@@ -9,7 +9,7 @@ import pytest
 import causal_shaping as cs
 from causal_shaping.data.space import UNKNOWN
 from causal_shaping.errors import CausalShapingError
-from causal_shaping.io.container import METADATA_KEY
+from causal_shaping.storage import METADATA_KEY
 
 
 def test_a_written_log_holds_labels_that_any_tool_can_read(tmp_path):

@@ -10,9 +10,7 @@ import pytest
 
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError, FileError
-from causal_shaping.io.container import read_metadata
-from causal_shaping.io.files import write_json
-from causal_shaping.io.inputs import BLANK, InputFile, read_json
+from causal_shaping.storage import BLANK, InputFile, read_json, read_metadata, write_json
 
 OLD = Path(__file__).parent / "releases" / "0.2"
 

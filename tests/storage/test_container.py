@@ -10,10 +10,9 @@ import pytest
 from forging import forge
 
 import causal_shaping as cs
+from causal_shaping import storage
 from causal_shaping.errors import FileError
-from causal_shaping.io import container
-from causal_shaping.io.container import METADATA_KEY, VERSIONS, kind_of, load, save
-from causal_shaping.io.inputs import BLANK
+from causal_shaping.storage import BLANK, FORMATS, METADATA_KEY, kind_of, load, save
 
 SPACE = cs.Space(["a", "b"], ["go"])
 
@@ -24,7 +23,8 @@ def rows(contents):
 
 @pytest.fixture
 def path(tmp_path):
-    save(tmp_path / "a.parquet", "sensitivity", {"x": [1.5, 2.5], "name": ["a", None]}, {"level": 3}, space=SPACE)
+    header = {"level": 3, "space": SPACE.as_plain()}
+    save(tmp_path / "a.parquet", "sensitivity", {"x": [1.5, 2.5], "name": ["a", None]}, header)
     return tmp_path / "a.parquet"
 
 
@@ -58,13 +58,25 @@ def test_a_file_of_another_program_and_no_file_are_refused(tmp_path):
 @pytest.mark.parametrize(("step", "age"), [(1, "a newer"), (-1, "an older")])
 def test_another_version_is_refused_by_name(path, step, age):
     table = pq.read_table(path)
-    about = json.loads(table.schema.metadata[METADATA_KEY]) | {"version": VERSIONS["sensitivity"] + step}
+    about = json.loads(table.schema.metadata[METADATA_KEY]) | {"version": FORMATS["sensitivity"].newest + step}
     pq.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(about)}), path)
-    with pytest.raises(FileError, match=f"written by {age} version of this package.* Compute it again"):
+    with pytest.raises(
+        FileError, match=f"written by {age} version of this package.* Make it again with causal-shaping sensitivity"
+    ):
         load(path, "sensitivity", rows)
 
 
-@pytest.mark.parametrize("key", [METADATA_KEY, container.CHECKSUM_KEY])
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_refusal_of_an_older_file_names_what_makes_it_again(tmp_path, kind):
+    path = tmp_path / "a.parquet"
+    header = {METADATA_KEY: json.dumps({"kind": kind, "version": FORMATS[kind].oldest - 1})}
+    pq.write_table(pa.table({"x": [1]}).replace_schema_metadata(header), path)
+    with pytest.raises(FileError, match="Make it again with") as refusal:
+        load(path, kind, rows)
+    assert FORMATS[kind].command in str(refusal.value)
+
+
+@pytest.mark.parametrize("key", [METADATA_KEY, storage.CHECKSUM_KEY])
 def test_a_file_that_lost_its_metadata_or_its_checksum_is_refused(tmp_path, key):
     path = tmp_path / "logs.parquet"
     cs.load_world("lavacross-easy").collect("good", 60, seed=1).save(path)
@@ -99,7 +111,7 @@ def test_more_steps_than_rows_take_no_memory(tmp_path):
 def test_far_more_rows_than_bytes_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "phi.parquet"
     cs.Potential([[0.0, 0.0]] * 20_000, SPACE).save(path)
-    monkeypatch.setattr(container, "MAX_RATIO", 0.05)
+    monkeypatch.setattr(storage, "MAX_RATIO", 0.05)
     with pytest.raises(FileError, match="far more values than its size"):
         cs.Potential.load(path)
 
@@ -127,7 +139,7 @@ def test_reading_starts_no_thread(path):
     # A thread of Arrow's that lets go of Python's bytes while Python ends can abort the process: one in twenty did.
     code = """if True:
         import os, sys
-        from causal_shaping.io.container import load
+        from causal_shaping.storage import load
         before = os.listdir("/proc/self/task")
         load(sys.argv[1], "sensitivity", lambda contents: contents)
         print(len(os.listdir("/proc/self/task")) - len(before))

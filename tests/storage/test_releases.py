@@ -1,7 +1,7 @@
 """Files that releases wrote are read as they were, or refused by name, for ever.
 
-`python tests/io/test_releases.py 0.2` keeps files of the present version in `tests/io/releases/0.2`; what lies there is
-never changed.
+`python tests/storage/test_releases.py 0.2` keeps files of the present version in
+`tests/storage/releases/0.2`; what lies there is never changed.
 """
 
 import json
@@ -26,7 +26,7 @@ def test_files_of_a_release_are_read_or_refused_by_name(release, kind, tmp_path)
     folder = shutil.copytree(RELEASES / release / kind, tmp_path / "held")
     known = json.loads((RELEASES / release / "read.json").read_text())[kind]
     if kind in REFUSED.get(release, ()):
-        with pytest.raises(FileError, match="this package reads"):
+        with pytest.raises(FileError, match="Make it again with"):
             kinds.read(kind, folder)
     else:
         assert kinds.read(kind, folder) == known

@@ -17,12 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from causal_shaping.errors import FileError
-from causal_shaping.io.files import (
+from causal_shaping.storage import (
     LOCK,
     check_outputs,
     check_target,
     claim_run_folder,
     replacing,
+    replacing_together,
     write_table,
     write_text,
 )
@@ -65,6 +66,24 @@ def test_a_crash_before_the_rename_leaves_the_old_file(tmp_path, monkeypatch):
         write_text(path, "new", [".html"])
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def write_both(one, two):
+    write_text(one, "new", [".html"])
+    write_text(two, "new", [".txt"])
+
+
+def test_files_that_are_written_together_take_their_places_together_or_not_at_all(tmp_path):
+    one, two = tmp_path / "a.html", tmp_path / "b.html"
+    with pytest.raises(FileError, match="must end in"), replacing_together():
+        write_both(one, two)
+    assert list(tmp_path.iterdir()) == []
+    with replacing_together():
+        write_text(one, "new", [".html"])
+        assert not one.exists()
+        with pytest.raises(ZeroDivisionError), replacing(two, [".html"]):
+            raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == [one]
 
 
 def test_a_replaced_file_keeps_its_permissions(tmp_path):
@@ -127,7 +146,7 @@ def test_a_folder_of_runs_holds_one_kind_of_settings(tmp_path):
 def test_one_process_works_in_a_folder_at_a_time_and_one_that_is_killed_stops_nobody(tmp_path):
     settings = {"steps": 10}
     code = (
-        "import sys, time; from pathlib import Path; from causal_shaping.io.files import claim_run_folder\n"
+        "import sys, time; from pathlib import Path; from causal_shaping.storage import claim_run_folder\n"
         f"with claim_run_folder(Path({str(tmp_path)!r}), {settings}, '*.parquet'):\n"
         "    print('held', flush=True); time.sleep(60)"
     )
@@ -203,7 +222,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "sys.dont_write_bytecode = True  # else half a module stays behind\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
-        "from causal_shaping.errors import FileError; from causal_shaping.io.files import write_table\n"
+        "from causal_shaping.errors import FileError; from causal_shaping.storage import write_table\n"
         "for path in sys.argv[1:]:\n"
         "    try: write_table(path, {'n': list(range(100_000))})\n"
         "    except FileError as error: print(error)"
@@ -231,6 +250,11 @@ def test_text_that_a_spreadsheet_would_compute_is_escaped_unless_it_is_to_be_exa
     assert [heads[0], *(row[0] or None for row in rows)] == ["=h", *table["=h"]]
 
 
+def test_a_number_that_is_missing_is_an_empty_cell(tmp_path):
+    write_table(tmp_path / "a.csv", {"x": [1.5, float("nan"), None]})
+    assert (tmp_path / "a.csv").read_text() == '"x"\n1.5\n\n\n'
+
+
 @pytest.mark.parametrize("names", [(["a\0b.csv"], []), (["x.csv"], ["a\0b.csv"])])
 def test_a_name_that_no_file_can_have_is_refused(names):
     outputs, inputs = ([Path(name) for name in some] for some in names)
@@ -242,7 +266,7 @@ def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one_complete(tmp_pa
     path = tmp_path / "a.txt"
     path.write_text("0" * 9)
     code = (
-        "from causal_shaping.io.files import write_text; print('begun', flush=True)\n"
+        "from causal_shaping.storage import write_text; print('begun', flush=True)\n"
         f"for i in range(10**9): write_text({str(path)!r}, str(i % 10) * 9, ['.txt'])"
     )
     for _ in range(3):
