@@ -95,6 +95,18 @@ def test_inspect_says_what_comes_next_and_asks_whether_rewards_are_costs(done, e
     assert "--horizon H --reward-max R" in out
 
 
+@pytest.mark.parametrize("largest", ["143.5663757", "0.1", "-0.30000000000000004", "12345678"])
+def test_the_largest_reward_that_inspect_suggests_is_one_that_ceilings_takes(done, tmp_path, largest):
+    lowest = float(largest) - 1
+    rows = "".join(f"{i},0,a,go,{(largest, lowest)[i % 2]},1\n" for i in range(30))
+    (tmp_path / "a.csv").write_text("episode,step,state,action,reward,terminated\n" + rows)
+    out = done("inspect", tmp_path / "a.csv")
+    (suggested,) = re.findall(r"ceilings LOGS... --horizon 1 --reward-max (\S+)", out)
+    assert float(suggested) == float(largest)
+    out = done("ceilings", tmp_path / "a.csv", "--horizon", 1, "--reward-max", suggested, "--support", "any")
+    assert f"--reward-max {suggested} " in out  # also in the commands that come next
+
+
 def test_inspect_reads_csv_parts_with_names_of_their_own(done, easy, tmp_path):
     lines = (easy / "bad.csv").read_text().splitlines()
     header = lines[0].replace('"reward"', '"score"').replace('"source",', "")
@@ -250,8 +262,8 @@ def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(done, refuse
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"), "'' is not a number"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .csv or .parquet"),
-        (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "--seeds is 0"),
-        (("train", "lavacross-easy", "-o", "runs", "--counts", "a", "--potential", "b"), "give one of them"),
+        (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "Invalid value for '--seeds'"),
+        (("train", "lavacross-easy", "-o", "runs", "--counts", "a", "--potential", "b"), "give one."),
         (("train", "lavacross-easy", "-o", "runs", "--support", "any"), "--support and --discount are for --counts"),
         (("train", "lavacross-easy", "-o", "runs", "--potential", "no.parquet"), "no.parquet does not exist"),
         (("train", "NoSuch-v1", "-o", "runs"), "Gymnasium cannot make 'NoSuch-v1'"),
@@ -321,7 +333,7 @@ def test_worth_tells_what_logs_save_and_resumes(done, quiet, refused, easy, tmp_
     assert json.loads(out)["settings"]["steps"] == 200
     done("worth", *logs, *BOUNDED, *small, "-o", tmp_path / "worth.parquet")
     assert json.loads(cs.Worth.load(tmp_path / "worth.parquet").to_json()) == json.loads(out)
-    assert "--trial is -1" in refused("worth", *logs, *BOUNDED, *small, "--trial", "-1")
+    assert "Invalid value for '--trial'" in refused("worth", *logs, *BOUNDED, *small, "--trial", "-1")
     assert "another" in refused("worth", *logs, *BOUNDED, "--steps", 300, "--folder", tmp_path / "runs")
 
 

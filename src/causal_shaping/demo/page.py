@@ -19,8 +19,8 @@ from causal_shaping.demo.words import agent_rows
 from causal_shaping.io.files import write_text
 from causal_shaping.learners.seeds import curve_points
 from causal_shaping.plot._html import environment, figure_source
-from causal_shaping.plot._panels import tidy
 from causal_shaping.plot.regret import draw_curve
+from causal_shaping.plot.style import finish
 from causal_shaping.plot.worlds import draw_world
 from causal_shaping.worlds import World
 
@@ -117,5 +117,4 @@ def draw_regret(axes: Axes, agents: Mapping[str, Trained]) -> None:
     axes.set(xlabel="agent steps", ylabel="regret", xlim=(0, STEPS), xticks=np.linspace(0, STEPS, 5))
     axes.set_title(f"Regret, mean of {SEEDS} seeds (95% intervals)", fontsize=11)
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes, True)
