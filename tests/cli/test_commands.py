@@ -2,15 +2,18 @@
 
 import json
 import re
+from importlib import import_module
+from inspect import unwrap
 
 import forked
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 import causal_shaping as cs
-from causal_shaping.cli import JOBS
+from causal_shaping.cli import JOBS, app
 from causal_shaping.demo.rover import OPERATORS, rover_world, write_logs
 
 
@@ -263,7 +266,7 @@ def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(done, refuse
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .csv or .parquet"),
         (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "Invalid value for '--seeds'"),
-        (("train", "lavacross-easy", "-o", "runs", "--counts", "a", "--potential", "b"), "give one."),
+        (("train", "lavacross-easy", "-o", "runs", "--counts", "a", "--potential", "b"), "give one of them"),
         (("train", "lavacross-easy", "-o", "runs", "--support", "any"), "--support and --discount are for --counts"),
         (("train", "lavacross-easy", "-o", "runs", "--potential", "no.parquet"), "no.parquet does not exist"),
         (("train", "NoSuch-v1", "-o", "runs"), "Gymnasium cannot make 'NoSuch-v1'"),
@@ -345,6 +348,16 @@ def test_every_command_has_an_example_in_its_help(done, command):
     out = done(command, "--help")
     assert f"Example: causal-shaping {command}" in out
     assert "bool" not in out.lower()
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "demo"])
+def test_every_option_has_help_and_no_help_is_of_an_option_that_does_not_exist(command):
+    """The help stands in docstrings, where a misspelled name would only be left out."""
+    options = {item.name: item.help for item in typer.main.get_command(app).commands[command].params}
+    assert all(options.values()), options
+    function = unwrap(getattr(import_module(f"causal_shaping.cli.{command}"), command))
+    documented = re.findall(r"^        (\w+): ", function.__doc__.partition("Options:")[2], re.MULTILINE)
+    assert set(documented) <= set(options)
 
 
 def test_every_command_is_known(done):

@@ -99,9 +99,7 @@ def train(
     table = output / "seeds.csv"
     check_files(inputs=[world, counts, potential], png=png, folder=output, inside=table)
     if counts is not None and potential is not None:
-        raise ArgumentError(
-            "--counts is for the learner posterior, --potential for others: give one."
-        )
+        raise ArgumentError("--counts is for posterior, --potential for others: give one of them.")
     if counts is None and (confounding, support, discount) != ("inf", "observed", 1.0):
         bound = "--confounding, --support and --discount are for --counts"
         raise ArgumentError(f"{bound}: give a file of counts, too.")
@@ -122,11 +120,10 @@ def train(
     arms = _arms(start, counts or potential, learner or recommended_learner(start), output)
     if no_compare:
         arms = dict(list(arms.items())[:1])
-    if is_world:
-        horizon = None  # the world has it already
     options: Any = {"steps": steps, "seeds": range(first_seed, first_seed + seeds)}
-    options |= {"step_indexed": step_indexed, "horizon": horizon}
-    results = _train(environment, arms, reward_max, **options)
+    if not is_world:  # a world has its horizon already
+        options["horizon"] = horizon
+    results = _train(environment, arms, reward_max, step_indexed=step_indexed, **options)
     figure = ("Figure", png, lambda path: _draw(results, path))
     terminal.write_together([("Table", table, lambda path: _write_seeds(results, path)), figure])
     if as_json:
@@ -173,7 +170,9 @@ def _posterior(
         if world is None:
             raise ArgumentError("Give --reward-max, the most that a step can pay.")
         reward_max = world.model.reward_range[1]
-    steps = getattr(environment, "horizon", None) or horizon or time_limit_of(environment)
+    if hasattr(environment, "model"):
+        horizon = environment.horizon  # of a world
+    steps = horizon or time_limit_of(environment)
     if steps is None:
         message = "The environment has no time limit: give --horizon, the steps of an episode."
         raise ArgumentError(message)

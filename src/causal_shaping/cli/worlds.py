@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @shared.command
 def worlds(
-    world: Annotated[str | None, world_argument()] = None,
+    world: Annotated[str | None, world_argument("")] = None,
     horizon: shared.Horizon = None,
     wind: shared.Wind = None,
     png: shared.File = None,
@@ -26,6 +26,9 @@ def worlds(
     """List the worlds, or show one: its map, winds, demonstrators and optimal values.
 
     Example: causal-shaping worlds lavacross-hard --png hard.png
+
+    Options:
+        world: A world of the paper, or the path of a text file with a map. All worlds if left out.
     """
     if world is not None:
         shared.check_files(png=png, inputs=[world])

@@ -21,7 +21,6 @@ from causal_shaping.data.result import state_parts
 from causal_shaping.data.space import Space
 from causal_shaping.data.words import part_text
 from causal_shaping.diagnose.coverage import share_text
-from causal_shaping.diagnose.hidden_columns import HiddenColumns
 from causal_shaping.diagnose.inspection import Inspection
 from causal_shaping.diagnose.small_cells import WITHHELD, count_text
 from causal_shaping.errors import ArgumentError
@@ -29,9 +28,6 @@ from causal_shaping.plot import draw, inspection as on_logs, sensitivity as on_g
 from causal_shaping.plot._html import environment, figure_source
 from causal_shaping.plot.by_state import is_grid, world_of
 from causal_shaping.plot.style import Panel, draw_panels
-
-MOST_ROWS = 2_000
-"""Rows of a table on a page: browsers become slow with more."""
 
 Content = dict[str, Any]
 """What the template names: by name, a result, a table, a figure or text."""
@@ -44,22 +40,14 @@ def render_inspection(inspection: Inspection) -> str:
     return _render({"title": title, "sources": sources} | _inspected(inspection))
 
 
-def render_ceilings(
-    ceilings: Ceilings,
-    *,
-    floors: Floors | None,
-    sensitivity: Sensitivity | None,
-    hidden: HiddenColumns | None,
-    inspection: Inspection | None,
-) -> str:
-    """Return the page of ceilings; see `Ceilings.save_html`."""
+def render_ceilings(ceilings: Ceilings, **parts: Any) -> str:
+    """Return the page of ceilings; see `Ceilings.save_html` for the parts, any of them None."""
+    floors, inspection = parts["floors"], parts["inspection"]
     title = f"What the logs of {' and '.join(ceilings.sources)} prove"
     content: Content = {"title": title, "sources": ceilings.sources}
-    others: list[Any] = [floors, sensitivity]
     if inspection is not None:
-        others.append(inspection.counts)
         content |= _inspected(inspection)
-    for other in others:
+    for other in (floors, parts["sensitivity"], getattr(inspection, "counts", None)):
         if other is not None and other.space != ceilings.space:
             raise ArgumentError(
                 f"The {type(other).__name__} on a page must be of the same states and actions as "
@@ -67,14 +55,10 @@ def render_ceilings(
             )
     if floors is not None and ceilings.method == "joint":
         refuse_crossing(ceilings, floors)
-    if sensitivity is not None:
-        content |= _analysed(sensitivity)
-    if hidden is not None:
-        caption = (
-            "The confounding that leaving out each column would amount to; bars end where chance "
-            "alone ends."
-        )
-        content |= {"hidden": hidden, "hidden_figure": _picture(hidden, caption)}
+    if parts["sensitivity"] is not None:
+        content |= _analysed(parts["sensitivity"])
+    if parts["hidden"] is not None:
+        content |= {"hidden": parts["hidden"], "hidden_figure": _picture(parts["hidden"])}
     return _render(content | _bounded(ceilings, floors, inspection))
 
 
@@ -85,30 +69,19 @@ def _render(content: Content) -> str:
     return template.render(dict.fromkeys(names) | content, version=version("causal-shaping"))
 
 
-def _picture(
-    result: Any, caption: str, drawing: Callable[..., Any] = draw, **options: Any
-) -> Content:
-    """Return the figure of a result with its caption."""
+def _picture(result: Any, drawing: Callable[..., Any] = draw, **options: Any) -> str:
+    """Return the figure of a result as the address of an image."""
     figure = Figure(layout="constrained")
     drawing(result, figure, **options)
-    return {"source": figure_source(figure), "caption": caption}
+    return figure_source(figure)
 
 
-def _panels(result: Any, captions: Sequence[str], parts: Sequence[Panel]) -> list[Content]:
+def _panels(result: Any, parts: Sequence[Panel]) -> list[str]:
     """Return the panels of a figure one by one, so that they stand below each other on a phone."""
-    panels = zip(captions, parts, strict=True)
-    return [_picture(result, caption, draw_panels, parts=(part,)) for caption, part in panels]
+    return [_picture(result, draw_panels, parts=(part,)) for part in parts]
 
 
 # Tables ------------------------------------------------------------------------------------------
-
-
-def _table(heads: Sequence[str], rows: list[Any]) -> Content:
-    """Return a table for the template, without the rows after the first thousands."""
-    left_out = ""
-    if len(rows) > MOST_ROWS:
-        left_out = f"The first {MOST_ROWS:,} of {len(rows):,} rows."
-    return {"heads": heads, "rows": rows[:MOST_ROWS], "left_out": left_out}
 
 
 def _state_cells(space: Space, state: int) -> list[tuple[str, Any]]:
@@ -131,7 +104,7 @@ def _coverage_by_state(inspection: Inspection) -> Content:
         cells.append(f"{coverage.actions_tried[i, s]} of {len(space.actions)}")
         rows.append([*cells, share_text(coverage.action_shares[i, s]), (unseen_text, unseen)])
     measures = ["visits", "actions tried", "most frequent action", "never seen (estimate)"]
-    return _table(["source", *space.columns, *measures], rows)
+    return {"heads": ["source", *space.columns, *measures], "rows": rows}
 
 
 def _bounds_by_state(sides: Sequence[Bounds], inspection: Inspection | None) -> Content:
@@ -146,7 +119,7 @@ def _bounds_by_state(sides: Sequence[Bounds], inspection: Inspection | None) -> 
     columns["remark"] = np.where(sides[0].terminal, "terminal", remarks).tolist()
     cells = zip(*columns.values(), strict=True)
     rows = [[*_state_cells(space, s), *texts] for s, texts in enumerate(cells)]
-    return _table([*space.columns, *columns], rows)
+    return {"heads": [*space.columns, *columns], "rows": rows}
 
 
 def _total_visits(inspection: Inspection) -> list[str]:
@@ -166,22 +139,13 @@ def _total_visits(inspection: Inspection) -> list[str]:
 def _inspected(inspection: Inspection) -> Content:
     """Return what the sections on the logs name."""
     space = inspection.counts.space
-    captions = (
-        "How often each source acted in each state; the dotted line is what counts as few.",
-        "How much of its time a source spends on one action: the mass that it can prove, however "
-        "confounded it is.",
-        "How much of what follows a state was probably never seen. Bounds from observed outcomes "
-        "take it for zero.",
-    )
     content: Content = {"found": inspection, "smallest": inspection.smallest_cell}
     content |= {"count": count_text, "map": None, "contradicting": None, "bins": {}}
-    content["figures"] = _panels(inspection, captions, on_logs.PANELS)
+    content["figures"] = _panels(inspection, on_logs.PANELS)
     if is_grid(space) and inspection.smallest_cell is None:
-        caption = "How often all sources together acted in each state."
-        content["map"] = _picture(inspection.counts, caption)
+        content["map"] = _picture(inspection.counts)
     if inspection.contradictions:
-        caption = "The least confounding that reconciles two sources, for each contradiction."
-        content["contradicting"] = _picture(inspection.contradictions, caption)
+        content["contradicting"] = _picture(inspection.contradictions)
     for name, bins in space.bins.items():
         ranges = [part_text(space, name, part) for part in range(len(bins.edges) + 1)]
         content["bins"][name] = "; ".join(ranges)
@@ -196,11 +160,10 @@ def _bounded(ceilings: Ceilings, floors: Floors | None, inspection: Inspection |
     world = None
     if inspection is not None:
         world = world_of(ceilings.space, inspection.metadata)
-    figures = []
+    figures = {}
     for side in sides:
         if not (side.first_step[2] | side.terminal).all():
-            caption = f"{side.KIND.title()} of the best possible sum of rewards, at the first step."
-            figures.append(_picture(side, caption, world=world))
+            figures[side.KIND] = _picture(side, world=world)
     values, _, vacuous = ceilings.first_step
     return {
         "ceilings": ceilings,
@@ -216,11 +179,6 @@ def _bounded(ceilings: Ceilings, floors: Floors | None, inspection: Inspection |
 
 def _analysed(analysis: Sensitivity) -> Content:
     """Return what the section on sensitivity names."""
-    captions = (
-        "Ceilings and floors, mean over states; the band holds 80% of the states.",
-        "How many actions are proven to be worse than another one.",
-        "In how many states the logs single out one best action.",
-    )
     rows: list[Any] = []
     for row in analysis.rows():
         gamma = row["confounding"]
@@ -231,5 +189,5 @@ def _analysed(analysis: Sensitivity) -> Content:
         # The second of the pair is what a browser sorts by.
         sorted_by = {math.inf: "Infinity"}.get(gamma, gamma)
         rows.append([(f"{gamma:g}", sorted_by), *numbers])
-    figures = _panels(analysis, captions, on_gamma.PANELS)
+    figures = _panels(analysis, on_gamma.PANELS)
     return {"sensitivity": analysis, "gammas": rows, "gamma_figures": figures}

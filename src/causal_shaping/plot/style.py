@@ -41,6 +41,14 @@ PAGE = {
 }
 """The variables of the style sheet in `templates/base.html`."""
 
+WITHOUT: Any = {"color": "#8a9099", "linestyle": "--"}
+BELIEVING: Any = {"color": "#e07b00", "linestyle": "-."}
+OURS: Any = {"color": "#123f73", "linestyle": "-"}
+"""Lines of agents without logs, that believe them, and ours: dashes tell them apart in print."""
+
+FAILURE, PALE = "#b2182b", "#9db8d6"
+"""What fails, and bars that are only there for comparison."""
+
 SMALL = 8
 """The size of text that names bars."""
 
