@@ -66,6 +66,7 @@ def file_option(*names: str) -> Any:
     return option("FILE", *names, panel=OUTPUT)
 
 
+# Types of options that several commands have; the help is in the docstrings, by parameter.
 Count = Annotated[int, option("N", min=0)]
 Horizon = Annotated[int | None, option("STEPS")]
 Number = Annotated[float | None, option("NUMBER", panel=BOUNDS)]
@@ -228,7 +229,5 @@ def read_gamma(text: str, name: str = "--confounding") -> float:
     try:
         return float(text)
     except ValueError:
-        raise ArgumentError(
-            f"{name}: {text!r} is not a number. Give one from 1 to inf, or NAME=NUMBER for one "
-            "source."
-        ) from None
+        hint = "Give one from 1 to inf, or NAME=NUMBER for one source."
+        raise ArgumentError(f"{name}: {text!r} is not a number. {hint}") from None

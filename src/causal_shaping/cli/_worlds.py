@@ -49,12 +49,8 @@ def load_any(name: str, horizon: int | None, wind: str | None) -> World | Contin
     try:
         probabilities = [float(part) for part in wind.split(",")]
     except ValueError:
-        raise ArgumentError(
-            f"--wind is {wind!r}; give five probabilities for east, south, west, north and none, "
-            "such as 0,0.8,0,0,0.2."
-        ) from None
+        probabilities = []
     if len(probabilities) != len(WINDS):
-        raise ArgumentError(
-            f"--wind is {wind!r}; it must be {len(WINDS)} probabilities, for {', '.join(WINDS)}."
-        )
+        winds = f"{len(WINDS)} probabilities, for {', '.join(WINDS)}"
+        raise ArgumentError(f"--wind is {wind!r}; give {winds}, such as 0,0.8,0,0,0.2.")
     return load_world(name, horizon=horizon, wind=probabilities)
