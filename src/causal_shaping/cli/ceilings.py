@@ -62,58 +62,55 @@ def ceilings(
         with terminal.spoken_warnings():
             _warn_of_episodes(tables, bound.horizon, stationary)
             limits = bound.horizon, bound.reward_max
-            found = value_ceilings(counts, *limits, progress=progress, **options)
+            result = value_ceilings(counts, *limits, progress=progress, **options)
             parts: Any = {}
             if html is not None:
-                parts = _page_parts(found, counts, bound, options, progress)
+                parts = _page_parts(result, counts, bound, options, progress)
         if html is not None:
             parts |= _log_parts(logs, tables, hidden, smallest_cell, progress)
     outputs = [
-        ("Ceilings", output, lambda path: _save(found, path)),
+        ("Ceilings", output, lambda path: _save(result, path)),
         ("Counts", counts_file, counts.save),
-        ("Figure", png, lambda path: _draw(found, tables, path)),
-        ("Page", html, lambda path: found.save_html(path, **parts)),
+        ("Figure", png, lambda path: _draw(result, tables, path)),
+        ("Page", html, lambda path: result.save_html(path, **parts)),
     ]
     next_steps = _next_steps(bound, counts_file)
-    terminal.finish(found, outputs, as_json, next_steps)
+    terminal.finish(result, outputs, as_json, next_steps)
     if output is not None and output.suffix.lower() != ".csv" and not as_json:
         terminal.say(f"In Python: env = cs.ShapeReward(env, {str(output)!r})")
 
 
-def _save(found: Ceilings, path: Path) -> None:
+def _save(result: Ceilings, path: Path) -> None:
     """Write ceilings as a potential, or as a table for other programs."""
     from causal_shaping.io.files import write_table
 
     if path.suffix.lower() == ".csv":
-        write_table(path, found.to_pandas())
+        write_table(path, result.to_pandas())
     else:
-        found.save(path)
+        result.save(path)
 
 
-def _draw(found: Ceilings, tables: list[LogTable], path: Path) -> None:
+def _draw(result: Ceilings, tables: list[LogTable], path: Path) -> None:
     """Draw ceilings, on the map of the world if the logs name one."""
     from causal_shaping.plot import save_picture
     from causal_shaping.plot.by_state import world_of
 
-    world = world_of(found.space, [table.metadata for table in tables])
-    save_picture(found, path, world=world)
+    world = world_of(result.space, [table.metadata for table in tables])
+    save_picture(result, path, world=world)
 
 
 def _page_parts(
-    found: Ceilings, counts: Counts, bound: Bound, options: dict[str, Any], progress: Progress
+    result: Ceilings, counts: Counts, bound: Bound, options: dict[str, Any], progress: Progress
 ) -> dict[str, Any]:
     """Return floors and sensitivity for the page, if --reward-min is given."""
     from causal_shaping.bounds import sensitivity, value_floors
-    from causal_shaping.bounds.masks import refuse_crossing
 
     reward_min, gammas = options["reward_min"], options["confounding"]
     if reward_min is None:
         return {}
-    shared_by_both: Any = {"confounding": gammas, "stationary": found.stationary, **bound.settings}
+    shared_by_both: Any = {"confounding": gammas, "stationary": result.stationary, **bound.settings}
     floors = value_floors(counts, bound.horizon, reward_min, **shared_by_both)
-    if found.method == "joint":
-        refuse_crossing(found, floors)
-    if bound.confidence is None or found.stationary:
+    if bound.confidence is None or result.stationary:
         return {"floors": floors}
     known: Any = {"value_max": options["value_max"], **bound.settings}
     if isinstance(gammas, dict):

@@ -16,20 +16,20 @@ HELPS = {True: "expected to help", None: "of doubtful help", False: "not expecte
 """`Ceilings.informative` in words."""
 
 
-def coverage_words(found: Inspection) -> list[str]:
+def coverage_words(inspection: Inspection) -> list[str]:
     """Return what the files cover and where they contradict each other, in at most eight lines."""
     heads = ("log", "rows", "trips", "cells visited", "mean score of a trip")
-    cells = {item.source: str(item.states) for item in found.coverage}
+    cells = {item.source: str(item.states) for item in inspection.coverage}
     rows = []
-    for one in found.episodes:
+    for one in inspection.episodes:
         numbers = [f"{one.steps:,}", f"{one.episodes:,}", cells[one.source]]
         rows.append([one.source, *numbers, f"{one.mean_return:.2f}"])
     lines = text_table(heads, rows).splitlines()
-    if not found.contradictions:
+    if not inspection.contradictions:
         return [*lines, "No two logs contradict each other."]
-    n = len(found.contradictions)
+    n = len(inspection.contradictions)
     lines.append(f"The logs contradict each other on {n} moves. The clearest:")
-    for item in found.contradictions[:EXAMPLES]:
+    for item in inspection.contradictions[:EXAMPLES]:
         first = f"in {item.first_share:.0%} of {item.first}'s tries"
         second = f"in {item.second_share:.0%} of {item.second}'s"
         lines.append(f"  {item.action} from {item.where} {item.outcome} {first}, and {second}")

@@ -64,7 +64,7 @@ def render_ceilings(ceilings: Ceilings, **parts: Any) -> str:
 
 def _render(content: Content) -> str:
     """Return a page; parts that are not on it are None."""
-    names = ("found", "ceilings", "floors", "sensitivity", "hidden", "smallest")
+    names = ("inspection", "ceilings", "floors", "sensitivity", "hidden", "smallest")
     template = environment().get_template("logs.html")
     return template.render(dict.fromkeys(names) | content, version=version("causal-shaping"))
 
@@ -108,7 +108,7 @@ def _coverage_by_state(inspection: Inspection) -> Content:
 
 
 def _bounds_by_state(sides: Sequence[Bounds], inspection: Inspection | None) -> Content:
-    """Return a row for each state: its bounds, visits, and whether anything can be said of it."""
+    """Return a row for each state: its bounds, visits, and a remark."""
     space = sides[0].space
     columns: dict[str, list[str]] = {}
     for side in sides:
@@ -139,7 +139,7 @@ def _total_visits(inspection: Inspection) -> list[str]:
 def _inspected(inspection: Inspection) -> Content:
     """Return what the sections on the logs name."""
     space = inspection.counts.space
-    content: Content = {"found": inspection, "smallest": inspection.smallest_cell}
+    content: Content = {"inspection": inspection, "smallest": inspection.smallest_cell}
     content |= {"count": count_text, "map": None, "contradicting": None, "bins": {}}
     content["figures"] = _panels(inspection, on_logs.PANELS)
     if is_grid(space) and inspection.smallest_cell is None:
