@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from causal_shaping.plot._panels import tidy
 from causal_shaping.plot.regret import draw_curve
+from causal_shaping.plot.style import finish
 from causal_shaping.plot.worlds import draw_world
 from causal_shaping.worlds import World, load_world
 from studies.pages import Drawing
@@ -146,7 +146,7 @@ def _draw_regret(results: Results, world: str, coins: str, methods: Sequence[str
     logarithmic.set(yscale="log", xscale="log")
     for axes in (linear, logarithmic):
         axes.set(xlabel="environment steps", ylabel="regret")
-        tidy(axes)
+        finish(axes)
     linear.set_xlim(left=0)
     logarithmic.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
@@ -181,7 +181,7 @@ def _draw_ablation(results: Results) -> Figure:
     axes.invert_yaxis()
     axes.set(xscale="log", xlabel="regret over that of a zero potential (printed learner), log scale")
     axes.axvline(1, color="#999999", linewidth=0.8)
-    tidy(axes)
+    finish(axes)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 

@@ -2,15 +2,18 @@
 
 import json
 import re
+from importlib import import_module
+from inspect import unwrap
 
 import forked
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 import causal_shaping as cs
-from causal_shaping.cli import JOBS
+from causal_shaping.cli import JOBS, app
 from causal_shaping.demo.rover import OPERATORS, rover_world, write_logs
 
 
@@ -93,6 +96,18 @@ def test_inspect_says_what_comes_next_and_asks_whether_rewards_are_costs(done, e
         assert ("if they are costs" in out) == asks
     out = done("inspect", tmp_path / "a.csv", "--reward", "cost", "--smallest-cell", "11")
     assert "--horizon H --reward-max R" in out
+
+
+@pytest.mark.parametrize("largest", ["143.5663757", "0.1", "-0.30000000000000004", "12345678"])
+def test_the_largest_reward_that_inspect_suggests_is_one_that_ceilings_takes(done, tmp_path, largest):
+    lowest = float(largest) - 1
+    rows = "".join(f"{i},0,a,go,{(largest, lowest)[i % 2]},1\n" for i in range(30))
+    (tmp_path / "a.csv").write_text("episode,step,state,action,reward,terminated\n" + rows)
+    out = done("inspect", tmp_path / "a.csv")
+    (suggested,) = re.findall(r"ceilings LOGS... --horizon 1 --reward-max (\S+)", out)
+    assert float(suggested) == float(largest)
+    out = done("ceilings", tmp_path / "a.csv", "--horizon", 1, "--reward-max", suggested, "--support", "any")
+    assert f"--reward-max {suggested} " in out  # also in the commands that come next
 
 
 def test_inspect_reads_csv_parts_with_names_of_their_own(done, easy, tmp_path):
@@ -250,7 +265,7 @@ def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(done, refuse
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--confounding", "1,,2"), "'' is not a number"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "--fixed", "1"), "--fixed is '1'"),
         (("sensitivity", "a.parquet", *BOUNDED, "--reward-min", "-1", "-o", "x.txt"), "must end in .csv or .parquet"),
-        (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "--seeds is 0"),
+        (("train", "lavacross-easy", "-o", "runs", "--seeds", "0"), "Invalid value for '--seeds'"),
         (("train", "lavacross-easy", "-o", "runs", "--counts", "a", "--potential", "b"), "give one of them"),
         (("train", "lavacross-easy", "-o", "runs", "--support", "any"), "--support and --discount are for --counts"),
         (("train", "lavacross-easy", "-o", "runs", "--potential", "no.parquet"), "no.parquet does not exist"),
@@ -259,8 +274,8 @@ def test_hidden_columns_stand_above_the_sensitivity_and_on_the_page(done, refuse
         (("worlds", "lavacross-hrad"), "Did you mean 'lavacross-hard'"),
         (("worlds", "--png", "x.png"), "need a world"),
         (("worlds", "lavacross-hard", "--png", "x.gif"), "must end in"),
-        (("worlds", "lavacross-hard", "--wind", "a,b"), "five probabilities"),
-        (("worlds", "lavacross-hard", "--wind", "1,1"), "must be 5 probabilities"),
+        (("worlds", "lavacross-hard", "--wind", "a,b"), "give 5 probabilities"),
+        (("worlds", "lavacross-hard", "--wind", "1,1"), "give 5 probabilities"),
         (("collect", "lavacross-easy", "--demonstrator", "gd", "-o", "x.parquet"), "no demonstrator 'gd'"),
         (("collect", "lavacross-easy", "--demonstrator", "good", "-o", "x.txt"), "must end in .parquet"),
         (("collect", "lavacross-easy", "--demonstrator", "good", "--steps", "0", "-o", "x.parquet"), "steps is 0"),
@@ -321,7 +336,7 @@ def test_worth_tells_what_logs_save_and_resumes(done, quiet, refused, easy, tmp_
     assert json.loads(out)["settings"]["steps"] == 200
     done("worth", *logs, *BOUNDED, *small, "-o", tmp_path / "worth.parquet")
     assert json.loads(cs.Worth.load(tmp_path / "worth.parquet").to_json()) == json.loads(out)
-    assert "--trial is -1" in refused("worth", *logs, *BOUNDED, *small, "--trial", "-1")
+    assert "Invalid value for '--trial'" in refused("worth", *logs, *BOUNDED, *small, "--trial", "-1")
     assert "another" in refused("worth", *logs, *BOUNDED, "--steps", 300, "--folder", tmp_path / "runs")
 
 
@@ -333,6 +348,16 @@ def test_every_command_has_an_example_in_its_help(done, command):
     out = done(command, "--help")
     assert f"Example: causal-shaping {command}" in out
     assert "bool" not in out.lower()
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "demo"])
+def test_every_option_has_help_and_no_help_is_of_an_option_that_does_not_exist(command):
+    """The help stands in docstrings, where a misspelled name would only be left out."""
+    options = {item.name: item.help for item in typer.main.get_command(app).commands[command].params}
+    assert all(options.values()), options
+    function = unwrap(getattr(import_module(f"causal_shaping.cli.{command}"), command))
+    documented = re.findall(r"^        (\w+): ", function.__doc__.partition("Options:")[2], re.MULTILINE)
+    assert set(documented) <= set(options)
 
 
 def test_every_command_is_known(done):

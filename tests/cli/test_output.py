@@ -56,7 +56,7 @@ def test_defaults_that_the_help_spells_out_are_those_of_the_library():
 
     commands = typer.main.get_command(app).commands
     defaults = {(name, item.name): item.default for name, command in commands.items() for item in command.params}
-    assert sorted(LEARNERS.split(", ")) == sorted(KNOWN)
+    assert sorted(LEARNERS) == sorted(KNOWN)
     assert [float(gamma) for gamma in defaults["sensitivity", "confounding"].split(",")] == list(GAMMAS)
     assert defaults["inspect", "level"] == signature(cs.contradictions).parameters["level"].default
     for name in ("support", "confidence", "discount", "rarest", "value_max", "stationary", "method"):

@@ -94,6 +94,40 @@ def test_a_page_tells_what_was_found(pages):
     assert "2,137" in text
 
 
+def verdict_of(page):
+    """The verdict of a page, without tags."""
+    text = page.read_text(encoding="utf-8")
+    section = text[text.index('<div class="verdict') : text.index("A <b>ceiling</b>")]
+    return re.sub("<.*?>", " ", section)
+
+
+def test_a_headline_judges_ceilings_as_a_potential_and_not_the_logs(tmp_path):
+    world = cs.load_world("lavacross-easy")
+    exact = world.model.observe(world.demonstrators["good"], "good")
+    helpful = cs.value_ceilings(exact, 20, -0.1, confounding=1.0, support="any")
+    assert helpful.informative
+    helpful.save_html(tmp_path / "x.html")
+    verdict = verdict_of(tmp_path / "x.html")
+    assert "As a potential, these ceilings are expected to help a learner." in verdict
+    assert "These logs" not in verdict
+
+
+def test_logs_under_unhelpful_ceilings_can_be_worth_much(tmp_path):
+    """The headline said that such logs "say too little to guide a learner": here they save most of the regret."""
+    world = cs.load_world("lavacross-easy")
+    counts = cs.count([world.collect(name, 3000) for name in ("good", "random")])
+    ceilings = cs.value_ceilings(counts, 20, -0.1, confidence=0.95)
+    assert ceilings.informative is False
+    ceilings.save_html(tmp_path / "x.html")
+    verdict = verdict_of(tmp_path / "x.html")
+    assert "As a potential, these ceilings are not expected to help a learner." in verdict
+    assert "an agent that starts from the counts of the same logs may still learn faster" in verdict
+    assert "These logs" not in verdict
+    worth = cs.posterior(counts, 20, -0.1).worth(steps=2000, seeds=4)
+    without, with_logs = (curves[:, -1].mean() for curves in worth.curves()[1:])
+    assert with_logs < 0.5 * without
+
+
 def test_sums_over_sources_do_not_give_small_cells_away(tmp_path):
     frames = [
         pd.DataFrame({"episode": range(n), "step": 0, "state": ["a"] * (n - rare) + ["b"] * rare})

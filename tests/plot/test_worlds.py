@@ -11,7 +11,8 @@ from matplotlib.patches import FancyArrow
 import causal_shaping as cs
 from causal_shaping.errors import CausalShapingError
 from causal_shaping.plot import save_picture
-from causal_shaping.plot.worlds import INK, WIND, draw_world
+from causal_shaping.plot.style import INK, WIND
+from causal_shaping.plot.worlds import draw_world
 from studies.paper.diagram import draw_diagram
 
 

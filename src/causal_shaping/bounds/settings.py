@@ -136,7 +136,7 @@ class Settings:
             if counts.step is not None:
                 raise ArgumentError(
                     "An infinite-horizon bound needs steps pooled, but these counts are kept apart "
-                    "by step. Count again with step_indexed=False."
+                    "by step. Count again with steps pooled: leave out step_indexed."
                 )
             return
         longest = 0 if counts.step is None else int(counts.step.max()) + 1
@@ -160,7 +160,7 @@ class Settings:
         if not observed or self.confidence is None:
             raise ArgumentError(
                 "rarest says how many visits show all outcomes of a state with confidence, so it "
-                "needs confidence= and support='observed' or 'observed-action'. Leave it out "
+                "needs a confidence, and the support 'observed' or 'observed-action'. Leave it out "
                 "otherwise."
             )
         return float(self.rarest)

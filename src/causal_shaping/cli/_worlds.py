@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-from causal_shaping.cli._options import option
+import typer
+
 from causal_shaping.errors import ArgumentError
 
 if TYPE_CHECKING:
     from causal_shaping.worlds import ContinuousWorld, World
-
-WORLD = "A world of the paper, or the path of a text file with a map."
-Horizon = Annotated[int | None, option("Steps after which an episode is cut off.  (default: the world's)", "STEPS")]
-Wind = Annotated[
-    str | None, option("Probabilities of the air pushing each way, for a map of your own.", "E,S,W,N,NONE")
-]
 
 
 def complete_world(incomplete: str) -> list[str]:
@@ -24,17 +19,24 @@ def complete_world(incomplete: str) -> list[str]:
     return [name for name in list_worlds() if name.startswith(incomplete)]
 
 
+def world_argument(
+    help: str = "A world of the paper, or the path of a text file with a map.",
+) -> Any:
+    """Return the argument that names a world."""
+    return typer.Argument(metavar="WORLD", help=help, autocompletion=complete_world)
+
+
 def load(name: str, horizon: int | None, wind: str | None) -> World:
     """Return a world whose states can be listed, by name or map."""
     from causal_shaping.worlds import World
 
-    found = load_any(name, horizon, wind)
-    if not isinstance(found, World):
+    world = load_any(name, horizon, wind)
+    if not isinstance(world, World):
         raise ArgumentError(
-            f"The states of {name} cannot be listed. Log it with `causal-shaping collect {name}`, and fit ceilings to "
-            "the logs with `causal-shaping fit`."
+            f"The states of {name} cannot be listed. Log it with `causal-shaping collect {name}`, "
+            "and fit ceilings to the logs with `causal-shaping fit`."
         )
-    return found
+    return world
 
 
 def load_any(name: str, horizon: int | None, wind: str | None) -> World | ContinuousWorld:
@@ -42,12 +44,13 @@ def load_any(name: str, horizon: int | None, wind: str | None) -> World | Contin
     from causal_shaping.worlds import load_world
     from causal_shaping.worlds.grid import WINDS
 
+    if wind is None:
+        return load_world(name, horizon=horizon)
     try:
-        given = None if wind is None else [float(part) for part in wind.split(",")]
+        probabilities = [float(part) for part in wind.split(",")]
     except ValueError:
-        raise ArgumentError(
-            f"--wind is {wind!r}; give five probabilities for east, south, west, north and none, such as 0,0.8,0,0,0.2."
-        ) from None
-    if given is not None and len(given) != len(WINDS):
-        raise ArgumentError(f"--wind is {wind!r}; it must be {len(WINDS)} probabilities, for {', '.join(WINDS)}.")
-    return load_world(name, horizon=horizon, wind=given)
+        probabilities = []
+    if len(probabilities) != len(WINDS):
+        winds = f"{len(WINDS)} probabilities, for {', '.join(WINDS)}"
+        raise ArgumentError(f"--wind is {wind!r}; give {winds}, such as 0,0.8,0,0,0.2.")
+    return load_world(name, horizon=horizon, wind=probabilities)

@@ -2,75 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from causal_shaping._checks import check_choice
 from causal_shaping.cli import _options as shared
-from causal_shaping.cli._logs import LogArguments, takes_logs
-from causal_shaping.cli._options import bound_option, check_files, flag, option, read_gammas
-from causal_shaping.cli._terminal import progress_bar, say, say_result, spoken_warnings
+from causal_shaping.cli._logs import Logs
+from causal_shaping.cli._options import BOUNDS, COLUMNS, Count, check_files, command, flag, option
+from causal_shaping.cli._terminal import finish, progress_bar, say, spoken_warnings
 from causal_shaping.errors import ArgumentError, FileError
 
 UNFINISHED = ".unfinished"
-"""The folder inside the output that keeps what is done of an interrupted fit."""
-
-OF_LISTS = ("admissible", "complete", "bins", "missing")
-"""Options of other commands that only make sense for states that can be listed."""
+"""The folder inside the output that keeps what an interrupted fit has done."""
 
 
-@takes_logs(*OF_LISTS)
+@command
 def fit(
-    logs: LogArguments,
-    output: Annotated[
-        Path,
-        option(
-            "The folder to save the fit to. The same command goes on there after an interruption.",
-            "FOLDER",
-            "--output",
-            "-o",
-        ),
-    ],
-    reward_max: Annotated[float | None, option("The most that a step can pay.", "NUMBER")] = None,
-    horizon: Annotated[
-        int | None,
-        option("How many steps an episode has.  (default: an infinite horizon, with --discount)", "STEPS"),
-    ] = None,
+    logs: Logs,
+    output: shared.Folder,
+    reward_max: Annotated[float | None, option("NUMBER")] = None,
+    horizon: shared.Horizon = None,
     discount: shared.Discount = 1.0,
-    png: Annotated[
-        Path | None,
-        shared.file_option("Draw the values over the first two coordinates into this file (.png, .svg, .pdf)."),
-    ] = None,
+    png: shared.File = None,
     as_json: shared.AsJson = False,
     confounding: shared.Gammas = "inf",
     support: shared.Support = "observed",
-    expectile: Annotated[
-        float,
-        bound_option("The level of what unproven mass is worth: 1 is the largest value that was seen.", "LEVEL"),
-    ] = 0.99,
-    floors: Annotated[bool, flag("--floors", "Fit lower bounds; needs --reward-min.", shared.BOUNDS)] = False,
-    reward_min: Annotated[float | None, bound_option("With --floors: the least that a step can pay.", "NUMBER")] = None,
-    members: Annotated[int, option("How many forests are fitted.", "N")] = 3,
-    seed: Annotated[int, option("Equal seeds give equal results.", "N")] = 0,
-    most_rows: Annotated[
-        int, option("Rows that each of them sees: it bounds memory, about 300 bytes a row, and time.", "N")
-    ] = 1_000_000,
-    mask: Annotated[
-        str | None,
-        option(
-            "Which actions exist: a column of lists of true and false, in the order of --actions.",
-            "COLUMN",
-            panel=shared.COLUMNS,
-        ),
-    ] = None,
+    expectile: Annotated[float, option("LEVEL", panel=BOUNDS)] = 0.99,
+    floors: Annotated[bool, flag("--floors", BOUNDS)] = False,
+    reward_min: shared.Number = None,
+    members: Count = 3,
+    seed: Count = 0,
+    most_rows: Count = 1_000_000,
+    mask: Annotated[str | None, option("COLUMN", panel=COLUMNS)] = None,
 ) -> None:
     """Fit ceilings to logs whose states are real numbers: a potential for reward shaping.
 
-    Nothing is guaranteed of a fit: the summary says how far to trust it. After an interruption the same command goes
-    on where it stopped.
+    A fit is not guaranteed to bound anything: the summary says how far to trust it. After an
+    interruption the same command goes on where it stopped.
 
-    Example: causal-shaping fit good.parquet random.parquet --state x,y,vx --horizon 200 --reward-max 0 -o phi/
+    Example: causal-shaping fit good.parquet random.parquet --state x,y,vx --horizon 200
+    --reward-max 0 -o phi/
+
+    Options:
+        output: The folder to save the fit to. The same command goes on there after an interruption.
+        reward_max: The most that a step can pay.
+        horizon: How many steps an episode has. (default: an infinite horizon, with --discount)
+        png: Draw the values over the first two coordinates into this file (.png, .svg, .pdf).
+        expectile: The level of what unproven mass is worth: 1 is the largest value in the logs.
+        floors: Fit lower bounds; needs --reward-min.
+        reward_min: With --floors: the least that a step can pay.
+        members: How many forests are fitted.
+        seed: Equal seeds give equal results.
+        most_rows: Rows that each forest sees: limits memory, about 300 bytes a row, and time.
+        mask: Which actions exist: a column of lists of true and false, in the order of --actions.
     """
     from causal_shaping.fitted import fit_ceilings, fit_floors
     from causal_shaping.plot import save_picture
@@ -81,28 +65,30 @@ def fit(
     check_files(png=png, folder=output, inputs=logs.files)
     _check_folder(output)
     if png is not None and png.resolve().is_relative_to(output.resolve()):
-        raise ArgumentError(f"{png} lies in {output}, which is for the fit alone. Draw it into another folder.")
-    numbers = {"numbers": True, "mask": mask}
-    bound: Any = {"reward_min": reward_min} if floors else {"reward_max": reward_max}
-    bound |= {"horizon": horizon, "discount": discount, "support": support, "expectile": expectile}
+        raise ArgumentError(
+            f"{png} lies in {output}, which is for the fit alone. Draw it into another folder."
+        )
+    options: Any = {"horizon": horizon, "discount": discount, "support": support}
+    options |= {"expectile": expectile, "confounding": shared.read_gammas(confounding)}
+    options |= {"members": members, "seed": seed, "most_rows": most_rows}
+    fit_side: Any = fit_ceilings
+    if floors:
+        fit_side = fit_floors
+        options["reward_min"] = reward_min
+    else:
+        options["reward_max"] = reward_max
     with progress_bar() as progress:
-        tables = replace(logs, columns=logs.columns | numbers).open(progress)
+        tables = logs.open(progress, numbers=True, mask=mask)
         with spoken_warnings():
-            found = (fit_floors if floors else fit_ceilings)(
-                tables,
-                confounding=read_gammas(confounding),
-                members=members,
-                seed=seed,
-                most_rows=most_rows,
-                folder=output / UNFINISHED,
-                save=output,
-                progress=progress,
-                **bound,
+            fitted = fit_side(
+                tables, folder=output / UNFINISHED, save=output, progress=progress, **options
             )
-        if png is not None:
-            save_picture(found, png)
-    say_result(found, {found.WHAT.capitalize(): output, "Figure": png}, as_json)
-    if not as_json and not floors and not found.settings.coarse:
+    outputs = [
+        (fitted.WHAT.capitalize(), output, lambda _: None),  # the fit saved itself
+        ("Figure", png, lambda path: save_picture(fitted, path)),
+    ]
+    finish(fitted, outputs, as_json)
+    if not as_json and not floors and not fitted.settings.coarse:
         say(f"Shape rewards with them: env = causal_shaping.ShapeReward(env, {str(output)!r})")
 
 
@@ -111,7 +97,10 @@ def _check_folder(folder: Path) -> None:
     from causal_shaping.fitted.results import ARRAYS, DESCRIPTION
     from causal_shaping.storage import TEMPORARY
 
-    own = (DESCRIPTION, ARRAYS, UNFINISHED)
-    for held in sorted(folder.iterdir()) if folder.exists() else ():
-        if held.name not in own and not held.name.startswith(TEMPORARY):
-            raise FileError(f"{folder} holds {held.name}, which is no part of a fit. Give a new or an empty folder.")
+    if not folder.exists():
+        return
+    for name in sorted(path.name for path in folder.iterdir()):
+        if name not in (DESCRIPTION, ARRAYS, UNFINISHED) and not name.startswith(TEMPORARY):
+            raise FileError(
+                f"{folder} holds {name}, which is no part of a fit. Give a new or an empty folder."
+            )

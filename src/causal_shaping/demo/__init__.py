@@ -1,4 +1,4 @@
-"""What `causal-shaping demo` shows: logs that mislead, what they prove all the same, and what that saves.
+"""What `causal-shaping demo` shows: logs that mislead, what they prove, and what that saves.
 
 - `rover`: the world, the operators, and their CSV files.
 - `agents`: three agents that differ only in what they do with the files.

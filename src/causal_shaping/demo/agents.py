@@ -1,15 +1,15 @@
 """The demo's three agents: without logs, believing the logs, and ours. All three plan alike.
 
 Each plans by posterior sampling (`samples=True`). They differ in what they know at the first step:
-nothing; every logged row as if it were one of their own; or `cs.posterior`, which uses what the logs
-prove and trusts each source as far as it turns out to be right.
+nothing; every logged row as if it were one of their own; or `cs.posterior`, which uses what the
+logs prove and trusts each source as far as it turns out to be right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from causal_shaping.worlds import World
 from causal_shaping.worlds.simulate import tables_of
 
 STEPS, SEEDS, WORKERS = 20_000, 20, 2
-"""The budget of the paper in this world; seeds of each agent; how many are trained side by side."""
+"""The budget of the paper in this world; seeds of each agent; agents trained side by side."""
 
 LAVA = -1.0
 """A step into the lava costs 1.1 and any other step 0.1: a smaller reward than this is the lava."""
@@ -36,26 +36,33 @@ LAVA = -1.0
 NO_LOGS, BELIEVES, OURS = "no logs", "believes the logs", "causal-shaping"
 
 
+Curves: TypeAlias = tuple[FloatArray, FloatArray]
+"""The regret so far and the reward of each step."""
+
+
 class Trained(NamedTuple):
-    """What an agent came to, seed by seed."""
+    """The results of an agent, seed by seed."""
 
     regret: FloatArray  # [seeds, points], how much less than an optimal agent it earned so far
     falls: FloatArray  # [seeds], how many times it fell into the lava
 
     def intervals(self) -> dict[str, Interval]:
-        """Return the means over seeds and the ends of their 95% intervals: of the final regret, and of falls."""
-        return {"regret": mean_interval(self.regret[:, -1]), "falls into the lava": mean_interval(self.falls)}
+        """Return mean, low and high over seeds, at 95%: of the final regret, and of falls."""
+        falls = mean_interval(self.falls)
+        return {"regret": mean_interval(self.regret[:, -1]), "falls into the lava": falls}
 
 
-def train_agents(world: World, belief: Posterior, seed: int, progress: Progress = no_progress) -> dict[str, Trained]:
+def train_agents(
+    world: World, belief: Posterior, seed: int, progress: Progress = no_progress
+) -> dict[str, Trained]:
     """Train the three agents on `SEEDS` seeds each, from `seed` on."""
-    agents: dict[str, Callable[[int], tuple[FloatArray, FloatArray]]] = {
+    agents: dict[str, Callable[[int], Curves]] = {
         NO_LOGS: lambda number: _trained(world, None, number),
         BELIEVES: lambda number: _believing(world, belief.counts, number),
         OURS: lambda number: _trained(world, belief, number),
     }
     what = f"Training {len(agents)} agents on {SEEDS} seeds each"
-    progress(0, 1, f"{what} (the first run compiles for about half a minute)")
+    progress(0, 1, what)
     pool, runs = ThreadPoolExecutor(WORKERS), []
     jobs = [pool.submit(agent, seed + k) for agent in agents.values() for k in range(SEEDS)]
     try:
@@ -63,26 +70,34 @@ def train_agents(world: World, belief: Posterior, seed: int, progress: Progress 
             runs.append(job.result())
             progress(len(runs), len(jobs), what)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, nobody waits for what is half done
-    regret = np.array([regret[curve_points(STEPS) - 1] for regret, _ in runs]).reshape(len(agents), SEEDS, -1)
-    falls = np.array([float((rewards < LAVA).sum()) for _, rewards in runs]).reshape(len(agents), SEEDS)
-    return {name: Trained(*one) for name, *one in zip(agents, regret, falls, strict=True)}
+        # After Ctrl-C nobody waits for runs that are half done.
+        pool.shutdown(wait=False, cancel_futures=True)
+    points = curve_points(STEPS) - 1
+    regret = np.array([regret[points] for regret, _ in runs])
+    falls = np.array([float((rewards < LAVA).sum()) for _, rewards in runs])
+    trained = {}
+    for i, name in enumerate(agents):
+        own = slice(i * SEEDS, (i + 1) * SEEDS)
+        trained[name] = Trained(regret[own], falls[own])
+    return trained
 
 
-def _trained(world: World, belief: Posterior | None, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return the regret so far and the reward of each step of an agent of this package."""
-    run = train(world, belief, learner="posterior", steps=STEPS, seed=seed, samples=True, record=True)
+def _trained(world: World, belief: Posterior | None, seed: int) -> Curves:
+    """Train an agent of this package."""
+    how: Any = {"learner": "posterior", "samples": True, "record": True}
+    run = train(world, belief, steps=STEPS, seed=seed, **how)
     assert run.logs is not None
     return run.step_regret, run.logs.reward
 
 
-def _believing(world: World, counts: Counts, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return the same of an agent that takes every logged row for one of its own steps."""
+def _believing(world: World, counts: Counts, seed: int) -> Curves:
+    """Train an agent that takes every logged row for one of its own steps."""
     problem = Problem(world, None, None)
     model = model_for(problem, None, None, step_indexed=False)
     room = STEPS + len(counts)
     agent = sampler_of(model, room, seed, problem.admissible, step_indexed=False, samples=True)
-    agent.memory.against[2] = -np.inf  # or an alarm would drop the logs as soon as steps contradict them
+    # Otherwise an alarm drops the logs as soon as the agent's steps contradict them.
+    agent.memory.against[2] = -np.inf
     moved = counts.to_space(world.space)
     cell = moved.state.astype(np.int64) * len(world.actions) + moved.action
     after = np.where(moved.terminated, len(world.states), moved.next_state)

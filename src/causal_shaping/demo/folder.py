@@ -1,4 +1,4 @@
-"""The folder of the demo: a list in it names what the demo wrote, and nothing of anybody else is replaced."""
+"""The folder of the demo: a list in it names what the demo wrote; nothing else is replaced."""
 
 from __future__ import annotations
 
@@ -31,19 +31,23 @@ class DemoFolder:
 
 @contextmanager
 def demo_folder(path: Path) -> Iterator[DemoFolder]:
-    """Hold a new folder, or that of an earlier demo without what it wrote; refuse a folder with files of others."""
+    """Lock a new folder, or that of an earlier demo, of which the old files are removed.
+
+    A folder with other files is refused.
+    """
     check_folder(path)
     try:
         str(path).encode()
     except UnicodeEncodeError:
         raise FileError(f"{path} cannot be the name of a folder here. {OTHER}") from None
     listed = path / LIST
-    if not listed.exists() and path.exists() and any(not one.name.startswith(TEMPORARY) for one in path.iterdir()):
+    others = set(path.glob("*")) - set(path.glob(f"{TEMPORARY}*"))
+    if others and not listed.exists():
         raise FileError(f"{path} holds files that the demo did not write. {OTHER}")
     path.mkdir(parents=True, exist_ok=True)
     with locked(path / LOCK, f"Another process updates {listed}. Wait until it ends."):
         if listed.exists():
             own = read_json(listed, OTHER)["files"]
-            for name in reversed(own):  # the list itself comes last: until then the others are known to be ours
+            for name in reversed(own):  # the list comes last: until then it names the others
                 (path / Path(name).name).unlink(missing_ok=True)
         yield DemoFolder(path)

@@ -1,8 +1,8 @@
-"""The demo's world and logs: three operators steer a rover past lava and feel a wind that no file holds.
+"""The demo's world and logs: three operators steer a rover past lava, in a wind that they feel.
 
-The map and the wind are those of lavacross-easy: in 80% of the steps the wind blows to the south, and
-otherwise the air is calm. Operators who go right beside the lava only in calm air look safe in the
-logs; an agent that does not feel the wind is blown into the lava.
+The map and the wind are those of lavacross-easy: in 80% of the steps the wind blows to the south,
+and otherwise the air is calm. Operators who go right beside the lava only in calm air look
+safe in the logs; an agent that does not feel the wind is blown into the lava.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _carla(x: int, y: int, wind: str) -> str:
         return "right"
     if x == 7 or (x == 3 and y > 1):  # above the goal, or beside the lava
         return "down"
-    return "right" if wind == CALM else "down"
+    return {CALM: "right"}.get(wind, "down")
 
 
 def rover_world() -> World:
@@ -61,14 +61,16 @@ def rover_world() -> World:
 def write_logs(world: World, paths: Mapping[str, Path], seed: int) -> None:
     """Write the CSV file of each operator."""
     for name, path in paths.items():
-        write_table(path, _rows(world, world.collect(OPERATORS[name].demonstrator, ROWS, seed, name)))
+        logs = world.collect(OPERATORS[name].demonstrator, ROWS, seed, name)
+        write_table(path, _rows(world, logs))
 
 
 def _rows(world: World, logs: Logs) -> pa.Table:
     """Return logs with the columns that people have: moves and how a trip ended are words."""
     assert world.grid is not None
-    at_goal = np.array([world.grid[cell] == GOAL for cell in map(tuple, np.array(world.states))])[logs.next_state]
-    outcome = np.where(logs.terminated, np.where(at_goal, "goal", "lava"), "driving")
+    marks = np.array([world.grid[cell] for cell in map(tuple, np.array(world.states))])
+    ends = np.where(marks == GOAL, "goal", "lava")[logs.next_state]
+    outcome = np.where(logs.terminated, ends, "driving")
     names = ["trip", "second", "x", "y", "move", "score", "next_x", "next_y", "outcome", "time_up"]
     rows = logs_table(logs).drop_columns(["source"]).rename_columns(names)
     return rows.set_column(names.index("outcome"), "outcome", [outcome])
@@ -83,7 +85,7 @@ COLUMNS: Mapping[str, Any] = {
     "terminated": {"outcome": ["goal", "lava"]},
     "truncated": "time_up",
 }
-"""What the columns of the files mean, as arguments of `open_logs`; `next_x` is found by its name."""
+"""The columns of the files as arguments of `open_logs`, which finds `next_x` by its name."""
 
 OPTIONS = (
     "--episode trip --step second --state x,y --action move --reward score "
@@ -98,18 +100,21 @@ def open_files(paths: Mapping[str, Path]) -> list[LogTable]:
 
 
 def shares_in_logs(counts: Counts) -> tuple[dict[str, float], float]:
-    """Return how often `MOVE` beside the lava reached the safe cell: for each source that tried it, and for all."""
+    """Return how often `MOVE` beside the lava reached the safe cell, by source and for all."""
     space = counts.space
     tried = counts.state == space.state_position(BESIDE)
     tried &= counts.action == space.actions.index(MOVE)
     reached = tried & (counts.next_state == space.state_position(SAFE))
-    times = [np.bincount(counts.source, counts.n * which, len(counts.sources)) for which in (reached, tried)]
-    shares = {name: float(times[0][i] / times[1][i]) for i, name in enumerate(counts.sources) if times[1][i]}
-    return shares, float(times[0].sum() / times[1].sum())
+    n = len(counts.sources)
+    successes = np.bincount(counts.source, counts.n * reached, n).tolist()
+    tries = np.bincount(counts.source, counts.n * tried, n).tolist()
+    by_source = zip(counts.sources, successes, tries, strict=True)
+    shares = {name: won / n for name, won, n in by_source if n}
+    return shares, sum(successes) / sum(tries)
 
 
 def share_for_agent(world: World) -> float:
-    """Return how often the same move reaches the safe cell for an agent that does not feel the wind."""
+    """Return how often the same move reaches that cell for an agent that feels no wind."""
     state, action = world.state_at(*BESIDE), world.actions.index(MOVE)
     reached = world.model.next_state[state, action] == world.state_at(*SAFE)
     return float(world.model.noise[state][reached].sum())

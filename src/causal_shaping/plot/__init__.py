@@ -1,8 +1,10 @@
-"""Figures and pages of results (extra `plot`): all that draws with matplotlib.
+"""Figures and pages of results: everything that draws with matplotlib (extra `plot`).
 
 - `draw`: what `result.plot()` calls; `FIGURES` says which module draws what.
 - `check_picture`, `save_picture`, `write_figure`: a figure in a file.
 - `check_page`, `save_page`: one HTML file about somebody's logs.
+
+The colours are in `style`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,12 @@ FORMATS = (".png", ".svg", ".pdf")
 
 PAGES = (".html", ".htm")
 """The endings of a page's file."""
+
+SALT = "causal-shaping"
+"""Makes the names inside an SVG, random otherwise, equal for equal figures."""
+
+DATES = MappingProxyType({".svg": {"Date": None}, ".pdf": {"CreationDate": None}})
+"""Metadata that leaves the date out, so that equal figures give equal files."""
 
 FIGURES = MappingProxyType(
     {
@@ -53,18 +61,20 @@ def draw(result: Any, ax: Any = None, **options: Any) -> Any:
 
     Args:
         result: of a class in `FIGURES`, or of a child of one.
-        ax: axes for the main panel, or an empty figure for all of them; by default a new figure of pyplot.
+        ax: axes for the main panel, or an empty figure for all of them; by default a new figure of
+            pyplot.
         options: see the function that draws it.
     """
-    for kind in type(result).__mro__:
-        if kind.__name__ in FIGURES:
-            _require("Figures", "matplotlib")
-            module, function = FIGURES[kind.__name__]
-            drawing = getattr(importlib.import_module(f"causal_shaping.plot.{module}"), function)
-            if all(item.kind != Parameter.VAR_KEYWORD for item in signature(drawing).parameters.values()):
-                check_names(options, "plot", drawing)
-            return drawing(result, ax, **options)
-    raise ArgumentError(f"There is no figure of a {type(result).__name__}.")
+    names = [kind.__name__ for kind in type(result).__mro__ if kind.__name__ in FIGURES]
+    if not names:
+        raise ArgumentError(f"There is no figure of a {type(result).__name__}.")
+    _require("Figures", "matplotlib")
+    module, function = FIGURES[names[0]]
+    drawing = getattr(importlib.import_module(f"causal_shaping.plot.{module}"), function)
+    kinds = [item.kind for item in signature(drawing).parameters.values()]
+    if Parameter.VAR_KEYWORD not in kinds:
+        check_names(options, "plot", drawing)
+    return drawing(result, ax, **options)
 
 
 def _require(what: str, *modules: str) -> None:
@@ -75,22 +85,29 @@ def _require(what: str, *modules: str) -> None:
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that a figure cannot be written to, and a missing extra; to be asked before long work."""
+    """Refuse a file that a figure cannot be written to, or a missing extra, before long work."""
     check_target(path, FORMATS)
     _require("Figures", "matplotlib")
 
 
 def check_page(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that a page cannot be written to, and a missing extra; to be asked before long work."""
+    """Refuse a file that a page cannot be written to, or a missing extra, before long work."""
     check_target(path, PAGES)
     _require("Pages", "matplotlib", "jinja2")
 
 
 def save_page(result: Any, path: str | os.PathLike[str], **parts: Any) -> None:
-    """Write the page of an inspection or of ceilings: what `result.save_html` calls."""
+    """Write the page of an inspection or of ceilings: what `result.save_html` calls.
+
+    Args:
+        result: the inspection, or the ceilings.
+        path: the file.
+        parts: what stands beside ceilings, see `Ceilings.save_html`.
+    """
     check_page(path)
     page = importlib.import_module("causal_shaping.plot.page")
-    text = page.render_ceilings(result, **parts) if parts else page.render_inspection(result)
+    render = {True: page.render_ceilings, False: page.render_inspection}[bool(parts)]
+    text = render(result, **parts)
     with replacing(path, PAGES) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -108,12 +125,15 @@ def save_picture(picture: Any, path: str | os.PathLike[str], **options: Any) -> 
 
     figure = picture
     if not isinstance(picture, Figure):
-        draw(picture, figure := Figure(layout="constrained"), **options)
+        figure = Figure(layout="constrained")
+        draw(picture, figure, **options)
     write_figure(figure, path)
 
 
-def write_figure(figure: Any, path: str | os.PathLike[str], salt: str = "causal-shaping", dpi: int = 160) -> None:
-    """Write a figure in the format of the file's ending; drawn in memory, as matplotlib hides errors of the disk.
+def write_figure(
+    figure: Any, path: str | os.PathLike[str], salt: str = SALT, dpi: int = 160
+) -> None:
+    """Write a figure in the format of the file's ending.
 
     Args:
         figure: of matplotlib.
@@ -123,8 +143,9 @@ def write_figure(figure: Any, path: str | os.PathLike[str], salt: str = "causal-
     """
     import matplotlib
 
-    ending, held = os.path.splitext(path)[1].lower(), io.BytesIO()
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
+    ending, drawn = os.path.splitext(path)[1].lower(), io.BytesIO()
+    look: Any = {"format": ending[1:], "dpi": dpi, "facecolor": "white"}
     with matplotlib.rc_context({"svg.hashsalt": salt}), replacing(path, FORMATS) as temporary:
-        figure.savefig(held, format=ending[1:], dpi=dpi, facecolor="white", metadata=dates)
-        temporary.write_bytes(held.getvalue())
+        # Drawn in memory: matplotlib hides errors of the disk.
+        figure.savefig(drawn, metadata=DATES.get(ending), **look)
+        temporary.write_bytes(drawn.getvalue())
