@@ -157,7 +157,7 @@ def test_the_snippets_of_the_tour_run(tmp_path, monkeypatch, capsys):
         exec(compile(snippet, "tour.md", "exec"), names)
     out = capsys.readouterr().out
     assert "bad and random disagree on what right does in (3, 1): it leads to (4, 1) in 97% against 19%" in out
-    assert "confounding of 5.53 reconciles them" in out
+    assert "confounding of at least 5.53" in out
     assert "These ceilings help" in out
     assert names["never_try"].any()
     assert "(1, 1):" in out

@@ -500,7 +500,7 @@ def test_many_contradictions_name_the_reasons_once_and_the_surest_ones():
         found = cs.Contradictions((item,) * many, ("a", "b"), 0.05, 40, 40).findings()
         assert len(found) == shown
         assert sum("did not watch the same world" in line for line in found) == 1
-        assert found[1].endswith("in 0: it ends in 90% against 10%. A confounding of 3 reconciles them.")
+        assert found[1].endswith("in 0: it ends in 90% against 10%. It takes a confounding of at least 3 to reconcile them.")
     assert found[-1] == "And 5 more."
 
 

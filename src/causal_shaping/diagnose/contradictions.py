@@ -85,13 +85,17 @@ class Contradiction:
         if self.confounding is None:
             why = f"No confounding reconciles them (at 95% confidence){f': {OTHER_WORLD}' if reasons else ''}."
         else:
-            little = f"{self.confounding:.3g}" == "1"
-            much = "a little confounding" if little else f"a confounding of {self.confounding:.3g}"
-            much = "unlimited confounding alone" if math.isinf(self.confounding) else much
-            much = "some confounding" if math.isnan(self.confounding) else much  # a small cell is hidden
-            why = f"{much[0].upper()}{much[1:]} reconciles them."
+            # The smallest Gamma that fits is a lower limit of the truth, and no estimate of it.
+            needed = f"it takes a confounding of at least {self.confounding:.3g} to reconcile them"
+            if f"{self.confounding:.3g}" == "1":
+                needed = "a little confounding reconciles them"
+            elif math.isinf(self.confounding):
+                needed = "unlimited confounding alone reconciles them"
+            elif math.isnan(self.confounding):  # a small cell is hidden
+                needed = "some confounding reconciles them"
+            why = f"{needed[0].upper()}{needed[1:]}."
             if reasons:
-                why = f"{CONFOUNDED} ({much} reconciles them), or {OTHER_WORLD}."
+                why = f"{CONFOUNDED} ({needed}), or {OTHER_WORLD}."
         when = "" if self.step is None else f" at step {self.step}"
         shares = " against ".join(
             f"a share that is {share_text(share)}" if math.isnan(share) else share_text(share)
