@@ -163,7 +163,7 @@ def _posterior(
     from causal_shaping.beliefs import posterior
     from causal_shaping.data.counts import Counts
     from causal_shaping.learners._problem import world_of
-    from causal_shaping.shaping._shaper import time_limit_of
+    from causal_shaping.shaping.environments import time_limit_of
 
     if reward_max is None:
         world = world_of(environment)

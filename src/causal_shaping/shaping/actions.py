@@ -179,7 +179,8 @@ def match_actions(
         labels = [plain(name) for name in names]
         if len(labels) != len(numbers):
             raise ArgumentError(
-                f"actions= names {len(labels)} actions, but the environment has {len(numbers)}."
+                f"actions= or --actions names {len(labels)} actions, but the environment has "
+                f"{len(numbers)}."
             )
     elif own is not None and len(own.actions) == len(numbers):
         labels = own.actions
