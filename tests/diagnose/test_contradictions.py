@@ -46,7 +46,7 @@ def test_bad_and_random_contradict_each_other_where_bad_waits_for_calm():
     assert {(item.state, item.action) for item in found} == {((x, 1), "right") for x in (1, 2, 3, 4)}
     text = str(next(item for item in found if item.state == (3, 1)))
     assert text.startswith("bad and random disagree on what right does in (3, 1): it leads to (4, 1) in 9")
-    assert "At least one of them is confounded there (a confounding of" in text
+    assert "At least one of them is confounded there (it takes a confounding of at least" in text
     assert "or they did not watch the same world, or a hidden cause lasts over the episode." in text
 
 
@@ -500,7 +500,8 @@ def test_many_contradictions_name_the_reasons_once_and_the_surest_ones():
         found = cs.Contradictions((item,) * many, ("a", "b"), 0.05, 40, 40).findings()
         assert len(found) == shown
         assert sum("did not watch the same world" in line for line in found) == 1
-        assert found[1].endswith("in 0: it ends in 90% against 10%. It takes a confounding of at least 3 to reconcile them.")
+        needed = "It takes a confounding of at least 3 to reconcile them."
+        assert found[1].endswith(f"in 0: it ends in 90% against 10%. {needed}")
     assert found[-1] == "And 5 more."
 
 

@@ -100,7 +100,7 @@ def test_what_cannot_be_recorded_is_told():
     names = cs.Potential.zero(cs.Space(range(6), ["a", "b", "c", "d"]))
     with pytest.raises(CausalShapingError, match=r"name their actions \(a, b, c, d\).*give actions"):
         cs.ShapeReward(Walk(), names, record=True)
-    with pytest.raises(CausalShapingError, match="actions= names 2 actions, but the environment has 3"):
+    with pytest.raises(CausalShapingError, match="actions= or --actions names 2 actions, but the environment has 3"):
         cs.ShapeReward(Walk(), names, actions=["a", "b"], record=True)
 
 
