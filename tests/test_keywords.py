@@ -23,7 +23,7 @@ def near(function, wrong, right):
     [
         (lambda: cs.read_logs("no-file.csv", stat="x"), near("read_logs", "stat", "state")),
         (lambda: cs.confounding_of(LOGS, "x", quantile=3), near("confounding_of", "quantile", "quantiles")),
-        (lambda: cs.inspect_continuous(LOGS, levl=0.1), near("inspect_continuous", "levl", "level")),
+        (lambda: cs.inspect_continuous(LOGS, level_=0.1), near("inspect_continuous", "level_", "level")),
         (lambda: cs.check_potential(WorldEnv(EASY), PHI, labl=int), near("check_potential", "labl", "label")),
         (lambda: PHI.plot(stp=3), near("plot", "stp", "step")),
         (

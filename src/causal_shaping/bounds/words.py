@@ -181,7 +181,10 @@ def _about_confounding(bounds: Bounds) -> list[str]:
             f"from the odds given the state alone by a factor of at most {gamma:g}."
         )
         if gamma == 1:
-            claim = f"{name} is unconfounded: nothing beyond the log influenced its actions."
+            claim = (
+                f"{name} is unconfounded: nothing that it saw beyond the log influenced its "
+                "actions."
+            )
         unseen = "rare"
         if bounds.confidence is None:
             unseen = "impossible"
