@@ -20,6 +20,7 @@ REMOVED: dict[str, str] = {
     "logs.update_counts": SUMS.format("update_counts"),
     "bounds.episodes": EPISODES.format("causal_shaping.bounds.episodes"),
     "paper": "The paper's study, theory and baselines are programs in studies/paper of the repository now.",
+    "io": "Results are saved and loaded by themselves; what files have in common is in causal_shaping.storage now.",
     "export_minari": "Minari data sets are read only: logs.save('logs.parquet') writes a file that any tool can open.",
 }
 """A name or module, without `causal_shaping.`, to one sentence: its replacement, or the last version that has it."""
